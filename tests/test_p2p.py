@@ -39,7 +39,7 @@ class PeerAccess(Faked):
     def test_works(self):
         result = self.run_with("")
         self.assert_ranks_see(result, "p2p=on nccl=")
-        self.assertRegex(result.err, r"local +nccl alone")
+        self.assertRegex(result.err, r"cuda memory: nccl \(NCCL .*, p2p on\)")
         self.assertRegex(self.line(result), r"on: 2 of 2 directions proven, the slowest at .* GB/s$")
         self.assertIn("found earlier", self.line(self.run_with("")))
 

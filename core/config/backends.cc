@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/suggest.h"
+#include "core/config/backend_choice.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
 
@@ -12,13 +13,7 @@ namespace dtrun::config {
 namespace {
 
 constexpr char kName[] = "backend.name";
-
-// What "auto" stands for: the fastest that a host may have first. mpi is not among them: whether it can run
-// shows only when ranks start.
-const std::vector<std::string>& Preferred() {
-  static const std::vector<std::string> names{"nccl", "ucx", "gloo"};
-  return names;
-}
+constexpr char kPath[] = "backend.path";
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -26,20 +21,30 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> BackendNames(const Settings& settings) {
-  const options::Data& data = settings.Get(kName).data;
-  if (const auto* list = std::get_if<std::vector<std::string>>(&data)) return *list;
-  const std::string& name = settings.Text(kName);
-  if (name == "auto") return Preferred();
-  return {name};
+void Loader::CheckBackendName() {
+  if (failed_.contains(kName)) return;
+  const auto choice = ReadBackendChoice(settings_.Get(kName).data, request_.devices);
+  const auto place_of = [&](const char* key) {
+    const auto place = places_.find(key);
+    return place == places_.end() ? InFile({}) : place->second;
+  };
+  if (!choice) {
+    Fail(*settings_.Find(kName), place_of(kName), "", choice.error().text);
+  } else if (choice->by_memory() && choice->names.size() > 1 && settings_.Has(kPath)) {
+    Fail(*settings_.Find(kPath), place_of(kPath), "",
+         "it is the file of one backend, and backend.name gives two; put their folder into plugins.path");
+  }
 }
 
 std::string Loader::ChosenBackend() const {
   return request_.backend.empty() ? BackendNames(settings_).front() : request_.backend;
 }
 
+// One that the config does not name: it joins the ranks beside a backend of device memory.
+bool Loader::IsUnnamed(const std::string& name) const { return !Contains(BackendNames(settings_), name); }
+
 bool Loader::KnowsBackend(const std::string& name) const {
-  return Contains(request_.backends, name) || Contains(BackendNames(settings_), name);
+  return Contains(request_.backends, name) || Contains(HostBackends(), name) || !IsUnnamed(name);
 }
 
 void Loader::CheckBackendTables() {
@@ -59,6 +64,7 @@ void Loader::FindBackendTables(Pass* pass) {
   for (const Member* table : backend_tables_) {
     if (table->key == pass->plugin) pass->own_table = &table->value;
   }
+  if (pass->own_name_only) pass->table = nullptr;
   if (pass->table == nullptr || pass->table->members.empty() || BackendNames(settings_).size() == 1) return;
   problems_.Add(InFile(pass->table->members.front().at),
                 "backend.options belongs to no one backend when backend.name gives several",

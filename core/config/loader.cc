@@ -8,6 +8,7 @@
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"
+#include "core/config/backend_choice.h"
 #include "core/config/file.h"
 #include "core/config/lookup.h"
 #include "core/config/syntax.h"
@@ -50,6 +51,20 @@ std::string UnknownPlaceholder(const std::string& pattern) {
 
 bool IsSha256(const std::string& text) { return text.size() == 64 && IsLowerHex(Lowercase(text)); }
 
+// One pin, or each of a list.
+std::string BrokenPin(const options::Data& data) {
+  std::vector<std::string> pins;
+  if (const auto* one = std::get_if<std::string>(&data)) pins.push_back(*one);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&data)) pins = *list;
+  for (const std::string& pin : pins) {
+    if (IsSha256(pin)) continue;
+    return fmt::format(
+        "expected the 64 hexadecimal digits that `sha256sum FILE` prints; found {} characters, {}",
+        pin.size(), options::QuoteShort(pin));
+  }
+  return {};
+}
+
 // What a spec cannot say; empty when all is well.
 std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
@@ -59,10 +74,7 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   const auto* const text = std::get_if<std::string>(&data);
   if (text != nullptr && std::ranges::any_of(*text, IsControl))
     return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
-  if (spec.key.ends_with(".sha256") && !IsSha256(*text))
-    return fmt::format(
-        "expected the 64 hexadecimal digits that `sha256sum FILE` prints; found {} characters, {}",
-        text->size(), options::QuoteShort(*text));
+  if (spec.key.ends_with(".sha256")) return BrokenPin(data);
   if (spec.key == "logs.dir") {
     if (text->empty()) return "expected a folder; found \"\" (write \".\" for the working directory)";
     const auto expanded = options::ExpandPath(*text);
@@ -107,6 +119,7 @@ Loaded Load(const Request& request, const PluginSchema& plugin_schema) {
 Loader::Loader(const Request& request, const PluginSchema& plugin_schema)
     : request_(request), plugin_schema_(plugin_schema), start_folder_(StartFolder()) {
   settings_.file_ = request.file;
+  settings_.devices_ = request.devices;
   settings_.folder_ = start_folder_;
   if (!request.file.empty())
     settings_.folder_ = (start_folder_ / request.file).lexically_normal().parent_path();
@@ -121,6 +134,7 @@ Loaded Loader::Run() {
   NameJob();
   TakeHosts();
   Finish(0);
+  CheckBackendName();
   CheckBackendTables();
   if (readable_) {
     AskPlugin("launcher");
@@ -168,7 +182,8 @@ void Loader::AskPlugin(const std::string& kind) {
   if (kind == "backend" && name == "none") return;
   const Result<options::Schema> schema = plugin_schema_(kind, name, settings_);
   if (!schema) {
-    if (kind == "backend" && BackendNames(settings_).size() > 1) return;  // the next one may do
+    if (kind == "backend" && (BackendChoiceOf(settings_).falls_back() || IsUnnamed(name)))
+      return;  // the next one may do
     auto place = places_.find(kind + ".path");
     if (place == places_.end()) place = places_.find(name_key);
     problems_.AddLines(place == places_.end() ? InFile({}) : place->second, schema.error().text);
@@ -184,7 +199,10 @@ void Loader::AskPlugin(const std::string& kind) {
       if (member.key == "options" && member.value.kind == Node::Kind::kTable) pass.table = &member.value;
     }
   }
-  if (kind == "backend") FindBackendTables(&pass);
+  if (kind == "backend") {
+    pass.own_name_only = IsUnnamed(name);
+    FindBackendTables(&pass);
+  }
   RunPass(pass);
   Finish(first);
 }

@@ -32,10 +32,13 @@ class Loader {
     const Node* table = nullptr;
     const Node* own_table = nullptr;  // [backend.gloo]: the same options, under the plugin's name
     std::string shown = {};           // in place of `prefix`, where that is what was typed: "backend.gloo."
+    bool own_name_only = false;       // "backend.options." is another's
   };
 
   // backends.cc
+  void CheckBackendName();
   std::string ChosenBackend() const;
+  bool IsUnnamed(const std::string& name) const;
   bool KnowsBackend(const std::string& name) const;
   void CheckBackendTables();
   void FindBackendTables(Pass* pass);

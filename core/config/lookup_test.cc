@@ -24,7 +24,8 @@ TEST(Lookup, ListsTheNamesOfATable) {
   EXPECT_THAT(NamesIn(CoreSchema(), ""),
               ElementsAre("job", "cluster", "launcher", "backend", "plugins", "comm", "network", "restart",
                           "watch", "failures", "logs", "output"));
-  EXPECT_THAT(NamesIn(CoreSchema(), "backend"), ElementsAre("name", "path", "sha256", "timeout", "options"));
+  EXPECT_THAT(NamesIn(CoreSchema(), "backend"),
+              ElementsAre("name", "path", "sha256", "staging", "timeout", "options"));
 }
 
 TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
@@ -45,7 +46,7 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
             "did you mean 'backend.name' (string or list of strings, default \"gloo\")? see: dtrun config "
             "explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
-            "known here: name, path, sha256, timeout, options; see: dtrun config explain backend");
+            "known here: name, path, sha256, staging, timeout, options; see: dtrun config explain backend");
   EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
             "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, "
             "logs, output");

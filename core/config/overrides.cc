@@ -45,6 +45,7 @@ std::string EnvironmentName(std::string_view key) {
 }
 
 void Loader::ReadEnvironment(const Pass& pass) {
+  if (pass.own_name_only) return;  // no variable has a backend's name
   std::vector<std::string> names;
   std::map<std::string, std::string> keys;
   for (const options::Spec& spec : settings_.schema_) {
@@ -103,7 +104,7 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
     key = *own;
   }
   const bool mine = pass.prefix.empty() ? !Deferred(key) : key.starts_with(pass.prefix);
-  if (!mine) return;
+  if (!mine || (of.own_name_only && of.shown.empty())) return;
   if (equals == text.npos || equals == 0) {
     problems_.Add(std::move(place), "expected key=value", "for example: --set backend.timeout=30s");
     return;
@@ -133,6 +134,7 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
 
 void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
   int number = 0;
+  if (pass.own_name_only) return;
   for (const Given& given : values) {
     Place place{given.origin.kind, {++number, 0}, given.origin.place, given.origin.place};
     const bool mine = pass.prefix.empty() ? !Deferred(given.key) : given.key.starts_with(pass.prefix);

@@ -195,5 +195,35 @@ TEST_F(PluginOptionsTest, NamesMayBeAListOrAuto) {
   EXPECT_THAT(Problems("[backend]\nname = []\n"), HasSubstr("a list of different names; found []"));
 }
 
+// Beside a backend of device memory another one joins the ranks: backend.options are the named one's.
+TEST_F(PluginOptionsTest, OfAnUnnamedBackendAreThoseOfItsOwnTable) {
+  request_.backend = "demo";
+  request_.backends = {"demo", "other"};
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_LIBRARY", "x"}};
+  request_.sets = {"backend.options.library=y", "backend.demo.buffer=2K"};
+  const Loaded loaded =
+      LoadText("[backend]\nname = \"other\"\noptions.library = \"z\"\n[backend.demo]\ninterface = \"lo\"\n");
+  EXPECT_EQ(folder_.Short(loaded.problems), "");
+  EXPECT_EQ(loaded.settings.Text("backend.options.interface"), "lo");
+  EXPECT_EQ(loaded.settings.Int("backend.options.buffer"), 2048);
+}
+
+TEST_F(PluginOptionsTest, NamesMayBeByMemory) {
+  request_.devices = {"npu"};
+  EXPECT_EQ(BackendNames(LoadText("[backend]\nname = \"npu:demo,cpu:other\"\n").settings),
+            (std::vector<std::string>{"other", "demo"}));
+  request_.sets = {"backend.name=cpu:other,npu:demo"};
+  EXPECT_EQ(BackendNames(LoadText("").settings), (std::vector<std::string>{"other", "demo"}));
+  request_.sets.clear();
+  EXPECT_THAT(Problems("[backend]\nname = \"nqu:demo\"\n"),
+              HasSubstr("train.toml:4:8: backend.name: 'nqu' is no kind of memory; did you mean 'npu'?"));
+  EXPECT_THAT(Problems("[backend]\nname = [\"cpu:demo\", \"demo\"]\n"),
+              HasSubstr("'cpu:demo' stands in a list"));
+  EXPECT_THAT(Problems("[backend]\nname = \"cpu:other,npu:demo\"\npath = \"/x/libdtrun_backend_demo.so\"\n"),
+              HasSubstr("it is the file of one backend, and backend.name gives two"));
+  EXPECT_THAT(Problems("[backend]\nname = \"cpu:demo,npu:other\"\noptions.interface = \"lo\"\n"),
+              HasSubstr("backend.options belongs to no one backend"));
+}
+
 }  // namespace
 }  // namespace dtrun::config

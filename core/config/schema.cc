@@ -93,11 +93,10 @@ void AddCluster(Schema& schema) {
                            "false"));
 }
 
-Spec Sha256(const char* key) {
-  return Long(
-      Option(key, Type::kString, kPlugins, "the only content the plugin file may have; any by default"),
-      "What `sha256sum FILE` prints. On every host, a file that differs is not loaded. Of a list of "
-      "backends, those whose file differs cannot be used.");
+Spec Sha256(const char* key, Type type) {
+  return Long(Option(key, type, kPlugins, "the only content the plugin file may have; any by default"),
+              "What `sha256sum FILE` prints. On every host, a file that differs is not loaded. Of a list of "
+              "backends, those whose file differs cannot be used.");
 }
 
 void AddPlugins(Schema& schema) {
@@ -106,18 +105,30 @@ void AddPlugins(Schema& schema) {
                            "per-process"));
   schema.push_back(
       Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
-  schema.push_back(Sha256("launcher.sha256"));
+  schema.push_back(Sha256("launcher.sha256", Type::kString));
   schema.push_back(Long(
       Default(Option("backend.name", Type::kNames, kPlugins,
                      "transport of the communicator; dtrun plugins list shows the choices"),
               "gloo"),
       "\"none\" starts the ranks without a communicator and ignores backend.options. Of a list, such as "
-      "[\"nccl\", \"ucx\", \"gloo\"], dtrun takes the first that all hosts can use; \"auto\" is that list. "
-      "Put the options of each into a table of its name, such as [backend.gloo]. A single name never falls "
-      "back to another."));
+      "[\"nccl\", \"ucx\", \"gloo\"], dtrun takes for each kind of memory the first that moves it and that "
+      "all hosts can use; \"auto\" is that list. \"cpu:gloo,cuda:nccl\" names one for each; the words are "
+      "cpu, cuda, hip or rocm, xpu, and names of device plugins. Beside a backend of device memory alone, "
+      "such as \"nccl\", the host's memory goes by the first of ucx and gloo. Put the options of each into a "
+      "table of its name, such as [backend.gloo]. A single name never falls back to another."));
   schema.push_back(
       Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
-  schema.push_back(Sha256("backend.sha256"));
+  schema.push_back(Sha256("backend.sha256", Type::kNames));
+  schema.back().long_doc +=
+      " A job with several backends, or with a device plugin, needs a list with one for each of their files.";
+  schema.push_back(Choices(
+      Default(Long(Option("backend.staging", Type::kEnum, kCommunicator,
+                          "device memory through the host's, where no backend moves it"),
+                   "\"auto\": such operations are copied to host memory and back in pieces, and go over the "
+                   "host's backend. \"off\": they are errors; a job that names a backend of device memory "
+                   "which cannot be used then ends before it starts."),
+              "auto"),
+      {"auto", "off"}));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,
                                         "longest wait for peers in one operation"),
                                  "60s"),

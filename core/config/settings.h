@@ -66,6 +66,7 @@ class Settings {
   dtrun_options SnapshotOf(std::string_view prefix) const;
 
   const HostsFrom& hosts_from() const { return hosts_from_; }
+  const std::vector<std::string>& devices() const { return devices_; }  // as in the request
 
   const std::filesystem::path& file() const { return file_; }      // as given; empty: none
   const std::filesystem::path& folder() const { return folder_; }  // absolute; of the file, else cwd
@@ -75,6 +76,7 @@ class Settings {
   options::Schema schema_;
   std::map<std::string, options::Value, std::less<>> values_;
   HostsFrom hosts_from_;
+  std::vector<std::string> devices_;
   std::map<std::string, std::string> entry_places_;  // "job.env.A": where the file gives it
   std::filesystem::path file_;
   std::filesystem::path folder_;
@@ -105,13 +107,14 @@ struct Request {
   std::string backend;     // of several in backend.name, the one whose options are read; empty: the first
   std::vector<std::string>
       backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
+  std::vector<std::string> devices;  // the device plugins that exist, whose kinds backend.name may give
   // The launcher plugins that find hosts or connect to them, by what plugins.path says so far; asked for when
   // cluster.from or cluster.connect may name one. Empty: there are none.
   std::function<std::shared_ptr<hosts::Launchers>(const class Settings& so_far)> launchers;
 };
 
-// The names that backend.name gives, in order of preference; those of "auto" spelled out. Several mean that
-// the first which all hosts can use is taken.
+// The names that backend.name gives, in order of preference; those of "auto" spelled out. What several mean
+// says core/config/backend_choice.h.
 std::vector<std::string> BackendNames(const Settings& settings);
 
 // Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/environments/libraries.h"
@@ -21,7 +23,9 @@ void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
   auto interfaces = network::ReadInterfaces();
   if (!interfaces) return;
   const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
-  const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
+  auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
+  std::ranges::move(preflight::VariablesOfBackend(plan->hosts.front().device_facts),
+                    std::back_inserter(of_backend));
   for (const preflight::Check& check :
        preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
     plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));

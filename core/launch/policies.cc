@@ -91,9 +91,17 @@ Status CheckInterface(const config::Settings& settings) {
   return rules->empty() ? Status() : membership::CheckRuleHere(rules->front());
 }
 
-std::string PinOf(const config::Settings& settings, std::string_view kind) {
+std::string PinOf(const config::Settings& settings, std::string_view kind,
+                  const std::filesystem::path& file) {
   const std::string key = fmt::format("{}.sha256", kind);
-  return settings.Has(key) ? plugin::Sha256Id(settings.Text(key)) : std::string();
+  if (!settings.Has(key)) return {};
+  const auto* list = std::get_if<std::vector<std::string>>(&settings.Get(key).data);
+  if (list == nullptr) return plugin::Sha256Id(settings.Text(key));
+  const auto id = plugin::FileId(file, "", plugin::Sha256Id(list->front()));
+  for (const std::string& pin : *list) {
+    if (id && *id == plugin::Sha256Id(pin)) return *id;
+  }
+  return plugin::Sha256Id(list->front());
 }
 
 }  // namespace dtrun::launch

@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,8 @@ std::vector<Error> WrongValues(const config::Settings& settings);
 // Whether this host has the interfaces that a job on it alone names. What other hosts have is not asked here.
 Status CheckInterface(const config::Settings& settings);
 
-// The file id (core/plugin/file_id.h) that the config wants of the plugin; empty: any. `kind`: "backend" or
-// "launcher".
-std::string PinOf(const config::Settings& settings, std::string_view kind);
+// The file id (core/plugin/file_id.h) that the config wants of a plugin file; empty: any. Of several pins the
+// one that the file has, or the first. `kind`: "backend" or "launcher".
+std::string PinOf(const config::Settings& settings, std::string_view kind, const std::filesystem::path& file);
 
 }  // namespace dtrun::launch

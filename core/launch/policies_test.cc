@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/launch/testing.h"
 
 namespace dtrun::launch {
@@ -70,6 +72,21 @@ TEST(WrongValues, AreAllNamedWithTheirPlaces) {
     if (key != "cluster.root") all.push_back(one);  // the same table's
   }
   EXPECT_EQ(WrongValues(SettingsOf(all)).size(), all.size());
+}
+
+TEST(PinOf, OfSeveralIsTheOneThatTheFileHas) {
+  const std::string file = ::testing::TempDir() + "/pinned";
+  std::ofstream(file) << "abc";
+  // As `printf abc | sha256sum` prints it.
+  const std::string own = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  const std::string other(64, 'a');
+  const auto pin = [&](const std::string& set) {
+    return PinOf(SettingsOf(set.empty() ? std::vector<std::string>() : std::vector{set}), "backend", file);
+  };
+  EXPECT_EQ(pin(""), "");
+  EXPECT_EQ(pin("backend.sha256=" + other), "sha256 " + other);
+  EXPECT_EQ(pin("backend.sha256=" + other + "," + own), "sha256 " + own);
+  EXPECT_EQ(pin("backend.sha256=" + other + "," + std::string(64, 'b')), "sha256 " + other);
 }
 
 }  // namespace

@@ -21,16 +21,28 @@
 namespace dtrun::launch {
 namespace {
 
+constexpr std::string_view kOwnOptions = "backend.options.";
+
+void Record(const options::Spec& spec, const options::Value& value, const std::string& key, Json* out) {
+  if (!value.set()) return;
+  (*out)[key] = {{"value", options::Format(spec, value.data)},
+                 {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
+}
+
 // Every option with its value and origin: config.json of the run record.
-std::string RecordOf(const config::Settings& settings) {
+Json RecordOf(const config::Settings& settings) {
   Json out = Json::object();
+  for (const options::Spec& spec : settings.schema()) Record(spec, settings.Get(spec.key), spec.key, &out);
+  return out;
+}
+
+// The options of one of two backends, by its name.
+void RecordOptions(const config::Settings& settings, const std::string& backend, Json* out) {
   for (const options::Spec& spec : settings.schema()) {
-    const options::Value& value = settings.Get(spec.key);
-    if (!value.set()) continue;
-    out[spec.key] = {{"value", options::Format(spec, value.data)},
-                     {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
+    if (!spec.key.starts_with(kOwnOptions)) continue;
+    Record(spec, settings.Get(spec.key),
+           fmt::format("backend.{}.{}", backend, spec.key.substr(kOwnOptions.size())), out);
   }
-  return JsonText(out);
 }
 
 }  // namespace
@@ -58,14 +70,10 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   request.environment = Environment();
   for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(self.plugin_dirs_, {}))) {
     if (file.kind == plugin::Kind::kBackend) request.backends.push_back(file.name);
+    if (file.kind == plugin::Kind::kDevice) request.devices.push_back(file.name);
   }
-  const auto schema_of = [&self](std::string_view kind, const std::string& name,
-                                 const config::Settings& so_far) {
-    return self.SchemaOf(kind, name, so_far);
-  };
-  request.launchers = [&self](const config::Settings& so_far) { return self.LaunchersFor(so_far); };
-  self.loaded_ = config::Load(request, schema_of);
-  if (self.launchers_ != nullptr) self.launchers_->EndProbes();
+  self.request_ = std::move(request);
+  self.loaded_ = self.ReadConfig();
   for (const Error& wrong : WrongValues(self.loaded_.settings))
     self.loaded_.problems.push_back({"", Printable(wrong.text), ""});
   if (!self.loaded_.problems.empty()) return self;
@@ -73,16 +81,26 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
     const std::vector<std::string>& own = self.settings().List("failures.path");
     failures::UseFiles({own.begin(), own.end()});
   }
-  const std::vector<std::string> names = config::BackendNames(self.loaded_.settings);
+  self.choice_ = config::BackendChoiceOf(self.loaded_.settings);
+  const std::vector<std::string>& names = self.choice_.names;
   self.AddCandidate(self.loaded_.settings, names.front());
   for (std::size_t i = 1; i < names.size(); ++i) {
-    request.backend = names[i];
-    config::Loaded loaded = config::Load(request, schema_of);
-    if (self.launchers_ != nullptr) self.launchers_->EndProbes();
+    self.request_.backend = names[i];
+    config::Loaded loaded = self.ReadConfig();
     std::ranges::move(loaded.problems, std::back_inserter(self.loaded_.problems));
     self.AddCandidate(std::move(loaded.settings), names[i]);
   }
   return self;
+}
+
+config::Loaded Preparation::ReadConfig() {
+  const auto schema_of = [this](std::string_view kind, const std::string& name,
+                                const config::Settings& so_far) { return SchemaOf(kind, name, so_far); };
+  request_.launchers = [this](const config::Settings& so_far) { return LaunchersFor(so_far); };
+  config::Loaded loaded = config::Load(request_, schema_of);
+  request_.launchers = {};
+  if (launchers_ != nullptr) launchers_->EndProbes();
+  return loaded;
 }
 
 std::vector<plugin::Folder> Preparation::FoldersOf(const config::Settings& so_far) const {
@@ -122,7 +140,7 @@ std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const config::Settings&
   if (name == "none") return nullptr;
   auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
   if (!file) return nullptr;  // whoever asks for it says why
-  file->id = PinOf(so_far, "backend");
+  file->id = PinOf(so_far, "backend", file->path);
   auto probe = plugin::Probe::Begin(*file);
   return probe ? *std::move(probe) : nullptr;
 }
@@ -140,9 +158,12 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   const bool backend = kind == "backend";
   const auto folders = FoldersOf(so_far);
   const std::string path_key = fmt::format("{}.path", kind);
+  // The file of one that the config does not name is its own.
+  const std::vector<std::string> named = backend ? config::BackendNames(so_far) : std::vector{name};
+  const bool by_path = so_far.Has(path_key) && std::ranges::find(named, name) != named.end();
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
-                           so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);
-  if (file) file->id = PinOf(so_far, kind);
+                           by_path ? so_far.Text(path_key) : name, folders);
+  if (file) file->id = PinOf(so_far, kind, file->path);
   if (!backend) {
     if (!file) return file.error();
     // The same for every candidate, mostly.
@@ -171,87 +192,6 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   return probe_->description().options;
 }
 
-// As it is before anybody was asked.
-plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
-  plan::Backend answer;
-  answer.name = candidate.name;
-  if (candidate.file) {
-    answer.path = candidate.file->path.string();
-    answer.options_json = options::ToJson(candidate.settings.SnapshotOf("backend.options."));
-  }
-  return answer;
-}
-
-// What the candidate would use here; its error is also kept as the reason against it.
-Status Preparation::Ask(Candidate& candidate) {
-  if (candidate.answer) return {};
-  plan::Backend answer = AnswerOf(candidate);
-  if (candidate.file) {
-    if (candidate.probe == nullptr) {
-      auto probe = plugin::Probe::Start(*candidate.file);
-      if (!probe) return probe.error();
-      candidate.probe = *std::move(probe);
-    }
-    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, {});
-    if (!hosts) return hosts.error();
-    auto info = candidate.probe->Launch(candidate.settings.SnapshotOf("backend.options."),
-                                        static_cast<int>(hosts->size()), hosts->front().local_size);
-    candidate.probe.reset();
-    if (info) {
-      candidate.why_not = plugin::Unusable(*info);
-      int ranks = 0;
-      for (const plan::Host& host : *hosts) ranks += host.local_size;
-      if (candidate.why_not.empty()) {
-        candidate.why_not =
-            plan::WhyNotServed(candidate.settings, candidate.name, static_cast<int>(hosts->size()), ranks);
-      }
-      std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
-      answer.info.push_back(*std::move(info));
-    } else {
-      candidate.why_not = info.error().text;
-      if (candidates_.size() == 1) return plan::AtPlugin(candidate.settings, "backend", info.error());
-    }
-  }
-  candidate.answer = std::move(answer);
-  return {};
-}
-
-Result<std::size_t> Preparation::ChooseHere() {
-  preflight::Answer answer;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    Candidate& candidate = candidates_[i];
-    if (Status asked = Ask(candidate); !asked) return asked.error();
-    if (candidates_.size() == 1) return i;  // a single name never falls back
-    answer.backends.push_back({candidate.name, candidate.why_not});
-    if (candidate.why_not.empty()) break;
-  }
-  auto choice = preflight::ChooseBackend({{hosts::HostName(), std::move(answer)}});
-  // The hosts of the job may have what this one lacks: they are asked before anything starts.
-  if (!choice && plan::HasCluster(loaded_.settings)) return candidates_.size() - 1;
-  if (!choice) return choice.error();
-  passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
-  return choice->index;
-}
-
-Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
-                                             const std::vector<preflight::Answer>& answers) {
-  std::vector<std::pair<std::string, preflight::Answer>> by_host;
-  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
-  if (!hosts) return hosts.error();
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    by_host.emplace_back((*hosts)[i].name, answers[i]);
-  }
-  auto choice = preflight::ChooseBackend(by_host);
-  if (!choice) return choice.error();
-  passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
-  Candidate& chosen = candidates_[choice->index];
-  chosen.answer = AnswerOf(chosen);
-  for (auto& [host, answer] : by_host) {
-    chosen.answer->info.push_back(std::move(answer.backends[choice->index].info));
-  }
-  return choice->index;
-}
-
 Status Preparation::ReadHardware() {
   if (hardware_) return {};
   auto hardware = plan::ReadHardware(loaded_.settings, RankEnvironment());
@@ -275,7 +215,7 @@ Result<plan::Plan> Preparation::MakePlan() {
   if (!chosen) return chosen.error();
   // A later plan may be made in another process, which asks again.
   for (Candidate& candidate : candidates_) candidate.probe.reset();
-  return Build(candidates_[*chosen], {}, nullptr);
+  return Build(*chosen, {}, nullptr);
 }
 
 Result<plan::Plan> Preparation::PlanOfRun() {
@@ -289,25 +229,27 @@ Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offe
   for (Candidate& candidate : candidates_) candidate.probe.reset();
   std::vector<plan::Hardware> reported = HardwareOf(offers);
   if (answers.empty()) {
+    if (MayNeedUnnamed()) AddUnnamed();
     Candidate& draft = candidates_.front();
     draft.answer = AnswerOf(draft);
-    return Build(draft, std::move(reported), network);
+    return Build({.asked = false}, std::move(reported), network);
   }
   const auto chosen = ChooseByAll(reported, answers);
   if (!chosen) return chosen.error();
-  return Build(candidates_[*chosen], std::move(reported), network);
+  return Build(*chosen, std::move(reported), network);
 }
 
 Status Preparation::Check() {
   if (Status read = ReadHardware(); !read) return read;
+  if (MayNeedUnnamed()) AddUnnamed();
   Candidate& draft = candidates_.front();
   draft.answer = AnswerOf(draft);
-  const auto plan = Build(draft, {}, nullptr, false);
+  const auto plan = Build({.asked = false}, {}, nullptr, false);
   draft.answer.reset();
   return plan ? Status() : plan.error();
 }
 
-Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
+Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Hardware> reported,
                                       const network::Decision* network, bool find_programs) {
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
@@ -315,46 +257,39 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
     return Error::System("the folder that dtrun was started in is gone; cd to another one", failure.value());
   auto program = DtrunOnHosts(loaded_.settings);
   if (!program) return program.error();
-  plan::Backend backend = *candidate.answer;
-  if (candidates_.size() > 1) {
+  const Candidate& host = candidates_[chosen.host];
+  // Of a backend beside a single name, backend.options are that one's.
+  const bool unnamed = chosen.host >= choice_.names.size();
+  const config::Settings& settings = unnamed ? loaded_.settings : host.settings;
+  plan::Backend backend = *host.answer;
+  if (choice_.falls_back()) {
     const std::string why = passed_over_.empty() ? "the first of backend.name" : "because " + passed_over_;
     if (backend.info.empty()) backend.info.emplace_back();
     for (plugin::LaunchInfo& info : backend.info) info.facts.emplace_back("chosen", why);
   }
+  plan::DeviceMemory device = DeviceMemoryOf(chosen, reported.size());
   // Once only: a later plan may be made in another process, which asks again.
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
   if (!launcher) return launcher.error();
-  auto plan = plan::Build({candidate.settings, **launcher, std::move(backend), *hardware_, RankEnvironment(),
-                           cwd.string(), *std::move(program), std::move(reported), network, find_programs});
+  auto plan =
+      plan::Build({settings, **launcher, std::move(backend), *hardware_, RankEnvironment(), cwd.string(),
+                   *std::move(program), std::move(reported), network, find_programs, std::move(device)});
   if (!plan) return plan;
-  if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings)) {
-    if (Status here = CheckInterface(candidate.settings); !here) return here.error();
-    AddInterfaceNotes(candidate.settings, &*plan);
+  if (plan->hosts.size() == 1 && !plan::HasCluster(settings)) {
+    if (Status here = CheckInterface(settings); !here) return here.error();
+    AddInterfaceNotes(settings, &*plan);
   }
-  for (std::string& missing : plugin::MissingFolders(FoldersOf(candidate.settings)))
+  for (std::string& missing : plugin::MissingFolders(FoldersOf(settings)))
     plan->warnings.push_back(std::move(missing));
-  plan->record["config.json"] = RecordOf(candidate.settings);
+  Json record = RecordOf(settings);
+  if (chosen.device && *chosen.device != chosen.host) {
+    const Candidate& moves_devices = candidates_[*chosen.device];
+    RecordOptions(host.settings, host.name, &record);
+    RecordOptions(moves_devices.settings, moves_devices.name, &record);
+  }
+  plan->record["config.json"] = JsonText(record);
   program_ = plan->processes.front().argv.front();
   return plan;
-}
-
-std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_count, int world_size) const {
-  std::vector<preflight::BackendRequest> requests;
-  for (const Candidate& candidate : candidates_) {
-    preflight::BackendRequest request;
-    request.name = candidate.name;
-    request.options_json = options::ToJson(candidate.settings.SnapshotOf("backend.options."));
-    request.why_not = candidate.why_not;
-    if (candidate.file) {
-      request.path = candidate.file->path.string();
-      request.file_id = candidate.file->id;
-      request.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
-    }
-    request.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
-                   pmi::Kind::kPmix;
-    requests.push_back(std::move(request));
-  }
-  return requests;
 }
 
 Result<std::vector<preflight::Request>> Preparation::PreflightRequests(

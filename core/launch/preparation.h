@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "core/config/backend_choice.h"
 #include "core/config/settings.h"
 #include "core/hosts/launchers.h"
 #include "core/job/planner.h"
 #include "core/launch/environment.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
+#include "core/preflight/routes.h"
 
 namespace dtrun::launch {
 
@@ -52,8 +54,12 @@ class Preparation final : public job::Planner {
   // The launcher plugins, for those who connect to hosts.
   std::shared_ptr<hosts::Launchers> launchers() const;
 
-  // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
+  // The backends that backend.name gives, with their options, for a job of that size; then those that may
+  // join the ranks beside them, once Check or a plan has found them. REQUIRES: no problems.
   std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
+
+  // What carries which memory, by answers to these requests. REQUIRES: no problems.
+  preflight::RouteWish Wish() const;
 
  private:
   // One of the names in backend.name, with its own reading of the config.
@@ -65,6 +71,13 @@ class Preparation final : public job::Planner {
     std::string why_not;                   // it cannot be used here
     std::optional<plan::Backend> answer;   // once asked
   };
+  // Places in the candidates.
+  struct Chosen {
+    std::size_t host = 0;
+    std::optional<std::size_t> device = {};  // the host's may be it too
+    std::string no_device = {};              // why there is none
+    bool asked = true;                       // false: a draft, with the first for the host's memory
+  };
 
   Result<options::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                    const config::Settings& so_far);
@@ -72,14 +85,22 @@ class Preparation final : public job::Planner {
                                                      const std::vector<plugin::Folder>& folders);
   Result<std::unique_ptr<plugin::Probe>> Described(const plugin::File& backend);
   void AddCandidate(config::Settings settings, std::string name);
+  config::Loaded ReadConfig();
+  // preparation_backends.cc
+  bool MayNeedUnnamed();
+  void AddUnnamed();
   static plan::Backend AnswerOf(const Candidate& candidate);
+  Result<plugin::LaunchInfo> AskForInfo(Candidate& candidate, const std::vector<plan::Host>& hosts);
   Status Ask(Candidate& candidate);
-  Result<std::size_t> ChooseHere();
-  Result<std::size_t> ChooseByAll(const std::vector<plan::Hardware>& reported,
-                                  const std::vector<preflight::Answer>& answers);
+  bool MayUseDevices() const;
+  Result<preflight::Answer> AskHere();
+  Result<Chosen> ChooseHere();
+  Result<Chosen> ChooseByAll(const std::vector<plan::Hardware>& reported,
+                             const std::vector<preflight::Answer>& answers);
+  plan::DeviceMemory DeviceMemoryOf(const Chosen& chosen, std::size_t hosts) const;
   Status ReadHardware();
   std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
-  Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
+  Result<plan::Plan> Build(const Chosen& chosen, std::vector<plan::Hardware> reported,
                            const network::Decision* network, bool find_programs = true);
 
   // Where plugins are, by what plugins.path says so far.
@@ -87,12 +108,14 @@ class Preparation final : public job::Planner {
   std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
 
   std::vector<std::string> plugin_dirs_;
+  config::Request request_;                     // of the last reading
   std::shared_ptr<LauncherPlugins> launchers_;  // once somebody has asked for them
   config::Loaded loaded_;
-  std::unique_ptr<plugin::Probe> probe_;    // of the backend whose options were read last
-  std::string probe_failure_;               // or why there is none
-  std::vector<Candidate> candidates_;       // in order of preference
-  std::string passed_over_;                 // why each one before the chosen is not it
+  std::unique_ptr<plugin::Probe> probe_;  // of the backend whose options were read last
+  std::string probe_failure_;             // or why there is none
+  config::BackendChoice choice_;
+  std::vector<Candidate> candidates_;       // in order of preference; those without a name last
+  std::string passed_over_;                 // why each one before the host's is not it
   std::optional<plan::Hardware> hardware_;  // of this host, once read
   plugin::File launcher_file_;
   std::unique_ptr<plugin::Probe> early_;     // of a backend that nobody has heard yet

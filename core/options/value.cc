@@ -58,7 +58,8 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
       if (const auto number = NumberOf<std::int64_t>(text)) return *number;
       return std::string(text);
     case Type::kNames:
-      if (text.find(',') != text.npos) return SplitList(text);
+      // "cpu:gloo,cuda:nccl" is one text.
+      if (text.find(',') != text.npos && text.find(':') == text.npos) return SplitList(text);
       return std::string(text);
     case Type::kString:
     case Type::kEnum: return std::string(text);

@@ -24,6 +24,7 @@
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 #include "core/plan/pmi.h"
+#include "core/plan/routes.h"
 #include "core/plan/vendor.h"
 
 namespace dtrun::plan {
@@ -37,6 +38,10 @@ std::string HostRanks(const Plan& plan) {
   std::vector<int> counts;
   for (const Host& host : plan.hosts) counts.push_back(host.local_size);
   return CountList(counts);
+}
+
+RouteInputs RoutesOf(const Inputs& inputs) {
+  return {inputs.settings, inputs.device, inputs.hardware, inputs.reported, inputs.network};
 }
 
 // dtrun's own dialect for one process; `host_ranks` is that of the plan.
@@ -76,18 +81,14 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
     const std::string id = FileIdOn(inputs.backend, static_cast<std::size_t>(process.host));
     if (!id.empty()) out[contract::kBackendFileId] = id;
     out[contract::kBackendOptions] = inputs.backend.options_json;
+    out.merge(DeviceVariables(RoutesOf(inputs), plan, static_cast<std::size_t>(process.host)));
   }
   return out;
 }
 
-bool MovesDeviceMemory(const Plan& plan) {
-  return std::ranges::find(plan.backend_facts, std::pair<std::string, std::string>("memory", "device")) !=
-         plan.backend_facts.end();
-}
-
 // What joins the ranks of one host, so that nobody wonders where the traffic goes.
 std::string LocalText(const Inputs& inputs, const Plan& plan) {
-  if (inputs.settings.Text("comm.local") == "none" || MovesDeviceMemory(plan)) return plan.backend + " alone";
+  if (inputs.settings.Text("comm.local") == "none") return plan.backend + " alone";
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
                  : fmt::format("shared memory; {} is not used on one host", plan.backend);
@@ -120,6 +121,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   Variables placeholders = contract;
   placeholders.erase(contract::kJobKey);
   placeholders.erase(contract::kBackendOptions);
+  placeholders.erase(contract::kDeviceBackendOptions);
 
   for (const auto& [name, value] : user) {
     if (contract.contains(name)) {
@@ -180,18 +182,31 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
   return same ? text(0) : each;
 }
 
+// In a draft, a root without GPUs takes the hosts of a job that counts on them to have one for each rank.
+Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
+  Hardware hardware = HardwareOn(inputs, host);
+  const auto* word = std::get_if<std::string>(&inputs.settings.Get("job.processes_per_host").data);
+  const bool wanted =
+      inputs.settings.Text("job.gpu_visibility") == "own" || (word != nullptr && *word == "gpu");
+  if (!inputs.reported.empty() || !HasCluster(inputs.settings) || !wanted || !hardware.gpus.empty())
+    return hardware;
+  for (int i = 0; i < ranks; ++i) hardware.gpus.push_back({"", -1, std::to_string(i)});
+  return hardware;
+}
+
 // Where the ranks run, by host.
 Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
     Host& host = plan->hosts[i];
-    auto placed = Place(inputs.settings, HardwareOn(inputs, i), host.local_size, MovesDeviceMemory(*plan));
+    auto placed = Place(inputs.settings, AssumedOn(inputs, i, host.local_size), host.local_size,
+                        inputs.device.backend.has_value() || inputs.device.by_host);
     if (!placed && plan->hosts.size() > 1) {
       return Error{placed.error().code, fmt::format("host {}: {}", host.name, placed.error().text)};
     }
     if (!placed) return placed.error();
     host.cores = placed->processors.cores;
-    host.sees_gpus = !HardwareOn(inputs, i).gpus.empty();
+    host.sees_gpus = !AssumedOn(inputs, i, host.local_size).gpus.empty();
     placements.push_back(*std::move(placed));
   }
   plan->binding = BindingText(*plan, placements);
@@ -243,6 +258,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.backend = inputs.backend.name;
   AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
+  if (Status routed = AddRoutes(RoutesOf(inputs), &plan); !routed) return routed.error();
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
@@ -259,8 +275,12 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.grace = settings.Duration("job.grace");
   if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));
   if (NeedsReports(settings) && inputs.reported.empty()) {
-    plan.notes.push_back(
-        "the plan assumes that all hosts have as many processors and GPUs as this one; a run asks them");
+    const bool without = inputs.hardware.gpus.empty() && plan.hosts.front().sees_gpus;
+    plan.notes.push_back(without
+                             ? "the plan assumes that each rank has a GPU, as this host has none; a run asks "
+                               "the hosts for their processors and GPUs"
+                             : "the plan assumes that all hosts have as many processors and GPUs as this "
+                               "one; a run asks them");
   }
 
   plan.withheld = environments::Withheld();
@@ -270,7 +290,12 @@ Result<Plan> Build(const Inputs& inputs) {
   std::vector<Variables> wanted;
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
     const auto& env = InfoOf(inputs.backend, i).env;
-    wanted.emplace_back(env.begin(), env.end());
+    wanted.emplace_back();
+    if (inputs.device.backend) {
+      const auto& of_device = InfoOf(*inputs.device.backend, i).env;
+      wanted.back().insert(of_device.begin(), of_device.end());
+    }
+    wanted.back().insert(env.begin(), env.end());
     wanted.back().merge(PortVariables(settings));
   }
   const std::vector<Variables> vendor =

@@ -13,9 +13,28 @@ namespace {
 constexpr std::size_t kMostTexts = 3;
 constexpr std::size_t kMostNames = 4;
 
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
 std::string Names(const std::vector<std::string>& hosts) {
   if (hosts.size() > kMostNames) return fmt::format("{} hosts", hosts.size());
   return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+// Those of all hosts, each once.
+Facts ToldOnce(const std::vector<Host>& hosts, Facts Host::*facts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_key;  // texts by host
+  std::map<std::string, std::size_t> place_of;                           // in by_key
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    for (const auto& [key, text] : hosts[i].*facts) {
+      if (key.starts_with(kPeerFact) || key.starts_with(kAgreeFact) || key.starts_with(kByFact)) continue;
+      const auto [place, fresh] = place_of.emplace(key, by_key.size());
+      if (fresh) by_key.emplace_back(key, std::vector<std::string>(hosts.size()));
+      by_key[place->second].second[i] = text;
+    }
+  }
+  Facts told;
+  for (const auto& [key, texts] : by_key) told.emplace_back(key, TellByHost(hosts, texts));
+  return told;
 }
 
 }  // namespace
@@ -54,20 +73,14 @@ std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::st
 }
 
 void AddFacts(const Backend& backend, Plan* plan) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_key;  // texts by host
-  std::map<std::string, std::size_t> place_of;                           // in by_key
-  for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
-    Host& host = plan->hosts[i];
-    host.backend_facts = InfoOf(backend, i).facts;
-    for (const auto& [key, text] : host.backend_facts) {
-      if (key.starts_with(kPeerFact) || key.starts_with(kAgreeFact) || key.starts_with(kByFact)) continue;
-      const auto [place, fresh] = place_of.emplace(key, by_key.size());
-      if (fresh) by_key.emplace_back(key, std::vector<std::string>(plan->hosts.size()));
-      by_key[place->second].second[i] = text;
-    }
-  }
-  for (const auto& [key, texts] : by_key)
-    plan->backend_facts.emplace_back(key, TellByHost(plan->hosts, texts));
+  for (std::size_t i = 0; i < plan->hosts.size(); ++i)
+    plan->hosts[i].backend_facts = InfoOf(backend, i).facts;
+  plan->backend_facts = ToldOnce(plan->hosts, &Host::backend_facts);
+}
+
+void AddDeviceFacts(const Backend& backend, Plan* plan) {
+  for (std::size_t i = 0; i < plan->hosts.size(); ++i) plan->hosts[i].device_facts = InfoOf(backend, i).facts;
+  plan->device_facts = ToldOnce(plan->hosts, &Host::device_facts);
 }
 
 }  // namespace dtrun::plan

@@ -24,5 +24,7 @@ std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::st
 // What a backend says of single pairs of devices ("peer 0>1"), and of what decides or must agree, is left to
 // the hosts.
 void AddFacts(const Backend& backend, Plan* plan);
+// Likewise of the backend of device memory.
+void AddDeviceFacts(const Backend& backend, Plan* plan);
 
 }  // namespace dtrun::plan

@@ -64,8 +64,10 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
     int ranks = slots.value_or(0);
     if (!slots || counted) {
       Result<int> asked = ProcessesPerHost(settings, hardware);
-      if (!asked) return asked.error();
-      ranks = *asked;
+      // A root without GPUs may lead hosts that have them: they are counted when they join.
+      const bool draft = !known && HasCluster(settings);
+      if (!asked && !draft) return asked.error();
+      ranks = asked ? *asked : slots.value_or(1);
     }
     if (slots && ranks > *slots && !settings.Bool("cluster.oversubscribe")) {
       return At(settings, kPerHost,

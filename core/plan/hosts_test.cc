@@ -36,6 +36,14 @@ TEST(PlaceRanks, IsThisMachineAloneWithoutAList) {
   EXPECT_EQ(hosts->front().cores, 5);
 }
 
+TEST(PlaceRanks, OfARootWithoutGpusCountsThoseOfTheHostsWhenTheyCome) {
+  const auto draft = Place({"cluster.hosts=a:8,b", "job.processes_per_host=gpu"});
+  ASSERT_TRUE(draft) << draft.error().text;
+  EXPECT_EQ((*draft)[0].local_size, 8);
+  EXPECT_EQ((*draft)[1].local_size, 1);
+  EXPECT_THAT(Place({"job.processes_per_host=gpu"}).error().text, HasSubstr("no GPU is visible"));
+}
+
 TEST(PlaceRanks, NumbersRanksAlongTheList) {
   const auto hosts = Place({"cluster.hosts=node0,node1:4,[fe80::1]:2,[fe80::2]"});
   ASSERT_TRUE(hosts) << hosts.error().text;

@@ -157,5 +157,26 @@ TEST(ReadHardware, TakesTheListOfVisibleGpusFromJobEnvFirst) {
   EXPECT_GE(hardware->topology.cores.size(), 1u);
 }
 
+// CUDA takes UUIDs, and those of slices, in the same list: each rank's part keeps the names.
+TEST(Place, OwnPartsKeepTheNamesOfTheUsersList) {
+  HostOffer offer;
+  offer.topology = Server().topology;
+  offer.gpus.devices = {{"GPU-aaaa", 1, "0"}, {"GPU-bbbb", 1, "1"}};
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"GPU-bbbb,GPU-aaaa", {"GPU-bbbb", "GPU-aaaa"}},
+      {"MIG-11111111-2222,MIG-33333333-4444", {"MIG-11111111-2222", "MIG-33333333-4444"}},
+      {"GPU-b,0", {"GPU-b", "0"}}};
+  for (const auto& [list, parts] : cases) {
+    const config::Settings settings = With({"job.gpu_visibility=own"});
+    const Hardware hardware = HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", list}}, offer);
+    const auto placement = Place(settings, hardware, 2, false);
+    ASSERT_TRUE(placement) << list << ": " << placement.error().text;
+    EXPECT_EQ(placement->gpu_lists, parts) << list;
+  }
+  const config::Settings settings = With({"job.gpu_visibility=own"});
+  const Hardware one = HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", "GPU-bbbb,GPU-none"}}, offer);
+  EXPECT_THAT(Place(settings, one, 2, false).error().text, HasSubstr("(GPU-bbbb)"));
+}
+
 }  // namespace
 }  // namespace dtrun::plan

@@ -82,6 +82,10 @@ std::string WorldText(const Plan& plan) {
                      plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", hosts);
 }
 
+std::string RouteText(const Route& route) {
+  return fmt::format("{} memory: {}{}", route.memory, route.by, route.why.empty() ? "" : ", " + route.why);
+}
+
 std::vector<int> TaskPortsUsed(const Plan& plan) {
   static constexpr std::string_view kStart = "⟦port_";
   std::set<int> ranks;
@@ -138,13 +142,13 @@ std::map<std::string, std::string> Common(const std::vector<Process>& processes)
   return common;
 }
 
-// DTRUN_BACKEND_OPTIONS is a record for libdtrun alone: `dtrun config explain` has its values.
+// DTRUN_BACKEND_OPTIONS and its like are records for libdtrun alone: `dtrun config explain` has its values.
 std::string VariablesText(const std::map<std::string, std::string>& variables,
                           const std::map<std::string, std::string>& without = {}) {
   std::string out;
   for (const auto& [name, value] : variables) {
     if (without.contains(name)) continue;
-    const bool record = name == contract::kBackendOptions;
+    const bool record = name == contract::kBackendOptions || name == contract::kDeviceBackendOptions;
     out +=
         fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
   }
@@ -159,6 +163,9 @@ std::string ToText(const Plan& plan) {
                                 plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
   auto append = std::back_inserter(out);
   for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
+  for (const Route& route : plan.routes) fmt::format_to(append, "  {}\n", RouteText(route));
+  for (const auto& [key, value] : plan.device_facts)
+    fmt::format_to(append, "  {} {}: {}\n", plan.device_backend, key, value);
   fmt::format_to(append, "  binding: {}\n", plan.binding);
   if (plan.pmi != pmi::Kind::kNone) fmt::format_to(append, "  pmi: {}\n", pmi::KindName(plan.pmi));
   for (const std::string& warning : plan.warnings) fmt::format_to(append, "  warning: {}\n", warning);
@@ -195,6 +202,12 @@ std::string ToJson(const Plan& plan) {
   out["launcher"] = plan.launcher;
   out["backend"] = {{"name", plan.backend}, {"facts", Json::object()}};
   for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
+  if (!plan.device_backend.empty()) {
+    out["device_backend"] = {{"name", plan.device_backend}, {"facts", Json::object()}};
+    for (const auto& [key, value] : plan.device_facts) out["device_backend"]["facts"][key] = value;
+  }
+  for (const Route& route : plan.routes)
+    out["routes"].push_back({{"memory", route.memory}, {"by", route.by}, {"why", route.why}});
   out["binding"] = plan.binding;
   out["pmi"] = pmi::KindName(plan.pmi);
   out["warnings"] = plan.warnings;
@@ -211,6 +224,7 @@ std::string ToJson(const Plan& plan) {
                             {"cores", host.cores},
                             {"facts", Json::object()}});
     for (const auto& [key, value] : host.backend_facts) out["hosts"].back()["facts"][key] = value;
+    for (const auto& [key, value] : host.device_facts) out["hosts"].back()["device_facts"][key] = value;
   }
   out["processes"] = Json::array();
   for (const Process& process : plan.processes) {

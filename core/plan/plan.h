@@ -35,6 +35,7 @@ struct Host {
   std::string address = "127.0.0.1";                                    // that every rank of the job reaches
   std::vector<std::pair<std::string, std::string>> backend_facts = {};  // what the backend says of it
   bool sees_gpus = true;                                                // its ranks do
+  std::vector<std::pair<std::string, std::string>> device_facts = {};   // of the backend of device memory
 };
 
 struct Process {
@@ -47,6 +48,13 @@ struct Process {
   std::vector<std::string> unset;          // variables that it does not inherit
   std::string cwd;                         // absolute
   std::string binding;                     // cpuset "0-3"; empty: inherited
+};
+
+// What moves one kind of memory.
+struct Route {
+  std::string memory;  // "cpu", or a device's: "cuda"
+  std::string by;      // "shm+gloo on eth0", "nccl (NCCL 2.27.5, p2p on)"
+  std::string why;     // empty: nothing to say
 };
 
 // What a host may use between hosts.
@@ -78,10 +86,13 @@ struct Plan {
   std::string launcher;
   std::string backend;                                             // name, or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;  // of all hosts, for the run header
-  std::string binding = "none";                                    // of all ranks, a line for the run header
-  std::vector<std::string> warnings;                               // what may be wrong; lines for it
-  std::vector<std::string> notes;                                  // choices; lines for all of it
-  std::vector<std::string> dialects;                               // that job.dialects adds
+  std::string device_backend;                                     // beside it, for device memory; empty: none
+  std::vector<std::pair<std::string, std::string>> device_facts;  // its own
+  std::vector<Route> routes;                                      // empty: no device is to be expected
+  std::string binding = "none";                                   // of all ranks, a line for the run header
+  std::vector<std::string> warnings;                              // what may be wrong; lines for it
+  std::vector<std::string> notes;                                 // choices; lines for all of it
+  std::vector<std::string> dialects;                              // that job.dialects adds
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
   std::vector<std::string> success;           // roles whose success is the job's; empty: all ranks
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
@@ -99,6 +110,9 @@ struct Plan {
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory
   int world_size() const;
 };
+
+// "cuda memory: staging over gloo, because ..."
+std::string RouteText(const Route& route);
 
 // "6 ranks on 3 hosts (node0 2, node1 2, node2 2)"
 std::string WorldText(const Plan& plan);

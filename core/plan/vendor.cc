@@ -21,8 +21,10 @@ const std::string* Find(const Variables& variables, const std::string& name) {
 Variables AgreedIn(const std::vector<Host>& hosts) {
   Variables agreed;
   for (const Host& host : hosts) {
-    for (const auto& [key, value] : host.backend_facts) {
-      if (key.starts_with(kAgreeFact)) agreed.emplace(key.substr(std::size(kAgreeFact) - 1), value);
+    for (const auto* facts : {&host.device_facts, &host.backend_facts}) {
+      for (const auto& [key, value] : *facts) {
+        if (key.starts_with(kAgreeFact)) agreed.emplace(key.substr(std::size(kAgreeFact) - 1), value);
+      }
     }
   }
   return agreed;

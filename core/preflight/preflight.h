@@ -22,6 +22,7 @@ struct BackendRequest {
   bool wanted = true;        // the job asks for it, alone or in a list
   bool pmix = false;         // its ranks are served PMIx, so the host needs libpmix
   std::string file_id = {};  // that its file must have; empty: any
+  bool needed = false;       // no other will do in its place
 };
 
 struct Request {
@@ -76,13 +77,5 @@ std::string Encode(const Request& request);
 std::string Encode(const Answer& answer);
 Result<Request> DecodeRequest(const std::string& text);
 Result<Answer> DecodeAnswer(const std::string& text);
-
-// The first backend that no host objects to: its place in the answers, and for each before it
-// "nccl cannot be used: on node1: ...". An error when there is none. REQUIRES: at least one answer.
-struct Choice {
-  std::size_t index = 0;
-  std::vector<std::string> passed_over;
-};
-Result<Choice> ChooseBackend(const std::vector<std::pair<std::string, Answer>>& by_host);
 
 }  // namespace dtrun::preflight

@@ -6,33 +6,7 @@
 namespace dtrun::preflight {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-using ByHost = std::vector<std::pair<std::string, Answer>>;
-
-TEST(ChooseBackend, TakesTheFirstThatNoHostObjectsTo) {
-  const ByHost hosts = {{"node0", {{{"nccl", ""}, {"ucx", "no libucp"}, {"gloo", ""}}}},
-                        {"node1", {{{"nccl", "no GPU"}, {"ucx", "no libucp"}, {"gloo", ""}}}}};
-  const auto choice = ChooseBackend(hosts);
-  ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->index, 2u);
-  EXPECT_THAT(choice->passed_over,
-              ElementsAre("nccl cannot be used: on node1: no GPU", "ucx cannot be used: no libucp"));
-}
-
-TEST(ChooseBackend, SaysWhyNoneWillDo) {
-  const auto choice = ChooseBackend({{"node0", {{{"nccl", "no GPU"}, {"ucx", "no libucp"}}}}});
-  ASSERT_FALSE(choice.ok());
-  EXPECT_EQ(
-      choice.error().text,
-      "none of the backends in backend.name can be used; nccl cannot be used: no GPU; ucx cannot be used: "
-      "no libucp");
-}
-
-TEST(ChooseBackend, RefusesAnswersToAnotherRequest) {
-  EXPECT_FALSE(ChooseBackend({{"node0", {{{"nccl", ""}}}}, {"node1", {}}}).ok());
-}
 
 TEST(Preflight, TravelsAsText) {
   const auto request =

@@ -37,7 +37,8 @@ std::string Encode(const Request& request) {
                         {"options", one.options_json},
                         {"why_not", one.why_not},
                         {"wanted", one.wanted},
-                        {"pmix", one.pmix}});
+                        {"pmix", one.pmix},
+                        {"needed", one.needed}});
   }
   return JsonLine(Json{{"backends", backends},
                        {"host_count", request.host_count},
@@ -64,6 +65,7 @@ Result<Request> DecodeRequest(const std::string& text) {
       one.at("why_not").get_to(backend.why_not);
       one.at("wanted").get_to(backend.wanted);
       one.at("pmix").get_to(backend.pmix);
+      backend.needed = one.value("needed", false);
     }
     json.at("host_count").get_to(request.host_count);
     json.at("local_ranks").get_to(request.local_ranks);

@@ -19,6 +19,7 @@
 #include "core/plan/network.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/report.h"
+#include "core/preflight/routes.h"
 #include "tools/dtrun/reading.h"
 
 namespace dtrun::cli {
@@ -38,6 +39,8 @@ struct Visit {
   std::optional<membership::Cluster> cluster;    // unset: this host alone
   std::string platform = {};                     // that named the hosts; empty: none did
   std::string refusal = {};                      // why no plan could be made; empty: nothing is wrong
+  preflight::RouteWish wish = {};                // of the first backends that are asked about
+  bool stages = true;                            // device memory may go through the host's
 };
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
@@ -101,6 +104,8 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   visit.platform = settings.hosts_from().platform;
   if (const Status checked = preparation.Check(); !checked) visit.refusal = checked.error().text;
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
+  visit.wish = preparation.Wish();
+  visit.stages = settings.Text("backend.staging") == "auto";
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   auto variables = environment;
   if (settings.Has("job.env")) {
@@ -139,6 +144,39 @@ void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* 
       {"cluster", Level::kProblem, why, "the job would end the same way; fix this first, then check again"});
 }
 
+// Whether a host has GPUs that ranks see, or the config counts on a backend of their memory.
+bool MayUseDevices(const Visit& visit,
+                   const std::vector<std::pair<std::string, preflight::Answer>>& by_host) {
+  if (!visit.wish.falls_back && std::ranges::any_of(visit.wish.candidates, [](const auto& one) {
+        return one.expected && !one.unnamed;
+      }))
+    return true;
+  return std::ranges::any_of(by_host, [](const auto& one) {
+    return std::ranges::any_of(one.second.checks, [](const preflight::Check& check) {
+      return check.topic == "gpus" && check.what != "none";
+    });
+  });
+}
+
+// What would carry which memory.
+void AddRoutes(const Visit& visit, const std::vector<std::pair<std::string, preflight::Answer>>& by_host,
+               DoctorReport* report) {
+  if (by_host.empty() || visit.wish.candidates.front().name == "none" || !MayUseDevices(visit, by_host))
+    return;
+  const auto routes = preflight::ChooseRoutes(visit.wish, by_host);
+  if (!routes) return;  // the backends' own lines say so
+  const std::string& host = visit.wish.candidates[routes->host].name;
+  const std::string why = routes->no_device.empty() ? host + " moves host memory" : routes->no_device;
+  std::string device = "none: backend.staging is \"off\" and " + why;
+  if (routes->device) {
+    device = visit.wish.candidates[*routes->device].name;
+  } else if (visit.stages) {
+    device = fmt::format("staging over {}, because {}", host, why);
+  }
+  report->between.push_back(
+      {"routes", Level::kOk, fmt::format("host memory: {}; device memory: {}", host, device), ""});
+}
+
 Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   membership::Answers answers;
   if (visit.cluster) {
@@ -160,6 +198,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
     by_host.emplace_back(name, std::move(answers.by_host[i]));
   }
   report.between = preflight::Compare(by_host, answers.asked_seconds);
+  AddRoutes(visit, by_host, &report);
   if (!visit.platform.empty())
     report.between.push_back(
         {"cluster", Level::kOk, fmt::format("the hosts are those of {}", visit.platform), ""});

@@ -25,9 +25,10 @@ std::string OptionText(const Json& config, const std::string& key) {
 }
 
 // What the backend says decides `topic`: keys of its options and names of variables.
-std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic) {
+std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic,
+                                    const std::string& facts = "/facts") {
   for (const Json& host : plan.value("hosts", Json::array())) {
-    const std::string words = TextAt(host, ("/facts/by " + topic).c_str());
+    const std::string words = TextAt(host, (facts + "/by " + topic).c_str());
     if (words.empty()) continue;
     std::vector<std::string> out;
     for (const std::string_view word : Split(words, ' ')) out.emplace_back(word);
@@ -36,11 +37,15 @@ std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic) 
   return {};
 }
 
-// Those of its options that are set.
-std::string OptionsText(const Records& files, const std::string& topic) {
+// Those of its options that are set. Of two backends, each has its own table.
+std::string OptionsText(const Records& files, const std::string& topic, bool of_device = false) {
   std::string text;
-  for (const std::string& word : DecidersOf(files.plan, topic)) {
-    const std::string option = OptionText(files.config, "backend.options." + word);
+  const std::string device = TextAt(files.plan, "/device_backend/name");
+  const std::string table = device.empty() ? "options"
+                            : of_device    ? device
+                                           : TextAt(files.plan, "/backend/name");
+  for (const std::string& word : DecidersOf(files.plan, topic, of_device ? "/device_facts" : "/facts")) {
+    const std::string option = OptionText(files.config, fmt::format("backend.{}.{}", table, word));
     if (!option.empty()) text += (text.empty() ? "" : "; ") + option;
   }
   return text;
@@ -180,11 +185,13 @@ Choice Algorithm(const Records& files) {
 }
 
 Choice PeerAccess(const Records& files) {
-  const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
-  const std::string memory = TextAt(files.plan, "/backend/facts/memory");
-  std::string reason = OptionsText(files, "p2p");
+  const bool two = files.plan.contains("device_backend");
+  const std::string facts = two ? "/device_backend/facts" : "/backend/facts";
+  const std::string fact = TextAt(files.plan, (facts + "/p2p").c_str());
+  const std::string memory = TextAt(files.plan, (facts + "/memory").c_str());
+  std::string reason = OptionsText(files, "p2p", two);
   const auto add = [&](const std::string& text) { reason += (reason.empty() ? "" : "; ") + text; };
-  const std::vector<std::string> deciders = DecidersOf(files.plan, "p2p");
+  const std::vector<std::string> deciders = DecidersOf(files.plan, "p2p", two ? "/device_facts" : "/facts");
   const std::string set = VariablesText(files.plan, [&](const std::string& name) {
     return environments::ChoosesGpuPaths(name) || std::ranges::find(deciders, name) != deciders.end();
   });
@@ -229,8 +236,14 @@ std::vector<Choice> ChoicesOf(const Records& files) {
   std::vector<Choice> choices;
   choices.push_back(Ranks(files));
   choices.push_back(Backend(files));
+  for (const Json& route : files.plan.value("routes", Json::array()))
+    choices.push_back(
+        {"route", TextAt(route, "/memory") + " memory: " + TextAt(route, "/by"), TextAt(route, "/why")});
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
+  if (files.plan.contains("device_backend"))
+    choices.push_back({"library", TextAt(files.plan, "/device_backend/facts/library"),
+                       TextAt(files.plan, "/device_backend/facts/library_path")});
   const bool used = !BackendWasNotUsed(files);
   if (used) choices.push_back(Transport(files));
   if (used) AddPeers(files, &choices);

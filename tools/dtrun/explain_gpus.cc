@@ -44,7 +44,8 @@ std::string NamesText(const std::vector<const GpuHost*>& hosts) {
 std::vector<GpuHost> ReadGpus(const Json& plan) {
   std::vector<GpuHost> hosts;
   for (const Json& one : plan.value("hosts", Json::array())) {
-    const Json said = one.value("facts", Json::object());
+    Json said = one.value("facts", Json::object());
+    said.update(one.value("device_facts", Json::object()));
     std::vector<std::pair<std::string, std::string>> facts;
     for (const auto& [key, value] : said.items()) {
       if (value.is_string()) facts.emplace_back(key, value.get<std::string>());
@@ -88,8 +89,7 @@ std::string ToText(const std::vector<GpuHost>& hosts) {
     out += group.size() == 1 ? fmt::format("{}\n", fmt::join(devices, "; ")) : "alike\n";
     out += Paragraph(Table(first.gpus));
   }
-  if (hosts.size() > 1)
-    out += kIndent + std::string("GPUs of different hosts use the network; not tested\n");
+  if (hosts.size() > 1) out += kIndent + std::string("GPUs of different hosts use the network; not tested\n");
   return out;
 }
 

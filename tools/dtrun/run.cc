@@ -26,15 +26,27 @@ std::string BackendText(const plan::Plan& plan) {
   return plan.backend + (own ? "" : ", for programs that call dtrun's library");
 }
 
+// A line for each kind of memory.
+void AddRoutes(const plan::Plan& plan, std::string* out) {
+  for (std::size_t i = 0; i < plan.routes.size(); ++i)
+    *out += fmt::format("  {:<10} {}\n", i == 0 ? "routes" : "", plan::RouteText(plan.routes[i]));
+}
+
 // What runs, over what, and where its logs are.
 std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
   std::string out = fmt::format("  backend    {}{}{}\n", BackendText(plan),
                                 plan.network.empty() ? "" : "; network ", plan.network);
-  for (const auto& [key, value] : plan.backend_facts) {
-    const bool given_up = (key == "chosen" && value.starts_with("because ")) ||
-                          (key == "p2p" && value.find("off") != value.npos);
-    if (given_up) out += fmt::format("  {:<10} {}\n", key, value);
-  }
+  const auto add_given_up = [&](const auto& facts) {
+    for (const auto& [key, value] : facts) {
+      const bool given_up = (key == "chosen" && value.starts_with("because ")) ||
+                            (key == "p2p" && value.find("off") != value.npos);
+      if (given_up) out += fmt::format("  {:<10} {}\n", key, value);
+    }
+  };
+  // The line of a route repeats why it is that one.
+  if (plan.routes.empty()) add_given_up(plan.backend_facts);
+  add_given_up(plan.device_facts);
+  AddRoutes(plan, &out);
   return out + fmt::format("  logs       {}\n", run_dir);
 }
 
@@ -42,10 +54,18 @@ std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
   std::string out;
   auto append = std::back_inserter(out);
   fmt::format_to(append, "  backend    {}\n", BackendText(plan));
-  for (const auto& [key, value] : plan.backend_facts) {
-    if (!ForExplain(key))
-      fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
-  }
+  const auto add = [&](const auto& facts) {
+    for (const auto& [key, value] : facts) {
+      // Paths between GPUs are the device backend's, where there is one.
+      const bool idle = key == "p2p" && &facts == &plan.backend_facts && !plan.device_backend.empty();
+      if (!ForExplain(key) && !idle)
+        fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
+    }
+  };
+  add(plan.backend_facts);
+  if (!plan.device_backend.empty()) fmt::format_to(append, "  devices    {}\n", plan.device_backend);
+  add(plan.device_facts);
+  AddRoutes(plan, &out);
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
   if (!plan.network_others.empty()) fmt::format_to(append, "  not used   {}\n", plan.network_others);
   fmt::format_to(append, "  binding    {}\n  logs       {}\n", plan.binding, run_dir);

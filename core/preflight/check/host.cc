@@ -25,7 +25,7 @@ void CheckBackends(const Request& request, const std::vector<BackendAnswer>& bac
       to->push_back({topic, Level::kOk, backend.library.empty() ? "can be used" : backend.library});
       continue;
     }
-    const bool bad = problem && request.backends[i].wanted;
+    const bool bad = request.backends[i].needed || (problem && request.backends[i].wanted);
     to->push_back(
         {topic, bad ? Level::kProblem : Level::kNotHere,
          bad ? "cannot be used: " + backend.why_not : backend.why_not,

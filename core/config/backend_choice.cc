@@ -1,0 +1,138 @@
+#include "core/config/backend_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/suggest.h"
+#include "core/base/text.h"
+#include "core/options/text.h"
+
+namespace dtrun::config {
+namespace {
+
+// What "auto" stands for: the fastest that a host may have first. mpi is not among them: whether it can run
+// shows only when ranks start.
+const std::vector<std::string>& DeviceBackends() {
+  static const std::vector<std::string> names{"nccl"};
+  return names;
+}
+
+// Words of torch, and the plugin of their device.
+struct DeviceWord {
+  std::string_view word, plugin;
+};
+constexpr DeviceWord kDeviceWords[] = {
+    {"cuda", "cuda"}, {"hip", "rocm"}, {"rocm", "rocm"}, {"xpu", "level_zero"}};
+constexpr std::string_view kHostWord = "cpu";
+
+Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+std::string Underscored(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+// The plugin of the device that `word` names; empty for the processors' own memory.
+Result<std::string> DeviceNamed(std::string_view word, const std::vector<std::string>& devices) {
+  if (word == kHostWord) return std::string();
+  const auto* const known = std::ranges::find(kDeviceWords, word, &DeviceWord::word);
+  if (known != std::end(kDeviceWords)) return std::string(known->plugin);
+  if (std::ranges::find(devices, Underscored(word)) != devices.end()) return Underscored(word);
+  std::vector<std::string> words{std::string(kHostWord)};
+  for (const DeviceWord& one : kDeviceWords) words.emplace_back(one.word);
+  for (const std::string& one : devices) {
+    if (std::ranges::find(words, one) == words.end()) words.push_back(one);
+  }
+  const auto nearest = Nearest(std::string(word), words);
+  return Wrong(fmt::format("'{}' is no kind of memory; {}", word,
+                           nearest ? fmt::format("did you mean '{}'?", *nearest)
+                                   : fmt::format("known here: {}", fmt::join(words, ", "))));
+}
+
+Status TakePart(std::string_view part, const std::vector<std::string>& devices, BackendChoice* choice) {
+  const std::size_t colon = part.find(':');
+  const std::string_view word = Trim(part.substr(0, colon));
+  const std::string name(colon == part.npos ? "" : Trim(part.substr(colon + 1)));
+  if (colon == part.npos || word.empty() || name.empty()) {
+    return Wrong(fmt::format("expected MEMORY:BACKEND in each part, as in \"cpu:gloo,cuda:nccl\"; found {}",
+                             options::QuoteShort(std::string(part))));
+  }
+  auto device = DeviceNamed(word, devices);
+  if (!device) return std::move(device).error();
+  if (name == "auto" || name == "none") {
+    return Wrong(fmt::format("'{}:{}' names no backend; name one, or leave the part out", word, name));
+  }
+  std::string& of = device->empty() ? choice->host : choice->device;
+  if (!of.empty()) {
+    return Wrong(
+        device->empty() || *device == choice->device_kind
+            ? fmt::format("'{}' is there twice; leave one of them out", word)
+            : fmt::format("a job has one kind of device; leave out '{}:{}' or the other", word, name));
+  }
+  of = name;
+  if (!device->empty()) choice->device_kind = *std::move(device);
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& HostBackends() {
+  static const std::vector<std::string> names{"ucx", "gloo"};
+  return names;
+}
+
+bool IsDeviceBackend(std::string_view name) {
+  return std::ranges::find(DeviceBackends(), name) != DeviceBackends().end();
+}
+
+Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::vector<std::string>& devices) {
+  BackendChoice choice;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&name)) {
+    for (const std::string& one : *list) {
+      if (one.find(':') == one.npos) continue;
+      return Wrong(
+          fmt::format("'{}' stands in a list, whose names are tried one after the other; write one text, "
+                      "\"cpu:gloo,cuda:nccl\", or names alone, [\"nccl\", \"gloo\"]",
+                      one));
+    }
+    choice.names = *list;
+    return choice;
+  }
+  const std::string& text = std::get<std::string>(name);
+  if (text == "auto") {
+    choice.automatic = true;
+    choice.names = DeviceBackends();
+    choice.names.insert(choice.names.end(), HostBackends().begin(), HostBackends().end());
+    return choice;
+  }
+  if (text.find(':') == text.npos) {
+    choice.names = {text};
+    return choice;
+  }
+  for (const std::string_view part : Split(text, ',')) {
+    if (Status taken = TakePart(part, devices, &choice); !taken) return std::move(taken).error();
+  }
+  for (const std::string& one : {choice.host, choice.device}) {
+    if (!one.empty() && std::ranges::find(choice.names, one) == choice.names.end())
+      choice.names.push_back(one);
+  }
+  return choice;
+}
+
+BackendChoice BackendChoiceOf(const Settings& settings) {
+  const options::Data& name = settings.Get("backend.name").data;
+  auto choice = ReadBackendChoice(name, settings.devices());
+  if (choice) return *std::move(choice);
+  BackendChoice wrong;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&name)) wrong.names = *list;
+  if (const auto* text = std::get_if<std::string>(&name)) wrong.names = {*text};
+  return wrong;
+}
+
+std::vector<std::string> BackendNames(const Settings& settings) { return BackendChoiceOf(settings).names; }
+
+}  // namespace dtrun::config

@@ -1,0 +1,272 @@
+// Which of the backends in the config carry which memory: asked here, or chosen by what hosts have answered.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/base/printable.h"
+#include "core/hosts/this_machine.h"
+#include "core/launch/policies.h"
+#include "core/launch/preparation.h"
+#include "core/plan/at.h"
+#include "core/plan/pmi.h"
+#include "core/plugin/elf.h"
+#include "core/plugin/file_id.h"
+
+namespace dtrun::launch {
+namespace {
+
+constexpr char kOptionsPrefix[] = "backend.options.";
+
+bool IsCountedByGpus(const config::Settings& settings) {
+  const auto* word = std::get_if<std::string>(&settings.Get("job.processes_per_host").data);
+  return word != nullptr && *word == "gpu";
+}
+
+bool ExpectsDevices(const config::BackendChoice& choice) {
+  return !choice.device.empty() ||
+         (!choice.automatic && std::ranges::any_of(choice.names, config::IsDeviceBackend));
+}
+
+// The id that ranks of `hosts` hosts can be held to: one without a build id says nothing of another host's.
+std::string IdOf(const plugin::File& file, std::size_t hosts) {
+  if (!file.id.empty() || hosts > 1) return file.id;
+  const auto elf = plugin::ReadElf(file.path);
+  if (!elf) return {};
+  auto id = plugin::FileId(file.path, elf->build_id, "");
+  return id ? *std::move(id) : std::string();
+}
+
+// Whether a pinned file is the one that is there.
+bool IsPinned(const plugin::File& file) {
+  const auto id = plugin::FileId(file.path, "", file.id);
+  return id && *id == file.id;
+}
+
+}  // namespace
+
+// Whether what the config names may move device memory only, as far as is known before hosts are asked.
+bool Preparation::MayNeedUnnamed() {
+  if (!choice_.host.empty() || choice_.automatic || candidates_.size() > choice_.names.size()) return false;
+  if (std::ranges::any_of(choice_.names, config::IsDeviceBackend)) return true;
+  Candidate& only = candidates_.front();
+  const bool known = std::ranges::find(config::HostBackends(), only.name) != config::HostBackends().end();
+  if (choice_.names.size() > 1 || known || only.name == "none" || !only.file) return false;
+  const auto info = AskForInfo(only, {plan::Host{}});
+  return !info || preflight::MovesDeviceMemoryOnly(*info);
+}
+
+// Those for the host's memory beside a backend that moves a device's only.
+void Preparation::AddUnnamed() {
+  for (const std::string& name : config::HostBackends()) {
+    const auto same = std::ranges::find(candidates_, name, &Candidate::name);
+    if (same != candidates_.end()) continue;
+    request_.backend = name;
+    config::Loaded loaded = ReadConfig();
+    AddCandidate(std::move(loaded.settings), name);
+    if (loaded.problems.empty()) continue;
+    candidates_.back().why_not = Printable(loaded.problems.front().message);
+    candidates_.back().file.reset();
+  }
+}
+
+preflight::RouteWish Preparation::Wish() const {
+  preflight::RouteWish wish;
+  wish.falls_back = choice_.falls_back();
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    preflight::RouteCandidate one{candidates_[i].name};
+    one.unnamed = i >= choice_.names.size();
+    one.host = choice_.host.empty() || one.name == choice_.host;
+    one.device = !one.unnamed && (choice_.device.empty() || one.name == choice_.device);
+    one.expected = config::IsDeviceBackend(one.name);
+    wish.candidates.push_back(std::move(one));
+  }
+  return wish;
+}
+
+// As it is before anybody was asked.
+plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
+  plan::Backend answer;
+  answer.name = candidate.name;
+  if (candidate.file) {
+    answer.path = candidate.file->path.string();
+    answer.options_json = options::ToJson(candidate.settings.SnapshotOf(kOptionsPrefix));
+  }
+  return answer;
+}
+
+// REQUIRES: it has a file.
+Result<plugin::LaunchInfo> Preparation::AskForInfo(Candidate& candidate,
+                                                   const std::vector<plan::Host>& hosts) {
+  if (candidate.probe == nullptr) {
+    auto probe = plugin::Probe::Start(*candidate.file);
+    if (!probe) return probe.error();
+    candidate.probe = *std::move(probe);
+  }
+  auto info = candidate.probe->Launch(candidate.settings.SnapshotOf(kOptionsPrefix),
+                                      static_cast<int>(hosts.size()), hosts.front().local_size);
+  candidate.probe.reset();
+  return info;
+}
+
+// What the candidate would use here; its error is also kept as the reason against it.
+Status Preparation::Ask(Candidate& candidate) {
+  if (candidate.answer) return {};
+  plan::Backend answer = AnswerOf(candidate);
+  if (candidate.file) {
+    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, {});
+    if (!hosts) return hosts.error();
+    auto info = AskForInfo(candidate, *hosts);
+    if (info) {
+      candidate.why_not = plugin::Unusable(*info);
+      int ranks = 0;
+      for (const plan::Host& host : *hosts) ranks += host.local_size;
+      if (candidate.why_not.empty()) {
+        candidate.why_not =
+            plan::WhyNotServed(candidate.settings, candidate.name, static_cast<int>(hosts->size()), ranks);
+      }
+      std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
+      answer.info.push_back(*std::move(info));
+    } else {
+      candidate.why_not = info.error().text;
+      const bool named = &candidate - candidates_.data() < std::ssize(choice_.names);
+      const bool elsewhere = choice_.by_memory() && plan::HasCluster(candidate.settings);
+      if (named && !choice_.falls_back() && !elsewhere)
+        return plan::AtPlugin(candidate.settings, "backend", info.error());
+    }
+  }
+  candidate.answer = std::move(answer);
+  return {};
+}
+
+// Whether a backend of device memory is worth asking, though one for the host's is found.
+bool Preparation::MayUseDevices() const {
+  return !hardware_->gpus.empty() || ExpectsDevices(choice_) || IsCountedByGpus(loaded_.settings);
+}
+
+// Asks until each kind of memory has its backend; who was not asked is not used.
+Result<preflight::Answer> Preparation::AskHere() {
+  preflight::Answer answer;
+  const preflight::RouteWish before = Wish();
+  bool host = false, device = false;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const bool unnamed = i >= choice_.names.size();
+    if (unnamed ? host : host && (device || !MayUseDevices())) {
+      answer.backends.push_back({candidates_[i].name, "was not asked"});
+      continue;
+    }
+    Candidate& candidate = candidates_[i];
+    if (Status asked = Ask(candidate); !asked) return asked.error();
+    // A single name never falls back; that there is no device here shows in what it says.
+    const bool forgiven = !choice_.falls_back() && !unnamed;
+    preflight::BackendAnswer& one = answer.backends.emplace_back();
+    one = {candidate.name, forgiven ? "" : candidate.why_not};
+    if (!candidate.answer->info.empty()) one.info = candidate.answer->info.front();
+    const bool expected = one.info.facts.empty() && config::IsDeviceBackend(candidate.name);
+    const bool only_device = preflight::MovesDeviceMemoryOnly(one.info) || expected;
+    if (one.why_not.empty()) {
+      host = host || (!only_device && (i >= before.candidates.size() || before.candidates[i].host));
+      device = device || preflight::MovesDeviceMemory(one.info) || expected;
+    }
+    if (i + 1 == choice_.names.size() && candidates_.size() == choice_.names.size() && !host && device &&
+        choice_.host.empty())
+      AddUnnamed();
+  }
+  return answer;
+}
+
+Result<Preparation::Chosen> Preparation::ChooseHere() {
+  auto answer = AskHere();
+  if (!answer) return answer.error();
+  auto routes = preflight::ChooseRoutes(Wish(), {{hosts::HostName(), *std::move(answer)}});
+  // The hosts of the job may have what this one lacks: they are asked before anything starts.
+  if (!routes && plan::HasCluster(loaded_.settings)) {
+    Candidate& last = candidates_[choice_.names.size() - 1];
+    if (!last.answer) last.answer = AnswerOf(last);
+    return Chosen{.host = choice_.names.size() - 1, .asked = false};
+  }
+  if (!routes) return routes.error();
+  passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
+  return Chosen{routes->host, routes->device, std::move(routes->no_device)};
+}
+
+Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
+                                                     const std::vector<preflight::Answer>& answers) {
+  std::vector<std::pair<std::string, preflight::Answer>> by_host;
+  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
+  if (!hosts) return hosts.error();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    by_host.emplace_back((*hosts)[i].name, answers[i]);
+  }
+  auto routes = preflight::ChooseRoutes(Wish(), by_host);
+  if (!routes) return routes.error();
+  passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
+  const auto take = [&](std::size_t index) {
+    Candidate& chosen = candidates_[index];
+    chosen.answer = AnswerOf(chosen);
+    chosen.why_not.clear();
+    for (auto& [host, answer] : by_host) {
+      chosen.answer->info.push_back(answer.backends[index].info);
+    }
+  };
+  take(routes->host);
+  if (routes->device && *routes->device != routes->host) take(*routes->device);
+  return Chosen{routes->host, routes->device, std::move(routes->no_device)};
+}
+
+plan::DeviceMemory Preparation::DeviceMemoryOf(const Chosen& chosen, std::size_t hosts) const {
+  plan::DeviceMemory memory;
+  memory.asked = chosen.asked;
+  memory.named = ExpectsDevices(choice_);
+  memory.kind = choice_.device_kind;
+  memory.why_not = chosen.no_device;
+  memory.by_host = chosen.device == chosen.host;
+  if (chosen.device && !memory.by_host) {
+    memory.backend = candidates_[*chosen.device].answer;
+    memory.why_not = candidates_[*chosen.device].why_not;
+  }
+  const std::vector<plugin::Folder> folders = FoldersOf(settings());
+  for (const plugin::File& found : plugin::FindAll(folders)) {
+    if (found.kind != plugin::Kind::kDevice) continue;
+    auto file = plugin::Find(found.kind, found.name, folders);
+    if (!file) {
+      memory.no_plugins = file.error().text;
+      continue;
+    }
+    file->id = PinOf(settings(), "backend", file->path);
+    if (!file->id.empty() && !IsPinned(*file)) {
+      memory.no_plugins = fmt::format("backend.sha256 has no pin of the device plugin '{}'", found.name);
+    } else if (file->path.string().find_first_of(":#") != std::string::npos) {
+      memory.no_plugins = fmt::format("the path of the device plugin '{}' has a ':' or '#'", found.name);
+    } else {
+      memory.plugins.push_back({found.name, file->path.string(), IdOf(*file, hosts)});
+    }
+  }
+  return memory;
+}
+
+std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_count, int world_size) const {
+  std::vector<preflight::BackendRequest> requests;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    preflight::BackendRequest request;
+    request.name = candidate.name;
+    request.options_json = options::ToJson(candidate.settings.SnapshotOf(kOptionsPrefix));
+    request.why_not = candidate.why_not;
+    request.wanted = i < choice_.names.size();
+    request.needed = request.wanted && !choice_.falls_back();
+    if (candidate.file) {
+      request.path = candidate.file->path.string();
+      request.file_id = candidate.file->id;
+      request.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
+    }
+    request.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
+                   pmi::Kind::kPmix;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace dtrun::launch

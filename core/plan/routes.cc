@@ -1,0 +1,212 @@
+#include "core/plan/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/contract/environment.h"
+#include "core/plan/at.h"
+#include "core/plan/facts.h"
+
+namespace dtrun::plan {
+namespace {
+
+constexpr char kStaging[] = "backend.staging";
+constexpr char kName[] = "backend.name";
+constexpr char kRanksOfHost[] = "job.processes_per_host";
+
+std::string_view KindOf(binding::Vendor vendor) {
+  return vendor == binding::Vendor::kNvidia ? "cuda" : "rocm";
+}
+
+// One that has not joined yet is taken to be like this one.
+const Hardware& HardwareOf(const RouteInputs& inputs, std::size_t host) {
+  return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
+}
+
+bool RanksAreCountedByGpus(const config::Settings& settings) {
+  const auto* word = std::get_if<std::string>(&settings.Get(kRanksOfHost).data);
+  return word != nullptr && *word == "gpu";
+}
+
+bool SeesGpus(const RouteInputs& inputs, std::size_t host) { return !HardwareOf(inputs, host).gpus.empty(); }
+
+// Whether anybody would look for device memory in this job.
+bool CanHaveDevices(const RouteInputs& inputs, std::size_t hosts) {
+  if (inputs.device.named || inputs.device.backend || !inputs.device.kind.empty()) return true;
+  if (RanksAreCountedByGpus(inputs.settings)) return true;
+  for (std::size_t i = 0; i < hosts; ++i) {
+    if (SeesGpus(inputs, i)) return true;
+  }
+  return false;
+}
+
+// That of the config, else of the GPUs.
+std::string KindOf(const RouteInputs& inputs, std::size_t hosts) {
+  if (!inputs.device.kind.empty()) return inputs.device.kind;
+  for (std::size_t i = 0; i < hosts; ++i) {
+    if (SeesGpus(inputs, i)) return std::string(KindOf(HardwareOf(inputs, i).vendor));
+  }
+  return "cuda";
+}
+
+// A device plugin knows its own; of those two kinds dtrun sees itself whether there is a device.
+bool IsSeen(std::string_view kind) { return kind == "cuda" || kind == "rocm"; }
+
+// What the backend says of paths between GPUs; off on one host is off on all.
+std::string PeerText(const std::vector<std::pair<std::string, std::string>>& facts) {
+  const auto p2p = std::ranges::find(facts, std::string("p2p"), [](const auto& one) { return one.first; });
+  if (p2p == facts.end()) return {};
+  const std::string& text = p2p->second;
+  const bool off = text.starts_with("off") || (!text.starts_with("on") && text.find("off") != text.npos);
+  return off ? ", p2p off" : ", p2p on";
+}
+
+std::string Fact(const std::vector<std::pair<std::string, std::string>>& facts, std::string_view key) {
+  const auto fact =
+      std::ranges::find(facts, key, [](const auto& one) { return std::string_view(one.first); });
+  return fact == facts.end() ? "" : fact->second;
+}
+
+// "shm+gloo": what joins the ranks in host memory.
+std::string HostCarrier(const RouteInputs& inputs, const Plan& plan) {
+  const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
+  if (inputs.settings.Text("comm.local") == "none") return plan.backend;
+  return several ? "shm+" + plan.backend : "shm";
+}
+
+Route HostRoute(const RouteInputs& inputs, const Plan& plan) {
+  Route route{"cpu", HostCarrier(inputs, plan), ""};
+  if (inputs.network != nullptr) {
+    route.by += " on " + inputs.network->CandidateOf(0).interface;
+  } else if (const std::string interface = Fact(plan.backend_facts, "interface");
+             plan.hosts.size() > 1 && !interface.empty()) {
+    route.by += " on " + interface;
+  }
+  return route;
+}
+
+std::string HostsWithoutGpus(const RouteInputs& inputs, const Plan& plan) {
+  std::string names;
+  for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
+    if (!SeesGpus(inputs, i)) names += (names.empty() ? "" : ", ") + plan.hosts[i].name;
+  }
+  return names;
+}
+
+// Ranks of one job use one kind of device.
+Status CheckKinds(const RouteInputs& inputs, Plan* plan) {
+  std::string kinds;
+  bool differ = false;
+  std::string first = inputs.device.kind;
+  for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
+    if (!SeesGpus(inputs, i)) continue;
+    const binding::Vendor vendor = HardwareOf(inputs, i).vendor;
+    if (first.empty()) first = KindOf(vendor);
+    differ = differ || (IsSeen(first) && KindOf(vendor) != first);
+    kinds += fmt::format("{}{} has {} GPUs", kinds.empty() ? "" : ", ", plan->hosts[i].name,
+                         vendor == binding::Vendor::kNvidia ? "NVIDIA" : "AMD");
+  }
+  if (!differ) return {};
+  const bool wanted = inputs.device.named || inputs.device.backend || !inputs.device.kind.empty();
+  const std::string wrong =
+      fmt::format("the devices of a job are of one kind{}, and {}; leave out the hosts of the other kind",
+                  inputs.device.kind.empty() ? "" : fmt::format(", here {}", inputs.device.kind), kinds);
+  if (wanted) return At(inputs.settings, kName, wrong);
+  if (RanksAreCountedByGpus(inputs.settings)) return At(inputs.settings, kRanksOfHost, wrong);
+  plan->warnings.push_back(wrong);
+  return {};
+}
+
+Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
+  const DeviceMemory& device = inputs.device;
+  return At(inputs.settings, kStaging,
+            fmt::format("\"off\", and no backend moves {} memory: {}; set it to \"auto\", or {}", kind,
+                        device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not,
+                        device.kind.empty() ? "leave that backend out of backend.name"
+                                            : fmt::format("leave {} out of backend.name", kind)));
+}
+
+// Where no backend moves that memory.
+Result<Route> StagedRoute(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
+  const DeviceMemory& device = inputs.device;
+  const std::string why = device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not;
+  if (inputs.settings.Text(kStaging) == "off") {
+    if (device.named || !device.kind.empty()) return NoStaging(inputs, plan, kind);
+    return Route{kind, "none", fmt::format("because backend.staging is \"off\" and {}", why)};
+  }
+  const bool has_plugin =
+      std::ranges::find(device.plugins, kind, &DevicePlugin::name) != device.plugins.end();
+  if (has_plugin) return Route{kind, "staging over " + HostCarrier(inputs, plan), "because " + why};
+  const std::string missing =
+      device.no_plugins.empty() ? fmt::format("there is no device plugin '{}'", kind) : device.no_plugins;
+  if (!device.kind.empty()) {
+    return At(inputs.settings, kName,
+              fmt::format("{} memory would be staged over {}, because {}, and {}; add the folder of "
+                          "libdtrun_device_{}.so with --plugin-dir or plugins.path",
+                          kind, plan.backend, why, missing, kind));
+  }
+  return Route{kind, "none", fmt::format("because {}, and {}", why, missing)};
+}
+
+Result<Route> DeviceRoute(const RouteInputs& inputs, const Plan& plan) {
+  const DeviceMemory& device = inputs.device;
+  const std::string kind = KindOf(inputs, plan.hosts.size());
+  if (device.backend) {
+    const std::string library = Fact(plan.device_facts, "library");
+    Route route{kind, plan.device_backend, ""};
+    if (!library.empty()) route.by += fmt::format(" ({}{})", library, PeerText(plan.device_facts));
+    if (!device.why_not.empty()) route.why = "which this host cannot use: " + device.why_not;
+    return route;
+  }
+  if (device.by_host) return Route{kind, plan.backend, ""};
+  auto route = StagedRoute(inputs, plan, kind);
+  const std::string without = HostsWithoutGpus(inputs, plan);
+  if (route && IsSeen(kind) && !without.empty()) {
+    route->why += fmt::format("{}no GPU is visible on {}", route->why.empty() ? "" : "; ", without);
+  }
+  return route;
+}
+
+}  // namespace
+
+Status AddRoutes(const RouteInputs& inputs, Plan* plan) {
+  if (plan->backend == "none") return {};
+  if (inputs.device.backend) {
+    plan->device_backend = inputs.device.backend->name;
+    AddDeviceFacts(*inputs.device.backend, plan);
+  }
+  if (Status same = CheckKinds(inputs, plan); !same) return same;
+  if (!inputs.device.asked || !CanHaveDevices(inputs, plan->hosts.size())) return {};
+  auto of_device = DeviceRoute(inputs, *plan);
+  if (!of_device) return std::move(of_device).error();
+  plan->routes = {HostRoute(inputs, *plan), *std::move(of_device)};
+  return {};
+}
+
+std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, const Plan& plan,
+                                                   std::size_t host) {
+  std::map<std::string, std::string> out;
+  const bool possible = CanHaveDevices(inputs, plan.hosts.size());
+  if (const auto& backend = inputs.device.backend) {
+    out[contract::kDeviceBackend] = backend->name;
+    out[contract::kDeviceBackendPath] = backend->path;
+    if (const std::string id = FileIdOn(*backend, host); !id.empty())
+      out[contract::kDeviceBackendFileId] = id;
+    out[contract::kDeviceBackendOptions] = backend->options_json;
+  }
+  std::string devices;
+  for (const DevicePlugin& plugin : inputs.device.plugins) {
+    if (IsSeen(plugin.name) && !possible) continue;
+    devices += fmt::format("{}{}={}{}", devices.empty() ? "" : ":", plugin.name, plugin.path,
+                           plugin.id.empty() ? "" : "#" + plugin.id);
+  }
+  if (!devices.empty()) out[contract::kDevices] = devices;
+  if (!out.empty()) out[contract::kStaging] = inputs.settings.Text(kStaging);
+  return out;
+}
+
+}  // namespace dtrun::plan
