@@ -16,6 +16,7 @@
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/probe_keeper.h"
 #include "core/plugin/services.h"
 #include "core/plugin/wire.h"
 #include "dtrun/plugin/names.hpp"
@@ -220,6 +221,7 @@ int ProbeMain(int argc, char** argv) {
     std::fputs("a probe is started by dtrun only, with a socket as descriptor 3\n", stderr);
     return 2;
   }
+  KeepProbe(kSocket);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 
