@@ -186,7 +186,7 @@ class Run:
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "junit.xml"
             done = subprocess.run([GIVEN.tool, "--plugin", plugin, "--only", only, "--junit", file, *more], text=True,
-                                  capture_output=True, check=False, env={**os.environ, **(environment or {})})
+                                  capture_output=True, check=False, cwd=folder, env={**os.environ, **(environment or {})})
             self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
             self.cases = {}
             for case in xml.parse(file).iter("testcase"):
@@ -351,10 +351,11 @@ class CommandLine(unittest.TestCase):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("tool")
-    parser.add_argument("broken", type=pathlib.Path)
-    parser.add_argument("sound", type=pathlib.Path, nargs="*")
-    parser.add_argument("--mpi", type=pathlib.Path)
+    parser.add_argument("tool", type=os.path.abspath)
+    parser.add_argument("broken", type=os.path.abspath)
+    parser.add_argument("sound", type=os.path.abspath, nargs="*")
+    parser.add_argument("--mpi", type=os.path.abspath)
     parser.add_argument("--mpirun")
     GIVEN, rest = parser.parse_known_args()
+    GIVEN.broken, GIVEN.sound = pathlib.Path(GIVEN.broken), [pathlib.Path(file) for file in GIVEN.sound]
     unittest.main(argv=sys.argv[:1] + rest)
