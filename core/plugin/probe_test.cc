@@ -51,6 +51,19 @@ TEST_F(ProbeTest, DescribesAPlugin) {
   EXPECT_EQ(description.options[1].max_text, "9");
 }
 
+TEST_F(ProbeTest, NamesAVariableThatNoRankCanHave) {
+  for (const auto& [name, says] :
+       {std::pair("launch_null",
+                  "backend plugin 'launch_null': it sets the variable 'DEMO_RANK' to no value"),
+        {"launch_twice", "backend plugin 'launch_twice': it sets the variable 'DEMO_INTERFACE' twice"}}) {
+    auto probe = Probe::Start(testing::Built(name));
+    ASSERT_TRUE(probe.ok()) << probe.error().text;
+    const auto info = (*probe)->Launch(Options("eth7"), 1, 1);
+    ASSERT_FALSE(info.ok()) << name;
+    EXPECT_THAT(info.error().text, HasSubstr(says));
+  }
+}
+
 // A process in a session of its own, left behind by a plugin that then answers or crashes.
 TEST_F(ProbeTest, LeavesNoProcessOfThePlugin) {
   for (const char* name : {"launch_daemon", "crash_daemon"}) {

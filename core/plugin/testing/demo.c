@@ -41,7 +41,9 @@ enum {
   FAULT_OPERATION_LEAVES = 24, /* by _exit */
   FAULT_THREAD_EXITS = 25,     /* one of its own */
   FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in a session of its own */
-  FAULT_CRASH_DAEMON = 27
+  FAULT_CRASH_DAEMON = 27,
+  FAULT_LAUNCH_NULL = 28, /* a variable without a value */
+  FAULT_LAUNCH_TWICE = 29
 };
 
 struct dtrun_instance {
@@ -139,6 +141,8 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
   sink->fact(sink->context, "library", text("demo 1.2"), err);
   sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
   sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_NULL) sink->env(sink->context, "DEMO_RANK", NULL, NULL);
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_TWICE) sink->env(sink->context, "DEMO_INTERFACE", "again", NULL);
   return sink->env(sink->context, "DEMO_INTERFACE", interface.data, err);
 }
 
