@@ -23,7 +23,8 @@ constexpr const char* kRequired[] = {
     contract::kBackend,   contract::kBackendTimeout,
 };
 constexpr const char* kRequiredOfARank[] = {contract::kRank, contract::kLocalRank};
-constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendOptions};
+constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendFileId,
+                                               contract::kBackendOptions};
 // What launchers of the world's programs set, torchrun's above all.
 constexpr char kTheirLocalRank[] = "LOCAL_RANK";
 constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
@@ -186,7 +187,8 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
       reader.Fail(
           fmt::format("{} is '{}'; expected an absolute path", contract::kBackendPath, e.backend_path));
     }
-    if (reader.Has(contract::kBackendFileId)) e.backend_file_id = reader.Text(contract::kBackendFileId);
+    e.backend_file_id = reader.Text(contract::kBackendFileId);
+    if (e.backend_file_id == contract::kAnyFile) e.backend_file_id.clear();
     e.backend_options = reader.Text(contract::kBackendOptions);
   }
   Result<Nanoseconds> timeout = ParseDuration(reader.Text(contract::kBackendTimeout));
