@@ -52,6 +52,7 @@ class BadPlugin(JobTest):
         exited = "called exit, which is the program's to call"
         for name, said in (("init_exits", f"in its init, {exited}"), ("exits_when_loaded", f"being loaded, {exited}"),
                            ("operation_exits", f"in an operation, {exited}"),
+                           ("thread_exits", f"on a thread of its own, {exited}"),
                            ("shutdown_exits", f"in its shutdown, {exited}"),
                            ("destroy_hangs", "ending 'world', has not returned for 12s, far beyond backend.timeout"),
                            ("init_hangs", "in its init, has not returned for 11s, far beyond backend.timeout")):
@@ -62,6 +63,15 @@ class BadPlugin(JobTest):
                 self.assertEqual(result.code, 70, str(result))
                 self.assertRegex(result.err, r"failed after .*: rank \d exited with code 70\n")
                 self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', {said}.*report it to the plugin's author")
+
+    def test_that_leaves_by_the_systems_exit_is_named(self):
+        self.place(WRONG / "libdtrun_backend_operation_leaves.so", "operation_leaves")
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=operation_leaves", "--set", "comm.local=none", "-n",
+                            "2", "--", RANK)
+        self.assertNotEqual(result.code, 0, str(result))
+        self.assertRegex(result.err, r"failed after .*: rank \d exited with code 0 in the middle of a call of its backend\n")
+        self.assertIn("it reported: its process ended by _exit in the middle of a call: backend 'operation_leaves', in an operation",
+                      result.err)
 
     def test_truncated(self):
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")
@@ -127,6 +137,8 @@ class BadPlugin(JobTest):
                 "null-argument": "launcher 'bad' planned an impossible process: argument 1 of rank 0 is null",
                 "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
+                "no-program": "planned an impossible process: rank 0 has arguments of its own and no program",
+                "twice": "variable 1 of rank 0 is 'GOOD' a second time",
                 "equals": "variable 0 of rank 0 is 'A=B'",
                 "must-understand": "variable 0 of rank 0 is 'GOOD': its flags are 0x100000, of which this dtrun does not know all",
                 "local-rank": "rank 0, host 0: its local rank is 99, of 1 on that host; report it to the plugin's author",

@@ -23,7 +23,8 @@ constexpr const char* kRequired[] = {
     contract::kBackend,   contract::kBackendTimeout,
 };
 constexpr const char* kRequiredOfARank[] = {contract::kRank, contract::kLocalRank};
-constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendOptions};
+constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendFileId,
+                                               contract::kBackendOptions};
 // What launchers of the world's programs set, torchrun's above all.
 constexpr char kTheirLocalRank[] = "LOCAL_RANK";
 constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
@@ -117,8 +118,10 @@ std::string ReadPath(Reader& reader, const char* variable, std::string path) {
 
 PluginSetting ReadPlugin(Reader& reader, const char* name, const char* path, const char* id,
                          const char* options) {
-  return {reader.Text(name), ReadPath(reader, path, reader.Text(path)),
-          reader.Has(id) ? reader.Text(id) : std::string(), reader.Text(options)};
+  PluginSetting plugin{reader.Text(name), ReadPath(reader, path, reader.Text(path)), reader.Text(id),
+                       reader.Text(options)};
+  if (plugin.file_id == contract::kAnyFile) plugin.file_id.clear();
+  return plugin;
 }
 
 // "cuda=/path#id:other=/path".

@@ -29,6 +29,7 @@ Variables Complete() {
           {"DTRUN_JOB_KEY", kKey},
           {"DTRUN_BACKEND", "gloo"},
           {"DTRUN_BACKEND_PATH", "/lib/gloo.so"},
+          {"DTRUN_BACKEND_FILE_ID", "build-id 0f"},
           {"DTRUN_BACKEND_OPTIONS", "{}"},
           {"DTRUN_BACKEND_TIMEOUT", "90s"}};
 }
@@ -70,6 +71,7 @@ TEST(Environment, OfARankIsReadWhole) {
   EXPECT_EQ(e->job_key, kKey);
   EXPECT_EQ(e->backend.name, "gloo");
   EXPECT_EQ(e->backend.path, "/lib/gloo.so");
+  EXPECT_EQ(e->backend.file_id, "build-id 0f");
   EXPECT_EQ(e->backend.options, "{}");
   EXPECT_EQ(e->device_backend.name, "");
   EXPECT_TRUE(e->staging);
@@ -89,11 +91,23 @@ TEST(Environment, NamesTheVariablesThatAreMissing) {
 TEST(Environment, NeedsNoPluginWhenTheBackendIsNone) {
   Variables variables = With("DTRUN_BACKEND", "none");
   variables.erase("DTRUN_BACKEND_PATH");
+  variables.erase("DTRUN_BACKEND_FILE_ID");
   variables.erase("DTRUN_BACKEND_OPTIONS");
   EXPECT_TRUE(Read(variables).ok());
   variables["DTRUN_BACKEND"] = "gloo";
   ASSERT_FALSE(Read(variables).ok());
   EXPECT_THAT(Read(variables).error().text, HasSubstr("DTRUN_BACKEND_PATH"));
+}
+
+// Without it any file at the path would be loaded.
+TEST(Environment, NeedsTheIdOfThePluginsFile) {
+  Variables variables = Complete();
+  variables.erase("DTRUN_BACKEND_FILE_ID");
+  const Result<Environment> e = Read(variables);
+  ASSERT_FALSE(e.ok());
+  EXPECT_EQ(e.error().code, DTRUN_FAILED_PRECONDITION);
+  EXPECT_THAT(e.error().text, HasSubstr("DTRUN_BACKEND_FILE_ID is missing"));
+  EXPECT_EQ(Read(With("DTRUN_BACKEND_FILE_ID", "any"))->backend_file_id, "");
 }
 
 TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {

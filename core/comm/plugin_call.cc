@@ -1,10 +1,12 @@
 #include "core/comm/plugin_call.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -29,12 +31,37 @@ bool HandlesSignal() {
   return handles;
 }
 
+// NAME of a path that ends with libdtrun_backend_NAME.so (rule V1); empty for another one.
+std::string_view BackendOf(std::string_view path) {
+  constexpr std::string_view kBegin = "libdtrun_backend_", kEnd = ".so";
+  path.remove_prefix(path.rfind('/') + 1);
+  if (!path.starts_with(kBegin) || !path.ends_with(kEnd)) return {};
+  return path.substr(kBegin.size(), path.size() - kBegin.size() - kEnd.size());
+}
+
+// The backend plugin that has a function on this thread's stack; empty: none.
+std::string BackendOnStack() {
+  std::string name;
+  const auto look = [](_Unwind_Context* frame, void* found) {
+    Dl_info info;
+    if (::dladdr(reinterpret_cast<void*>(_Unwind_GetIP(frame)), &info) == 0 || info.dli_fname == nullptr)
+      return _URC_NO_REASON;
+    *static_cast<std::string*>(found) = BackendOf(info.dli_fname);
+    return static_cast<std::string*>(found)->empty() ? _URC_NO_REASON : _URC_END_OF_STACK;
+  };
+  (void)_Unwind_Backtrace(look, &name);
+  return name;
+}
+
 [[noreturn]] void End(const std::string& what, const PluginReport& report) {
   const std::string line = fmt::format("dtrun: {}\n", what);
   // The report is the better way; this one is for the log.
   const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   (void)written;
-  if (report) report(-1, what);
+  if (report) {
+    report(-1, what);
+    contract::MemberMarks::Retire();
+  }
   ::_exit(PluginCall::kExitCode);
 }
 
@@ -49,10 +76,15 @@ constinit thread_local const OperationCall* OperationCall::current_ = nullptr;
 
 // Runs on the thread that has called exit.
 void EndOfPluginsExit() {
-  if (HandlesSignal()) return;
+  if (HandlesSignal()) return contract::MemberMarks::Retire();
   if (const PluginCall* call = PluginCall::current_) End(CalledExit(call->call_), call->report_);
   if (const OperationCall* call = OperationCall::current_)
     End(CalledExit(fmt::format("backend '{}', in an operation", call->backend_)), call->report_);
+  contract::MemberMarks::Retire();
+  if (const std::string backend = BackendOnStack(); !backend.empty()) {
+    const std::string call = fmt::format("backend '{}', on a thread of its own", backend);
+    End(CalledExit(call), {});
+  }
 }
 
 PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report)

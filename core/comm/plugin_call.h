@@ -2,7 +2,8 @@
 // job that hangs or one that succeeded.
 //
 // On the stack of the thread that calls the plugin, for as long as the call takes. exit is seen on that
-// thread only; a plugin's own thread may still end the process, and so may _exit.
+// thread, and on one of the plugin's own that has a function of the plugin on its stack. After `_exit` the
+// host sees the mark of the call in the flight recorder.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "core/base/units.h"
+#include "core/contract/member_mark.h"
 
 namespace dtrun::comm {
 
@@ -41,6 +43,7 @@ class PluginCall {
 
   const std::string call_;
   const PluginReport report_;
+  const contract::InMember mark_ = contract::InMember::Of(call_);
   PluginCall* const outer_ = current_;  // a plugin that makes another one's communicator
   std::mutex mutex_;
   std::condition_variable returned_;
@@ -53,7 +56,7 @@ class PluginCall {
 class OperationCall {
  public:
   OperationCall(const std::string& backend, const PluginReport& report)
-      : backend_(backend), report_(report), outer_(current_) {
+      : mark_(backend), backend_(backend), report_(report), outer_(current_) {
     current_ = this;
   }
   ~OperationCall() { current_ = outer_; }
@@ -66,6 +69,7 @@ class OperationCall {
   // libdtrun is loaded late by Python; this takes 8 of the bytes that the loader keeps for such libraries.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local const OperationCall* current_;
 
+  const contract::InMember mark_;
   const std::string& backend_;
   const PluginReport& report_;
   const OperationCall* const outer_;

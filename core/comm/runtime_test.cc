@@ -84,6 +84,7 @@ class Runtime : public ::testing::Test {
                            {"DTRUN_LOCAL", "none"},  // the relay alone
                            {"DTRUN_BACKEND", "relay"},
                            {"DTRUN_BACKEND_PATH", RELAY_BACKEND},
+                           {"DTRUN_BACKEND_FILE_ID", "any"},
                            {"DTRUN_BACKEND_OPTIONS", options::ToJson({})},
                            {"DTRUN_BACKEND_TIMEOUT", timeout_}};
     variables["DTRUN_RANK"] = variables["DTRUN_LOCAL_RANK"] = std::to_string(rank);

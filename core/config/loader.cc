@@ -132,14 +132,13 @@ Loaded Loader::Run() {
   RunPass({"", "", &root_});
   TakeCommand();
   NameJob();
+  const std::size_t own = settings_.schema_.size();
+  if (readable_) AskPlugin("launcher");  // which may be asked for hosts, with its options
   TakeHosts();
-  Finish(0);
+  Finish(0, own);
   CheckBackendName();
   CheckBackendTables();
-  if (readable_) {
-    AskPlugin("launcher");
-    AskPlugin("backend");
-  }
+  if (readable_) AskPlugin("backend");
   return {std::move(settings_), std::move(problems_).Take()};
 }
 
@@ -204,7 +203,7 @@ void Loader::AskPlugin(const std::string& kind) {
     FindBackendTables(&pass);
   }
   RunPass(pass);
-  Finish(first);
+  Finish(first, settings_.schema_.size());
 }
 
 void Loader::WalkTable(const Pass& pass, const Node& table, const std::string& prefix) {
@@ -249,8 +248,8 @@ void Loader::NameJob() {
   if (!name.set()) name.data = JobNameOf(request_.file);
 }
 
-void Loader::Finish(std::size_t first_spec) {
-  for (std::size_t i = first_spec; i < settings_.schema_.size(); ++i) {
+void Loader::Finish(std::size_t first_spec, std::size_t end) {
+  for (std::size_t i = first_spec; i < end; ++i) {
     const options::Spec& spec = settings_.schema_[i];
     const options::Value& value = settings_.Get(spec.key);
     if (failed_.count(spec.key) != 0) continue;

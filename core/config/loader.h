@@ -52,7 +52,7 @@ class Loader {
   void TakeMember(const Pass& pass, const Member& member, const std::string& prefix);
   void TakeCommand();
   void NameJob();
-  void Finish(std::size_t first_spec);
+  void Finish(std::size_t first_spec, std::size_t end);
   void AddDefaults(std::size_t first_spec);
   void Assign(const options::Spec& spec, const Node& node, const std::filesystem::path& folder,
               const Place& place);

@@ -25,7 +25,8 @@ inline constexpr char kConsole[] = "DTRUN_CONSOLE";           // "terminal" or "
 inline constexpr char kBackend[] = "DTRUN_BACKEND";           // name, or "none"
 inline constexpr char kBackendPath[] = "DTRUN_BACKEND_PATH";  // the plugin file, absolute
 inline constexpr char kBackendFileId[] =
-    "DTRUN_BACKEND_FILE_ID";  // that it must have (core/plugin/file_id.h)
+    "DTRUN_BACKEND_FILE_ID";  // that it must have (core/plugin/file_id.h), or kAnyFile
+inline constexpr char kAnyFile[] = "any";
 inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // options::ToJson
 inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/base/thread.h"
+#include "core/contract/member_mark.h"
 
 namespace dtrun::contract {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::chrono::milliseconds kAllHear{100};
 Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
   Result<RecorderMapping> mapping = RecorderMapping::Open(path, rank);
   if (!mapping) return std::move(mapping).error();
+  MemberMarks::Use(path, rank);
   return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank));
 }
 

@@ -19,12 +19,14 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 3;
+inline constexpr std::uint32_t kRecorderVersion = 4;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
 inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
 inline constexpr std::size_t kRingNameBytes = 56;
+inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be told
+inline constexpr std::size_t kMarkTextBytes = 116;
 // The largest page of a machine that dtrun runs on: who may write is settled by the page.
 inline constexpr std::size_t kRecorderPageBytes = 64 << 10;
 
@@ -55,6 +57,16 @@ struct alignas(64) Ring {
   Checkpoint checkpoints[kCheckpoints];
 };
 
+inline constexpr std::uint32_t kByThread = 1, kByMainThread = 2;
+// A thread of a rank that calls plugins (member_mark.h). Written by that thread; the process that ends by
+// `exit` writes `retired` of the first.
+struct alignas(64) MemberMark {
+  std::atomic<std::uint32_t> taken{0};  // kByThread, or kByMainThread of the process
+  std::atomic<std::uint32_t> retired{0};
+  std::atomic<std::int32_t> depth{0};  // members that it is in, one inside another
+  char text[kMarkTextBytes] = {};      // the one that it has entered last; may be half written
+};
+
 // What was found wrong, for all ranks to read. Written by the agent, before the alarm.
 struct Finding {
   std::atomic<std::uint64_t> communicator{0};
@@ -75,8 +87,9 @@ constexpr std::size_t WholePages(std::size_t bytes) {
   return (bytes + kRecorderPageBytes - 1) / kRecorderPageBytes * kRecorderPageBytes;
 }
 inline constexpr std::size_t kRecorderHeadBytes = WholePages(sizeof(RecorderHead));
-// Behind the head: the pages of each rank of the world, kRings rings.
-inline constexpr std::size_t kRankPagesBytes = WholePages(kRings * sizeof(Ring));
+// Behind the head: the pages of each rank of the world, kRings rings and kMarks marks.
+inline constexpr std::size_t kRankPagesBytes =
+    WholePages(kRings * sizeof(Ring) + kMarks * sizeof(MemberMark));
 constexpr std::size_t RecorderBytes(int ranks) {
   return kRecorderHeadBytes + static_cast<std::size_t>(ranks) * kRankPagesBytes;
 }
@@ -89,6 +102,9 @@ struct RecorderMemory {
   std::byte* PagesOf(int rank) const {
     return reinterpret_cast<std::byte*>(head) + kRecorderHeadBytes +
            static_cast<std::size_t>(rank) * kRankPagesBytes;
+  }
+  MemberMark* MarksOf(int rank) const {
+    return reinterpret_cast<MemberMark*>(PagesOf(rank) + kRings * sizeof(Ring));
   }
   Ring& RingOf(int rank, int index) const { return reinterpret_cast<Ring*>(PagesOf(rank))[index]; }
 };

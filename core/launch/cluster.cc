@@ -115,6 +115,7 @@ Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::La
                      membership::Cluster* cluster) {
   const std::string& name = settings.Text("cluster.connect");
   cluster->connect = membership::Cluster::Connect::kLauncher;
+  cluster->launcher = name;
   if (launchers == nullptr)
     return plan::At(settings, "cluster.connect", fmt::format("launcher '{}' is not to be had here", name));
   std::vector<std::string> others = cluster->hosts;

@@ -66,6 +66,11 @@ Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
   return launcher.error();
 }
 
+Result<dtrun_options> LauncherPlugins::OptionsOf(const plugin::Description& launcher) const {
+  if (launcher.file.path == chosen_) return options_;
+  return options::DefaultsOf(launcher.options, kOptions);
+}
+
 Result<std::unique_ptr<plugin::Probe>> LauncherPlugins::ProbeOf(Known& launcher) {
   if (launcher.probe != nullptr) return std::move(launcher.probe);
   return plugin::Probe::Start(launcher.description.file);
@@ -82,7 +87,7 @@ Result<hosts::Allocation> LauncherPlugins::FindHosts(const std::string& name,
 
 Result<hosts::Allocation> LauncherPlugins::AskHosts(Known& launcher, const std::string& name,
                                                     const hosts::Environment& environment) {
-  const auto options = options::DefaultsOf(launcher.description.options, kOptions);
+  const auto options = OptionsOf(launcher.description);
   if (!options) return options.error();
   const auto probe = ProbeOf(launcher);
   if (!probe) return probe.error();
@@ -100,7 +105,7 @@ Result<std::vector<hosts::StartCommand>> LauncherPlugins::Connect(const std::str
                                                                   const std::vector<std::string>& argv) {
   const auto launcher = Describe(name);
   if (!launcher) return launcher.error();
-  const auto options = options::DefaultsOf((*launcher)->description.options, kOptions);
+  const auto options = OptionsOf((*launcher)->description);
   if (!options) return options.error();
   const auto probe = ProbeOf(**launcher);
   if (!probe) return probe.error();

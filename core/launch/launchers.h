@@ -1,10 +1,12 @@
 // The launcher plugins on the search path as sources of hosts and as connectors, each asked in a child
 // process.
 //
-// They see their options' defaults, and are asked for hosts once. Main thread; the children that wait for a
+// The one that the config names for plans sees the options that it has there, the others their defaults. Each
+// is asked for hosts once. Main thread; the children that wait for a
 // request end with it, or with EndProbes().
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "core/hosts/launchers.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 
 namespace dtrun::launch {
@@ -28,6 +31,12 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& hosts,
                                                    const std::vector<std::string>& argv) override;
 
+  // From now on the launcher of this file has these options.
+  void SetOptions(const std::filesystem::path& file, dtrun_options options) {
+    chosen_ = file;
+    options_ = std::move(options);
+  }
+
   // Ends the children. What they said of themselves stays known.
   void EndProbes();
 
@@ -40,12 +49,15 @@ class LauncherPlugins final : public hosts::Launchers {
     std::optional<Result<hosts::Allocation>> found;  // once asked: every candidate's config reads the same
   };
 
+  Result<dtrun_options> OptionsOf(const plugin::Description& launcher) const;
   Result<Known*> Describe(const std::string& name);
   Result<std::unique_ptr<plugin::Probe>> ProbeOf(Known& launcher);
   Result<hosts::Allocation> AskHosts(Known& launcher, const std::string& name,
                                      const hosts::Environment& environment);
 
   const std::vector<plugin::Folder> folders_;
+  std::filesystem::path chosen_;  // the launcher of the config; empty: not known
+  dtrun_options options_;
   std::map<std::string, Known> known_;  // by the name that users type, or by the path
 };
 

@@ -114,11 +114,15 @@ std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Setting
       !std::ranges::equal(folders, launchers_->folders(), {}, &plugin::Folder::path, &plugin::Folder::path)) {
     launchers_ = std::make_shared<LauncherPlugins>(std::move(folders));
   }
+  launchers_->SetOptions(launcher_file_.path, so_far.SnapshotOf("launcher.options."));
   return launchers_;
 }
 
 std::shared_ptr<hosts::Launchers> Preparation::launchers() const {
-  return launchers_ != nullptr ? launchers_ : std::make_shared<LauncherPlugins>(FoldersOf(settings()));
+  if (launchers_ != nullptr) return launchers_;
+  auto launchers = std::make_shared<LauncherPlugins>(FoldersOf(settings()));
+  launchers->SetOptions(launcher_file_.path, settings().SnapshotOf("launcher.options."));
+  return launchers;
 }
 
 void Preparation::AddCandidate(config::Settings settings, std::string name) {

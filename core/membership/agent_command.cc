@@ -106,6 +106,8 @@ std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,
   } else if (unclear) {
     why += fmt::format("{} exited with code {} before the agent joined", ProgramOf(command), ending.code);
   }
+  if (cluster.connect == Cluster::Connect::kLauncher)
+    why += fmt::format(" (a command of launcher '{}')", cluster.launcher);
   return why + NextStep(cluster, command, ending, line);
 }
 

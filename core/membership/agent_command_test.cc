@@ -21,6 +21,7 @@ Cluster ByShell() {
 Cluster ByLauncher() {
   Cluster cluster;
   cluster.connect = Cluster::Connect::kLauncher;
+  cluster.launcher = "slurm";
   cluster.dtrun = "/opt/dtrun";
   return cluster;
 }
@@ -72,9 +73,10 @@ TEST(WhyEnded, SaysWhatToDo) {
       HasSubstr("known; correct the name in --hosts or cluster.hosts"));
   EXPECT_THAT(WhyEnded(ByLauncher(), kStep, {2, 0},
                        "slurmstepd: error: execve(): /opt/dtrun: No such file or directory"),
-              HasSubstr("directory; install dtrun there as '/opt/dtrun'"));
+              HasSubstr("directory (a command of launcher 'slurm'); install dtrun there as '/opt/dtrun'"));
   EXPECT_EQ(WhyEnded(ByLauncher(), kStep, {0, SIGKILL}, ""),
-            "srun was killed by SIGKILL before the agent joined; try `srun true` by hand");
+            "srun was killed by SIGKILL before the agent joined (a command of launcher 'slurm'); try `srun "
+            "true` by hand");
   EXPECT_THAT(WhyEnded(ssh, shell, {0, 0}, "Welcome to node9"),
               HasSubstr("Welcome to node9; ssh exited with code 0 before the agent joined"));
 }

@@ -20,6 +20,7 @@ struct Cluster {
     kManual,    // somebody else starts dtrun on each host
   };
   Connect connect = Connect::kShell;
+  std::string launcher;  // of kLauncher: its name
   // Of kLauncher: the commands for those hosts.
   std::function<Result<std::vector<hosts::StartCommand>>(const std::vector<std::string>& hosts)> connector;
   std::vector<std::string> hosts;         // names in order; empty ones: only their number is known

@@ -76,7 +76,12 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
   };
   auto shell = AgentShell::Start(loop_, command.argv, protocol::ToLine(request, key_digits_), numbers, pids_,
                                  std::move(handlers));
-  if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
+  if (!shell) {
+    const std::string by = cluster_.connect == Cluster::Connect::kLauncher
+                               ? fmt::format(", a command of launcher '{}'", cluster_.launcher)
+                               : "";
+    return Fail({shell.error().code, fmt::format("host {}: {}{}", start->label, shell.error().text, by)});
+  }
   start->shell = *std::move(shell);
   for (Member* member : members) member->start = self;
   start->members = std::move(members);

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "core/base/visit.h"
+#include "core/contract/member_mark.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
@@ -198,9 +199,19 @@ class LocalHost final : public protocol::Host {
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) {
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
     }
-    Emit(protocol::Ended{one.rank, ending, one.signal_sent});
+    const contract::UnderWay under_way = UnderWayIn(one, ending);
+    Emit(protocol::Ended{one.rank, ending, one.signal_sent, under_way.members, under_way.main_thread});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
+  }
+
+  // Where a process was that has ended by itself and not by `exit`.
+  contract::UnderWay UnderWayIn(const Running& one, const process::Ending& ending) const {
+    contract::UnderWay under_way;
+    if (ending.signal != 0 || one.signal_sent != 0 || one.forwarded != 0) return under_way;
+    for (int rank = one.rank; rank < one.rank + one.count && under_way.members.empty(); ++rank)
+      under_way = contract::MembersUnderWay(held_->recorder_memory(), rank);
+    return under_way;
   }
 
   // Before reporting a failure: what the kernel killed need not be the rank, but a process that it has

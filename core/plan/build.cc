@@ -79,7 +79,7 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
   if (inputs.backend.name != "none") {
     out[contract::kBackendPath] = inputs.backend.path;
     const std::string id = FileIdOn(inputs.backend, static_cast<std::size_t>(process.host));
-    if (!id.empty()) out[contract::kBackendFileId] = id;
+    out[contract::kBackendFileId] = id.empty() ? contract::kAnyFile : id;
     out[contract::kBackendOptions] = inputs.backend.options_json;
     out.merge(DeviceVariables(RoutesOf(inputs), plan, static_cast<std::size_t>(process.host)));
   }

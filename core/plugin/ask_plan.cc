@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
 #include "core/plugin/given_struct.h"
@@ -33,6 +35,8 @@ std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
   if (const std::string wrong = UnknownFlags(entry.flags, DTRUN_ENV_UNSET); !wrong.empty())
     return fmt::format("'{}': {}", Printable(name), wrong);
   if (name.empty() || name.find('=') != name.npos) return fmt::format("'{}'", Printable(name));
+  if (out->env.contains(name) || std::ranges::find(out->unset, name) != out->unset.end())
+    return fmt::format("'{}' a second time", Printable(name));
   if (unset) {
     out->unset.push_back(name);
   } else if (entry.value == nullptr) {
@@ -56,6 +60,8 @@ dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* er
   if (process.argv == nullptr) {
     out.argv = collector->job->argv;
   } else {
+    if (process.argc == 0)
+      return Wrong(collector, fmt::format("rank {} has arguments of its own and no program", out.rank), err);
     for (std::uint64_t i = 0; i < process.argc; ++i) {
       if (process.argv[i] == nullptr)
         return Wrong(collector, fmt::format("argument {} of rank {} is null", i, out.rank), err);

@@ -1,17 +1,13 @@
 #include "core/plugin/elf.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <vector>
-
-#include "core/base/fd.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -69,17 +65,14 @@ std::string BuildId(const std::vector<unsigned char>& notes) {
 
 }  // namespace
 
-Result<ElfFile> ReadElf(const std::filesystem::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Error::System(fmt::format("open '{}'", path.string()), errno);
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return Error::System(fmt::format("stat '{}'", path.string()), errno);
-  const auto size = static_cast<std::uint64_t>(info.st_size);
+Result<ElfFile> ReadElf(const OpenedFile& file) {
+  const int fd = file.descriptor();
+  const auto size = static_cast<std::uint64_t>(file.info().st_size);
 
   Elf64_Ehdr header;
   if (size < sizeof header)
     return Broken(fmt::format("the file has {} bytes, an ELF header alone has 64", size));
-  if (!ReadAt(fd.get(), &header, sizeof header, 0)) return Broken("its header cannot be read");
+  if (!ReadAt(fd, &header, sizeof header, 0)) return Broken("its header cannot be read");
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return Broken("it does not begin with the ELF magic");
   constexpr unsigned char kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
@@ -99,7 +92,7 @@ Result<ElfFile> ReadElf(const std::filesystem::path& path) {
   }
 
   std::vector<Elf64_Phdr> segments(header.e_phnum);
-  if (!ReadAt(fd.get(), segments.data(), segments_bytes, header.e_phoff)) {
+  if (!ReadAt(fd, segments.data(), segments_bytes, header.e_phoff)) {
     return Broken("its program headers cannot be read");
   }
   ElfFile elf;
@@ -112,7 +105,7 @@ Result<ElfFile> ReadElf(const std::filesystem::path& path) {
       continue;
     }
     std::vector<unsigned char> notes(segment.p_filesz);
-    if (ReadAt(fd.get(), notes.data(), notes.size(), segment.p_offset)) elf.build_id = BuildId(notes);
+    if (ReadAt(fd, notes.data(), notes.size(), segment.p_offset)) elf.build_id = BuildId(notes);
   }
   return elf;
 }

@@ -4,10 +4,10 @@
 // this one says what is wrong. Pure functions of the file; any thread.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "core/base/result.h"
+#include "core/plugin/opened_file.h"
 
 namespace dtrun::plugin {
 
@@ -16,6 +16,6 @@ struct ElfFile {
 };
 
 // The error is a clause for Identity::Refuse: "truncated or not a shared object: …".
-Result<ElfFile> ReadElf(const std::filesystem::path& path);
+Result<ElfFile> ReadElf(const OpenedFile& file);
 
 }  // namespace dtrun::plugin

@@ -8,11 +8,11 @@
 // Functions of the file; any thread.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/plugin/opened_file.h"
 
 namespace dtrun::plugin {
 
@@ -23,7 +23,6 @@ bool IsPin(std::string_view id);
 
 // The id of the file in the form of `like`; in a form that costs nothing when that is empty. `build_id`: of
 // the file, empty when it has none.
-Result<std::string> FileId(const std::filesystem::path& path, const std::string& build_id,
-                           std::string_view like);
+Result<std::string> FileId(const OpenedFile& file, const std::string& build_id, std::string_view like);
 
 }  // namespace dtrun::plugin

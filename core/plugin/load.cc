@@ -12,6 +12,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/identity.h"
 #include "core/plugin/normalise.h"
+#include "core/plugin/opened_file.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/services.h"
 
@@ -19,16 +20,16 @@ namespace dtrun::plugin {
 namespace {
 
 // Everything that has to be true before the loader maps the file.
-Result<Identity> Identify(const File& file) {
+Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   Identity identity{file, {}, {}, {}};
-  Result<ElfFile> elf = ReadElf(file.path);
+  Result<ElfFile> elf = opened ? ReadElf(*opened) : opened.error();
   if (!elf) return identity.Refuse(elf.error().code, elf.error().text, "install the plugin again");
   identity.build_id = elf->build_id;
   if (Status status = CheckPermissions(file.path, nullptr); !status) {
     return identity.Refuse(status.error().code, "it is not loaded because others could have changed it",
                            status.error().text);
   }
-  Result<std::string> id = FileId(file.path, identity.build_id, file.id);
+  Result<std::string> id = FileId(*opened, identity.build_id, file.id);
   if (!id) return identity.Refuse(id.error().code, id.error().text, "start the job again");
   if (!file.id.empty() && *id != file.id) {
     return identity.Refuse(
@@ -82,6 +83,15 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
   return Entry{&entry};
 }
 
+// The loader opens the file by its path again, so that $ORIGIN and what a debugger sees are right. When it
+// got another one, its initialisers have run, but the job does not go on with it.
+Status CheckLoaded(const Identity& identity, const OpenedFile& opened,
+                   const boost::dll::shared_library& library) {
+  if (opened.IsLoadedAs(library.native()) && opened.IsUnchanged()) return {};
+  return identity.Refuse(DTRUN_FAILED_PRECONDITION, "it was replaced or changed while it was loaded",
+                         "let its installation finish, and start the job again");
+}
+
 Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry, const dtrun_host* host) {
   const dtrun_plugin* raw = nullptr;
   PluginError reported;
@@ -126,11 +136,14 @@ class Registry {
 
  private:
   Result<const Plugin*> LoadNow(const File& file, bool in_probe) {
-    Result<Identity> identity = Identify(file);
+    const Result<OpenedFile> opened = OpenedFile::Open(file.path);
+    Result<Identity> identity = Identify(file, opened);
     if (!identity) return std::move(identity).error();
     auto library = Open(*identity);
     if (!library) return std::move(library).error();
     libraries_.push_back(std::move(*library));
+    if (Status same = CheckLoaded(*identity, *opened, *libraries_.back()); !same)
+      return std::move(same).error();
     auto entry = FindEntry(*identity, *libraries_.back());
     if (!entry) return std::move(entry).error();
     const dtrun_host* host = HostTable(file.kind, in_probe);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -100,6 +101,20 @@ bool IsOptionKey(std::string_view key) {
          std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || IsDigit(c) || c == '_'; });
 }
 
+// What is wrong with the keys that replace others, or empty.
+std::string CheckReplaced(const std::set<std::string_view>& keys,
+                          const std::map<std::string_view, std::string_view>& replaced) {
+  for (const auto& [key, other] : replaced) {
+    if (!keys.contains(other))
+      return fmt::format("its option '{}' is replaced by '{}', which it does not have", key, other);
+    std::string_view last = other;
+    for (std::size_t steps = 0; steps < replaced.size() && replaced.contains(last); ++steps)
+      last = replaced.at(last);
+    if (replaced.contains(last)) return fmt::format("its option '{}' is replaced in a circle", key);
+  }
+  return {};
+}
+
 // What is wrong with the options table, or empty.
 std::string CheckOptions(const dtrun_plugin& table) {
   if (table.option_count == 0) return {};
@@ -112,6 +127,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
   }
   const auto* first = reinterpret_cast<const char*>(table.options);
   std::set<std::string_view> keys;
+  std::map<std::string_view, std::string_view> replaced;
   for (std::uint64_t i = 0; i < table.option_count; ++i) {
     const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
     if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
@@ -123,6 +139,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
                          std::string_view(option->key).substr(0, kMostKeyBytes), kMostKeyBytes);
     }
     if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);
+    if (option->replaced_by != nullptr) replaced[option->key] = option->replaced_by;
     if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
       return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,
                          option->type);
@@ -134,7 +151,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
     std::string unknown = CheckFlags(option->flags, fmt::format("option '{}'", option->key));
     if (!unknown.empty()) return unknown;
   }
-  return {};
+  return CheckReplaced(keys, replaced);
 }
 
 // All but describe and stream_capturing.

@@ -203,6 +203,12 @@ TEST(Normalise, RefusesWhatItWouldHaveToUnderstand) {
   twice.table.options = options;
   twice.table.option_count = 2;
   EXPECT_THAT(twice.Error(), HasSubstr("it has the option 'mode' twice"));
+  APlugin replaced;
+  replaced.option.replaced_by = "other";
+  EXPECT_THAT(replaced.Error(),
+              HasSubstr("its option 'mode' is replaced by 'other', which it does not have"));
+  replaced.option.replaced_by = "mode";
+  EXPECT_THAT(replaced.Error(), HasSubstr("its option 'mode' is replaced in a circle"));
 }
 
 TEST(Normalise, RefusesZeroStampsAndMissingMagic) {

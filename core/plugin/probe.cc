@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,10 +129,13 @@ struct Probe::Child {
   // The next answer, due at the deadline. `doing` is for messages: "loading".
   Result<std::string> Answer(std::string_view doing);
 
-  // Kills and reaps; the wait status, or 0 when there is none. A child that is already
-  // dying keeps its own status.
+  // Kills and reaps, with what the plugin has started; the wait status, or 0 when there is none. A child that
+  // is already dying keeps its own status.
   int End() {
     if (pid <= 0) return 0;
+    ::kill(pid, SIGTERM);  // to the keeper (probe_keeper.h)
+    ::kill(pid, SIGCONT);
+    AwaitEnd();
     ::kill(-pid, SIGKILL);
     ::kill(pid, SIGKILL);  // its group may not exist yet
     int status = 0;
@@ -142,6 +147,14 @@ struct Probe::Child {
     pid = -1;
     DrainTail(output.get(), &tail);
     return status;
+  }
+
+  // Returns when it has ended, or has not for so long that its keeper cannot be there any more.
+  void AwaitEnd() const {
+    constexpr int kMomentMs = 3000;
+    const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    pollfd ended{handle.get(), POLLIN, 0};
+    if (handle) ::poll(&ended, 1, kMomentMs);
   }
 
   // Whether it ends by itself, as what has closed its connections is about to.

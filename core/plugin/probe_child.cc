@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
@@ -16,6 +18,7 @@
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/probe_keeper.h"
 #include "core/plugin/services.h"
 #include "core/plugin/wire.h"
 #include "dtrun/plugin/names.hpp"
@@ -27,11 +30,17 @@ constexpr int kSocket = 3;
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
+// Of a variable whose value is NULL: no text of C has this byte.
+const std::string kNoValue(1, '\0');
+
 // A variable that cannot be in an environment, or empty.
 std::string WrongVariable(const LaunchInfo& info) {
+  std::set<std::string_view> names;
   for (const auto& [name, value] : info.env) {
     if (name.empty() || name.find('=') != name.npos)
       return fmt::format("it sets the variable '{}', which no environment can have", Printable(name));
+    if (value == kNoValue) return fmt::format("it sets the variable '{}' to no value", Printable(name));
+    if (!names.insert(name).second) return fmt::format("it sets the variable '{}' twice", Printable(name));
   }
   return {};
 }
@@ -60,7 +69,9 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
                 dtrun_error* err) noexcept -> dtrun_status {
     if (static_cast<LaunchInfo*>(context)->env.size() >= kMostAnswers)
       return TooMany("variables").CopyTo(err);
-    static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), TextOf(value));
+    // Without a value it cannot be kept as it is; refused below, whatever the plugin makes of this failure.
+    static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), value == nullptr ? kNoValue : value);
+    if (value == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "a variable has no value"}.CopyTo(err);
     return DTRUN_OK;
   };
   return sink;
@@ -85,11 +96,9 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   const dtrun_launch_sink sink = MakeSink(&info);
   status = plugin.backend().launch_info(instance, &query, &sink, &reported);
   plugin.table().shutdown(instance);
-  if (status == DTRUN_OK) {
-    if (std::string wrong = WrongVariable(info); !wrong.empty())
-      return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};
-    return info;
-  }
+  if (std::string wrong = WrongVariable(info); !wrong.empty())
+    return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};
+  if (status == DTRUN_OK) return info;
   return Explained(status, reported, who);
 }
 
@@ -220,6 +229,7 @@ int ProbeMain(int argc, char** argv) {
     std::fputs("a probe is started by dtrun only, with a socket as descriptor 3\n", stderr);
     return 2;
   }
+  KeepProbe(kSocket);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 

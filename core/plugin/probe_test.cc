@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 #include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/testing/support.h"
@@ -47,6 +49,38 @@ TEST_F(ProbeTest, DescribesAPlugin) {
   EXPECT_EQ(description.options[1].key, "backend.options.retries");
   EXPECT_EQ(description.options[1].type, options::Type::kUint);
   EXPECT_EQ(description.options[1].max_text, "9");
+}
+
+TEST_F(ProbeTest, NamesAVariableThatNoRankCanHave) {
+  for (const auto& [name, says] :
+       {std::pair("launch_null",
+                  "backend plugin 'launch_null': it sets the variable 'DEMO_RANK' to no value"),
+        {"launch_twice", "backend plugin 'launch_twice': it sets the variable 'DEMO_INTERFACE' twice"}}) {
+    auto probe = Probe::Start(testing::Built(name));
+    ASSERT_TRUE(probe.ok()) << probe.error().text;
+    const auto info = (*probe)->Launch(Options("eth7"), 1, 1);
+    ASSERT_FALSE(info.ok()) << name;
+    EXPECT_THAT(info.error().text, HasSubstr(says));
+  }
+}
+
+// A process in a session of its own, left behind by a plugin that then answers or crashes.
+TEST_F(ProbeTest, LeavesNoProcessOfThePlugin) {
+  for (const char* name : {"launch_daemon", "crash_daemon"}) {
+    const testing::TempFolder folder;
+    const std::string file = folder.path() / "pid";
+    ASSERT_EQ(::setenv("DEMO_DAEMON", file.c_str(), 1), 0);
+    {
+      auto probe = Probe::Start(testing::Built(name));
+      ASSERT_TRUE(probe.ok()) << probe.error().text;
+      const auto info = (*probe)->Launch(Options("eth7"), 1, 1);
+      EXPECT_EQ(info.ok(), name == std::string("launch_daemon")) << name;
+    }
+    pid_t pid = 0;
+    std::ifstream(file) >> pid;
+    ASSERT_GT(pid, 0) << name;
+    EXPECT_NE(::kill(pid, 0), 0) << name << " has left process " << pid;
+  }
 }
 
 TEST_F(ProbeTest, AsksADevicePluginForItsDevices) {

@@ -10,6 +10,7 @@ enum class EarlyExit : std::uint8_t {
   kNone,
   kBeforeInit,      // without MPI_Init, which others have called
   kBeforeFinalize,  // between MPI_Init and MPI_Finalize
+  kInMember,        // by `_exit` while its main thread was in a member of a plugin
 };
 
 struct Ending {

@@ -137,7 +137,9 @@ struct Output {
 struct Ended {
   int rank = 0;
   process::Ending ending;
-  int signal_sent = 0;  // last one dtrun sent before, to end it
+  int signal_sent = 0;      // last one dtrun sent before, to end it
+  std::string inside = {};  // members of plugins that it was in (contract::MembersUnderWay)
+  bool main_thread_inside = false;
 };
 // A rank whose process another program of the plan has started, which ends by itself.
 struct RankEnded {

@@ -175,6 +175,8 @@ void Fields(C& c, Of<C, Ended>& m) {
   c.Number(m.rank);
   Fields<C>(c, m.ending);
   c.Number(m.signal_sent);
+  c.Text(m.inside, kMostName);
+  c.Flag(m.main_thread_inside);
 }
 template <class C>
 void Fields(C& c, Of<C, RankEnded>& m) {

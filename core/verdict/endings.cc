@@ -97,6 +97,7 @@ std::string EndingText(const process::Ending& ending) {
       return "exited with code 0 without MPI_Init, which others have called";
     case process::EarlyExit::kBeforeFinalize:
       return "exited with code 0 after MPI_Init and without MPI_Finalize";
+    case process::EarlyExit::kInMember: return "exited with code 0 in the middle of a call of its backend";
   }
   if (ending.stopped_by != 0) {
     return fmt::format("was stopped by signal {} ({}) and not resumed", ending.stopped_by,

@@ -1,7 +1,7 @@
 // flux: an instance of Flux that flux alloc or flux batch has made for the job, or the tasks of flux run.
 // flux-environment(7): an initial program has FLUX_URI and asks the broker for the rest; a task has
-// FLUX_JOB_ID, FLUX_JOB_NNODES and FLUX_TASK_RANK. flux exec(1) runs a command by the brokers and hands its
-// input to it.
+// FLUX_JOB_ID, FLUX_JOB_NNODES and FLUX_TASK_RANK. flux exec(1) runs a command as a child of the brokers,
+// without a shell, and hands its input to it.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 // lsf: a job of IBM Spectrum LSF. LSB_DJOB_HOSTFILE has a line for each slot; LSB_MCPU_HOSTS says the same as
 // "hostA 4 hostB 2", and is what older releases and short jobs have (Environment variable reference). blaunch
-// starts a process on another host of the job.
+// starts a process on another host of the job; with -no-shell, since 9.1.2, it hands the words on as they are
+// (blaunch(8)), so that blanks and quotes in paths stay.
 #include "launchers/schedulers/reading.h"
 
 namespace dtrun::schedulers {
@@ -63,7 +64,7 @@ class Lsf final : public sdk::Launcher {
     if (!query.Variable("LSB_JOBID"))
       throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
                          "blaunch starts processes in a job, and LSB_JOBID is unset; run dtrun from bsub");
-    return OneEach(query, {"blaunch"});
+    return OneEach(query, {"blaunch"}, {"-no-shell"});
   }
 };
 

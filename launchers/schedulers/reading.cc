@@ -188,13 +188,15 @@ sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string
 }
 
 std::vector<sdk::ConnectCommand> OneEach(const sdk::ConnectQuery& query,
-                                         const std::vector<std::string>& before) {
+                                         const std::vector<std::string>& before,
+                                         const std::vector<std::string>& after) {
   std::vector<sdk::ConnectCommand> commands;
   const std::vector<std::string> hosts = query.hosts(), argv = query.argv();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     sdk::ConnectCommand command;
     command.argv = before;
     command.argv.push_back(hosts[i]);
+    command.argv.insert(command.argv.end(), after.begin(), after.end());
     for (const std::string& word : command.argv) command.trial += word + " ";
     command.trial += "hostname";
     command.argv.insert(command.argv.end(), argv.begin(), argv.end());

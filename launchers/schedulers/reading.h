@@ -81,9 +81,10 @@ void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string&
 // The allocation of a batch script: dtrun is started once, on the first of these hosts.
 sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string& evidence);
 
-// One command for each host: `before`, the host's name, what is to run. `trial`: the same with a harmless
-// one.
+// One command for each host: `before`, the host's name, `after`, what is to run. `trial`: the same with a
+// harmless one.
 std::vector<sdk::ConnectCommand> OneEach(const sdk::ConnectQuery& query,
-                                         const std::vector<std::string>& before);
+                                         const std::vector<std::string>& before,
+                                         const std::vector<std::string>& after = {});
 
 }  // namespace dtrun::schedulers

@@ -121,9 +121,9 @@ TEST_F(SchedulersTest, LsfReachesHostsByBlaunch) {
   const auto commands = AskToConnect("lsf", {"hostb", "hostc"}, {{"LSB_JOBID", "1"}});
   ASSERT_TRUE(commands) << commands.error().text;
   ASSERT_EQ(commands->size(), 2u);
-  EXPECT_THAT((*commands)[1].argv, ElementsAre("blaunch", "hostc", "/opt/dtrun", "agent"));
+  EXPECT_THAT((*commands)[1].argv, ElementsAre("blaunch", "hostc", "-no-shell", "/opt/dtrun", "agent"));
   EXPECT_THAT((*commands)[1].hosts, ElementsAre(1u));
-  EXPECT_EQ((*commands)[1].trial, "blaunch hostc hostname");
+  EXPECT_EQ((*commands)[1].trial, "blaunch hostc -no-shell hostname");
   EXPECT_THAT(AskToConnect("lsf", {"hostb"}, {}).error().text, HasSubstr("LSB_JOBID is unset"));
 }
 

@@ -49,6 +49,8 @@ class Case : public testing::Test {
     try {
       body_();
       EndIfCopied();
+      const int copies = CopiesThatEnded();
+      EXPECT_EQ(copies, 0) << "copies of this process that have ended: the plugin forks without exec (T8)";
     } catch (const std::exception& error) {
       EndIfCopied();
       FAIL() << error.what();

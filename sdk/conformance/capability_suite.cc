@@ -1,12 +1,18 @@
 // What the backend says it can do, and what it does when asked for that: each pair is tried.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "dtrun/plugin/names.hpp"
 #include "suite.h"
 #include "trial.h"
+#include "values.h"
 
 namespace dtrun::conformance {
 namespace {
+
+constexpr std::uint64_t kLeastLimit = 16u << 20;
+constexpr std::uint64_t kMostTried = 256u << 20;  // of max_bytes; more needs no other code than 2 GiB do
 
 // Bits that these headers do not know belong to a newer backend, and are none of the suite's business.
 void MasksMakeSense(const Subject& subject) {
@@ -16,6 +22,37 @@ void MasksMakeSense(const Subject& subject) {
   EXPECT_EQ(caps.reduce_dtypes & ~caps.dtypes, 0u) << "a type is combined and not moved";
   EXPECT_EQ(caps.reduces == 0, caps.reduce_dtypes == 0) << "reductions without types, or types without";
   EXPECT_NE(caps.device_kinds, 0u) << "no memory is moved";
+  EXPECT_TRUE(caps.max_bytes == 0 || caps.max_bytes >= kLeastLimit)
+      << "max_bytes is " << caps.max_bytes << ", and a limit is at least 16 MiB (B13)";
+}
+
+// The bits of dtrun_backend_caps.flags that these headers know.
+constexpr std::uint32_t kKnownFlags = DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE | DTRUN_CAP_ANY_SOURCE |
+                                      DTRUN_CAP_LAZY_CONNECT | DTRUN_CAP_DETACHED | DTRUN_CAP_CAPTURE |
+                                      DTRUN_CAP_STREAM_ORDER;
+
+// A plugin of newer headers may have hints that these do not know; one of these headers cannot.
+void FlagsAreKnown(const Subject& subject) {
+  const std::uint32_t strange = subject.Caps().flags & ~kKnownFlags;
+  EXPECT_EQ(strange & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "capabilities that no host understands (S6)";
+  if (!subject.HasTheseHeaders()) return;
+  EXPECT_EQ(strange, 0u) << "capabilities that its headers do not have (B15)";
+}
+
+// A message of the most bytes that it says it takes, as far as a test can have them.
+void TheLargestBufferWorks(const Subject& subject) {
+  const std::uint64_t limit = subject.Caps().max_bytes;
+  const std::uint64_t bytes = limit == 0 ? 2 * kLeastLimit : std::min(limit, kMostTried);
+  subject.Play(2, [&](Rank& rank) {
+    Buffer data(bytes, static_cast<unsigned char>(rank.rank() == 0 ? 7 : 0));
+    data.back() = static_cast<unsigned char>(rank.rank() == 0 ? 9 : 0);
+    const Outcome outcome = rank.Do(rank.rank() == 0 ? SendOp(data.data(), bytes, DTRUN_UINT8, 1, 0)
+                                                     : RecvOp(data.data(), bytes, DTRUN_UINT8, 0, 0));
+    EXPECT_TRUE(outcome.ok()) << bytes << " bytes, of max_bytes " << limit << ": " << outcome;
+    if (!outcome.ok()) return;
+    EXPECT_TRUE(data.front() == 7 && data[bytes / 2] == 7 && data.back() == 9)
+        << bytes << " bytes, of max_bytes " << limit << ", arrived in part";
+  });
 }
 
 // Core keeps away what masks and query_support leave out and what has no meaning.
@@ -45,7 +82,9 @@ void EveryOfferedOperationWorks(const Subject& subject) {
 }  // namespace
 
 void AddCapabilityCases(const BackendUnderTest& backend) {
-  AddCase("Capabilities", "MakeSense", "B15", backend, MasksMakeSense);
+  AddCase("Capabilities", "MakeSense", "B13, B15", backend, MasksMakeSense);
+  AddCase("Capabilities", "AreKnown", "B15, S6", backend, FlagsAreKnown);
+  AddCase("Capabilities", "HoldForTheLargestBuffer", "B13", backend, TheLargestBufferWorks);
   AddCase("Capabilities", "AgreeWithWhatTypesAndReductionsDo", "P2, B16", backend, WhatIsOfferedWorks);
   AddCase("Capabilities", "AgreeWithWhatOperationsDo", "P2", backend, EveryOfferedOperationWorks);
 }

@@ -5,7 +5,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -23,10 +25,14 @@ namespace {
 
 constexpr std::size_t kThreadNameBytes = 15;
 
+std::atomic<std::uint64_t> logged_bytes{0};
+
 std::int32_t LogEnabled(const dtrun_host*, std::int32_t level) { return level >= DTRUN_LOG_WARN ? 1 : 0; }
 void LogWrite(const dtrun_host* host, std::int32_t level, const char* topic, dtrun_string text) {
-  if (LogEnabled(host, level))
-    std::fprintf(stderr, "%s: %.*s\n", topic == nullptr ? "" : topic, static_cast<int>(text.size), text.data);
+  if (!LogEnabled(host, level)) return;
+  const int bytes = std::fprintf(stderr, "%s: %.*s\n", topic == nullptr ? "" : topic,
+                                 static_cast<int>(text.size), text.data);
+  if (bytes > 0) logged_bytes += static_cast<std::uint64_t>(bytes);
 }
 
 template <class Clock>
@@ -225,6 +231,8 @@ std::string MissingOption(const dtrun_plugin& plugin, const std::map<std::string
   }
   return {};
 }
+
+std::uint64_t LoggedBytes() { return logged_bytes; }
 
 std::vector<std::pair<int, std::string>> TakePeerReports() {
   const std::lock_guard lock(reports_mutex);

@@ -3,6 +3,7 @@
 // so that no dtrun is stricter. Constant once made; any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,6 +43,9 @@ std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
 
 // Which required option has no value, as a text; "" when each has one.
 std::string MissingOption(const dtrun_plugin& plugin, const std::map<std::string, std::string>& values);
+
+// How much plugins have logged.
+std::uint64_t LoggedBytes();
 
 // Peers that plugins reported as failed since the last call: rank and text.
 std::vector<std::pair<int, std::string>> TakePeerReports();

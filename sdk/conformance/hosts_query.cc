@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 #include "dtrun/plugin/failure.hpp"
+#include "text_check.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -31,6 +33,17 @@ void CheckFlags(std::uint32_t flags, std::uint32_t known, const char* of, Answer
     answer->problems.push_back(std::string(of) + " has flags that no host understands");
 }
 
+void CheckSize(std::size_t says, std::size_t has, const char* of, Answer* answer) {
+  if (answer->exact_sizes && says != has)
+    answer->problems.push_back(std::string(of) + " says that it has " + std::to_string(says) +
+                               " bytes, and has " + std::to_string(has) + " (S1)");
+}
+
+void CheckText(const char* text, const char* name, Answer* answer) {
+  if (const std::string wrong = TextProblem(text, true); !wrong.empty())
+    answer->problems.push_back(std::string(name) + " " + wrong + " (S15)");
+}
+
 std::string CopyHosts(const dtrun_allocation& from, Answer* answer) {
   std::string text;
   std::set<std::string> seen;
@@ -38,6 +51,8 @@ std::string CopyHosts(const dtrun_allocation& from, Answer* answer) {
     answer->problems.push_back("it has " + std::to_string(from.host_count) + " hosts, or no array of them");
     return text;
   }
+  if (from.host_count > 0)
+    CheckSize(from.hosts->struct_size, sizeof *from.hosts, "a dtrun_allocated_host", answer);
   const auto* const first = reinterpret_cast<const char*>(from.hosts);
   for (std::uint64_t i = 0; i < from.host_count; ++i) {
     const auto host = sdk::internal::ReadStruct(
@@ -73,6 +88,7 @@ void CheckCounts(const dtrun_allocation& from, Answer* answer) {
 
 dtrun_status TakeAllocation(void* context, const dtrun_allocation* given, dtrun_error*) {
   auto* const answer = static_cast<Answer*>(context);
+  CheckSize(given->struct_size, sizeof *given, "a dtrun_allocation", answer);
   const dtrun_allocation from = sdk::internal::ReadStruct(given);
   CheckFlags(from.flags,
              DTRUN_ALLOCATION_EVERYWHERE | DTRUN_ALLOCATION_OWN_INDEX | DTRUN_ALLOCATION_PORT_TAKEN,
@@ -88,7 +104,13 @@ dtrun_status TakeAllocation(void* context, const dtrun_allocation* given, dtrun_
     text += std::to_string(number) + " ";
   for (const char* word : {from.root_address, from.processes_per_host, from.evidence, from.sharing})
     text += "'" + OrEmpty(word) + "' ";
+  for (const auto& [of, name] : {std::pair(from.root_address, "root_address"),
+                                 {from.processes_per_host, "processes_per_host"},
+                                 {from.evidence, "evidence"},
+                                 {from.sharing, "sharing"}})
+    CheckText(of, name, answer);
   for (std::uint64_t i = 0; i < from.implies_count; ++i) {
+    CheckText(from.implies[i], "a platform that it implies", answer);
     if (from.implies[i] == nullptr) answer->problems.push_back("a platform that it implies is NULL");
     text += OrEmpty(from.implies[i]) + " ";
   }
@@ -98,7 +120,11 @@ dtrun_status TakeAllocation(void* context, const dtrun_allocation* given, dtrun_
 
 dtrun_status TakeCommand(void* context, const dtrun_connect_command* given, dtrun_error*) {
   auto* const answer = static_cast<Answer*>(context);
+  CheckSize(given->struct_size, sizeof *given, "a dtrun_connect_command", answer);
   const dtrun_connect_command from = sdk::internal::ReadStruct(given);
+  for (const auto& [of, name] :
+       {std::pair(from.host_variable, "host_variable"), {from.trial, "trial"}, {from.ending, "ending"}})
+    CheckText(of, name, answer);
   CheckFlags(from.flags, 0, "a command", answer);
   std::string text;
   for (std::uint64_t i = 0; i < from.argc; ++i) {

@@ -22,7 +22,8 @@ struct Answer {
   std::vector<std::string> parts;     // an allocation or a command each, as texts that can be compared
   std::vector<std::string> hosts;     // of an allocation
   std::vector<int> started;           // of commands: how many start each host of the query
-  std::vector<std::string> problems;  // what dtrun would refuse
+  std::vector<std::string> problems;  // what dtrun would refuse, or a rule forbids
+  bool exact_sizes = false;           // whether structs of the plugin have the sizes of these headers
   std::string Text() const;           // all but the problems
 };
 
@@ -106,6 +107,7 @@ class Asking {
   }
   Answer Ask(const Variables& variables) {
     Answer answer;
+    answer.exact_sizes = subject_.HasTheseHeaders();
     const Query query = MakeQuery();
     answer.started.resize(hosts_.size());
     const Sink sink = Member::Into(&answer);
@@ -118,6 +120,7 @@ class Asking {
     DTRUN_ERROR_INIT(error);
     answer->status = Call(variables, query, sink, &error);
     answer->message = error.message;
+    CheckError(Member::kName, answer->status, error);
     CheckText(Member::kName, *answer);
   }
 

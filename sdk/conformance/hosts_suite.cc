@@ -1,16 +1,22 @@
 // What every launcher must do that finds hosts or connects to them. Without the variables of a platform
 // (BackendUnderTest::environment) only what holds where the platform is not there.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "guard.h"
 #include "hosts_query.h"
 #include "process_state.h"
 #include "suite.h"
+#include "written.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -80,7 +86,32 @@ void NothingConnectsWithoutAText(const Under& under_test) {
   EXPECT_EQ(asking.Ask({}).Text(), none.Text()) << "with variables that only the process has";
 }
 
-// Again in the same instance, in another one, in another folder.
+// What `say` returns in a process of its own.
+std::string InAnotherProcess(const std::function<std::string()>& say) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for another process");
+  const pid_t child = fork();
+  if (child == 0) {
+    ClaimProcess();
+    const std::string text = say();
+    for (std::size_t sent = 0; sent < text.size();) {
+      const ssize_t bytes = write(ends[1], text.data() + sent, text.size() - sent);
+      if (bytes <= 0) _exit(1);
+      sent += static_cast<std::size_t>(bytes);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t bytes = 0; (bytes = read(ends[0], piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<std::size_t>(bytes));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+// Again in the same instance, in another one, in another folder, in another process.
 template <class Member>
 void AnswersAreEqual(const Under& under_test) {
   WithAnswer<Member>(under_test, [&](Asking<Member>& asking, const Answer& answer) {
@@ -94,6 +125,8 @@ void AnswersAreEqual(const Under& under_test) {
     const std::string elsewhere = asking.Ask(variables).Text();
     std::filesystem::current_path(folder);
     EXPECT_EQ(elsewhere, answer.Text()) << "in another working folder";
+    EXPECT_EQ(InAnotherProcess([&] { return asking.Ask(variables).Text(); }), answer.Text())
+        << "in another process";
   });
 }
 
@@ -115,6 +148,13 @@ void EachHostIsStartedOnce(const Under& under_test) {
 
 template <class Member>
 void NothingIsTouched(const Under& under_test) {
+  Asking<Member> first(under_test);
+  if (!first.Has()) GTEST_SKIP() << "the launcher has no " << Member::kName;
+  const EmptyFolder folder;
+  const ProcessState fresh = ProcessState::Now();
+  first.Ask(under_test.environment);
+  EXPECT_EQ(Changes(fresh, ProcessState::Now(), false), "") << "by the first call in this process";
+  EXPECT_EQ(folder.Contents(), "") << "files of the plugin in its working folder, HOME or TMPDIR";
   WithAnswer<Member>(under_test, [&](Asking<Member>& asking, const Answer&) {
     const ProcessState before = ProcessState::Now();
     asking.Ask(under_test.environment);
@@ -204,10 +244,10 @@ void StrangeFlagsAreRefused(const Under& under_test) {
 void AddHostsCases(const BackendUnderTest& launcher) {
   AddCase("Hosts", "AreNotFoundWithoutThePlatform", "L7, L8", launcher,
           [=] { NothingIsFoundWithoutThePlatform(launcher); });
-  AddCase("Hosts", "AreOnePossibleAllocation", "L8, L9, S15", launcher,
+  AddCase("Hosts", "AreOnePossibleAllocation", "L8, L9, S1, S15", launcher,
           [=] { AllocationsArePossible(launcher); });
   AddCase("Hosts", "AreTheSameEachTime", "L9", launcher, [=] { AnswersAreEqual<FindHostsMember>(launcher); });
-  AddCase("Hosts", "AreFoundWithoutATrace", "T7", launcher,
+  AddCase("Hosts", "AreFoundWithoutATrace", "L5, T7", launcher,
           [=] { NothingIsTouched<FindHostsMember>(launcher); });
   AddCase("Hosts", "PassOnARefusal", "L6, B25, E3, E4", launcher,
           [=] { ARefusalComesBack<FindHostsMember>(launcher); });
@@ -217,10 +257,11 @@ void AddHostsCases(const BackendUnderTest& launcher) {
           [=] { StrangeFlagsAreRefused<FindHostsMember>(launcher); });
   AddCase("Connect", "ReadsTheQueryOnly", "L7, L10", launcher,
           [=] { NothingConnectsWithoutAText(launcher); });
-  AddCase("Connect", "StartsEachHostOnce", "L10, S15", launcher, [=] { EachHostIsStartedOnce(launcher); });
+  AddCase("Connect", "StartsEachHostOnce", "L10, S1, S15", launcher,
+          [=] { EachHostIsStartedOnce(launcher); });
   AddCase("Connect", "SaysTheSameEachTime", "L10", launcher,
           [=] { AnswersAreEqual<ConnectMember>(launcher); });
-  AddCase("Connect", "LeavesNoTrace", "T7", launcher, [=] { NothingIsTouched<ConnectMember>(launcher); });
+  AddCase("Connect", "LeavesNoTrace", "L5, T7", launcher, [=] { NothingIsTouched<ConnectMember>(launcher); });
   AddCase("Connect", "PassesOnARefusal", "L6, B25, E3, E4", launcher,
           [=] { ARefusalComesBack<ConnectMember>(launcher); });
   AddCase("Connect", "TakesStructsOfAnotherSize", "S2, S11", launcher,

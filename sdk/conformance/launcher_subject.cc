@@ -11,6 +11,7 @@
 #include "guard.h"
 #include "load.h"
 #include "own_process.h"
+#include "text_check.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -29,12 +30,25 @@ void CheckFlags(std::uint32_t flags, std::uint32_t known, const std::string& of,
     plan->problems.push_back(of + " has flags that no host understands");
 }
 
+// Of a struct that the plugin has made, whose size is that of its headers (S1). `exact`: these.
+void CheckSize(std::size_t says, std::size_t has, const std::string& of, Plan* plan) {
+  if (plan->exact_sizes && says != has)
+    plan->problems.push_back(of + " says that it has " + std::to_string(says) + " bytes, and has " +
+                             std::to_string(has) + " (S1)");
+}
+
 dtrun_status TakeProcess(void* context, const dtrun_process* given, dtrun_error*) {
   Plan* const plan = static_cast<Plan*>(context);
+  CheckSize(given->struct_size, sizeof *given, "a dtrun_process", plan);
+  if (plan->exact_sizes && given->env_count > 0 && given->env != nullptr)
+    CheckSize(given->env->struct_size, sizeof *given->env, "a dtrun_env_entry", plan);
   const dtrun_process process = sdk::internal::ReadStruct(given);
   PlannedProcess copy{process.host_index, process.rank, process.local_rank, process.rank_count, {}, {}};
   const std::string who = "the process of rank " + std::to_string(process.rank);
   CheckFlags(process.flags, 0, who, plan);
+  const bool own_program = process.argv != nullptr;
+  if (own_program && (process.argc == 0 || (process.argv[0] != nullptr && process.argv[0][0] == '\0')))
+    plan->problems.push_back(who + " has no program: argv is there and its first word is not");
   for (std::uint64_t i = 0; process.argv != nullptr && i < process.argc; ++i)
     copy.argv.push_back(Given(process.argv[i], who + ": argument " + std::to_string(i), plan));
   const auto* raw = reinterpret_cast<const char*>(process.env);
@@ -52,7 +66,10 @@ dtrun_status TakeProcess(void* context, const dtrun_process* given, dtrun_error*
 }
 
 dtrun_status TakeNote(void* context, dtrun_string text, dtrun_error*) {
-  static_cast<Plan*>(context)->notes.emplace_back(text.size == 0 ? "" : text.data, text.size);
+  Plan* const plan = static_cast<Plan*>(context);
+  if (const std::string wrong = TextProblem(text); !wrong.empty())
+    plan->problems.push_back("a note " + wrong + " (S15)");
+  plan->notes.emplace_back(text.data == nullptr ? "" : text.data, text.data == nullptr ? 0 : text.size);
   return DTRUN_OK;
 }
 
@@ -129,12 +146,14 @@ LauncherSubject::LauncherSubject(const BackendUnderTest& under_test, OptionsOf o
 
 LauncherSubject::~LauncherSubject() {
   if (instance_ != nullptr) plugin_->shutdown(instance_);
+  EndIfCopied();
 }
 
 dtrun_status LauncherSubject::Call(const dtrun_job* job, const dtrun_plan_sink* sink,
                                    dtrun_error* error) const {
   const dtrun_status status = table_.plan(instance_, job, sink, error);
   EndIfCopied();
+  if (error != nullptr) CheckError("plan", status, *error);
   EXPECT_TRUE(status >= DTRUN_OK && status <= DTRUN_MISMATCH && status != DTRUN_PENDING)
       << "plan returned status " << status << " (E2, E8)";
   return status;
@@ -142,6 +161,7 @@ dtrun_status LauncherSubject::Call(const dtrun_job* job, const dtrun_plan_sink* 
 
 Plan LauncherSubject::PlanOf(const dtrun_job& job) const {
   Plan plan;
+  plan.exact_sizes = HasTheseHeaders();
   const dtrun_plan_sink sink = CopyInto(&plan);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
@@ -149,6 +169,19 @@ Plan LauncherSubject::PlanOf(const dtrun_job& job) const {
   plan.message = error.message;
   EXPECT_TRUE(plan.status == DTRUN_OK || !plan.message.empty()) << "plan failed without a text (L6)";
   return plan;
+}
+
+bool LauncherSubject::HasTheseHeaders() const {
+  return plugin_->abi_major == DTRUN_ABI_MAJOR && plugin_->abi_minor_built == DTRUN_ABI_MINOR;
+}
+
+void CheckError(const char* member, dtrun_status status, const dtrun_error& error) {
+  if (status == DTRUN_OK)
+    EXPECT_TRUE(error.code == DTRUN_OK && error.message[0] == '\0')
+        << member << " did not fail and filled the error (E3)";
+  else
+    EXPECT_EQ(error.code, status) << member
+                                  << ": the code of the error is not the status that was returned (E3)";
 }
 
 dtrun_plan_sink CopyInto(Plan* plan) {

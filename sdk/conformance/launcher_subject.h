@@ -31,6 +31,7 @@ struct Plan {
   std::vector<PlannedProcess> processes;
   std::vector<std::string> notes;
   std::vector<std::string> problems;  // what the sink found wrong with what it was given
+  bool exact_sizes = false;           // whether structs of the plugin have the sizes of these headers
   std::string Text() const;           // all but the problems
 };
 
@@ -66,6 +67,8 @@ class LauncherSubject {
 
   const dtrun_launcher& table() const { return table_; }  // of full size
   dtrun_instance* instance() const { return instance_; }
+  // Whether it was compiled with headers of the same version as this.
+  bool HasTheseHeaders() const;
   // Whether it has `plan`; the rest is for those that do.
   bool Plans() const { return table_.plan != nullptr; }
   Plan PlanOf(const dtrun_job& job) const;
@@ -77,6 +80,9 @@ class LauncherSubject {
   std::unique_ptr<dtrun_options> options_;
   dtrun_instance* instance_ = nullptr;
 };
+
+// Expects the error of a call of `member`, which began empty, to agree with its status (E3).
+void CheckError(const char* member, dtrun_status status, const dtrun_error& error);
 
 // A sink that copies into `plan`, which outlives it.
 dtrun_plan_sink CopyInto(Plan* plan);

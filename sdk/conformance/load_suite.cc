@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <map>
 #include <regex>
 #include <set>
 #include <stdexcept>
@@ -88,6 +90,11 @@ void ADeviceHasItsMembers(const dtrun_device& device) {
   EXPECT_EQ(device.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags of its device that no host understands";
 }
 
+// A longer one would have a reader take what lies behind the table for members.
+void ExpectSize(const char* name, std::size_t says, std::size_t has) {
+  EXPECT_EQ(says, has) << "bytes of its " << name << ", which its headers give another size (S1)";
+}
+
 void TheTableSaysWhoItIs(const Under& under_test) {
   const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
   EXPECT_EQ(plugin.magic, DTRUN_PLUGIN_MAGIC);
@@ -118,6 +125,15 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   for (const std::uint32_t flags : {plugin.backend == nullptr ? 0 : plugin.backend->flags,
                                     plugin.launcher == nullptr ? 0 : plugin.launcher->flags})
     EXPECT_EQ(flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "its members have flags that no host understands";
+  if (plugin.abi_minor_built == DTRUN_ABI_MINOR) {
+    ExpectSize("dtrun_plugin", plugin.struct_size, sizeof plugin);
+    if (plugin.backend != nullptr)
+      ExpectSize("dtrun_backend", plugin.backend->struct_size, sizeof *plugin.backend);
+    if (plugin.launcher != nullptr)
+      ExpectSize("dtrun_launcher", plugin.launcher->struct_size, sizeof *plugin.launcher);
+    if (plugin.options != nullptr && plugin.option_count > 0)
+      ExpectSize("dtrun_option", plugin.options->struct_size, sizeof *plugin.options);
+  }
   if (plugin.launcher == nullptr) return;
   const dtrun_launcher launcher = sdk::internal::ReadStruct(plugin.launcher);
   EXPECT_TRUE(launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr)
@@ -155,12 +171,14 @@ void OptionsMakeSense(const Under& under_test) {
               plugin.options->struct_size % alignof(dtrun_option) == 0)
       << "the first option says that it has " << plugin.options->struct_size << " bytes";
   std::set<std::string> keys;
+  std::map<std::string, std::string> replaced;
   for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
     const dtrun_option option = OptionAt(plugin.options, i);
     ASSERT_NE(option.key, nullptr) << "option " << i;
     SCOPED_TRACE("option '" + std::string(option.key).substr(0, kKeyCharacters) + "'");
     EXPECT_EQ(KeyProblem(option.key), "") << "its key";
     EXPECT_TRUE(keys.insert(option.key).second) << "its key is there twice";
+    if (option.replaced_by != nullptr) replaced[option.key] = option.replaced_by;
     EXPECT_TRUE(option.type >= DTRUN_TYPE_BOOL && option.type <= DTRUN_TYPE_LIST) << "type " << option.type;
     EXPECT_TRUE(option.scope >= DTRUN_SCOPE_PROCESS && option.scope <= DTRUN_SCOPE_JOB)
         << "scope " << option.scope;
@@ -185,6 +203,14 @@ void OptionsMakeSense(const Under& under_test) {
         ADD_FAILURE() << error.what();
       }
     }
+  }
+  for (const auto& [key, other] : replaced) {
+    EXPECT_EQ(keys.count(other), 1u) << "option '" << key << "' is replaced by '" << other
+                                     << "', which the table lacks";
+    std::string last = other;
+    for (std::size_t steps = 0; steps < replaced.size() && replaced.count(last) != 0; ++steps)
+      last = replaced[last];
+    EXPECT_EQ(replaced.count(last), 0u) << "option '" << key << "' is replaced in a circle";
   }
 }
 
@@ -259,7 +285,7 @@ void AnInstanceLeavesTheProcessAlone(const Under& under_test) {
 void AddLoadCases(const BackendUnderTest& plugin) {
   AddCase("Load", "ExportsOneSymbol", "V2", plugin, [=] { OneSymbolIsExported(plugin); });
   AddCase("Load", "StaysWhenItIsClosed", "V12", plugin, [=] { ItStaysWhenClosed(plugin); });
-  AddCase("Load", "SaysWhoItIs", "V1, V4, V5, V9, V10", plugin, [=] { TheTableSaysWhoItIs(plugin); });
+  AddCase("Load", "SaysWhoItIs", "V1, V4, V5, V9, V10, S1", plugin, [=] { TheTableSaysWhoItIs(plugin); });
   AddCase("Load", "HasACheapEntry", "V3", plugin, [=] { TheEntryIsCheapAndKeepsItsAnswer(plugin); });
   AddCase("Load", "TakesHostsOfAnotherSize", "S2", plugin, [=] { TheEntryTakesHostsOfAnotherSize(plugin); });
   AddCase("Load", "KnowsNoUnknownExtension", "S13", plugin, [=] { UnknownExtensionsAreNone(plugin); });

@@ -1,5 +1,5 @@
 // Tells the process of a case from copies of it: a plugin that forks and returns in both processes (T8) would
-// have each run the rest of the case.
+// have each run the rest of the case, and one that ends its copies itself leaves no other trace.
 //
 // Any thread.
 #pragma once
@@ -10,5 +10,11 @@ namespace dtrun::conformance {
 void ClaimProcess();
 // Ends this process, without a word, when it is a copy of the one that was claimed. Nothing when none was.
 void EndIfCopied();
+
+// Called by whoever ends a process with `_exit(code)`, before: counts it when it is a copy. 126 and 127 say
+// that it has tried to exec.
+void CountIfCopied(int code);
+// How many copies have ended by exit or a counted `_exit`.
+int CopiesThatEnded();
 
 }  // namespace dtrun::conformance

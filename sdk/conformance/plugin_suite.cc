@@ -3,7 +3,9 @@
 #include <malloc.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "dtrun/plugin/names.hpp"
 #include "process_state.h"
@@ -71,6 +73,68 @@ void SignalsAreLeftAlone(const Subject& subject) {
   });
 }
 
+// Says what has changed since it was asked last, or made.
+class Untouched {
+ public:
+  void After(const char* member) {
+    ProcessState now = ProcessState::Now();
+    EXPECT_EQ(Changes(before_, now, false), "") << "in or before " << member;
+    before_ = std::move(now);
+  }
+
+ private:
+  ProcessState before_ = ProcessState::Now();
+};
+
+// The first call of each member in this process: some change a thing once. What other ranks' threads change
+// is seen here too.
+void MembersLeaveTheProcessAlone(const Subject& subject) {
+  const dtrun_backend& table = subject.table();
+  Untouched alone;
+  subject.Caps();
+  alone.After("query_caps");
+  if (table.launch_info != nullptr) subject.LaunchInfo(1);
+  alone.After("launch_info");
+  subject.PlayWithoutJoining(2, [&](dtrun_kv* kv, int number) {
+    Untouched untouched;
+    Outcome outcome;
+    std::unique_ptr<Rank> rank = subject.Join(kv, number, 2, kPatience, &outcome);
+    ASSERT_NE(rank, nullptr) << outcome;
+    untouched.After("comm_create");
+    float value = 1;
+    auto pending = rank->Start(number == 0 ? SendOp(&value, 1, DTRUN_FLOAT32, 1, 0)
+                                           : RecvOp(&value, 1, DTRUN_FLOAT32, 0, 0));
+    untouched.After("enqueue");
+    ASSERT_NE(pending, nullptr);
+    bool done = false;
+    pending->Test(&done);
+    untouched.After("req_test");
+    EXPECT_TRUE(pending->Wait().ok());
+    untouched.After("req_wait_host");
+    pending.reset();
+    untouched.After("req_release");
+    if (table.snapshot != nullptr) rank->Snapshot();
+    untouched.After("snapshot");
+    if (table.group_begin != nullptr) {
+      EXPECT_TRUE(rank->GroupBegin().ok());
+      EXPECT_TRUE(rank->GroupEnd().ok());
+    }
+    untouched.After("group_end");
+    if (table.mem_alloc != nullptr) rank->Free(rank->Alloc(64));
+    untouched.After("mem_free");
+    rank->Meet("before the abort");
+    if (table.comm_abort != nullptr) rank->Abort("the test says so");
+    untouched.After("comm_abort");
+    rank.reset();
+    untouched.After("comm_destroy");
+  });
+}
+
+void LaunchTextsAreValid(const Subject& subject) {
+  if (subject.table().launch_info == nullptr) GTEST_SKIP() << "the backend says nothing at launch";
+  for (const int hosts : {1, 2}) subject.LaunchInfo(hosts);  // which looks at each
+}
+
 void PlayOnce(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) { MakeSomeCalls(subject, rank); });
 }
@@ -120,6 +184,8 @@ void AddPluginCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "HasACompleteTable", "V10, F6", backend, TheTableIsComplete);
   AddCase("Plugin", "OffersMessages", "P1", backend, MessagesAreThere);
   AddCase("Plugin", "OffersCollectives", "P1", backend, CollectivesAreThere);
+  AddCase("Plugin", "LeavesTheProcessAloneInEachMember", "T7", backend, MembersLeaveTheProcessAlone);
+  AddCase("Plugin", "SaysValidTextsAtLaunch", "B26, S15", backend, LaunchTextsAreValid);
   AddCase("Plugin", "LeavesSignalsAlone", "T7", backend, SignalsAreLeftAlone);
   AddCase("Plugin", "NeedsNoMoreMemoryForEachCall", "T13", backend, CallsNeedNoMoreMemory);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);

@@ -11,13 +11,21 @@
 #include "load.h"
 #include "own_process.h"
 #include "rank_watch.h"
+#include "text_check.h"
 #include "values.h"
 
 namespace dtrun::conformance {
 namespace {
 
-// Also expects what holds for every call: the status exists, and a failure has a text that ends.
+// Also expects what holds for every call: the status exists, a failure has the same code in its error and a
+// text that ends, and what is none leaves the error alone.
 Outcome Read(dtrun_status status, const dtrun_error& error) {
+  if (status == DTRUN_OK || status == DTRUN_PENDING) {
+    EXPECT_TRUE(error.code == DTRUN_OK && error.peer == -1 && error.message[0] == '\0')
+        << "status " << status << " is no failure and filled the error (E3)";
+  } else {
+    EXPECT_EQ(error.code, status) << "the code of the error is not the status that was returned (E3)";
+  }
   if (status == DTRUN_OK) return {};
   EXPECT_TRUE(status > DTRUN_OK && status <= DTRUN_MISMATCH) << "status " << status << " does not exist (E2)";
   const bool ends = std::memchr(error.message, '\0', sizeof error.message) != nullptr;
@@ -65,7 +73,9 @@ Pending& Pending::operator=(Pending&& other) noexcept {
 }
 
 Pending::~Pending() {
-  if (request_ != nullptr) table_->req_release(request_);
+  if (request_ == nullptr) return;
+  table_->req_release(request_);
+  EndIfCopied();
 }
 
 Outcome Pending::Wait(nanoseconds timeout) const {
@@ -95,21 +105,28 @@ Outcome Pending::Poll() const {
 
 const dtrun_backend* Rank::table() const { return &subject_.table(); }
 
-Rank::~Rank() { table()->comm_destroy(comm_); }
+Rank::~Rank() {
+  table()->comm_destroy(comm_);
+  EndIfCopied();
+}
 
 std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
   if (op.kind != DTRUN_SEND && op.kind != DTRUN_RECV) op.sequence = ++sequence_;
-  dtrun_request* request = nullptr;
+  dtrun_request* const untouched = reinterpret_cast<dtrun_request*>(&op);
+  dtrun_request* request = untouched;
   RankWatch::Doing("enqueues an operation", &op);
   const Outcome outcome =
       Ask([&](dtrun_error* error) { return table()->enqueue(comm_, &op, nullptr, &request, error); });
   if (refusal != nullptr) *refusal = outcome;
-  if (outcome.ok()) return std::make_unique<Pending>(table(), nullptr);
   if (outcome.code == DTRUN_PENDING) {
     if (refusal != nullptr) *refusal = {};
+    if (request == untouched) request = nullptr;
     EXPECT_NE(request, nullptr) << "rank " << rank_ << ": DTRUN_PENDING came without a request (B6)";
     return std::make_unique<Pending>(table(), request);
   }
+  EXPECT_EQ(request, untouched) << "rank " << rank_ << ": enqueue wrote to *out and returned status "
+                                << outcome.code << ", which is not DTRUN_PENDING (B6, S14)";
+  if (outcome.ok()) return std::make_unique<Pending>(table(), nullptr);
   if (refusal == nullptr) ADD_FAILURE() << "rank " << rank_ << ": enqueue failed: " << outcome;
   return nullptr;
 }
@@ -136,10 +153,13 @@ std::vector<std::string> Rank::Snapshot() const {
   DTRUN_INIT(sink);
   sink.context = &lines;
   sink.line = [](void* context, dtrun_string text, dtrun_error*) -> dtrun_status {
-    static_cast<std::vector<std::string>*>(context)->emplace_back(text.data, text.size);
+    EXPECT_EQ(TextProblem(text), "") << "a line of snapshot (S15)";
+    static_cast<std::vector<std::string>*>(context)->emplace_back(text.data == nullptr ? "" : text.data,
+                                                                  text.size);
     return DTRUN_OK;
   };
   table()->snapshot(comm_, &sink);
+  EndIfCopied();
   return lines;
 }
 
@@ -216,6 +236,7 @@ Subject::Subject(const BackendUnderTest& under_test)
 
 Subject::~Subject() {
   if (instance_ != nullptr) plugin_->shutdown(instance_);
+  EndIfCopied();
 }
 
 dtrun_backend_caps Subject::Caps() const {
@@ -252,11 +273,21 @@ Subject::Launch Subject::LaunchInfo(int host_count) const {
   DTRUN_INIT(sink);
   sink.context = &launch;
   sink.fact = [](void* context, const char* key, dtrun_string text, dtrun_error*) -> dtrun_status {
-    static_cast<Launch*>(context)->facts[key] = std::string(text.data, text.size);
+    const std::string name = key == nullptr ? "" : key;
+    EXPECT_EQ(TextProblem(key), "") << "the key of fact '" << name << "' (B26, S15)";
+    EXPECT_NE(name, "") << "a fact has no key (B26)";
+    EXPECT_EQ(TextProblem(text), "") << "the text of fact '" << name << "' (S15)";
+    static_cast<Launch*>(context)->facts[name] =
+        std::string(text.data == nullptr ? "" : text.data, text.size);
     return DTRUN_OK;
   };
   sink.env = [](void* context, const char* name, const char* value, dtrun_error*) -> dtrun_status {
-    static_cast<Launch*>(context)->env[name] = value;
+    const std::string variable = name == nullptr ? "" : name;
+    EXPECT_TRUE(!variable.empty() && variable.find('=') == variable.npos)
+        << "a variable is called '" << variable << "' (B26)";
+    EXPECT_NE(value, nullptr) << "the value of '" << variable << "' is NULL (B26)";
+    EXPECT_TRUE(value == nullptr || IsUtf8(value)) << "the value of '" << variable << "' is no UTF-8 (S15)";
+    static_cast<Launch*>(context)->env[variable] = value == nullptr ? "" : value;
     return DTRUN_OK;
   };
   const Outcome outcome =

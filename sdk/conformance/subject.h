@@ -128,6 +128,10 @@ class Subject {
 
   dtrun_instance* instance() const { return instance_; }
   const dtrun_backend& table() const { return *plugin_->backend; }
+  // Whether it was compiled with headers of the same version as this.
+  bool HasTheseHeaders() const {
+    return plugin_->abi_major == DTRUN_ABI_MAJOR && plugin_->abi_minor_built == DTRUN_ABI_MINOR;
+  }
   dtrun_backend_caps Caps() const;
   // Whether it combines elements of this type in this way.
   bool Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const;

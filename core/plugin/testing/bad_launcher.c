@@ -13,6 +13,11 @@ static void crash(void) {
   raise(SIGSEGV);
 }
 
+struct dtrun_instance {
+  const dtrun_host* host;
+  const dtrun_options* options;
+};
+
 static int is(const dtrun_job* job, const char* fault) {
   return strcmp(job->argv[job->argc - 1], fault) == 0;
 }
@@ -21,6 +26,7 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
                          dtrun_error* err) {
   const char* const words[] = {job->argv[0], NULL};
   dtrun_env_entry entry = {sizeof entry, 0, "GOOD", "1"};
+  const dtrun_env_entry both[] = {entry, entry};
   dtrun_process process;
   (void)self;
   if (is(job, "silent")) return DTRUN_VENDOR;
@@ -45,6 +51,11 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   if (is(job, "own-variable")) entry.name = "DTRUN_BACKEND_PATH";
   if (is(job, "cwd")) process.cwd = "/tmp\n\x1b[2J";
   if (is(job, "beyond")) process.rank = process.rank_count = 0x7fffffff;
+  if (is(job, "no-program")) process.argc = 0;
+  if (is(job, "twice")) {
+    process.env = both;
+    process.env_count = 2;
+  }
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;
     entry.struct_size = offsetof(dtrun_env_entry, value); /* as of a plugin that knows no values */
@@ -62,7 +73,8 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* qu
   dtrun_allocated_host hosts[2];
   dtrun_allocation allocation;
   dtrun_status status;
-  (void)self;
+  const dtrun_options_service* const options = self->host->get_service(self->host, DTRUN_OPTIONS_SERVICE);
+  dtrun_string first = {"node0", 5};
   if (fault == NULL) return dtrun_error_set(err, DTRUN_NOT_FOUND, -1, "FAULT is unset");
   if (has(fault, "contradicts")) return dtrun_error_set(err, DTRUN_INVALID_ARGUMENT, -1, "\x1b[2JA=1, B=2");
   if (has(fault, "silent")) return DTRUN_OK;
@@ -70,7 +82,8 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* qu
   while (has(fault, "hangs")) pause();
   DTRUN_INIT(hosts[0]);
   DTRUN_INIT(hosts[1]);
-  hosts[0].name = "node0";
+  options->get_string(self->host, self->options, "first_host", &first, NULL);
+  hosts[0].name = first.data;
   hosts[0].slots = has(fault, "slots") ? -1 : 4;
   hosts[1].name = has(fault, "name") ? "-oProxyCommand=x" : has(fault, "twice") ? "node0" : "node1";
   if (has(fault, "null-name")) hosts[1].name = NULL;
@@ -113,9 +126,11 @@ static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_quer
 
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                          dtrun_error* err) {
-  static int instance;
-  (void)host, (void)options, (void)err;
-  *out = (dtrun_instance*)&instance;
+  static dtrun_instance instance;
+  (void)err;
+  instance.host = host;
+  instance.options = options;
+  *out = &instance;
   return DTRUN_OK;
 }
 
@@ -123,8 +138,15 @@ static void shutdown_instance(dtrun_instance* self) { (void)self; }
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_launcher launcher;
+  static dtrun_option option;
   static dtrun_plugin table;
   (void)host, (void)err;
+  DTRUN_INIT(option);
+  option.key = "first_host";
+  option.type = DTRUN_TYPE_STRING;
+  option.scope = DTRUN_SCOPE_JOB;
+  option.default_text = "node0";
+  option.doc = "the host that it finds first";
   DTRUN_INIT(launcher);
   launcher.plan = &plan;
   launcher.find_hosts = &find_hosts;
@@ -133,6 +155,8 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   table.kind = DTRUN_KIND_LAUNCHER;
   table.name = "bad";
   table.version = "1.0";
+  table.options = &option;
+  table.option_count = 1;
   table.init = &init;
   table.shutdown = &shutdown_instance;
   table.launcher = &launcher;

@@ -3,8 +3,12 @@
  * Built once for each fault; DTRUN_TEST_FAULT is one of the values below and
  * DTRUN_TEST_NAME the plugin's name.
  */
+#define _DEFAULT_SOURCE /* usleep */
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dtrun/abi.h"
@@ -33,7 +37,13 @@ enum {
   FAULT_OPERATION_EXITS = 20,
   FAULT_SHUTDOWN_EXITS = 21,
   FAULT_DESTROY_HANGS = 22,
-  FAULT_LAUNCH_TALKS = 23
+  FAULT_LAUNCH_TALKS = 23,
+  FAULT_OPERATION_LEAVES = 24, /* by _exit */
+  FAULT_THREAD_EXITS = 25,     /* one of its own */
+  FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in a session of its own */
+  FAULT_CRASH_DAEMON = 27,
+  FAULT_LAUNCH_NULL = 28, /* a variable without a value */
+  FAULT_LAUNCH_TWICE = 29
 };
 
 struct dtrun_instance {
@@ -75,7 +85,8 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
 /* Whether it has communicators, in which every operation is done at once. */
 static int works(void) {
   return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
-         DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS;
+         DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS || DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES ||
+         DTRUN_TEST_FAULT == FAULT_THREAD_EXITS;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
@@ -83,9 +94,37 @@ static void shutdown_instance(dtrun_instance* self) {
   free(self);
 }
 
+/* Its number goes to the file of DEMO_DAEMON. */
+static void leave_daemon(void) {
+  const pid_t child = fork();
+  if (child != 0) return;
+  setsid();
+  FILE* const file = fopen(getenv("DEMO_DAEMON"), "w");
+  if (file != NULL) {
+    fprintf(file, "%d\n", (int)getpid());
+    fclose(file);
+  }
+  for (;;) pause();
+}
+
+static void wait_for_daemon(void) {
+  struct stat info = {0};
+  while (stat(getenv("DEMO_DAEMON"), &info) != 0 || info.st_size == 0) usleep(1000);
+}
+
+static void* leave(void* argument) {
+  (void)argument;
+  exit(0);
+}
+
 static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* query,
                                 const dtrun_launch_sink* sink, dtrun_error* err) {
-  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_CRASHES) crash("no device\n");
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_DAEMON || DTRUN_TEST_FAULT == FAULT_CRASH_DAEMON) {
+    leave_daemon();
+    wait_for_daemon();
+  }
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_CRASHES || DTRUN_TEST_FAULT == FAULT_CRASH_DAEMON)
+    crash("no device\n");
   if (DTRUN_TEST_FAULT == FAULT_LAUNCH_FAILS) {
     fail(err, DTRUN_VENDOR, "vendor library refused");
     return DTRUN_VENDOR;
@@ -102,6 +141,8 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
   sink->fact(sink->context, "library", text("demo 1.2"), err);
   sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
   sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_NULL) sink->env(sink->context, "DEMO_RANK", NULL, NULL);
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_TWICE) sink->env(sink->context, "DEMO_INTERFACE", "again", NULL);
   return sink->env(sink->context, "DEMO_INTERFACE", interface.data, err);
 }
 
@@ -136,6 +177,12 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   (void)stream;
   (void)out;
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) exit(0);
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES) _exit(0);
+  if (DTRUN_TEST_FAULT == FAULT_THREAD_EXITS) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, leave, NULL) != 0) abort();
+    for (;;) pause();
+  }
   if (works()) return DTRUN_OK;
   fail(err, DTRUN_UNSUPPORTED, "the demo starts no operations");
   return DTRUN_UNSUPPORTED;

@@ -4,7 +4,9 @@
  * fault it is a backend of both profiles that passes the suite.
  */
 #include <fcntl.h>
+#include <sys/wait.h>
 
+#include "dtrun/abi/structs.h"
 #include "exchange.h"
 
 void throw_from_a_library(void);
@@ -19,8 +21,9 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   const uint64_t types = 1u << DTRUN_FLOAT16 | 1u << DTRUN_BFLOAT16 | 1u << DTRUN_FLOAT32 |
                          1u << DTRUN_FLOAT64 | 1u << DTRUN_INT32 | 1u << DTRUN_INT64 | 1u << DTRUN_UINT8 |
                          (FAULT(CLAIMS_TYPE) ? 1u << DTRUN_INT16 : 0u);
-  (void)self, (void)err;
-  GIVE(out, flags, DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE);
+  (void)self;
+  if (FAULT(ERROR_WITH_OK)) dtrun_error_set(err, DTRUN_INTERNAL, -1, "nothing has failed");
+  GIVE(out, flags, DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE | (FAULT(CLAIMS_BIT) ? 1u << 12 : 0u));
   GIVE(out, ops,
        1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER | 1u << DTRUN_REDUCE_SCATTER |
            1u << DTRUN_BARRIER | 1u << DTRUN_SEND | 1u << DTRUN_RECV);
@@ -28,9 +31,26 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   GIVE(out, reduce_dtypes, types);
   GIVE(out, reduces,
        1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG);
-  GIVE(out, max_bytes, 1u << 30);
+  GIVE(out, max_bytes, FAULT(SMALL_LIMIT) ? 1u << 20 : 1u << 30);
   GIVE(out, device_kinds, 1u << DTRUN_DEVICE_HOST);
   return DTRUN_OK;
+}
+
+static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* query,
+                                const dtrun_launch_sink* given, dtrun_error* err) {
+  const char* const text = FAULT(BAD_FACT) ? "stra\xdf"
+                                             "e"
+                                           : "threads of one process";
+  dtrun_launch_sink sink;
+  dtrun_status status;
+  (void)self, (void)query;
+  if (FAULT(LAUNCH_TOUCHES)) touch_once();
+  dtrun_struct_read(&sink, sizeof sink, given);
+  if (sink.fact == NULL || sink.env == NULL)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "this dtrun is too old; upgrade it");
+  status = sink.fact(sink.context, "wire", (dtrun_string){text, strlen(text)}, err);
+  if (status != DTRUN_OK) return status;
+  return sink.env(sink.context, "BROKEN_WIRE", FAULT(NULL_VARIABLE) ? NULL : "threads", err);
 }
 
 /* Rank 0 makes the world and tells the others of its process where it is. */
@@ -86,6 +106,7 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   const int64_t deadline = deadline_of(given->timeout_ns);
   dtrun_status status;
   if (FAULT(EXITS)) exit(0);
+  if (FAULT(CREATE_TOUCHES)) touch_once();
   if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
   if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
   memcpy(&params, given, given->struct_size < sizeof params ? given->struct_size : sizeof params);
@@ -100,8 +121,15 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   return status;
 }
 
+static void fork_and_wait(void) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  if (child > 0) waitpid(child, NULL, 0);
+}
+
 static void comm_destroy(dtrun_backend_comm* comm) {
   struct world* const world = comm->world;
+  if (FAULT(FORKS_AND_WAITS)) fork_and_wait();
   pthread_mutex_lock(&lock);
   world->blamed[comm->rank] = comm->failed == DTRUN_REMOTE_FAILURE ? comm->culprit : comm->rank;
   fail(comm, DTRUN_REMOTE_FAILURE, comm->rank, "the rank has left");
@@ -116,6 +144,7 @@ static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_param
   const int has_reason = params->struct_size >= sizeof *params && params->reason.size > 0;
   (void)err;
   if (FAULT(ABORT_IS_DEAF)) return DTRUN_OK;
+  if (FAULT(ABORT_TOUCHES)) touch_once();
   pthread_mutex_lock(&lock);
   fail(comm, DTRUN_ABORTED, -1, has_reason ? params->reason.data : "aborted");
   pthread_mutex_unlock(&lock);
@@ -140,6 +169,8 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (FAULT(THROWS)) throw_from_a_library();
   if (!FAULT(IGNORES_FLAGS) && (op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
     return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
+  if (FAULT(CLAIMS_BYTES) && op->count > 64u << 20)
+    return report(err, DTRUN_UNSUPPORTED, -1, "more than 64 MiB in one message");
   if (FAULT(CLAIMS_TYPE) && op->dtype == DTRUN_INT16)
     return report(err, DTRUN_UNSUPPORTED, -1, "no int16 here");
   dtrun_request* const request = calloc(1, sizeof *request);
@@ -175,6 +206,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   const int done = request->done;
   pthread_mutex_unlock(&lock);
   if (done && request->status == DTRUN_OK) {
+    if (FAULT(OUT_WITH_OK)) *out = request;
     release(request);
     return DTRUN_OK;
   }
@@ -197,7 +229,10 @@ static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_err
   return status;
 }
 
-static dtrun_status req_test(dtrun_request* request, dtrun_error* err) { return wait_for(request, 0, err); }
+static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
+  if (FAULT(TEST_TOUCHES)) touch_once();
+  return wait_for(request, 0, err);
+}
 
 static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
   return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(timeout_ns), err);
@@ -227,6 +262,7 @@ static void snapshot(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink) 
 static void fill_kind(dtrun_plugin* plugin) {
   static dtrun_backend backend;
   DTRUN_INIT(backend);
+  backend.launch_info = launch_info;
   backend.query_caps = query_caps;
   backend.comm_create = comm_create;
   backend.comm_destroy = comm_destroy;

@@ -19,7 +19,7 @@ import unittest
 import xml.etree.ElementTree as xml
 
 # Cases that are run on every broken plugin, and pass unless they are expected to fail.
-CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Capabilities.MakeSense", "Launcher", "Hosts", "Connect", "Requests.KeepTheirOutcome",
+CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Plugin.SaysValidTextsAtLaunch", "Capabilities.MakeSense", "Capabilities.AreKnown", "Launcher", "Hosts", "Connect", "Requests.KeepTheirOutcome",
             "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2", "Devices", "DeviceMemory", "Streams", "Events", "Counters")
 
 LOADING = "Load.TouchesNothingInInit"
@@ -32,7 +32,8 @@ REFUSAL = "Launcher.PassesOnARefusal"
 SIZES = "Launcher.TakesStructsOfAnotherSize"
 SAME = "Launcher.PlansTheSameEachTime"
 LAUNCHER_FLAGS = "Launcher.RefusesFlagsThatMustBeUnderstood"
-ALL_PLANS = (RANKS, SAME, "Launcher.TouchesNothingWhenItPlans", TEXTS, REFUSAL, SIZES, LAUNCHER_FLAGS)
+MEMBERS = "Plugin.LeavesTheProcessAloneInEachMember"
+ALL_PLANS = (RANKS, SAME, "Launcher.TouchesNothingWhenItPlans", "Launcher.WritesNothingWhenItPlans", TEXTS, REFUSAL, SIZES, LAUNCHER_FLAGS)
 NO_HOSTS = "Hosts.AreNotFoundWithoutThePlatform"
 ALLOCATION = "Hosts.AreOnePossibleAllocation"
 STARTED = "Connect.StartsEachHostOnce"
@@ -89,6 +90,21 @@ FAULTS = {
     "backend_pending_alone": ((PENDING,), "B6", "without a request"),
     "backend_changes_outcome": ((PENDING,), "B7", "ok()"),
     "backend_waits_too_long": (("Requests.SurviveShortWaits",), "B8", "waited in vain for 'waited'"),
+    "backend_replaced_in_circle": (("Load.HasOptionsThatMakeSense",), "O1", "replaced in a circle"),
+    "backend_long_table": (("Load.SaysWhoItIs",), "S1", "bytes of its dtrun_plugin"),
+    "backend_out_with_ok": ((PENDING, ORDER, SUM), "B6", "wrote to *out and returned status 0"),
+    "backend_other_code": ((UNANSWERED, ERRORS), "E3", "the code of the error"),
+    "backend_error_with_ok": (("Capabilities.MakeSense",), "E3", "is no failure and filled the error"),
+    "backend_forks_and_waits": (tuple(case for case in EVERY_WORLD if case != ERRORS), "T8", "copies of this process"),
+    "backend_bad_fact": (("Plugin.SaysValidTextsAtLaunch",), "S15", "the text of fact 'wire'"),
+    "backend_null_variable": (("Plugin.SaysValidTextsAtLaunch",), "B26", "the value of 'BROKEN_WIRE' is NULL"),
+    "backend_launch_touches": ((MEMBERS,), "T7", "in or before launch_info"),
+    "backend_create_touches": ((MEMBERS,), "T7", "in or before comm_create"),
+    "backend_abort_touches": ((MEMBERS,), "T7", "in or before comm_abort"),
+    "backend_test_touches": ((MEMBERS,), "T7", "is 'handled'"),
+    "backend_claims_bit": (("Capabilities.AreKnown",), "B15", "that its headers do not have"),
+    "backend_claims_bytes": (("Capabilities.HoldForTheLargestBuffer",), "B13", "more than 64 MiB"),
+    "backend_small_limit": (("Capabilities.MakeSense",), "B13", "at least 16 MiB"),
     "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "before the other rank took part"),
     "launcher_no_member": (("Load.SaysWhoItIs",), "V10", "none of plan, find_hosts and connect"),
     "launcher_other_plan": ((SAME, SIZES, LAUNCHER_FLAGS), "", "the second time"),
@@ -104,6 +120,18 @@ FAULTS = {
     "launcher_unknown_status": (ALL_PLANS, "E2", "status 99"),
     "launcher_fails_silently": (ALL_PLANS, "L6", "without a text"),
     "launcher_forks": (ALL_PLANS, "T8", "processes behind"),
+    "launcher_plan_touches": (("Launcher.TouchesNothingWhenItPlans",), "T7", "by the first plan"),
+    "launcher_writes_file": (("Launcher.WritesNothingWhenItPlans",), "L5", "bytes that this process has written"),
+    "launcher_no_arguments": ((TEXTS,), "L3", "has no program"),
+    "launcher_long_process": ((TEXTS,), "S1", "a dtrun_process says that it has"),
+    "launcher_plan_other_code": ((REFUSAL,), "E3", "the code of the error"),
+    "launcher_find_touches": (("Hosts.AreFoundWithoutATrace",), "T7", "by the first call in this process"),
+    "launcher_find_writes_file": (("Hosts.AreFoundWithoutATrace",), "L5", "hosts.cache"),
+    "launcher_bad_evidence": ((ALLOCATION,), "S15", "evidence has control characters"),
+    "launcher_long_allocation": ((ALLOCATION,), "S1", "a dtrun_allocation says that it has"),
+    "launcher_hosts_by_process": (("Hosts.AreTheSameEachTime",), "L9", "in another process"),
+    "launcher_connect_touches": (("Connect.LeavesNoTrace",), "T7", "by the first call in this process"),
+    "launcher_bad_trial": ((STARTED,), "S15", "trial is no UTF-8"),
     "launcher_finds_always": ((NO_HOSTS,), "L8", "in an empty environment"),
     "launcher_reads_environment": ((NO_HOSTS,), "L7", "variables that only the process has"),
     "launcher_no_platform_is_a_failure": ((NO_HOSTS,), "L8", "DTRUN_NOT_FOUND"),
@@ -151,7 +179,7 @@ FAULTS = {
 # These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
 NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched", "backend_pending_alone", "backend_wrong_sum",
           "backend_early_barrier", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
-          "backend_waits_too_long", "backend_releases_early", "backend_rounds_each_step", "launcher_bad_default", "device_no_counter_wait",
+          "backend_waits_too_long", "backend_releases_early", "backend_rounds_each_step", "backend_error_with_ok", "backend_other_code", "launcher_bad_default", "device_no_counter_wait",
           "device_kind_of_host", "device_no_devices", "device_takes_any_device", "device_events_are_early", "device_counter_forgets",
           "device_counter_equal", "device_counter_blocks"}
 HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
@@ -189,7 +217,7 @@ class Run:
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "junit.xml"
             done = subprocess.run([GIVEN.tool, "--plugin", plugin, "--only", only, "--junit", file, *more], text=True,
-                                  capture_output=True, check=False, env={**os.environ, **(environment or {})})
+                                  capture_output=True, check=False, cwd=folder, env={**os.environ, **(environment or {})})
             self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
             self.cases = {}
             for case in xml.parse(file).iter("testcase"):
@@ -355,10 +383,11 @@ class CommandLine(unittest.TestCase):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("tool")
-    parser.add_argument("broken", type=pathlib.Path)
-    parser.add_argument("sound", type=pathlib.Path, nargs="*")
-    parser.add_argument("--mpi", type=pathlib.Path)
+    parser.add_argument("tool", type=os.path.abspath)
+    parser.add_argument("broken", type=os.path.abspath)
+    parser.add_argument("sound", type=os.path.abspath, nargs="*")
+    parser.add_argument("--mpi", type=os.path.abspath)
     parser.add_argument("--mpirun")
     GIVEN, rest = parser.parse_known_args()
+    GIVEN.broken, GIVEN.sound = pathlib.Path(GIVEN.broken), [pathlib.Path(file) for file in GIVEN.sound]
     unittest.main(argv=sys.argv[:1] + rest)

@@ -1,6 +1,7 @@
 /* launcher.c - a launcher with one fault: a process per rank, with its number; the hosts of BROKEN_NODES,
  * words such as node1:2, and a command for each. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,10 +38,19 @@ static dtrun_status give(const dtrun_plan_sink* sink, int32_t host, int32_t rank
   process.local_rank = local;
   process.rank_count = 1;
   process.argv = words;
-  process.argc = FAULT(NULL_ARGUMENT) ? 2 : 1;
+  process.argc = FAULT(NULL_ARGUMENT) ? 2 : FAULT(NO_ARGUMENTS) ? 0 : 1;
+  if (FAULT(LONG_PROCESS)) process.struct_size += 64;
   process.env = &entry;
   process.env_count = 1;
   return sink->process(sink->context, &process, err);
+}
+
+/* In the working folder, and where nobody looks. */
+static void write_file(const char* path) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  if (write(file, "was here", 8) != 8) unlink(path);
+  close(file);
 }
 
 static const dtrun_job_host* host_at(const dtrun_job* job, uint64_t index) {
@@ -53,6 +63,8 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   (void)self;
   ++plans;
   if (FAULT(FORKS)) fork_and_return();
+  if (FAULT(PLAN_TOUCHES)) touch_once();
+  if (FAULT(WRITES_FILE)) write_file("/dev/null");
   if (FAULT(UNKNOWN_STATUS)) return 99;
   if (FAULT(FAILS_SILENTLY)) return DTRUN_VENDOR;
   if (!FAULT(IGNORES_FLAGS) && (job->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
@@ -67,6 +79,8 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
         dtrun_status status;
         if (FAULT(INIT_ON_ERROR) && err != NULL) DTRUN_ERROR_INIT(*err);
         status = give(sink, (int32_t)i, rank, local, err);
+        if (FAULT(PLAN_OTHER_CODE) && status != DTRUN_OK)
+          dtrun_error_set(err, DTRUN_INTERNAL, -1, "no room for a process");
         if (status != DTRUN_OK && !FAULT(DEAF_TO_REFUSAL)) return status;
       }
     }
@@ -121,6 +135,8 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* gi
   (void)self;
   if (status != DTRUN_OK) return status;
   if (query.variable == NULL || sink.allocation == NULL) return lacking(err);
+  if (FAULT(FIND_TOUCHES)) touch_once();
+  if (FAULT(FIND_WRITES_FILE)) write_file("hosts.cache");
   nodes = query.variable(given, "BROKEN_NODES");
   if (nodes == NULL && FAULT(READS_ENVIRONMENT)) nodes = getenv("BROKEN_NODES");
   if (nodes == NULL && !FAULT(FINDS_ALWAYS)) {
@@ -131,7 +147,9 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* gi
   DTRUN_INIT(allocation);
   allocation.host_count = split(text, hosts);
   allocation.hosts = hosts;
-  allocation.evidence = "BROKEN_NODES";
+  allocation.evidence = FAULT(BAD_EVIDENCE) ? "the variable\nBROKEN_NODES" : "BROKEN_NODES";
+  if (FAULT(LONG_ALLOCATION)) allocation.struct_size += 64;
+  if (FAULT(HOSTS_BY_PROCESS)) hosts[0].slots = (int32_t)(getpid() % 4096);
   if (FAULT(OTHER_HOSTS)) hosts[0].slots += answers++;
   if (FAULT(NO_ALLOCATION)) return DTRUN_OK;
   status = sink.allocation(sink.context, &allocation, err);
@@ -147,6 +165,7 @@ static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_quer
   (void)self;
   if (status != DTRUN_OK) return status;
   if (query.variable == NULL || sink.command == NULL) return lacking(err);
+  if (FAULT(CONNECT_TOUCHES)) touch_once();
   if (query.variable(given, "BROKEN_NODES") == NULL)
     return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1,
                            FAULT(CONNECT_WITHOUT_TEXT) ? "" : "BROKEN_NODES is unset");
@@ -160,6 +179,9 @@ static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_quer
     command.argc = FAULT(NO_PROGRAM) ? 0 : 3;
     command.hosts = &number;
     command.host_count = 1;
+    command.trial = FAULT(BAD_TRIAL) ? "reach stra\xdf"
+                                       "e"
+                                     : "reach";
     for (int time = 0; time < (FAULT(HOST_STARTED_TWICE) && i == 1 ? 2 : 1); ++time) {
       status = sink.command(sink.context, &command, err);
       if (status != DTRUN_OK && !FAULT(CONNECT_DEAF_TO_REFUSAL)) return status;

@@ -20,6 +20,12 @@ static void fill_kind(dtrun_plugin* plugin);
 
 static void handle(int number) { (void)number; }
 
+/* Changes what is the program's, the first time only. */
+static void touch_once(void) {
+  static int touched;
+  if (touched++ == 0) signal(SIGUSR2, handle);
+}
+
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                          dtrun_error* err) {
   dtrun_instance* const self = malloc(sizeof *self);
@@ -80,7 +86,12 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   fill_option(&options[0], "retries", FAULT(BAD_DEFAULT) ? "many" : "3");
   if (FAULT(LONG_KEY)) memset(long_key, 'k', sizeof long_key - 1);
   fill_option(&options[1], FAULT(KEY_TWICE) ? "retries" : FAULT(LONG_KEY) ? long_key : "attempts", "3");
+  if (FAULT(REPLACED_IN_CIRCLE)) {
+    options[0].replaced_by = "attempts";
+    options[1].replaced_by = "retries";
+  }
   DTRUN_PLUGIN_INIT(plugin);
+  if (FAULT(LONG_TABLE)) plugin.struct_size += 64;
   plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : DTRUN_FAULT_NAME;
   plugin.version = "1.0";
   plugin.vendor = "dtrun tests";

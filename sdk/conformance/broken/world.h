@@ -74,7 +74,8 @@ static void sleep_until(int64_t deadline) {
 
 static dtrun_status report(dtrun_error* err, dtrun_status status, int32_t peer, const char* text) {
   if (FAULT(INIT_ON_ERROR) && err != NULL) DTRUN_ERROR_INIT(*err);
-  return dtrun_error_set(err, status, peer, FAULT(NO_TEXT) ? "" : text);
+  dtrun_error_set(err, FAULT(OTHER_CODE) ? DTRUN_VENDOR : status, peer, FAULT(NO_TEXT) ? "" : text);
+  return status;
 }
 
 static int is_message(const dtrun_op* op) { return op->kind == DTRUN_SEND || op->kind == DTRUN_RECV; }

@@ -1,0 +1,114 @@
+#include "core/contract/member_mark.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "core/base/fd.h"
+
+namespace dtrun::contract {
+namespace {
+
+constexpr std::int32_t kDeepest = 64;  // more is no depth but damage
+
+// Where those go that find no place: nobody reads it.
+MemberMark unread;
+std::atomic<MemberMark*> marks{nullptr};  // kMarks of them
+std::atomic<pid_t> owner{0};              // whose they are, not a copy's
+
+// Gives the mark back with the thread.
+struct Holder {
+  MemberMark* mark = nullptr;
+  ~Holder() { Leave(); }
+  void Leave() {
+    if (mark == nullptr) return;
+    mark->depth.store(0, std::memory_order_relaxed);
+    mark->taken.store(0, std::memory_order_release);
+    mark = nullptr;
+    thread_mark = {};
+  }
+};
+thread_local Holder holder;
+
+MemberMark* Take() {
+  MemberMark* const first = marks.load(std::memory_order_acquire);
+  const std::uint32_t who = gettid() == getpid() ? kByMainThread : kByThread;
+  for (int i = 0; i < kMarks && first != nullptr; ++i) {
+    std::uint32_t free = 0;
+    if (first[i].taken.load(std::memory_order_relaxed) == 0 &&
+        first[i].taken.compare_exchange_strong(free, who))
+      return &first[i];
+  }
+  return &unread;
+}
+
+MemberMark* Map(const std::string& path, int rank) {
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || rank < 0 || fstat(fd.get(), &status) != 0) return nullptr;
+  const std::size_t begin = kRecorderHeadBytes + static_cast<std::size_t>(rank) * kRankPagesBytes;
+  if (static_cast<std::size_t>(status.st_size) < begin + kRankPagesBytes) return nullptr;
+  void* const pages =
+      mmap(nullptr, kRankPagesBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(begin));
+  if (pages == MAP_FAILED) return nullptr;
+  return reinterpret_cast<MemberMark*>(static_cast<std::byte*>(pages) + kRings * sizeof(Ring));
+}
+
+}  // namespace
+
+constinit thread_local ThreadMark thread_mark;
+constinit std::atomic<std::uint32_t> marks_round{1};
+
+void MemberMarks::Use(const std::string& path, int rank) {
+  owner = getpid();
+  marks.store(Map(path, rank), std::memory_order_release);
+  ++marks_round;
+}
+
+void MemberMarks::Retire() {
+  MemberMark* const first = marks.load(std::memory_order_acquire);
+  if (first != nullptr && owner == getpid()) first->retired = 1;
+}
+
+// In a mark of the thread's own, unless it is inside a member: that one goes on to count it.
+void InMember::Write(const void* what, const std::string& name, std::string_view rest) {
+  const std::uint32_t round = marks_round.load(std::memory_order_relaxed);
+  const bool inside = thread_mark.mark != nullptr && thread_mark.mark != &unread &&
+                      thread_mark.mark->depth.load(std::memory_order_relaxed) > 0;
+  if (thread_mark.round != round && !inside) {
+    holder.Leave();
+    thread_mark.mark = Take();
+    if (thread_mark.mark != &unread) holder.mark = thread_mark.mark;
+  }
+  thread_mark.round = round;
+  thread_mark.what = what;
+  if (thread_mark.mark == &unread) return;
+  std::string text = rest.empty() ? name : "backend '" + name + "'" + std::string(rest);
+  text.resize(std::min(text.size(), kMarkTextBytes - 1));
+  std::memcpy(thread_mark.mark->text, text.c_str(), text.size() + 1);
+}
+
+UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank) {
+  const MemberMark* const first = recorder_memory.MarksOf(rank);
+  if (first->retired.load(std::memory_order_relaxed) != 0) return {};
+  UnderWay under_way;
+  std::string& all = under_way.members;
+  for (int i = 0; i < kMarks; ++i) {
+    const std::int32_t depth = first[i].depth.load(std::memory_order_relaxed);
+    const std::uint32_t taken = first[i].taken.load(std::memory_order_acquire);
+    if (taken == 0 || depth < 1 || depth > kDeepest) continue;
+    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
+    const std::string text(first[i].text, strnlen(first[i].text, kMarkTextBytes));
+    if (text.empty() || all.find(text) != std::string::npos) continue;
+    if (all.size() + text.size() > 3 * kMarkTextBytes) break;
+    all += (all.empty() ? "" : "; ") + text;
+  }
+  return under_way;
+}
+
+}  // namespace dtrun::contract

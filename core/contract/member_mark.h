@@ -1,0 +1,73 @@
+// Which members of plugins a rank's threads are in, in its pages of the flight recorder: that outlives a
+// process that ends by `_exit`, so that its host can say where it was.
+//
+// A thread takes a mark when it first enters a member and gives it back when it ends. MemberMarks is one per
+// process; InMember lies on the stack of the thread that calls. The host reads what it does not believe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/contract/recorder_memory.h"
+
+namespace dtrun::contract {
+
+class MemberMarks {
+ public:
+  // From now on in the pages of `rank` of the recorder at `path`, which stay mapped for good. A recorder that
+  // cannot be mapped leaves them where nobody reads them, as before the first call.
+  static void Use(const std::string& path, int rank);
+  // The process ends by `exit`, which tells who has called it: none of its marks counts any more.
+  static void Retire();
+};
+
+// What a thread has at hand to mark with.
+struct ThreadMark {
+  MemberMark* mark = nullptr;
+  std::uint32_t round = 0;     // of MemberMarks; 0: none yet
+  const void* what = nullptr;  // whose text the mark has
+};
+// libdtrun is loaded late by Python; this takes 24 of the bytes that the loader keeps for such libraries.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadMark thread_mark;
+extern std::atomic<std::uint32_t> marks_round;
+
+// Takes nanoseconds where the thread was in the same backend before.
+class InMember {
+ public:
+  // An operation of `backend`. A text at its address is taken for the same one until the next Of.
+  explicit InMember(const std::string& backend) : InMember(&backend, backend, ", in an operation") {}
+  // A call that has a text of its own: "backend 'demo', in its init".
+  static InMember Of(const std::string& call) {
+    ++marks_round;
+    return {&call, call, {}};
+  }
+  ~InMember() { Add(-1); }
+  InMember(const InMember&) = delete;
+  InMember& operator=(const InMember&) = delete;
+
+ private:
+  InMember(const void* what, const std::string& name, std::string_view rest) {
+    if (thread_mark.round != marks_round.load(std::memory_order_relaxed) || thread_mark.what != what)
+        [[unlikely]]
+      Write(what, name, rest);
+    mark_ = thread_mark.mark;
+    Add(1);
+  }
+  static void Write(const void* what, const std::string& name, std::string_view rest);
+  void Add(std::int32_t amount) const {
+    mark_->depth.store(mark_->depth.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+
+  MemberMark* mark_;
+};
+
+struct UnderWay {
+  std::string members;       // "backend 'gloo', in an operation", of each thread that was in one
+  bool main_thread = false;  // the process' first thread was among them
+};
+// After the end of `rank`; nothing when it was in none, or has ended by `exit`.
+UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank);
+
+}  // namespace dtrun::contract

@@ -1,0 +1,117 @@
+#include "core/contract/member_mark.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "core/contract/mapping.h"
+
+namespace dtrun::contract {
+namespace {
+
+const std::string kBackend = "demo";
+
+// What is known of rank 1 after a process has played it.
+std::string After(const std::function<void()>& play) {
+  const RecorderMapping recorder = *RecorderMapping::Create(2);
+  const std::string path = recorder.Path();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    MemberMarks::Use(path, 1);
+    play();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(MembersUnderWay(recorder.recorder_memory(), 0).members, "");
+  return MembersUnderWay(recorder.recorder_memory(), 1).members;
+}
+
+TEST(MemberMark, OutlivesAProcessThatEndsInAMember) {
+  EXPECT_EQ(After([] {
+              { InMember before(kBackend); }
+              InMember now(kBackend);
+              ::_exit(0);
+            }),
+            "backend 'demo', in an operation");
+  EXPECT_EQ(After([] {
+              const std::string call = "backend 'demo', in its init";
+              const InMember now = InMember::Of(call);
+              ::_exit(0);
+            }),
+            "backend 'demo', in its init");
+}
+
+TEST(MemberMark, IsGoneWhenTheMemberHasReturned) {
+  EXPECT_EQ(After([] {
+              const std::string call = "backend 'demo', making 'world'";
+              const InMember outer = InMember::Of(call);
+              InMember inner(kBackend);
+            }),
+            "");
+  EXPECT_EQ(After([] { std::thread([] { InMember one(kBackend); }).join(); }), "");
+}
+
+TEST(MemberMark, SaysNothingOfAProcessThatEndsByExit) {
+  EXPECT_EQ(After([] {
+              InMember now(kBackend);
+              MemberMarks::Retire();
+              ::_exit(0);
+            }),
+            "");
+}
+
+TEST(MemberMark, OfEachThreadThatIsInOne) {
+  const std::string other = "other";
+  EXPECT_EQ(After([&] {
+              const std::string call = "backend 'demo', in its init";
+              const InMember now = InMember::Of(call);
+              std::thread([&] {
+                InMember its(other);
+                ::_exit(0);
+              }).join();
+            }),
+            "backend 'demo', in its init; backend 'other', in an operation");
+}
+
+TEST(MemberMark, TellsTheMainThread) {
+  const RecorderMapping recorder = *RecorderMapping::Create(2);
+  const std::string path = recorder.Path();
+  for (const int rank : {0, 1}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      MemberMarks::Use(path, rank);
+      const auto play = [] {
+        InMember now(kBackend);
+        ::_exit(0);
+      };
+      if (rank == 0) play();
+      std::thread(play).join();
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+  EXPECT_TRUE(MembersUnderWay(recorder.recorder_memory(), 0).main_thread);
+  EXPECT_FALSE(MembersUnderWay(recorder.recorder_memory(), 1).main_thread);
+}
+
+TEST(MemberMark, DoesNotBelieveWhatStandsThere) {
+  const RecorderMapping recorder = *RecorderMapping::Create(1);
+  MemberMark* const marks = recorder.recorder_memory().MarksOf(0);
+  for (int i = 0; i < kMarks; ++i) {
+    marks[i].taken = 1;
+    marks[i].depth = i == 0 ? 1 : -5;
+    std::memset(marks[i].text, 'x', sizeof marks[i].text);
+  }
+  EXPECT_EQ(MembersUnderWay(recorder.recorder_memory(), 0).members, std::string(kMarkTextBytes, 'x'));
+}
+
+TEST(MemberMark, WorksWithoutARecorder) {
+  MemberMarks::Use("/nowhere", 0);
+  InMember now(kBackend);
+}
+
+}  // namespace
+}  // namespace dtrun::contract

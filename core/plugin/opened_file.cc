@@ -1,0 +1,47 @@
+#include "core/plugin/opened_file.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+namespace dtrun::plugin {
+namespace {
+
+bool IsSame(const timespec& one, const timespec& other) {
+  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+// A name that no library had before: the loader remembers each by which it has found one, and a number of a
+// descriptor comes again. Slashes may be repeated.
+std::string FreshName(int descriptor) {
+  static std::atomic<std::size_t> uses{0};
+  return "/proc/self/fd" + std::string(++uses, '/') + std::to_string(descriptor);
+}
+
+}  // namespace
+
+Result<OpenedFile> OpenedFile::Open(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Error::System(fmt::format("open '{}'", path.string()), errno);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) return Error::System(fmt::format("stat '{}'", path.string()), errno);
+  return OpenedFile(std::move(fd), info);
+}
+
+bool OpenedFile::IsUnchanged() const {
+  struct stat now;
+  return ::fstat(fd_.get(), &now) == 0 && now.st_size == info_.st_size &&
+         IsSame(now.st_mtim, info_.st_mtim) && IsSame(now.st_ctim, info_.st_ctim);
+}
+
+bool OpenedFile::IsLoadedAs(void* library) const {
+  void* const same = ::dlopen(FreshName(fd_.get()).c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (same != nullptr) ::dlclose(same);  // counts down only
+  return same != nullptr && same == library;
+}
+
+}  // namespace dtrun::plugin

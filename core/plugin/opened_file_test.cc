@@ -1,0 +1,60 @@
+#include "core/plugin/opened_file.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "core/plugin/testing/support.h"
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(OpenedFile, KnowsTheLibraryThatWasLoadedFromIt) {
+  const testing::TempFolder folder;
+  const auto path = folder.Copy("demo"), other = folder.Copy("demo", "other");
+  for (int round = 0; round < 2; ++round) {  // a number of a descriptor comes again
+    for (const auto& file : {path, other}) {
+      const auto opened = OpenedFile::Open(file);
+      ASSERT_TRUE(opened.ok()) << opened.error().text;
+      void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+      ASSERT_NE(library, nullptr) << ::dlerror();
+      EXPECT_TRUE(opened->IsLoadedAs(library)) << file;
+    }
+  }
+}
+
+// The name leads elsewhere from the look at the file until it is loaded, and back.
+TEST(OpenedFile, IsNotTheLibraryThatHadItsNameForAWhile) {
+  const testing::TempFolder folder;
+  const auto path = folder.Copy("demo"), other = folder.Copy("demo", "other"), kept = folder.path() / "kept";
+  const auto opened = OpenedFile::Open(path);
+  ASSERT_TRUE(opened.ok());
+  std::filesystem::rename(path, kept);
+  std::filesystem::rename(other, path);
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  std::filesystem::rename(kept, path);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  EXPECT_FALSE(opened->IsLoadedAs(library));
+}
+
+TEST(OpenedFile, SeesThatItWasChanged) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("x.so", "abc");
+  const auto opened = OpenedFile::Open(path);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE(opened->IsUnchanged());
+  const timespec old[2] = {{1, 5}, {1, 5}};
+  ASSERT_EQ(::futimens(opened->descriptor(), old), 0);
+  EXPECT_FALSE(opened->IsUnchanged());
+}
+
+TEST(OpenedFile, NamesAFileThatIsNotThere) {
+  const testing::TempFolder folder;
+  EXPECT_THAT(OpenedFile::Open(folder.path() / "none").error().text, HasSubstr("no such file"));
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

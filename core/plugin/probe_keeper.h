@@ -1,0 +1,14 @@
+// The process between dtrun and the one that loads a plugin: whatever the plugin starts, in a session of its
+// own too, comes to it when its parent ends, and ends with it.
+//
+// Main thread of the probe, before it has loaded anything.
+#pragma once
+
+namespace dtrun::plugin {
+
+// Forks. Returns in the child, which loads the plugin and dies with its parent. The parent ends as the child
+// does, by its exit code or its signal, stops when it stops, and ends the child at SIGTERM; before it ends it
+// kills all that is left below it. `socket` is the child's alone.
+void KeepProbe(int socket);
+
+}  // namespace dtrun::plugin
