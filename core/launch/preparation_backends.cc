@@ -14,6 +14,7 @@
 #include "core/plan/pmi.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/file_id.h"
+#include "core/preflight/gpu_access.h"
 
 namespace dtrun::launch {
 namespace {
@@ -121,6 +122,8 @@ Status Preparation::Ask(Candidate& candidate) {
     auto info = AskForInfo(candidate, *hosts);
     if (info) {
       candidate.why_not = plugin::Unusable(*info);
+      if (preflight::MovesDeviceMemory(*info))
+        candidate.why_not = preflight::WithGpuAccess(std::move(candidate.why_not));
       int ranks = 0;
       for (const plan::Host& host : *hosts) ranks += host.local_size;
       if (candidate.why_not.empty()) {
