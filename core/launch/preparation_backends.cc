@@ -14,6 +14,7 @@
 #include "core/plan/pmi.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/file_id.h"
+#include "core/plugin/opened_file.h"
 #include "core/preflight/gpu_access.h"
 
 namespace dtrun::launch {
@@ -34,15 +35,19 @@ bool ExpectsDevices(const config::BackendChoice& choice) {
 // The id that ranks of `hosts` hosts can be held to: one without a build id says nothing of another host's.
 std::string IdOf(const plugin::File& file, std::size_t hosts) {
   if (!file.id.empty() || hosts > 1) return file.id;
-  const auto elf = plugin::ReadElf(file.path);
+  const auto opened = plugin::OpenedFile::Open(file.path);
+  if (!opened) return {};
+  const auto elf = plugin::ReadElf(*opened);
   if (!elf) return {};
-  auto id = plugin::FileId(file.path, elf->build_id, "");
+  auto id = plugin::FileId(*opened, elf->build_id, "");
   return id ? *std::move(id) : std::string();
 }
 
 // Whether a pinned file is the one that is there.
 bool IsPinned(const plugin::File& file) {
-  const auto id = plugin::FileId(file.path, "", file.id);
+  const auto opened = plugin::OpenedFile::Open(file.path);
+  if (!opened) return false;
+  const auto id = plugin::FileId(*opened, "", file.id);
   return id && *id == file.id;
 }
 
