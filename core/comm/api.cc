@@ -13,22 +13,9 @@ using dtrun::comm::Guard;
 using dtrun::comm::GuardVoid;
 using dtrun::comm::Runtime;
 using dtrun::comm::WithComm;
+using dtrun::comm::WithWork;
 
 namespace {
-
-// Checks a handle before `body` uses its communicator.
-template <class Body>
-dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept {
-  return Guard(err, [&]() -> dtrun_status {
-    if (work == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "the work handle is null"}.CopyTo(err);
-    if (work->comm == nullptr) {
-      return Error{DTRUN_FAILED_PRECONDITION,
-                   "the operation belongs to a communicator that dtrun_finalize or dtrun_comm_free has ended"}
-          .CopyTo(err);
-    }
-    return body(*work->comm);
-  });
-}
 
 // Makes a communicator and hands it out. `out` is untouched on failure.
 template <class Body>

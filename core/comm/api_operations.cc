@@ -1,13 +1,6 @@
 // The C API of sdk/include/dtrun/dtrun.h: every operation is one dtrun_op, built and started.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-
 #include "core/comm/guard.h"
 
-using dtrun::Error;
 using dtrun::comm::WithComm;
 
 namespace {
@@ -192,20 +185,10 @@ dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_
 
 dtrun_status dtrun_submit(dtrun_comm* comm, const dtrun_op* op, dtrun_work** work, dtrun_error* err) {
   return WithComm(comm, err, [&] {
-    if (op == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "dtrun_submit: op is null"}.CopyTo(err);
-    constexpr std::size_t kSmallest = offsetof(dtrun_op, kind) + sizeof op->kind;
-    if (op->struct_size < kSmallest) {
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("dtrun_submit: op has a struct_size of {}; DTRUN_INIT sets it", op->struct_size)}
-          .CopyTo(err);
-    }
-    dtrun_op given;
-    DTRUN_INIT(given);
-    std::memcpy(&given, op, std::min<std::size_t>(op->struct_size, sizeof given));
-    given.struct_size = sizeof given;
-    comm->ClearUnused(given);
-    return comm->Start(given, work, err);
+    dtrun::Result<dtrun_op> given = dtrun::comm::GivenOp(op, "dtrun_submit");
+    if (!given) return given.error().CopyTo(err);
+    comm->ClearUnused(*given);
+    return comm->Start(*given, work, err);
   });
 }
 

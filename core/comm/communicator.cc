@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "core/base/plugin_error.h"
@@ -30,68 +28,21 @@ bool IsRefusal(dtrun_status status) {
 
 }  // namespace
 
+dtrun_comm::dtrun_comm(comm::Making making)
+    : making_(std::move(making)),
+      watch_({[this](dtrun_work& work) {
+                std::int32_t done = 0;
+                return TestOne(work, &done, nullptr) != DTRUN_OK || done != 0;
+              },
+              [this](dtrun_work* work) { Forget(work); }}) {
+  host_.carrier = {making_.backend, making_.instance, making_.backend_name};
+}
+
 Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   std::unique_ptr<dtrun_comm> made(new dtrun_comm(std::move(making)));
-  const comm::Making& m = made->making_;
-  made->scope_.comm = m.name;
-  made->scope_.backend = m.backend_name;
-  made->scope_.rank = m.rank;
-  made->scope_.size = m.size;
-
-  made->scope_.query_support = m.backend.query_support;
-  made->scope_.instance = m.instance;
-
-  dtrun_backend_caps& caps = made->scope_.caps;
-  DTRUN_INIT(caps);
-  PluginError error;
-  std::optional<PluginCall> call(std::in_place, fmt::format("backend '{}', in query_caps", m.backend_name),
-                                 m.Limit(), m.report);
-  const dtrun_status asked = m.backend.query_caps(m.instance, &caps, &error);
-  call.reset();
-  if (asked != DTRUN_OK) {
-    return Explained(asked, error, fmt::format("what backend '{}' can do", m.backend_name));
-  }
-
-  if (const std::uint32_t unknown = caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) {
-    return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("backend '{}' has the capabilities {:#x}, which this dtrun would have to "
-                             "understand; upgrade dtrun or install an older release of the plugin",
-                             m.backend_name, unknown)};
-  }
-
-  dtrun_comm_params params;
-  DTRUN_INIT(params);
-  params.rank = m.rank;
-  params.size = m.size;
-  params.host_count = m.host_count;
-  params.host = m.node_rank;
-  params.interface_name = {m.interface_name.c_str(), m.interface_name.size()};
-  params.address = {m.address.c_str(), m.address.size()};
-  params.local_processors = m.local_processors;
-  params.generation = m.generation;
-  params.name = {m.name.c_str(), m.name.size()};
-  params.kv = m.kv;
-  params.timeout_ns = m.timeout.count();
-  params.hosts = m.hosts.empty() ? nullptr : m.hosts.data();
-  params.local_rank = static_cast<std::int32_t>(std::count(
-      m.hosts.begin(), m.hosts.begin() + std::min<std::ptrdiff_t>(m.rank, std::ssize(m.hosts)), m.node_rank));
-  params.device_kind = DTRUN_DEVICE_HOST;
-  params.device_index = -1;
-  params.parent = m.parent;
-  error.Clear();
-  call.emplace(fmt::format("backend '{}', making '{}'", m.backend_name, m.name), m.Limit(), m.report);
-  if (const dtrun_status status = m.backend.comm_create(m.instance, &params, &made->comm_, &error);
-      status != DTRUN_OK) {
-    made->comm_ = nullptr;
-    return Explained(status, error,
-                     fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
-                                 m.name, m.backend_name));
-  }
-  if (made->comm_ == nullptr) {
-    return Error{DTRUN_INTERNAL, fmt::format("backend '{}' reported success and made no communicator '{}'; "
-                                             "report it to the plugin's author",
-                                             m.backend_name, m.name)};
-  }
+  if (Status asked = comm::Ask(made->making_, made->host_); !asked) return std::move(asked).error();
+  if (Status opened = comm::Open(made->making_, made->making_.kv, made->host_); !opened)
+    return std::move(opened).error();
   made->StartRecording();
   return made;
 }
@@ -111,31 +62,36 @@ std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
 }
 
 dtrun_comm::~dtrun_comm() {
-  if (comm_ == nullptr) return;
+  if (host_.comm == nullptr) return;
+  EndWatch();
   if (making_.recorder != nullptr) {
     making_.recorder->Unwatch(this);
     making_.recorder->Release(ring_);
   }
-  const dtrun_backend& table = making_.backend;
   bool running = false;
   for (dtrun_work* work = works_; work != nullptr; work = work->next) {
     PluginError ignored;  // whoever started it did not ask either
     running = running || (work->request != nullptr && !work->succeeded &&
-                          table.req_test(work->request, &ignored) == DTRUN_PENDING);
+                          work->route->carrier.table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
   if (running) AbortBackend(making_.name == "world" ? "dtrun_finalize" : "dtrun_comm_free");
   while (works_ != nullptr) {
     dtrun_work& work = *works_;
-    if (work.request != nullptr) ReleaseRequest(std::exchange(work.request, nullptr));
+    if (work.request != nullptr) ReleaseRequest(*work.route, std::exchange(work.request, nullptr));
     work.comm = nullptr;
     Unlink(work);
+    if (work.dropped) delete &work;
   }
   Delete(group_.first);  // a group that was never ended belongs to nobody else
-  while (!memory_.empty()) Free(*memory_.begin());
+  while (!streams_.empty()) DestroyStream(dtrun_stream(streams_.back()));
+  while (!memory_.empty()) Free(memory_.begin()->first);
   if (stuck_) return;
-  const PluginCall call(fmt::format("backend '{}', ending '{}'", making_.backend_name, making_.name),
-                        making_.Limit(), making_.report);
-  table.comm_destroy(comm_);
+  for (comm::Route* route : {device_.load(), &host_}) {
+    if (route == nullptr) continue;
+    const PluginCall call(fmt::format("backend '{}', ending '{}'", route->carrier.name, making_.name),
+                          making_.Limit(), making_.report);
+    route->carrier.table.comm_destroy(route->comm);
+  }
 }
 
 Status dtrun_comm::Usable() {
@@ -144,9 +100,10 @@ Status dtrun_comm::Usable() {
 }
 
 dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
-  if (!CanAbort()) {
+  for (const comm::Route* route : Routes()) {
+    if (route == nullptr || route->CanAbort()) continue;
     return Error{DTRUN_UNSUPPORTED, fmt::format("backend '{}' cannot abort '{}'; end the process instead",
-                                                making_.backend_name, making_.name)}
+                                                route->carrier.name, making_.name)}
         .CopyTo(err);
   }
   const std::string text(reason.empty() ? "no reason given" : reason);
@@ -156,22 +113,20 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
   return DTRUN_OK;
 }
 
-bool dtrun_comm::CanAbort() const {
-  return making_.backend.comm_abort != nullptr && (scope_.caps.flags & DTRUN_CAP_ABORT) != 0;
-}
-
 void dtrun_comm::AbortBackend(std::string_view reason) {
-  if (!CanAbort()) return;
   const std::string text(reason);  // strings that cross the ABI end with NUL
   dtrun_abort_params params;
   DTRUN_INIT(params);
   params.reason = {text.c_str(), text.size()};
-  PluginError error;
-  if (making_.backend.comm_abort(comm_, &params, &error) == DTRUN_OK) return;
-  // Its calls end with their deadlines all the same, and the first failure stays what it was.
-  if (!making_.warn) return;
-  making_.warn(fmt::format("backend '{}' has not aborted '{}': {}", making_.backend_name, making_.name,
-                           dtrun::Printable(error.message)));
+  for (const comm::Route* route : Routes()) {
+    if (route == nullptr || !route->CanAbort()) continue;
+    PluginError error;
+    if (route->carrier.table.comm_abort(route->comm, &params, &error) == DTRUN_OK) continue;
+    // Its calls end with their deadlines all the same, and the first failure stays what it was.
+    if (!making_.warn) continue;
+    making_.warn(fmt::format("backend '{}' has not aborted '{}': {}", route->carrier.name, making_.name,
+                             dtrun::Printable(error.message)));
+  }
 }
 
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,

@@ -7,8 +7,10 @@
 // nothing of its own.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -19,8 +21,11 @@
 
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/comm/device_watch.h"
+#include "core/comm/devices.h"
 #include "core/comm/operation.h"
 #include "core/comm/plugin_call.h"
+#include "core/comm/route.h"
 #include "core/comm/work.h"
 #include "core/contract/recorder.h"
 #include "dtrun/dtrun.h"
@@ -43,7 +48,9 @@ struct Making {
   std::string address;
   int local_processors = 0;  // of this host's ranks together
   std::uint64_t generation = 0;
-  dtrun_kv* kv = nullptr;   // outlives the communicator
+  dtrun_kv* kv = nullptr;      // outlives the communicator
+  Devices* devices = nullptr;  // outlives it too, as the next; null: it takes host memory only
+  dtrun_kv* device_kv = nullptr;
   Nanoseconds timeout{-1};  // of creation and of every operation; negative: no limit
   // What a backend may take, beyond an operation's timeout, to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
@@ -78,15 +85,17 @@ struct dtrun_comm {
   int size() const { return making_.size; }
   const dtrun::comm::Making& making() const { return making_; }
   // The backend's own.
-  dtrun_backend_comm* raw() const { return comm_; }
+  dtrun_backend_comm* raw() const { return host_.comm; }
   // The first failure, while there is one.
   dtrun::Status Usable();
 
   // For an operation of unknown origin, before Start.
-  void ClearUnused(dtrun_op& op) const { dtrun::comm::ClearUnused(op, scope_); }
+  void ClearUnused(dtrun_op& op) const { dtrun::comm::ClearUnused(op, host_.scope); }
   // Runs `op`, or starts it when `out` is not null or a group is open. Sequence and flags are
   // filled here, and the timeout where it is 0.
-  dtrun_status Start(dtrun_op& op, dtrun_work** out, dtrun_error* err);
+  dtrun_status Start(dtrun_op& op, dtrun_work** out, dtrun_error* err) {
+    return StartOn(host_, op, nullptr, out, err);
+  }
   dtrun_status Test(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   // DTRUN_PENDING when it still runs after timeout_ns.
   dtrun_status Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
@@ -101,6 +110,21 @@ struct dtrun_comm {
   dtrun_status Allocate(std::uint64_t bytes, void** out, dtrun_error* err);
   void Free(void* memory);
 
+  // ---- devices: communicator_device.cc ----
+
+  // Starts `op` on the stream; `out` null: nobody gets a handle.
+  dtrun_status StartOnStream(dtrun_op& op, const dtrun_stream& stream, dtrun_work** out, dtrun_error* err);
+  dtrun_status WaitOnStream(dtrun_work& work, const dtrun_stream& stream, dtrun_error* err);
+  // Opens the route of that device, unless it is open. Collective.
+  dtrun_status Connect(std::int32_t kind, std::int32_t index, dtrun_error* err);
+  // The name of what carries, or would carry, that kind of memory.
+  dtrun::Result<std::string_view> RouteOf(std::int32_t kind);
+  dtrun_status AllocateOn(std::uint64_t bytes, std::int32_t kind, std::int32_t index, void** out,
+                          dtrun_error* err);
+  dtrun_status CreateStream(const dtrun_stream_params& params, std::int32_t kind, dtrun_stream* out,
+                            dtrun_error* err);
+  void DestroyStream(const dtrun_stream& stream);
+
   dtrun_status Abort(std::string_view reason, dtrun_error* err);
 
  private:
@@ -110,9 +134,17 @@ struct dtrun_comm {
     std::thread::id owner;
     dtrun_work* first = nullptr;
     dtrun_work** end = nullptr;  // where the next one goes
+    bool of_device = false;      // the device's backend has a group open, too
   };
 
-  explicit dtrun_comm(dtrun::comm::Making making) : making_(std::move(making)) {}
+  // Memory that was given out, and what takes it back.
+  struct Block {
+    bool of_device = false;
+    bool of_backend = false;
+    dtrun_mem_params params{};
+  };
+
+  explicit dtrun_comm(dtrun::comm::Making making);
 
   // Opens this communicator's ring; from now on a call that differs ends it.
   void StartRecording();
@@ -120,16 +152,41 @@ struct dtrun_comm {
   // Calls that the other ranks are in or have not made, for a message about `op`.
   std::string Whereabouts(const dtrun_op& op) const;
 
+  // `stream` null: `op` is of host memory.
+  dtrun_status StartOn(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream, dtrun_work** out,
+                       dtrun_error* err);
+  // Takes `op` into the open group. REQUIRES enqueue_mutex_ and a group.
+  dtrun::Status JoinGroup(dtrun::comm::Route& route, const dtrun_op& op, bool wants_work);
+  // Waits for the operations of a group that no stream is to wait for; their streams do for the others.
+  dtrun_status WaitForHosts(dtrun_work& group, dtrun_error* err);
   // A start that succeeded becomes `work` when that is not null. REQUIRES enqueue_mutex_.
-  dtrun_status Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
-                       dtrun_error* cause);
+  dtrun_status Enqueue(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
+                       std::unique_ptr<dtrun_work>& work, dtrun_request** request, dtrun_error* cause);
   dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   dtrun_status WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
   dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error* err);
   // The backend let the deadline of `op` pass: fails the communicator and aborts it.
-  dtrun_status Overrun(const dtrun_op& op, dtrun_error* err);
+  dtrun_status Overrun(const dtrun::comm::Route& route, const dtrun_op& op, dtrun_error* err);
   // Leaves a request that will never end where it is.
-  void ReleaseRequest(dtrun_request* request);
+  void ReleaseRequest(const dtrun::comm::Route& route, dtrun_request* request);
+  // The last of a work, which is not watched any more.
+  void Forget(dtrun_work* work);
+
+  // The route of that device, which must be open.
+  dtrun::Result<dtrun::comm::Route*> Opened(std::int32_t kind, std::int32_t index, const char* call);
+  // The open route of devices, whose kind and index `stream` must have; opens it at first. `op` null: any.
+  dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const dtrun_op* op);
+  dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
+  // All ranks are about to connect the same kind in the same way.
+  dtrun::Status AgreeOnDevice(const dtrun::comm::Route& route);
+  dtrun::Result<dtrun_memory> MemoryOf(const dtrun_op& op, const void* buffer, const char* which) const;
+  dtrun::Status CheckMemory(const dtrun_op& op, const dtrun::comm::Route& route) const;
+  // Whether the stream is being captured, and the backend takes that.
+  dtrun::Result<bool> Captures(const dtrun_op& op, const dtrun_stream& stream,
+                               const dtrun::comm::Route& route, bool wants_work) const;
+  // Ends what runs on devices: what was dropped may finish first.
+  void EndWatch();
+  dtrun_status Keep(void* memory, const Block& block, void** out);
 
   // Remembers the failure of `op` if it is the first, and hands out the first.
   dtrun_status Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause, dtrun_error* err);
@@ -138,23 +195,31 @@ struct dtrun_comm {
   // True when this failure is the first.
   bool Remember(const dtrun::Error& error, const dtrun_error& cause);
   dtrun_status FirstFailure(dtrun_error* err);
-  bool CanAbort() const;
+  // Every route that can.
   void AbortBackend(std::string_view reason);
   void Link(dtrun_work& work);
   static void Unlink(dtrun_work& work);
+  // The open routes; the second may be null.
+  std::array<const dtrun::comm::Route*, 2> Routes() const { return {&host_, device_.load()}; }
 
   dtrun::comm::Making making_;
-  dtrun::comm::Scope scope_;
-  dtrun_backend_comm* comm_ = nullptr;
-  dtrun::contract::Ring* ring_ = nullptr;  // written under enqueue_mutex_, but for its ends
+  dtrun::comm::Route host_;
+  std::mutex connect_mutex_;  // guards the next two while they are made
+  std::unique_ptr<dtrun::comm::Route> device_route_;
+  const dtrun::comm::Device* device_plugin_ = nullptr;
+  std::atomic<dtrun::comm::Route*> device_ = nullptr;  // device_route_, once it is open
+  dtrun::contract::Ring* ring_ = nullptr;              // written under enqueue_mutex_, but for its ends
 
   std::mutex enqueue_mutex_;  // guards the next three, and the order of enqueue
   std::uint64_t sequence_ = 0;
   dtrun_work* works_ = nullptr;
   Group group_;
+  dtrun::comm::DeviceWatch watch_;
 
-  std::mutex memory_mutex_;  // guards memory_
-  std::set<void*> memory_;   // given out and not freed
+  std::mutex memory_mutex_;        // guards the next three
+  std::map<void*, Block> memory_;  // given out and not freed
+  std::vector<dtrun_stream> streams_;
+  std::set<std::string> route_names_;  // that RouteOf gave
 
   std::atomic<bool> failed_ = false;
   std::atomic<bool> stuck_ = false;

@@ -7,10 +7,14 @@
 
 #include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
+#include "dtrun/plugin/names.hpp"
 
 using dtrun::Error;
 using dtrun::Explained;
 using dtrun::PluginError;
+using dtrun::Status;
+namespace comm = dtrun::comm;
+namespace sdk = dtrun::sdk;
 
 namespace {
 
@@ -26,15 +30,37 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
                  fmt::format("dtrun_group_begin: '{}' has a group open already; end it first", making_.name)}
         .CopyTo(err);
   }
-  if (making_.backend.group_begin != nullptr) {
+  if (host_.carrier.table.group_begin != nullptr) {
     PluginError cause;
-    if (const dtrun_status status = making_.backend.group_begin(comm_, &kGroup, &cause); status != DTRUN_OK) {
+    if (const dtrun_status status = host_.carrier.table.group_begin(host_.comm, &kGroup, &cause);
+        status != DTRUN_OK) {
       return Explained(status, cause, fmt::format("group on '{}'", making_.name)).CopyTo(err);
     }
   }
   group_ = {true, std::this_thread::get_id(), nullptr, nullptr};
   group_.end = &group_.first;
   return DTRUN_OK;
+}
+
+Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_work) {
+  if (group_.owner != std::this_thread::get_id()) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{}: another thread has a group open on '{}'; start it after its "
+                             "dtrun_group_end",
+                             sdk::OperationName(op.kind), making_.name)};
+  }
+  if (wants_work) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{}: inside a group work is NULL; dtrun_group_end gives one for all",
+                             sdk::OperationName(op.kind))};
+  }
+  if (!route.OfDevice() || group_.of_device) return {};
+  group_.of_device = true;
+  if (route.carrier.table.group_begin == nullptr) return {};
+  PluginError cause;
+  const dtrun_status status = route.carrier.table.group_begin(route.comm, &kGroup, &cause);
+  if (status == DTRUN_OK) return {};
+  return Explained(status, cause, fmt::format("group on '{}'", making_.name));
 }
 
 dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
@@ -51,8 +77,15 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
                                making_.name)}
           .CopyTo(err);
     }
-    if (making_.backend.group_end != nullptr) status = making_.backend.group_end(comm_, &kGroup, &cause);
+    for (const comm::Route* route : Routes()) {
+      const bool open = route != nullptr && (!route->OfDevice() || group_.of_device);
+      if (!open || route->carrier.table.group_end == nullptr || status != DTRUN_OK) continue;
+      status = route->carrier.table.group_end(route->comm, &kGroup, &cause);
+    }
     group = std::exchange(group_, {}).first;
+    for (dtrun_work* one = group; one != nullptr; one = one->together) {
+      if (one->request != nullptr && one->route->OfDevice()) watch_.Add(*one);
+    }
     if (group == nullptr) {
       empty->comm = this;
       Link(*empty);
@@ -69,7 +102,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
     *out = group;
     return DTRUN_OK;
   } else {
-    status = Wait(*group, -1, err);
+    status = WaitForHosts(*group, err);
   }
   if (status != DTRUN_OK) AbortBackend("an operation of a group failed");
   Release(group);

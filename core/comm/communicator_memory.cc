@@ -24,17 +24,17 @@ dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* 
   }
   const std::uint64_t rounded = (bytes / kAlignment + (bytes % kAlignment != 0 || bytes == 0)) * kAlignment;
   void* memory = nullptr;
-  if (making_.backend.mem_alloc != nullptr) {
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = rounded;
+  params.alignment = kAlignment;
+  params.device_kind = DTRUN_DEVICE_HOST;
+  params.device_index = -1;
+  const auto mem_alloc = host_.carrier.table.mem_alloc;
+  if (mem_alloc != nullptr) {
     if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
-    dtrun_mem_params params;
-    DTRUN_INIT(params);
-    params.bytes = rounded;
-    params.alignment = kAlignment;
-    params.device_kind = DTRUN_DEVICE_HOST;
-    params.device_index = -1;
     PluginError cause;
-    if (const dtrun_status status = making_.backend.mem_alloc(comm_, &params, &memory, &cause);
-        status != DTRUN_OK) {
+    if (const dtrun_status status = mem_alloc(host_.comm, &params, &memory, &cause); status != DTRUN_OK) {
       return Explained(status, cause, fmt::format("dtrun_alloc of {} bytes on '{}'", bytes, making_.name))
           .CopyTo(err);
     }
@@ -46,19 +46,30 @@ dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* 
     }
     std::memset(memory, 0, rounded);
   }
+  return Keep(memory, {false, mem_alloc != nullptr, params}, out);
+}
+
+dtrun_status dtrun_comm::Keep(void* memory, const Block& block, void** out) {
   const std::lock_guard lock(memory_mutex_);
-  memory_.insert(memory);
+  memory_.emplace(memory, block);
   *out = memory;
   return DTRUN_OK;
 }
 
 void dtrun_comm::Free(void* memory) {
+  Block block;
   {
     const std::lock_guard lock(memory_mutex_);
-    if (memory_.erase(memory) == 0) return;
+    const auto found = memory_.find(memory);
+    if (found == memory_.end()) return;
+    block = found->second;
+    memory_.erase(found);
   }
-  if (making_.backend.mem_free != nullptr) {
-    making_.backend.mem_free(comm_, memory);
+  const dtrun::comm::Route& route = block.of_device && block.of_backend ? *device_.load() : host_;
+  if (block.of_backend) {
+    route.carrier.table.mem_free(route.comm, memory);
+  } else if (block.of_device) {
+    device_plugin_->table->mem_free(device_plugin_->instance, &block.params, memory);
   } else {
     std::free(memory);
   }

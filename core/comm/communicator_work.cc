@@ -30,13 +30,25 @@ std::int64_t Add(std::int64_t a, std::int64_t b) { return a > kNever - b ? kNeve
 
 }  // namespace
 
-dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err) {
-  if (Status valid = comm::Check(op, scope_); !valid) return valid.error().CopyTo(err);
-  if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope_);
+dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
+                                 dtrun_work** out, dtrun_error* err) {
+  const comm::Scope& scope = route.scope;
+  if (Status valid = comm::Check(op, scope); !valid) return valid.error().CopyTo(err);
+  if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope);
+  bool captured = false;
+  // Whose memory it is can be asked once devices are in use.
+  if (device_.load(std::memory_order_acquire) != nullptr) {
+    if (Status memory = CheckMemory(op, route); !memory) return memory.error().CopyTo(err);
+  }
+  if (stream != nullptr) {
+    dtrun::Result<bool> captures = Captures(op, *stream, route, out != nullptr);
+    if (!captures) return captures.error().CopyTo(err);
+    captured = *captures;
+  }
   if (op.timeout_ns == 0) op.timeout_ns = making_.timeout.count();
   op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
   std::unique_ptr<dtrun_work> work;
-  if (out != nullptr) work = std::make_unique<dtrun_work>();
+  if (out != nullptr || (stream != nullptr && !captured)) work = std::make_unique<dtrun_work>();
 
   dtrun_request* request = nullptr;
   PluginError cause;
@@ -47,47 +59,46 @@ dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err)
     if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
     grouped = group_.open;
     if (grouped) {
-      if (group_.owner != std::this_thread::get_id()) {
-        return Error{DTRUN_FAILED_PRECONDITION,
-                     fmt::format("{}: another thread has a group open on '{}'; start it after its "
-                                 "dtrun_group_end",
-                                 sdk::OperationName(op.kind), making_.name)}
-            .CopyTo(err);
-      }
-      if (out != nullptr) {
-        return Error{DTRUN_INVALID_ARGUMENT,
-                     fmt::format("{}: inside a group work is NULL; dtrun_group_end gives one for all",
-                                 sdk::OperationName(op.kind))}
-            .CopyTo(err);
-      }
-      work = std::make_unique<dtrun_work>();
+      if (Status joined = JoinGroup(route, op, out != nullptr); !joined) return joined.error().CopyTo(err);
+      if (work == nullptr) work = std::make_unique<dtrun_work>();
     }
-    op.flags = work == nullptr ? DTRUN_OP_BLOCKING : 0;
-    status = Enqueue(op, work, &request, &cause);
+    op.flags = captured ? DTRUN_OP_DETACHED : work == nullptr ? DTRUN_OP_BLOCKING : 0;
+    status = Enqueue(route, op, stream, work, &request, &cause);
     if (status == DTRUN_OK && grouped) {
       *group_.end = work.get();
       group_.end = &work.release()->together;
+    } else if (status == DTRUN_OK && request != nullptr && stream != nullptr) {
+      work->dropped = out == nullptr;
+      watch_.Add(*work);
+      if (out == nullptr) work.release();
     }
   }
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
-  if (grouped || request == nullptr || out != nullptr) {
+  if (work != nullptr && out == nullptr && stream != nullptr) {
+    Forget(work.release());  // it had nothing to do, or is done
+  }
+  if (grouped || request == nullptr || out != nullptr || stream != nullptr) {
     if (out != nullptr) *out = work.release();
     return DTRUN_OK;
   }
   return WaitBlocking(op, request, err);
 }
 
-dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
+dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
+                                 std::unique_ptr<dtrun_work>& work, dtrun_request** request,
                                  dtrun_error* cause) {
   const bool collective = sdk::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
-  op.count = comm::Elements(op, scope_);
-  if (collective && ring_ != nullptr)
-    dtrun::contract::Begin(*ring_, op.sequence, sdk::SignatureOf(op, making_.size));
+  op.count = comm::Elements(op, route.scope);
+  if (collective && ring_ != nullptr) {
+    sdk::Signature signature = sdk::SignatureOf(op, making_.size);
+    signature.device_kind = static_cast<std::uint8_t>(route.device_kind);
+    dtrun::contract::Begin(*ring_, op.sequence, signature);
+  }
   // Without elements there is nothing to move, on any rank; the call is only counted.
-  if (comm::Moves(op, scope_)) {
-    const OperationCall call(making_.backend_name, making_.report);
-    const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
+  if (comm::Moves(op, route.scope)) {
+    const OperationCall call(route.carrier.name, making_.report);
+    const dtrun_status status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin has left there
       NoteEnd(op);
@@ -103,6 +114,7 @@ dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work
   if (collective) ++sequence_;
   if (work == nullptr) return DTRUN_OK;
   work->comm = this;
+  work->route = &route;
   work->request = *request;
   work->op = op;
   work->op.send_counts = work->op.send_offsets = work->op.recv_counts = work->op.recv_offsets = nullptr;
@@ -116,13 +128,13 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
   PluginError cause;
   const OperationCall call(making_.backend_name, making_.report);
-  dtrun_status status = making_.backend.req_wait_host(request, budget, &cause);
+  dtrun_status status = host_.carrier.table.req_wait_host(request, budget, &cause);
   if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
-    const dtrun_status overrun = Overrun(op, err);
-    ReleaseRequest(request);
+    const dtrun_status overrun = Overrun(host_, op, err);
+    ReleaseRequest(host_, request);
     return overrun;
   }
-  ReleaseRequest(request);
+  ReleaseRequest(host_, request);
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
   NoteEnd(op);
   return DTRUN_OK;
@@ -149,14 +161,14 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
   *done = 1;
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
   PluginError cause;
-  const dtrun_status status = making_.backend.req_test(work.request, &cause);
+  const dtrun_status status = work.route->carrier.table.req_test(work.request, &cause);
   if (status == DTRUN_OK) {
     work.succeeded = true;
     NoteEnd(work.op);
     return DTRUN_OK;
   }
   if (status != DTRUN_PENDING) return Fail(work.op, status, cause, err);
-  if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
+  if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
   *done = 0;
   return DTRUN_OK;
 }
@@ -188,8 +200,8 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
   }
   for (;;) {
     PluginError cause;
-    const OperationCall call(making_.backend_name, making_.report);
-    const dtrun_status status = making_.backend.req_wait_host(work.request, budget, &cause);
+    const OperationCall call(work.route->carrier.name, making_.report);
+    const dtrun_status status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
     if (status == DTRUN_OK) {
       work.succeeded = true;
       NoteEnd(work.op);
@@ -197,48 +209,55 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
     }
     if (status != DTRUN_PENDING || budget < 0) return Fail(work.op, status, cause, err);
     // The caller's time is up, or the operation's own: only the latter ends it.
-    if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
+    if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
     if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
     // The backend woke a little before the deadline.
     budget = std::max<std::int64_t>(0, work.deadline - Now());
   }
 }
 
-dtrun_status dtrun_comm::Overrun(const dtrun_op& op, dtrun_error* err) {
-  const bool aborts = CanAbort();
+dtrun_status dtrun_comm::Overrun(const comm::Route& route, const dtrun_op& op, dtrun_error* err) {
+  const bool aborts = route.CanAbort();
   const Error error{
       DTRUN_TIMEOUT,
       fmt::format("{}: backend '{}' has not ended it {} after its timeout of {}; {}",
-                  comm::Describe(op, making_.name), making_.backend_name,
+                  comm::Describe(op, making_.name), route.carrier.name,
                   dtrun::FormatDuration(making_.patience),
                   dtrun::FormatDuration(dtrun::Nanoseconds(op.timeout_ns)),
                   aborts ? "the communicator was aborted" : "it cannot abort, so end the process")};
   Record(error, PluginError());
-  if (aborts) {
-    AbortBackend(error.text);
-  } else if (!stuck_.exchange(true) && making_.stuck) {
-    making_.stuck();
-  }
+  AbortBackend(error.text);
+  if (!aborts && !stuck_.exchange(true) && making_.stuck) making_.stuck();
   return FirstFailure(err);
 }
 
-void dtrun_comm::ReleaseRequest(dtrun_request* request) {
+void dtrun_comm::ReleaseRequest(const comm::Route& route, dtrun_request* request) {
+  const dtrun_backend& table = route.carrier.table;
   if (stuck_) {
     PluginError ignored;
-    if (making_.backend.req_test(request, &ignored) == DTRUN_PENDING) return;
+    if (table.req_test(request, &ignored) == DTRUN_PENDING) return;
   }
-  making_.backend.req_release(request);
+  table.req_release(request);
 }
 
 void dtrun_comm::Release(dtrun_work* work) {
   while (work != nullptr) {
-    if (work->request != nullptr) ReleaseRequest(work->request);
-    {
-      const std::lock_guard lock(enqueue_mutex_);
-      Unlink(*work);
+    dtrun_work* const one = std::exchange(work, work->together);
+    if (one->route != nullptr && one->route->OfDevice()) {
+      if (one->ordered && watch_.Drop(*one)) continue;
+      watch_.Remove(*one);
     }
-    delete std::exchange(work, work->together);
+    Forget(one);
   }
+}
+
+void dtrun_comm::Forget(dtrun_work* work) {
+  if (work->request != nullptr) ReleaseRequest(*work->route, work->request);
+  if (work->link != nullptr) {
+    const std::lock_guard lock(enqueue_mutex_);
+    Unlink(*work);
+  }
+  delete work;
 }
 
 void dtrun_comm::Delete(dtrun_work* work) {

@@ -109,6 +109,41 @@ std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
   return *std::move(ranks);
 }
 
+std::string ReadPath(Reader& reader, const char* variable, std::string path) {
+  if (path.empty() || path.front() != '/')
+    reader.Fail(fmt::format("{} is '{}'; expected an absolute path", variable, path));
+  return path;
+}
+
+PluginSetting ReadPlugin(Reader& reader, const char* name, const char* path, const char* id,
+                         const char* options) {
+  return {reader.Text(name), ReadPath(reader, path, reader.Text(path)),
+          reader.Has(id) ? reader.Text(id) : std::string(), reader.Text(options)};
+}
+
+// "cuda=/path#id:other=/path".
+std::vector<PluginSetting> ReadDevices(Reader& reader) {
+  std::vector<PluginSetting> devices;
+  const std::string text = reader.Text(contract::kDevices);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    const std::size_t equals = one.find('=');
+    const std::size_t hash = std::min(one.find('#'), one.size());
+    if (equals == one.npos || equals > hash) {
+      reader.Fail(fmt::format("{} has '{}'; expected name=/path", contract::kDevices, one));
+      continue;
+    }
+    PluginSetting device;
+    device.name = one.substr(0, equals);
+    device.path =
+        ReadPath(reader, contract::kDevices, std::string(one.substr(equals + 1, hash - equals - 1)));
+    if (hash < one.size()) device.file_id = one.substr(hash + 1);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
 }  // namespace
 
 std::vector<int> Environment::HostOfRanks() const {
@@ -179,15 +214,21 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", contract::kJobKey,
                             e.job_key.size()));
   }
-  e.backend = reader.Text(contract::kBackend);
+  e.backend.name = reader.Text(contract::kBackend);
   if (has_backend) {
-    e.backend_path = reader.Text(contract::kBackendPath);
-    if (e.backend_path.front() != '/') {
-      reader.Fail(
-          fmt::format("{} is '{}'; expected an absolute path", contract::kBackendPath, e.backend_path));
-    }
-    if (reader.Has(contract::kBackendFileId)) e.backend_file_id = reader.Text(contract::kBackendFileId);
-    e.backend_options = reader.Text(contract::kBackendOptions);
+    e.backend = ReadPlugin(reader, contract::kBackend, contract::kBackendPath, contract::kBackendFileId,
+                           contract::kBackendOptions);
+  }
+  if (reader.Has(contract::kDeviceBackend)) {
+    e.device_backend = ReadPlugin(reader, contract::kDeviceBackend, contract::kDeviceBackendPath,
+                                  contract::kDeviceBackendFileId, contract::kDeviceBackendOptions);
+  }
+  if (reader.Has(contract::kDevices)) e.devices = ReadDevices(reader);
+  if (reader.Has(contract::kStaging)) {
+    const std::string staging = reader.Text(contract::kStaging);
+    e.staging = staging == "auto";
+    if (staging != "auto" && staging != "off")
+      reader.Fail(fmt::format("{} is '{}'; expected auto or off", contract::kStaging, staging));
   }
   Result<Nanoseconds> timeout = ParseDuration(reader.Text(contract::kBackendTimeout));
   if (timeout) {

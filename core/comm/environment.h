@@ -12,6 +12,14 @@
 
 namespace dtrun::comm {
 
+// A plugin as the environment names it.
+struct PluginSetting {
+  std::string name;
+  std::string path;     // absolute
+  std::string file_id;  // empty: any file
+  std::string options;  // JSON; empty: none
+};
+
 struct Environment {
   bool launched = false;  // false: not started by dtrun, a world of one
   int rank = 0;
@@ -26,17 +34,17 @@ struct Environment {
   std::string job;
   std::string store;
   std::string job_key;
-  std::string recorder;  // empty: calls are not recorded
-  std::string backend;   // "none": the job wants no communicator
-  std::string backend_path;
-  std::string backend_file_id;  // empty: any file
-  std::string backend_options;  // JSON
-  Nanoseconds timeout{-1};      // -1: no limit
-  std::string interface_name;   // of this host, to reach the others; empty: dtrun has chosen none
-  std::string address;          // its own, numeric
-  int local_processors = 0;     // that the ranks of this host may use together
-  bool shared_memory = true;    // joins the ranks of one host
-  int emulated_hosts = 1;       // more than one: what the ranks pretend to live on, for tests
+  std::string recorder;                // empty: calls are not recorded
+  PluginSetting backend;               // "none": the job wants no communicator
+  PluginSetting device_backend;        // no name: there is none beside the host's
+  std::vector<PluginSetting> devices;  // plugins that may be loaded
+  bool staging = true;                 // of device memory that no backend moves
+  Nanoseconds timeout{-1};             // -1: no limit
+  std::string interface_name;          // of this host, to reach the others; empty: dtrun has chosen none
+  std::string address;                 // its own, numeric
+  int local_processors = 0;            // that the ranks of this host may use together
+  bool shared_memory = true;           // joins the ranks of one host
+  int emulated_hosts = 1;              // more than one: what the ranks pretend to live on, for tests
 
   // The host that this rank lives on, as communicators see it, and how many there are.
   int host() const { return emulated_hosts > 1 ? Emulated(rank) : node_rank; }

@@ -68,9 +68,11 @@ TEST(Environment, OfARankIsReadWhole) {
   EXPECT_EQ(e->generation, 2u);
   EXPECT_EQ(e->store, "/run/store");
   EXPECT_EQ(e->job_key, kKey);
-  EXPECT_EQ(e->backend, "gloo");
-  EXPECT_EQ(e->backend_path, "/lib/gloo.so");
-  EXPECT_EQ(e->backend_options, "{}");
+  EXPECT_EQ(e->backend.name, "gloo");
+  EXPECT_EQ(e->backend.path, "/lib/gloo.so");
+  EXPECT_EQ(e->backend.options, "{}");
+  EXPECT_EQ(e->device_backend.name, "");
+  EXPECT_TRUE(e->staging);
   EXPECT_EQ(e->timeout, 90s);
 }
 

@@ -158,7 +158,10 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
 Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std::vector<int>& ranks,
                                  const std::vector<int>& hosts) {
   Member member;
-  if (spaces_) member.kv = spaces_("comm/" + name + "/");
+  if (spaces_) {
+    member.kv = spaces_("comm/" + name + "/");
+    member.device_kv = spaces_("device/" + name + "/");
+  }
   Making making = parent.making();
   making.name = std::move(name);
   making.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), parent.rank()) - ranks.begin());
@@ -167,6 +170,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.hosts = hosts;
   making.parent = parent.raw();
   making.kv = member.kv.get();
+  making.device_kv = member.device_kv.get();
   // The agent knows ranks of the world.
   if (making.report) {
     making.report = [tell = making.report, ranks](int peer, std::string_view what) {
@@ -174,7 +178,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
       tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what);
     };
   }
-  if (member.kv != nullptr) member.kv->report = making.report;
+  if (member.kv != nullptr) member.kv->report = member.device_kv->report = making.report;
   making.aborted = {};  // the job goes on without a part of it
   const auto report = making.report;
   Result<std::unique_ptr<dtrun_comm>> made = dtrun_comm::Create(std::move(making));

@@ -3,6 +3,9 @@
 // Stateless; any thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -48,6 +51,35 @@ dtrun_status WithComm(dtrun_comm* comm, dtrun_error* err, Body&& body) noexcept 
     return Error{DTRUN_INVALID_ARGUMENT, "the communicator is null; dtrun_world gives one after dtrun_init"}
         .CopyTo(err);
   });
+}
+
+// Checks a handle before `body` uses its communicator.
+template <class Body>
+dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept {
+  return Guard(err, [&]() -> dtrun_status {
+    if (work == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "the work handle is null"}.CopyTo(err);
+    if (work->comm == nullptr) {
+      return Error{DTRUN_FAILED_PRECONDITION,
+                   "the operation belongs to a communicator that dtrun_finalize or dtrun_comm_free has ended"}
+          .CopyTo(err);
+    }
+    return body(*work->comm);
+  });
+}
+
+// A caller's operation, as far as these headers know it.
+inline Result<dtrun_op> GivenOp(const dtrun_op* op, const char* call) {
+  constexpr std::size_t kSmallest = offsetof(dtrun_op, kind) + sizeof op->kind;
+  if (op == nullptr) return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op is null"};
+  if (op->struct_size < kSmallest) {
+    return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op has a struct_size of " +
+                                             std::to_string(op->struct_size) + "; DTRUN_INIT sets it"};
+  }
+  dtrun_op given;
+  DTRUN_INIT(given);
+  std::memcpy(&given, op, std::min<std::size_t>(op->struct_size, sizeof given));
+  given.struct_size = sizeof given;
+  return given;
 }
 
 }  // namespace dtrun::comm

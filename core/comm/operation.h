@@ -28,6 +28,8 @@ struct Scope {
   int rank = 0;
   int size = 1;
   dtrun_backend_caps caps{};
+  std::int32_t device_kind = DTRUN_DEVICE_HOST;  // whose memory the operation moves
+  std::int32_t device_index = -1;
   // query_support of the backend, null where the masks say all.
   dtrun_status (*query_support)(dtrun_instance*, const dtrun_support_query*, dtrun_error*) = nullptr;
   dtrun_instance* instance = nullptr;

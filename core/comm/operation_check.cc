@@ -91,7 +91,8 @@ bool Supports(const dtrun_op& op, const Scope& scope, bool reduces) {
   query.kind = op.kind;
   query.dtype = op.dtype;
   query.reduce = reduces ? op.reduce : 0;
-  query.device_kind = DTRUN_DEVICE_HOST;
+  query.device_kind = scope.device_kind;
+  query.device_index = scope.device_index;
   return scope.query_support(scope.instance, &query, nullptr) == DTRUN_OK;
 }
 

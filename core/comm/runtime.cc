@@ -42,10 +42,12 @@ Runtime::~Runtime() {
   *ending_ = true;
   family_.reset();
   world_.reset();
+  if (stuck_ && devices_ != nullptr) devices_->LeaveRunning();
+  devices_.reset();
   if (engine_ != nullptr) shm::EnginePlugin().shutdown(engine_);
   if (instance_ != nullptr && !stuck_) {
-    const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.backend), PluginLimit(),
-                          PluginReports());
+    const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.backend.name),
+                          PluginLimit(), PluginReports());
     plugin_->table().shutdown(instance_);
   }
   plugin::SetHealthHooks({}, {});
@@ -59,6 +61,9 @@ Status Runtime::JoinAlone() {
   making.backend_name = "self";
   making.name = "world";
   making.hosts = {0};
+  devices_ = std::make_unique<RankDevices>(environment_, Carrier{making.backend, nullptr, "self"}, Carrier{},
+                                           Nanoseconds(-1), PluginReport());
+  making.devices = devices_.get();
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(std::move(making));
   if (!world) return std::move(world).error();
   world_ = *std::move(world);
@@ -68,7 +73,7 @@ Status Runtime::JoinAlone() {
 
 Status Runtime::JoinJob() {
   const Environment& e = environment_;
-  if (e.backend == "none") {
+  if (e.backend.name == "none") {
     return Error{
         DTRUN_FAILED_PRECONDITION,
         "dtrun_init: this job has no backend, because its config says backend.name = \"none\"; set it to a "
@@ -88,6 +93,7 @@ Status Runtime::JoinJob() {
   if (!client) return std::move(client).error();
   client_ = *std::move(client);
   kv_ = client_->Space("comm/world/");
+  device_kv_ = client_->Space("device/world/");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (!e.recorder.empty()) {
@@ -125,33 +131,13 @@ Nanoseconds Runtime::PluginLimit() const {
 }
 
 Status Runtime::StartBackend() {
-  // The file that was found for the job, by its real path: a link to it may have been what bears the name.
-  plugin::File file;
-  file.name = plugin::FileForm(environment_.backend);
-  file.path = environment_.backend_path;
-  file.origin = "its path";
-  file.id = environment_.backend_file_id;
-  const PluginReport report = PluginReports();
-  const Nanoseconds limit = PluginLimit();
-  {
-    PluginCall entry(fmt::format("backend '{}', being loaded", environment_.backend), limit, report);
-    Result<const plugin::Plugin*> loaded = plugin::Load(file);
-    if (!loaded) return std::move(loaded).error();
-    plugin_ = *loaded;
-  }
-
-  Result<dtrun_options> options = options::FromJson(environment_.backend_options);
-  if (!options) {
-    return Error{options.error().code,
-                 fmt::format("{}: {}", contract::kBackendOptions, options.error().text)};
-  }
-  options_ = *std::move(options);
-  PluginError error;
-  PluginCall call(fmt::format("backend '{}', in its init", environment_.backend), limit, report);
-  const dtrun_status status = plugin_->table().init(&plugin_->host(), &options_, &instance_, &error);
-  if (status == DTRUN_OK) return {};
-  instance_ = nullptr;
-  return Explained(status, error, fmt::format("starting backend '{}'", environment_.backend));
+  Result<StartedPlugin> started =
+      StartPlugin(plugin::Kind::kBackend, environment_.backend, contract::kBackendOptions, options_,
+                  PluginLimit(), PluginReports());
+  if (!started) return std::move(started).error();
+  plugin_ = started->plugin;
+  instance_ = started->instance;
+  return {};
 }
 
 Status Runtime::StartEngine() {
@@ -177,7 +163,7 @@ Making Runtime::WorldMaking() {
   Making making;
   making.backend = plugin_->backend();
   making.instance = instance_;
-  making.backend_name = e.backend;
+  making.backend_name = e.backend.name;
   if (engine_ != nullptr && e.hosts() > 1) {
     layers_ = {*shm::EnginePlugin().backend,
                engine_,
@@ -187,7 +173,7 @@ Making Runtime::WorldMaking() {
                plugin::HostTable(plugin::Kind::kBackend, false)};
     making.backend = HierarchyBackend();
     making.instance = AsInstance(&layers_);
-    making.backend_name = "shm+" + e.backend;
+    making.backend_name = "shm+" + e.backend.name;
   } else if (engine_ != nullptr) {
     making.backend = *shm::EnginePlugin().backend;
     making.instance = engine_;
@@ -204,10 +190,15 @@ Making Runtime::WorldMaking() {
   making.local_processors = e.local_processors;
   making.generation = e.generation;
   making.kv = kv_.get();
+  devices_ = std::make_unique<RankDevices>(e, Carrier{making.backend, making.instance, making.backend_name},
+                                           Carrier{plugin_->backend(), instance_, e.backend.name},
+                                           PluginLimit(), PluginReports());
+  making.devices = devices_.get();
+  making.device_kv = device_kv_.get();
   making.recorder = recorder_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
-  kv_->report = making.report;
+  kv_->report = device_kv_->report = making.report;
   making.aborted = [to = client_, ending = ending_](std::string_view reason) {
     *ending = true;
     to->Abort(reason);

@@ -11,6 +11,7 @@
 #include "core/comm/environment.h"
 #include "core/comm/family.h"
 #include "core/comm/hierarchy/hierarchy.h"
+#include "core/comm/rank_devices.h"
 #include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/store/client.h"
@@ -50,7 +51,7 @@ class Runtime {
   // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
-  std::unique_ptr<dtrun_kv> kv_;
+  std::unique_ptr<dtrun_kv> kv_, device_kv_;
   std::unique_ptr<contract::Recorder> recorder_;
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
@@ -58,6 +59,7 @@ class Runtime {
   dtrun_instance* engine_ = nullptr;  // of shared memory; null: not used
   Layers layers_;                     // of several hosts
   std::atomic<bool> stuck_ = false;   // the backend has an operation that will never end
+  std::unique_ptr<RankDevices> devices_;
   std::unique_ptr<dtrun_comm> world_;
   std::unique_ptr<Family> family_;
 };

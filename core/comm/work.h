@@ -1,21 +1,26 @@
 // An operation that was started and not released yet; what dtrun_work stands for.
 //
-// Owned by the program. Its communicator keeps a list of all, so that ending it leaves no
-// request behind; list and chain are the communicator's to change. One thread at a time, as dtrun.h says.
+// Owned by the program; an operation on a stream that the program has no handle of, or no more, by its
+// communicator's watch. The communicator keeps a list of all, so that ending it leaves no request behind;
+// list and chain are the communicator's to change. One thread at a time, as dtrun.h says, besides the watch.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "core/comm/route.h"
 #include "dtrun/abi/backend.h"
 #include "dtrun/dtrun.h"
 
 struct dtrun_work {
   dtrun_comm* comm = nullptr;           // null once the communicator is gone
+  dtrun::comm::Route* route = nullptr;  // that carries it
   dtrun_request* request = nullptr;     // null: there was nothing to do
   dtrun_op op{};                        // for messages; its arrays are cleared
   std::int64_t deadline = 0;            // when core's patience ends, on the steady clock
   std::atomic<bool> succeeded = false;  // reported; never asked of the backend again
+  std::atomic<bool> ordered = false;    // a stream waits for it
+  bool dropped = false;                 // nobody holds it: the watch releases it. Guarded by the watch
   dtrun_work* together = nullptr;       // the next operation of its group
   dtrun_work* next = nullptr;           // of the communicator's list
   dtrun_work** link = nullptr;          // what points at this one

@@ -19,21 +19,21 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint8_t kind = 0;
     std::uint8_t dtype = 0;
     std::uint8_t reduce = 0;
-    std::uint8_t reserved = 0;
+    std::uint8_t device_kind = 0;  // whose memory; 0: the host's
     std::int32_t root = -1;
     std::uint64_t count = 0;  // 0 where ranks may differ
     std::uint64_t shape = 0;  // digest of the counts per rank that all must agree on; 0: none
 
     friend bool operator==(const Signature& a, const Signature& b) {
-      return a.kind == b.kind && a.dtype == b.dtype && a.reduce == b.reduce && a.root == b.root &&
-             a.count == b.count && a.shape == b.shape;
+      return a.kind == b.kind && a.dtype == b.dtype && a.reduce == b.reduce &&
+             a.device_kind == b.device_kind && a.root == b.root && a.count == b.count && a.shape == b.shape;
     }
     friend bool operator!=(const Signature& a, const Signature& b) { return !(a == b); }
 
     std::uint64_t Digest() const {
       Fnv1a digest;
-      digest.Add(std::uint64_t{kind} << 48 | std::uint64_t{dtype} << 40 | std::uint64_t{reduce} << 32 |
-                 static_cast<std::uint32_t>(root));
+      digest.Add(std::uint64_t{device_kind} << 56 | std::uint64_t{kind} << 48 | std::uint64_t{dtype} << 40 |
+                 std::uint64_t{reduce} << 32 | static_cast<std::uint32_t>(root));
       digest.Add(count);
       digest.Add(shape);
       return digest.value();
@@ -69,13 +69,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // "allreduce (float32 x 1024, sum)".
   inline std::string SignatureText(const Signature& signature) {
     std::string text = OperationName(signature.kind);
-    if (signature.kind == DTRUN_BARRIER) return text;
+    std::string memory;
+    if (signature.device_kind != DTRUN_DEVICE_HOST)
+      memory = DeviceKindText(signature.device_kind) + " memory";
+    if (signature.kind == DTRUN_BARRIER) return memory.empty() ? text : text + " (" + memory + ")";
     text += std::string(" (") + TypeName(signature.dtype);
     if (signature.shape == 0 && signature.kind < DTRUN_ALLGATHERV) {
       text += " x " + std::to_string(signature.count);
     }
     if (signature.reduce != 0) text += std::string(", ") + ReductionName(signature.reduce);
     if (signature.root >= 0) text += ", root " + std::to_string(signature.root);
+    if (!memory.empty()) text += ", " + memory;
     if (signature.shape == 0) return text + ")";
     char digest[9];
     std::snprintf(digest, sizeof digest, "%08x", static_cast<unsigned>(signature.shape));

@@ -1,0 +1,128 @@
+#include "core/comm/rank_devices.h"
+
+#include <fmt/format.h>
+
+#include "core/base/plugin_error.h"
+#include "core/contract/environment.h"
+#include "core/plugin/host.h"
+#include "core/plugin/search_path.h"
+#include "dtrun/plugin/names.hpp"
+
+namespace dtrun::comm {
+
+RankDevices::~RankDevices() {
+  if (stuck_) return;
+  if (device_backend_.instance != nullptr) {
+    const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.device_backend.name),
+                          limit_, report_);
+    device_backend_.plugin->table().shutdown(device_backend_.instance);
+  }
+  for (const auto& [path, started] : plugins_) started.plugin->table().shutdown(started.instance);
+}
+
+Result<const Device*> RankDevices::Plugin(std::int32_t kind) {
+  const std::lock_guard lock(mutex_);
+  return PluginLocked(kind);
+}
+
+Result<const Device*> RankDevices::PluginLocked(std::int32_t kind) {
+  if (const auto known = devices_.find(kind); known != devices_.end()) return &known->second;
+  Result<std::vector<PluginSetting>> candidates = Candidates(kind);
+  if (!candidates) return std::move(candidates).error();
+  for (const PluginSetting& setting : *candidates) {
+    Result<const Device*> started = Start(setting);
+    if (!started) return started;
+    if ((*started)->table->kind == kind) return started;
+  }
+  return Error{
+      DTRUN_NOT_FOUND,
+      fmt::format("no device plugin of this job is for {}; install libdtrun_device_{}.so beside the other "
+                  "plugins, or name its folder in plugins.path",
+                  sdk::DeviceKindText(kind),
+                  kind < DTRUN_DEVICE_OTHER ? sdk::DeviceKindText(kind) : "<name>")};
+}
+
+Result<std::vector<PluginSetting>> RankDevices::Candidates(std::int32_t kind) const {
+  const auto fits = [kind](const std::string& name) {
+    return kind < DTRUN_DEVICE_OTHER ? name == sdk::DeviceKindText(kind) : true;
+  };
+  std::vector<PluginSetting> found;
+  for (const PluginSetting& setting : environment_.devices) {
+    if (fits(setting.name)) found.push_back(setting);
+  }
+  if (environment_.launched) return found;
+  for (const plugin::File& file : plugin::FindAll(plugin::SearchPath({}, {}))) {
+    if (file.kind != plugin::Kind::kDevice || !fits(file.name)) continue;
+    Result<plugin::File> checked = plugin::Find(plugin::Kind::kDevice, file.name, plugin::SearchPath({}, {}));
+    if (!checked) return std::move(checked).error();
+    found.push_back({checked->name, checked->path.string(), {}, {}});
+  }
+  return found;
+}
+
+Result<const Device*> RankDevices::Start(const PluginSetting& setting) {
+  auto at = plugins_.find(setting.path);
+  if (at == plugins_.end()) {
+    Result<StartedPlugin> started =
+        StartPlugin(plugin::Kind::kDevice, setting, contract::kDevices, none_, limit_, report_);
+    if (!started) return std::move(started).error();
+    at = plugins_.emplace(setting.path, *started).first;
+  }
+  const dtrun_device& table = at->second.plugin->device();
+  return &devices_.try_emplace(table.kind, Device{&table, at->second.instance, setting.name}).first->second;
+}
+
+Result<Carrier> RankDevices::DeviceBackend() {
+  const PluginSetting& setting = environment_.device_backend;
+  if (device_backend_.plugin == nullptr) {
+    Result<StartedPlugin> started = StartPlugin(
+        plugin::Kind::kBackend, setting, contract::kDeviceBackendOptions, backend_options_, limit_, report_);
+    if (!started) return std::move(started).error();
+    device_backend_ = *started;
+  }
+  return Carrier{device_backend_.plugin->backend(), device_backend_.instance, setting.name};
+}
+
+Result<bool> RankDevices::Moves(const Carrier& carrier, std::int32_t kind) const {
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  PluginError error;
+  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit_, report_);
+  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
+  if (asked != DTRUN_OK)
+    return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
+  return (caps.device_kinds >> kind & 1) != 0;
+}
+
+Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
+  const std::lock_guard lock(mutex_);
+  if (!environment_.device_backend.name.empty()) {
+    Result<Carrier> own = DeviceBackend();
+    if (!own) return own;
+    Result<bool> moves = Moves(*own, kind);
+    if (!moves) return std::move(moves).error();
+    if (*moves) return own;
+  }
+  if (backend_.table.query_caps != nullptr) {
+    Result<bool> moves = Moves(backend_, kind);
+    if (!moves) return std::move(moves).error();
+    if (*moves) return backend_;
+  }
+  if (!environment_.staging) {
+    return Error{
+        DTRUN_UNSUPPORTED,
+        fmt::format("no backend of this job moves memory of {}, and backend.staging is \"off\"; set it to "
+                    "\"auto\", or name a backend such as \"nccl\"",
+                    sdk::DeviceKindText(kind))};
+  }
+  std::unique_ptr<Staging>& staging = staging_[kind];
+  if (staging == nullptr) {
+    Result<const Device*> device = PluginLocked(kind);
+    if (!device) return std::move(device).error();
+    staging =
+        std::make_unique<Staging>(Staging{**device, host_, plugin::HostTable(plugin::Kind::kBackend, false)});
+  }
+  return Carrier{StagingBackend(), AsInstance(staging.get()), "staging over " + host_.name};
+}
+
+}  // namespace dtrun::comm

@@ -1,0 +1,60 @@
+// The devices of a rank: loads device plugins and the device backend when a communicator first needs them.
+//
+// Owned by the runtime; any thread. What it has loaded stays until it ends, after all communicators.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/comm/devices.h"
+#include "core/comm/environment.h"
+#include "core/comm/plugin_start.h"
+#include "core/comm/staging/staging.h"
+
+namespace dtrun::comm {
+
+class RankDevices final : public Devices {
+ public:
+  // `host`: what carries the host's memory; `backend`: the backend plugin below it, which may move a device's
+  // too.
+  RankDevices(const Environment& environment, Carrier host, Carrier backend, Nanoseconds limit,
+              PluginReport report)
+      : environment_(environment),
+        host_(std::move(host)),
+        backend_(std::move(backend)),
+        limit_(limit),
+        report_(std::move(report)) {}
+  ~RankDevices() override;
+
+  Result<const Device*> Plugin(std::int32_t kind) override;
+  Result<Carrier> CarrierOf(std::int32_t kind) override;
+  // An operation will never end: nothing is shut down.
+  void LeaveRunning() { stuck_ = true; }
+
+ private:
+  // All of them REQUIRE mutex_.
+  Result<const Device*> PluginLocked(std::int32_t kind);
+  Result<const Device*> Start(const PluginSetting& setting);
+  // Files that may be of the kind, as the job or the search path knows them.
+  Result<std::vector<PluginSetting>> Candidates(std::int32_t kind) const;
+  Result<Carrier> DeviceBackend();
+  Result<bool> Moves(const Carrier& carrier, std::int32_t kind) const;
+
+  const Environment& environment_;
+  const Carrier host_, backend_;
+  const Nanoseconds limit_;
+  const PluginReport report_;
+  bool stuck_ = false;
+
+  std::mutex mutex_;
+  dtrun_options none_, backend_options_;          // outlive the instances
+  std::map<std::string, StartedPlugin> plugins_;  // by path
+  std::map<std::int32_t, Device> devices_;        // by kind
+  StartedPlugin device_backend_;
+  std::map<std::int32_t, std::unique_ptr<Staging>> staging_;  // by kind
+};
+
+}  // namespace dtrun::comm

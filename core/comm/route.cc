@@ -1,0 +1,83 @@
+#include "core/comm/route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/plugin_error.h"
+#include "core/comm/communicator.h"
+#include "core/comm/plugin_call.h"
+
+namespace dtrun::comm {
+
+Status Ask(const Making& making, Route& route) {
+  const Carrier& carrier = route.carrier;
+  Scope& scope = route.scope;
+  scope.comm = making.name;
+  scope.backend = carrier.name;
+  scope.rank = making.rank;
+  scope.size = making.size;
+  scope.device_kind = route.device_kind;
+  scope.device_index = route.device_index;
+  scope.query_support = carrier.table.query_support;
+  scope.instance = carrier.instance;
+
+  DTRUN_INIT(scope.caps);
+  PluginError error;
+  std::optional<PluginCall> call(std::in_place, fmt::format("backend '{}', in query_caps", carrier.name),
+                                 making.Limit(), making.report);
+  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &scope.caps, &error);
+  call.reset();
+  if (asked != DTRUN_OK) {
+    return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
+  }
+  if (const std::uint32_t unknown = scope.caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) {
+    return Error{DTRUN_UNSUPPORTED,
+                 fmt::format("backend '{}' has the capabilities {:#x}, which this dtrun would have to "
+                             "understand; upgrade dtrun or install an older release of the plugin",
+                             carrier.name, unknown)};
+  }
+  return {};
+}
+
+Status Open(const Making& m, dtrun_kv* kv, Route& route) {
+  dtrun_comm_params params;
+  DTRUN_INIT(params);
+  params.rank = m.rank;
+  params.size = m.size;
+  params.host_count = m.host_count;
+  params.host = m.node_rank;
+  params.interface_name = {m.interface_name.c_str(), m.interface_name.size()};
+  params.address = {m.address.c_str(), m.address.size()};
+  params.local_processors = m.local_processors;
+  params.generation = m.generation;
+  params.name = {m.name.c_str(), m.name.size()};
+  params.kv = kv;
+  params.timeout_ns = m.timeout.count();
+  params.hosts = m.hosts.empty() ? nullptr : m.hosts.data();
+  params.local_rank = static_cast<std::int32_t>(std::count(
+      m.hosts.begin(), m.hosts.begin() + std::min<std::ptrdiff_t>(m.rank, std::ssize(m.hosts)), m.node_rank));
+  params.device_kind = route.device_kind;
+  params.device_index = route.device_index;
+  params.parent = route.OfDevice() ? nullptr : m.parent;  // a device's may have gone meanwhile
+  PluginError error;
+  const std::string& backend = route.carrier.name;
+  const PluginCall call(fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report);
+  if (const dtrun_status status =
+          route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
+      status != DTRUN_OK) {
+    route.comm = nullptr;
+    return Explained(status, error,
+                     fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
+                                 m.name, backend));
+  }
+  if (route.comm == nullptr) {
+    return Error{DTRUN_INTERNAL, fmt::format("backend '{}' reported success and made no communicator '{}'; "
+                                             "report it to the plugin's author",
+                                             backend, m.name)};
+  }
+  return {};
+}
+
+}  // namespace dtrun::comm
