@@ -1,0 +1,293 @@
+#include "core/comm/staging/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/base/units.h"
+#include "core/comm/operation.h"
+#include "dtrun/plugin/block_signals.hpp"
+
+namespace dtrun::comm {
+
+using sdk::Failure;
+
+namespace {
+
+// Of a buffer that is cut. A device copies as fast in pieces of this size as in larger ones, and four of them
+// hide a slow wire behind the copies.
+constexpr std::uint64_t kPieceBytes = 4 << 20;
+// Operations between the calls of the program and their ends; more make Enqueue wait for the first of them.
+constexpr std::uint64_t kCounters = 4096;
+// What a device may take to end the copies of a communicator that has failed.
+constexpr std::chrono::seconds kCopiesEnd{5};
+
+}  // namespace
+
+StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_comm_params& params)
+    : name_(params.name.data, params.name.size),
+      rank_(params.rank),
+      size_(params.size),
+      device_(staging.device, params.device_index),
+      wire_(staging, params),
+      out_(device_),
+      in_(device_),
+      pieces_(device_, name_),
+      counter_memory_(pieces_.Take(kCounters * sizeof(std::uint32_t))),
+      counters_(static_cast<std::uint32_t*>(counter_memory_.memory())) {
+  if (!counter_memory_.pinned())
+    throw Failure(DTRUN_OUT_OF_MEMORY,
+                  fmt::format("'{}' has no pinned memory of the host for its counters", name_));
+  std::fill_n(counters_, kCounters, 0);
+  device_.WaitCounter(counters_, 0, *out_);  // does nothing, and tells whether the device can
+  const sdk::BlockSignals block;
+  thread_ = std::thread([this] { Run(); });
+}
+
+StagingCommunicator::~StagingCommunicator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+StagedRequest::~StagedRequest() {
+  try {
+    comm_.Wait(*operation_, sdk::kNoLimit);
+  } catch (const Failure&) {
+    // it has ended, and the communicator keeps why
+  }
+}
+bool StagedRequest::Test() { return comm_.Poll(*operation_); }
+bool StagedRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
+void StagedRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
+
+std::uint32_t* StagingCommunicator::CounterOf(const Staged& operation) const {
+  return counters_ + operation.number() % kCounters;
+}
+std::uint32_t StagingCommunicator::ValueOf(const Staged& operation) {
+  return static_cast<std::uint32_t>(operation.number() / kCounters) + 1;
+}
+
+void StagingCommunicator::Raise(const Staged& operation) const {
+  std::atomic_ref<std::uint32_t>(*CounterOf(operation)).store(ValueOf(operation), std::memory_order_release);
+}
+
+std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
+  failure_.ThrowIfSet();
+  auto operation = std::make_shared<Staged>(op, rank_, size_, ++started_, kPieceBytes);
+  Grouped one{operation, std::nullopt};
+  if (stream != nullptr) one.stream = *stream;
+  if (grouping_) {
+    group_.push_back(std::move(one));
+  } else {
+    Launch({std::move(one)});
+  }
+  return std::make_unique<StagedRequest>(*this, std::move(operation));
+}
+
+void StagingCommunicator::GroupBegin() {
+  failure_.ThrowIfSet();
+  grouping_ = true;
+}
+
+void StagingCommunicator::GroupEnd() {
+  grouping_ = false;
+  Launch(std::exchange(group_, {}));
+}
+
+void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
+  if (operations.empty()) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock,
+                  [&] { return failure_ || operations.back().operation->number() - ended_ <= kCounters; });
+  }
+  // First all begin after what is on their streams now, then the streams wait: messages of a group would else
+  // wait for each other.
+  try {
+    for (const Grouped& one : operations) {
+      if (!one.stream) continue;
+      one.operation->ready = device_.MakeEvent();
+      device_.Record(one.operation->ready, *one.stream);
+    }
+    for (const Grouped& one : operations) {
+      if (one.stream) device_.WaitCounter(CounterOf(*one.operation), ValueOf(*one.operation), *one.stream);
+    }
+  } catch (const Failure& failure) {
+    Fail(failure);
+    for (const Grouped& one : operations) Raise(*one.operation);  // streams may wait already
+    failure_.ThrowIfSet();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Grouped& one : operations) queue_.push_back(one.operation);
+  }
+  changed_.notify_all();
+}
+
+void StagingCommunicator::OrderAfter(const Staged& operation, const dtrun_stream& stream) const {
+  device_.WaitCounter(CounterOf(operation), ValueOf(operation), stream);
+}
+
+bool StagingCommunicator::Poll(const Staged& operation) {
+  const Staged::Outcome outcome = operation.outcome();
+  if (outcome == Staged::Outcome::kFailed) throw Failure(*failure_);
+  return outcome == Staged::Outcome::kDone;
+}
+
+bool StagingCommunicator::Wait(const Staged& operation, sdk::Nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const auto ended = [&] { return operation.outcome() != Staged::Outcome::kRunning; };
+  if (timeout.count() < 0) {
+    changed_.wait(lock, ended);
+  } else if (!changed_.wait_for(lock, timeout, ended)) {
+    return false;
+  }
+  return Poll(operation);
+}
+
+void StagingCommunicator::Abort(const std::string& reason) {
+  Fail(Failure(DTRUN_ABORTED, fmt::format("'{}' was aborted: {}", name_, reason)));
+}
+
+void StagingCommunicator::Fail(const Failure& cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.Set(cause)) return;
+  }
+  changed_.notify_all();
+  wire_.Abort(cause.what());
+}
+
+void StagingCommunicator::Run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const bool idle = collectives_.empty() && messages_.empty();
+      if (idle) changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+      for (; !queue_.empty(); queue_.pop_front())
+        (queue_.front()->collective() ? collectives_ : messages_).push_back(queue_.front());
+      // What still runs when the communicator is destroyed was aborted before.
+      if (stop_ && collectives_.empty() && messages_.empty()) return;
+    }
+    try {
+      failure_.ThrowIfSet();
+      if (AdvanceAll()) {
+        patience_.Reset();
+      } else {
+        Pause();
+      }
+    } catch (const Failure& failure) {
+      Fail(failure);
+      EndAll();
+    } catch (const std::bad_alloc&) {
+      Fail(Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of an operation that is staged"));
+      EndAll();
+    }
+  }
+}
+
+bool StagingCommunicator::AdvanceAll() {
+  bool advanced = false;
+  // The next one's copies go out while the first is on the wire.
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, collectives_.size()); ++i)
+    advanced = AdvanceOne(*collectives_[i], i == 0 || collectives_[0]->sent()) || advanced;
+  for (const std::shared_ptr<Staged>& message : messages_) advanced = AdvanceOne(*message, true) || advanced;
+  while (!collectives_.empty() && collectives_.front()->done()) {
+    Finish(*collectives_.front());
+    collectives_.pop_front();
+  }
+  std::erase_if(messages_, [this](const std::shared_ptr<Staged>& message) {
+    if (!message->done()) return false;
+    Finish(*message);
+    return true;
+  });
+  return advanced;
+}
+
+bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send) {
+  if (operation.deadline().passed()) throw TimedOut(operation, name_);
+  return operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);
+}
+
+Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string& name) {
+  const std::string what = fmt::format("{} did not end within {}", Describe(operation.op(), name),
+                                       sdk::DurationText(operation.deadline().timeout()));
+  if (operation.sent()) return Failure(DTRUN_TIMEOUT, what + "; the ranks wait for each other");
+  return Failure(DTRUN_TIMEOUT,
+                 what +
+                     "; this rank's device has not come to it, because earlier work on its stream "
+                     "still runs");
+}
+
+void StagingCommunicator::Pause() {
+  constexpr std::chrono::microseconds kLook{100};
+  for (const Operations* operations : {&collectives_, &messages_}) {
+    for (const std::shared_ptr<Staged>& operation : *operations) {
+      dtrun_request* const request = operation->Waiting();
+      if (request == nullptr) continue;
+      wire_.Wait(request, kLook);
+      return;
+    }
+  }
+  patience_.Wait(sdk::Deadline());
+}
+
+void StagingCommunicator::Finish(Staged& operation) {
+  if (operation.ready != nullptr) device_.DestroyEvent(std::exchange(operation.ready, nullptr));
+  operation.Free(device_);
+  // What the copies have written is there before the streams go on.
+  Raise(operation);
+  {
+    const std::lock_guard lock(mutex_);
+    operation.End(Staged::Outcome::kDone);
+    ++ended_;
+  }
+  changed_.notify_all();
+}
+
+// Of a communicator that has failed: streams go on, with results that nobody may use.
+void StagingCommunicator::EndAll() {
+  Operations all;
+  all.swap(collectives_);
+  all.insert(all.end(), messages_.begin(), messages_.end());
+  messages_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    all.insert(all.end(), queue_.begin(), queue_.end());
+    queue_.clear();
+  }
+  for (const std::shared_ptr<Staged>& operation : all) operation->Drop(wire_);
+  const sdk::Deadline patience(kCopiesEnd);
+  for (const std::shared_ptr<Staged>& operation : all) {
+    bool runs = true;
+    try {
+      sdk::Patience look;
+      while ((runs = operation->Copies(device_)) && !patience.passed()) look.Wait(patience);
+    } catch (const Failure&) {
+      runs = true;  // the device says no more of it, so its memory is left where it is
+    }
+    if (runs) pieces_.Leak();
+    if (!runs) {
+      if (operation->ready != nullptr) device_.DestroyEvent(std::exchange(operation->ready, nullptr));
+      operation->Free(device_);
+    }
+    Raise(*operation);
+    const std::lock_guard lock(mutex_);
+    operation->End(Staged::Outcome::kFailed);
+    ++ended_;
+  }
+  changed_.notify_all();
+}
+
+void StagingCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) sink.Line(fmt::format("operations ended: {}, waiting to be staged: {}", ended_, queue_.size()));
+  if (failure_) sink.Line(std::string("failed: ") + failure_->what());
+}
+
+}  // namespace dtrun::comm

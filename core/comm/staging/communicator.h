@@ -1,0 +1,136 @@
+// A communicator whose operations are staged.
+//
+// One thread moves all operations on: collectives in the order of the calls, with the rounds of two of them
+// on their way at a time, messages beside them. Streams wait for the end of an operation by a counter in host
+// memory, which that thread raises. Any failure ends the communicator; its first cause is what every later
+// call reports. Owned by core; thread classes as in dtrun/abi/backend.h.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/comm/staging/staged.h"
+#include "core/comm/staging/staging.h"
+#include "dtrun/plugin/backend.hpp"
+#include "dtrun/plugin/first_failure.hpp"
+#include "dtrun/plugin/patience.hpp"
+
+namespace dtrun::comm {
+
+class StagingCommunicator;
+
+class StagedRequest final : public sdk::Request {
+ public:
+  StagedRequest(StagingCommunicator& comm, std::shared_ptr<Staged> operation)
+      : comm_(comm), operation_(std::move(operation)) {}
+  ~StagedRequest() override;
+  bool Test() override;
+  bool Wait(sdk::Nanoseconds timeout) override;
+  void WaitStream(const dtrun_stream& stream) override;
+
+ private:
+  StagingCommunicator& comm_;
+  const std::shared_ptr<Staged> operation_;
+};
+
+// The wire's communicator.
+class StagingWire final : public Wire {
+ public:
+  StagingWire(const Staging& staging, const dtrun_comm_params& params);
+  ~StagingWire() override;
+  StagingWire(const StagingWire&) = delete;
+  StagingWire& operator=(const StagingWire&) = delete;
+
+  dtrun_request* Start(dtrun_op op, const sdk::Deadline& deadline) override;
+  bool Test(dtrun_request* request) override;
+  void Release(dtrun_request* request) override { table_.req_release(request); }
+  // Sleeps until it has ended, at most `timeout`.
+  void Wait(dtrun_request* request, sdk::Nanoseconds timeout);
+  // [abort-safe]
+  void Abort(const std::string& reason);
+  void Snapshot(const dtrun_snapshot_sink* sink);
+
+ private:
+  const dtrun_backend& table_;
+  const std::string name_;
+  const sdk::KvPart kv_;
+  dtrun_backend_comm* comm_ = nullptr;
+  std::uint64_t calls_ = 0;
+};
+
+class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
+ public:
+  StagingCommunicator(const Staging& staging, const dtrun_comm_params& params);
+  ~StagingCommunicator() override;
+
+  std::unique_ptr<StagedRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+  void GroupBegin() override;
+  void GroupEnd() override;
+
+  // ---- for StagedRequest ----
+
+  // Throws what ended it.
+  bool Poll(const Staged& operation);
+  bool Wait(const Staged& operation, sdk::Nanoseconds timeout);
+  void OrderAfter(const Staged& operation, const dtrun_stream& stream) const;
+
+ private:
+  // An operation of an open group, which starts at its end.
+  struct Grouped {
+    std::shared_ptr<Staged> operation;
+    std::optional<dtrun_stream> stream;
+  };
+  using Operations = std::deque<std::shared_ptr<Staged>>;
+
+  // Makes later work on the operation's stream wait, and gives the operation to the thread.
+  void Launch(const std::vector<Grouped>& operations);
+  std::uint32_t* CounterOf(const Staged& operation) const;
+  static std::uint32_t ValueOf(const Staged& operation);
+  // Streams that wait for it go on.
+  void Raise(const Staged& operation) const;
+
+  void Run();
+  // False when nothing could be moved on.
+  bool AdvanceAll();
+  bool AdvanceOne(Staged& operation, bool may_send);
+  // The thread has nothing to move on at the moment.
+  void Pause();
+  void Finish(Staged& operation);
+  void Fail(const sdk::Failure& cause);
+  void EndAll();
+  static sdk::Failure TimedOut(const Staged& operation, const std::string& name);
+
+  const std::string name_;
+  const int rank_, size_;
+  const DeviceCalls device_;
+  StagingWire wire_;
+  const OwnedStream out_, in_;  // copies of the two directions
+  PiecePool pieces_;
+  const Piece counter_memory_;  // pinned
+  std::uint32_t* const counters_;
+  std::uint64_t started_ = 0;  // [comm-serial]
+  bool grouping_ = false;
+  std::vector<Grouped> group_;
+
+  // The thread's own.
+  Operations collectives_, messages_;
+  sdk::Patience patience_;
+
+  std::mutex mutex_;  // guards the next four
+  std::condition_variable changed_;
+  Operations queue_;  // not taken by the thread yet
+  std::uint64_t ended_ = 0;
+  bool stop_ = false;
+  sdk::FirstFailure failure_;
+  std::thread thread_;
+};
+
+}  // namespace dtrun::comm

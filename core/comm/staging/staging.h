@@ -1,0 +1,22 @@
+// Staging: any backend moves the memory of devices, through pieces in the host's memory.
+//
+// A backend table like any other, made of two: `device` copies, `wire` carries what was copied. Owned by the
+// runtime; thread classes as in dtrun/abi/backend.h. Why it is built so: docs/decisions/026-devices.md.
+#pragma once
+
+#include "core/comm/devices.h"
+
+namespace dtrun::comm {
+
+// What the table works on; its instance is a pointer to this.
+struct Staging {
+  Device device;
+  Carrier wire;  // moves host memory
+  const dtrun_host* services = nullptr;
+};
+
+inline dtrun_instance* AsInstance(Staging* staging) { return reinterpret_cast<dtrun_instance*>(staging); }
+
+const dtrun_backend& StagingBackend();
+
+}  // namespace dtrun::comm
