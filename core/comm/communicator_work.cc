@@ -109,6 +109,10 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
           "plugin's author");
     } else if (status != DTRUN_PENDING) {
       return status;
+    } else if ((op.flags & DTRUN_OP_DETACHED) != 0) {
+      return dtrun_error_set(cause, DTRUN_INTERNAL, -1,
+                             "the backend made a request of a detached operation; report it to the plugin's "
+                             "author");
     }
   }
   if (collective) ++sequence_;

@@ -159,6 +159,7 @@ struct Fake {
     if (current->enqueue_status != DTRUN_OK) {
       return Say(err, current->enqueue_status, current->text, current->peer);
     }
+    if ((op->flags & DTRUN_OP_DETACHED) != 0) return DTRUN_OK;
     auto* request = new FakeRequest{current->complete_at_once, DTRUN_OK, "", -1};
     current->requests.push_back(request);
     *out = reinterpret_cast<dtrun_request*>(request);
