@@ -83,46 +83,49 @@ Result<Carrier> RankDevices::DeviceBackend() {
   return Carrier{device_backend_.plugin->backend(), device_backend_.instance, setting.name};
 }
 
-Result<bool> RankDevices::Moves(const Carrier& carrier, std::int32_t kind) const {
+Result<dtrun_backend_caps> RankDevices::CapsOf(const Carrier& carrier) const {
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
   PluginError error;
   const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit_, report_);
   const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
-  if (asked != DTRUN_OK)
-    return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
-  return (caps.device_kinds >> kind & 1) != 0;
+  if (asked == DTRUN_OK) return caps;
+  return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
 }
 
-Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
-  const std::lock_guard lock(mutex_);
-  if (!environment_.device_backend.name.empty()) {
-    Result<Carrier> own = DeviceBackend();
-    if (!own) return own;
-    Result<bool> moves = Moves(*own, kind);
-    if (!moves) return std::move(moves).error();
-    if (*moves) return own;
-  }
-  if (backend_.table.query_caps != nullptr) {
-    Result<bool> moves = Moves(backend_, kind);
-    if (!moves) return std::move(moves).error();
-    if (*moves) return backend_;
-  }
-  if (!environment_.staging) {
-    return Error{
-        DTRUN_UNSUPPORTED,
-        fmt::format("no backend of this job moves memory of {}, and backend.staging is \"off\"; set it to "
-                    "\"auto\", or name a backend such as \"nccl\"",
-                    sdk::DeviceKindText(kind))};
-  }
+Result<Carrier> RankDevices::StagingOver(const Carrier& wire, std::int32_t kind, std::string name) {
   std::unique_ptr<Staging>& staging = staging_[kind];
   if (staging == nullptr) {
     Result<const Device*> device = PluginLocked(kind);
     if (!device) return std::move(device).error();
     staging =
-        std::make_unique<Staging>(Staging{**device, host_, plugin::HostTable(plugin::Kind::kBackend, false)});
+        std::make_unique<Staging>(Staging{**device, wire, plugin::HostTable(plugin::Kind::kBackend, false)});
   }
-  return Carrier{StagingBackend(), AsInstance(staging.get()), "staging over " + host_.name};
+  return Carrier{StagingBackend(), AsInstance(staging.get()), std::move(name)};
+}
+
+Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
+  const std::lock_guard lock(mutex_);
+  Carrier own;
+  if (!environment_.device_backend.name.empty()) {
+    Result<Carrier> started = DeviceBackend();
+    if (!started) return started;
+    own = *std::move(started);
+  }
+  for (const Carrier* carrier : {&own, &backend_}) {
+    if (carrier->table.query_caps == nullptr) continue;
+    Result<dtrun_backend_caps> caps = CapsOf(*carrier);
+    if (!caps) return std::move(caps).error();
+    if ((caps->device_kinds >> kind & 1) == 0) continue;
+    if ((caps->flags & DTRUN_CAP_NO_STREAM) == 0) return *carrier;
+    return StagingOver(*carrier, kind, carrier->name);  // which orders its operations with streams
+  }
+  if (environment_.staging) return StagingOver(host_, kind, "staging over " + host_.name);
+  return Error{
+      DTRUN_UNSUPPORTED,
+      fmt::format("no backend of this job moves memory of {}, and backend.staging is \"off\"; set it to "
+                  "\"auto\", or name a backend such as \"nccl\"",
+                  sdk::DeviceKindText(kind))};
 }
 
 }  // namespace dtrun::comm

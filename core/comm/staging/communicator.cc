@@ -78,7 +78,8 @@ void StagingCommunicator::Raise(const Staged& operation) const {
 
 std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   failure_.ThrowIfSet();
-  auto operation = std::make_shared<Staged>(op, rank_, size_, ++started_, kPieceBytes);
+  auto operation =
+      std::make_shared<Staged>(op, rank_, size_, ++started_, kPieceBytes, wire_.Takes(op, device_));
   Grouped one{operation, std::nullopt};
   if (stream != nullptr) one.stream = *stream;
   if (grouping_) {

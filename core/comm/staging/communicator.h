@@ -54,10 +54,13 @@ class StagingWire final : public Wire {
   void Wait(dtrun_request* request, sdk::Nanoseconds timeout);
   // [abort-safe]
   void Abort(const std::string& reason);
-  void Snapshot(const dtrun_snapshot_sink* sink);
+  // Whether it takes that operation in the device's memory.
+  bool Takes(const dtrun_op& op, const DeviceCalls& device) const;
 
  private:
   const dtrun_backend& table_;
+  dtrun_instance* const instance_;
+  std::uint64_t kinds_ = 0;  // of devices whose memory it takes
   const std::string name_;
   const sdk::KvPart kv_;
   dtrun_backend_comm* comm_ = nullptr;

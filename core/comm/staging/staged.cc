@@ -7,7 +7,7 @@ namespace dtrun::comm {
 bool Staged::Advance(const Lanes& lanes, bool may_send) {
   bool advanced = false;
   if (!begun_) {
-    slots_.resize(std::min(kSlots, rounds_.size()));
+    slots_.resize(std::min(kSlots, rounds()));
     if (ready != nullptr) {
       lanes.device.Wait(ready, lanes.out);
       lanes.device.Wait(ready, lanes.in);
@@ -20,9 +20,9 @@ bool Staged::Advance(const Lanes& lanes, bool may_send) {
     slot.recorded = false;
     advanced = true;
   }
-  for (; next_out_ < rounds_.size() && next_out_ < next_done_ + slots_.size(); ++next_out_) {
+  for (; next_out_ < rounds() && next_out_ < next_done_ + slots_.size(); ++next_out_) {
     Slot& slot = SlotOf(next_out_);
-    slot.round = rounds_.At(next_out_);
+    if (!direct_) slot.round = rounds_.At(next_out_);
     CopyOut(lanes, slot);
     advanced = true;
   }
@@ -53,8 +53,9 @@ void Staged::CopyOut(const Lanes& lanes, Slot& slot) {
   void* const to = sends_recv ? slot.recv.memory() : slot.send.memory();
   for (const StagedCopy& copy : round.out)
     lanes.device.Copy(sdk::At(to, copy.host, 1), sdk::At(from, copy.device, 1), copy.bytes, lanes.out);
-  // What comes in waits for `ready` by itself. A barrier means that this rank's stream has come to it.
-  if (round.out.empty() && op_->kind != DTRUN_BARRIER) return;
+  // What comes in waits for `ready` by itself. A barrier, and what the wire itself takes, do when
+  // the stream has come to them.
+  if (round.out.empty() && op_->kind != DTRUN_BARRIER && !direct_) return;
   if (slot.copied == nullptr) slot.copied = lanes.device.MakeEvent();
   lanes.device.Record(slot.copied, lanes.out);
   slot.recorded = true;
@@ -62,6 +63,10 @@ void Staged::CopyOut(const Lanes& lanes, Slot& slot) {
 
 void Staged::Send(const Lanes& lanes, Slot& slot) {
   dtrun_op op = *op_;
+  if (direct_) {
+    slot.request = lanes.wire.Start(op, deadline_);
+    return;
+  }
   op.count = slot.round.count;
   op.send = slot.round.send_bytes > 0 ? slot.send.memory() : nullptr;
   op.recv = slot.round.in_place         ? slot.send.memory()

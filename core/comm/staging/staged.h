@@ -29,8 +29,10 @@ class Staged {
   enum class Outcome : int { kRunning, kDone, kFailed };
 
   // `number`: of this operation on its communicator, from 1.
-  Staged(const dtrun_op& op, int rank, int size, std::uint64_t number, std::uint64_t most_bytes)
-      : op_(op, size),
+  // `direct`: the wire takes the device's memory, so nothing is copied.
+  Staged(const dtrun_op& op, int rank, int size, std::uint64_t number, std::uint64_t most_bytes, bool direct)
+      : direct_(direct),
+        op_(op, size),
         rounds_(*op_, rank, size, most_bytes),
         number_(number),
         deadline_(sdk::Nanoseconds(op.timeout_ns)) {}
@@ -57,8 +59,8 @@ class Staged {
   // Moves on what can; false when nothing could. `may_send`: the operations before it have given theirs to
   // the wire.
   bool Advance(const Lanes& lanes, bool may_send);
-  bool sent() const { return next_wire_ == rounds_.size(); }
-  bool done() const { return next_done_ == rounds_.size(); }
+  bool sent() const { return next_wire_ == rounds(); }
+  bool done() const { return next_done_ == rounds(); }
   // The first request under way, to wait for; null: none.
   dtrun_request* Waiting() const;
   // Lets go of what is under way on the wire, which has been aborted.
@@ -84,6 +86,10 @@ class Staged {
   void Send(const Lanes& lanes, Slot& slot);
   void CopyIn(const Lanes& lanes, Slot& slot);
 
+  // How many rounds there are.
+  std::uint64_t rounds() const { return direct_ ? 1 : rounds_.size(); }
+
+  const bool direct_;
   const sdk::OwnedOp op_;
   const Rounds rounds_;
   const std::uint64_t number_;

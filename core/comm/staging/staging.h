@@ -11,7 +11,7 @@ namespace dtrun::comm {
 // What the table works on; its instance is a pointer to this.
 struct Staging {
   Device device;
-  Carrier wire;  // moves host memory
+  Carrier wire;  // moves host memory, and perhaps the device's, without streams (DTRUN_CAP_NO_STREAM)
   const dtrun_host* services = nullptr;
 };
 

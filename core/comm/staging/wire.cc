@@ -16,6 +16,7 @@ constexpr std::chrono::milliseconds kGrace{250};
 
 StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params)
     : table_(staging.wire.table),
+      instance_(staging.wire.instance),
       name_(std::string(params.name.data, params.name.size) + " (staging)"),
       kv_(sdk::Host(staging.services), params.kv, "staging/") {
   dtrun_comm_params own = params;
@@ -25,7 +26,24 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
   own.device_kind = DTRUN_DEVICE_HOST;
   own.device_index = -1;
   own.parent = nullptr;
-  sdk::Check([&](dtrun_error* e) { return table_.comm_create(staging.wire.instance, &own, &comm_, e); });
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  sdk::Check([&](dtrun_error* e) { return table_.query_caps(instance_, &caps, e); });
+  if ((caps.flags & DTRUN_CAP_NO_STREAM) != 0) kinds_ = caps.device_kinds & ~sdk::Bits({DTRUN_DEVICE_HOST});
+  sdk::Check([&](dtrun_error* e) { return table_.comm_create(instance_, &own, &comm_, e); });
+}
+
+bool StagingWire::Takes(const dtrun_op& op, const DeviceCalls& device) const {
+  if ((kinds_ >> device.kind() & 1) == 0 || op.kind == DTRUN_BARRIER) return false;
+  if (table_.query_support == nullptr) return true;
+  dtrun_support_query query;
+  DTRUN_INIT(query);
+  query.kind = op.kind;
+  query.dtype = op.dtype;
+  query.reduce = op.reduce;
+  query.device_kind = device.kind();
+  query.device_index = device.index();
+  return table_.query_support(instance_, &query, nullptr) == DTRUN_OK;
 }
 
 StagingWire::~StagingWire() { table_.comm_destroy(comm_); }
@@ -64,10 +82,6 @@ void StagingWire::Abort(const std::string& reason) {
   DTRUN_INIT(params);
   params.reason = sdk::internal::View(reason);
   sdk::Check([&](dtrun_error* e) { return table_.comm_abort(comm_, &params, e); });
-}
-
-void StagingWire::Snapshot(const dtrun_snapshot_sink* sink) {
-  if (table_.snapshot != nullptr) table_.snapshot(comm_, sink);
 }
 
 }  // namespace dtrun::comm

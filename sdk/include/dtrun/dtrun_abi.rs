@@ -116,6 +116,7 @@ pub const DTRUN_CAP_LAZY_CONNECT: i32 = 16;
 pub const DTRUN_CAP_DETACHED: i32 = 32;
 pub const DTRUN_CAP_CAPTURE: i32 = 64;
 pub const DTRUN_CAP_STREAM_ORDER: i32 = 128;
+pub const DTRUN_CAP_NO_STREAM: i32 = 256;
 pub const DTRUN_ENV_UNSET: i32 = 1 << 16;
 pub const DTRUN_ALLOCATION_EVERYWHERE: i32 = 1 << 16;
 pub const DTRUN_ALLOCATION_OWN_INDEX: i32 = 1 << 17;

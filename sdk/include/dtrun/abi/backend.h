@@ -58,7 +58,10 @@ enum {
   DTRUN_CAP_DETACHED = 32, /* takes operations with DTRUN_OP_DETACHED */
   DTRUN_CAP_CAPTURE =
       64, /* takes operations on a stream that is being captured into a graph, as detached ones */
-  DTRUN_CAP_STREAM_ORDER = 128 /* messages wait for the operations before them: rule D6 */
+  DTRUN_CAP_STREAM_ORDER = 128, /* messages wait for the operations before them: rule D6 */
+  /* Takes memory of devices without a stream, when nothing on the device uses it, and has moved it when the
+   * request completes: rule D10 */
+  DTRUN_CAP_NO_STREAM = 256
 };
 
 /* What the backend can do. Bit v of a mask is enum value v. */

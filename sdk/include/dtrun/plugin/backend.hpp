@@ -37,6 +37,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     bool any_source = false;       // a receive may match a message of any rank
     bool lazy_connect = false;     // ranks connect when they first talk; a large communicator costs little
     bool detached = false;         // takes operations with DTRUN_OP_DETACHED
+    bool capture = false;          // and on a stream that is being captured into a graph
+    bool stream_order = false;     // messages wait for the operations before them
+    bool no_stream = false;        // takes memory of devices without a stream
 
     // Every operation, type and reduction of ABI 0.9, in host memory; none of the rest. What later versions
     // add is not in it: a backend that is compiled again claims nothing new.
@@ -297,6 +300,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         if (caps.any_source) raw.flags |= DTRUN_CAP_ANY_SOURCE;
         if (caps.lazy_connect) raw.flags |= DTRUN_CAP_LAZY_CONNECT;
         if (caps.detached) raw.flags |= DTRUN_CAP_DETACHED;
+        if (caps.capture) raw.flags |= DTRUN_CAP_CAPTURE;
+        if (caps.stream_order) raw.flags |= DTRUN_CAP_STREAM_ORDER;
+        if (caps.no_stream) raw.flags |= DTRUN_CAP_NO_STREAM;
         raw.ops = caps.ops;
         raw.dtypes = caps.dtypes;
         raw.reduces = caps.reduces;
