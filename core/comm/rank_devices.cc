@@ -112,7 +112,7 @@ Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
     if (!started) return started;
     own = *std::move(started);
   }
-  for (const Carrier* carrier : {&own, &backend_}) {
+  for (const Carrier* carrier : {static_cast<const Carrier*>(&own), &backend_}) {
     if (carrier->table.query_caps == nullptr) continue;
     Result<dtrun_backend_caps> caps = CapsOf(*carrier);
     if (!caps) return std::move(caps).error();
