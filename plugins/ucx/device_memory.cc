@@ -1,5 +1,6 @@
 #include "device_memory.h"
 
+#include <optional>
 #include <utility>
 
 #include "dtrun/plugin/backend.hpp"
