@@ -106,6 +106,13 @@ void StagingCommunicator::GroupEnd() {
   Launch(std::exchange(group_, {}));
 }
 
+void StagingCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
+  failure_.ThrowIfSet();
+  wire_.Register(params, memory);
+}
+
+void StagingCommunicator::MemDeregister(void* memory) { wire_.Deregister(memory); }
+
 void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
   if (operations.empty()) return;
   {

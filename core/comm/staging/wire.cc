@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds kGrace{250};
 StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params)
     : table_(staging.wire.table),
       instance_(staging.wire.instance),
+      alone_(params.size == 1),
       name_(std::string(params.name.data, params.name.size) + " (staging)"),
       kv_(sdk::Host(staging.services), params.kv, "staging/") {
   dtrun_comm_params own = params;
@@ -34,7 +35,7 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
 }
 
 bool StagingWire::Takes(const dtrun_op& op, const DeviceCalls& device) const {
-  if ((kinds_ >> device.kind() & 1) == 0 || op.kind == DTRUN_BARRIER) return false;
+  if ((kinds_ >> device.kind() & 1) == 0 || alone_ || op.kind == DTRUN_BARRIER) return false;
   if (table_.query_support == nullptr) return true;
   dtrun_support_query query;
   DTRUN_INIT(query);
@@ -44,6 +45,21 @@ bool StagingWire::Takes(const dtrun_op& op, const DeviceCalls& device) const {
   query.device_kind = device.kind();
   query.device_index = device.index();
   return table_.query_support(instance_, &query, nullptr) == DTRUN_OK;
+}
+
+void StagingWire::Register(const dtrun_mem_params& params, void* memory) {
+  if (alone_ || (kinds_ >> params.device_kind & 1) == 0 || table_.mem_register == nullptr) return;
+  sdk::Check([&](dtrun_error* e) { return table_.mem_register(comm_, &params, memory, e); });
+  const std::lock_guard lock(mutex_);
+  registered_.insert(memory);
+}
+
+void StagingWire::Deregister(void* memory) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (registered_.erase(memory) == 0) return;
+  }
+  table_.mem_deregister(comm_, memory);
 }
 
 StagingWire::~StagingWire() { table_.comm_destroy(comm_); }
