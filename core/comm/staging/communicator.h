@@ -67,7 +67,7 @@ class StagingWire final : public Wire {
   std::uint64_t kinds_ = 0;  // of devices whose memory it takes
   const bool alone_;         // one rank, which has nothing to send
   const std::string name_;
-  const sdk::KvPart kv_;
+  std::optional<sdk::KvPart> kv_;  // none in a world of one that dtrun did not start
   dtrun_backend_comm* comm_ = nullptr;
   std::uint64_t calls_ = 0;
   std::mutex mutex_;  // guards the next

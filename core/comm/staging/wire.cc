@@ -18,12 +18,12 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
     : table_(staging.wire.table),
       instance_(staging.wire.instance),
       alone_(params.size == 1),
-      name_(std::string(params.name.data, params.name.size) + " (staging)"),
-      kv_(sdk::Host(staging.services), params.kv, "staging/") {
+      name_(std::string(params.name.data, params.name.size) + " (staging)") {
+  if (params.kv != nullptr) kv_.emplace(sdk::Host(staging.services), params.kv, "staging/");
   dtrun_comm_params own = params;
   own.struct_size = sizeof own;
   own.name = sdk::internal::View(name_);
-  own.kv = kv_.raw();
+  own.kv = kv_ ? kv_->raw() : nullptr;
   own.device_kind = DTRUN_DEVICE_HOST;
   own.device_index = -1;
   own.parent = nullptr;
