@@ -329,11 +329,16 @@ template <class T>
 class Memory {
  public:
   Memory(Communicator comm, std::size_t count) : memory_(nullptr, Free{comm.get()}), count_(count) {
-    static_assert(std::is_trivially_copyable_v<T>, "elements are bytes to the transport");
-    if (count > SIZE_MAX / sizeof(T)) throw std::length_error("dtrun::Memory: too many elements");
-    void* made = nullptr;
-    detail::check([&](dtrun_error* e) { return dtrun_alloc(comm.get(), count * sizeof(T), &made, e); });
-    memory_.reset(static_cast<T*>(made));
+    make([&](std::uint64_t bytes, void** out, dtrun_error* e) {
+      return dtrun_alloc(comm.get(), bytes, out, e);
+    });
+  }
+  // Of a device that the ranks are connected to, whose work alone may read and write it; not zeroed.
+  Memory(Communicator comm, std::size_t count, int device_kind, int device_index)
+      : memory_(nullptr, Free{comm.get()}), count_(count) {
+    make([&](std::uint64_t bytes, void** out, dtrun_error* e) {
+      return dtrun_alloc_on(comm.get(), bytes, device_kind, device_index, out, e);
+    });
   }
   T* data() const { return memory_.get(); }
   std::size_t size() const { return count_; }
@@ -342,6 +347,14 @@ class Memory {
   T* end() const { return data() + count_; }
 
  private:
+  template <class Allocate>
+  void make(const Allocate& allocate) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are bytes to the transport");
+    if (count_ > SIZE_MAX / sizeof(T)) throw std::length_error("dtrun::Memory: too many elements");
+    void* made = nullptr;
+    detail::check([&](dtrun_error* e) { return allocate(count_ * sizeof(T), &made, e); });
+    memory_.reset(static_cast<T*>(made));
+  }
   struct Free {
     dtrun_comm* comm;
     void operator()(T* memory) const noexcept { dtrun_free(comm, memory); }
@@ -360,8 +373,8 @@ inline dtrun_stream stream_of(int device_kind, int device_index, void* native) {
   return stream;
 }
 
-// A stream of a device, for those who have no library of it at hand. Ends before its communicator, when its
-// work has ended.
+// A stream of a device that the ranks are connected to, for those who have no library of it at hand. Ends
+// before its communicator, when its work has ended.
 class Stream {
  public:
   // priority: 1 for one whose work goes before that of others.
