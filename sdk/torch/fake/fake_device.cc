@@ -111,7 +111,11 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
 };
-const bool hooks_are_registered = (at::RegisterPrivateUse1HooksInterface(new Hooks), true);
+const bool registered = [] {
+  c10::register_privateuse1_backend("fake");
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  return true;
+}();
 #endif
 
 // ---- memory
