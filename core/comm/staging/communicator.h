@@ -120,6 +120,9 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   void EndAll();
   static sdk::Failure TimedOut(const Staged& operation, const std::string& name);
 
+  const bool coreless_;
+  const sdk::Health health_;
+  const sdk::Kv kv_;
   const std::string name_;
   const int rank_, size_;
   const DeviceCalls device_;

@@ -7,13 +7,6 @@ namespace dtrun::comm {
 
 using sdk::Failure;
 
-namespace {
-
-// Longer than the wire's own limit, so that the rank that misses another speaks first.
-constexpr std::chrono::milliseconds kGrace{250};
-
-}  // namespace
-
 StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params)
     : table_(staging.wire.table),
       instance_(staging.wire.instance),
@@ -67,7 +60,7 @@ StagingWire::~StagingWire() { table_.comm_destroy(comm_); }
 dtrun_request* StagingWire::Start(dtrun_op op, const sdk::Deadline& deadline) {
   op.flags = 0;
   op.sequence = sdk::IsCollective(op.kind) ? ++calls_ : 0;
-  op.timeout_ns = deadline.never() ? -1 : std::max<std::int64_t>(1, (deadline.Left() + kGrace).count());
+  op.timeout_ns = deadline.never() ? -1 : std::max<std::int64_t>(1, deadline.Left().count());
   dtrun_request* request = nullptr;
   sdk::Check([&](dtrun_error* e) {
     const dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, e);
