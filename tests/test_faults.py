@@ -156,8 +156,8 @@ class Interrupts(JobTest):
         return "SIGINT" in os.read(job.process.stderr.fileno(), 65536).decode(errors="replace")
 
     def test_term(self):
-        job = self.start_ranks(2, "sleep", "1000")
-        until(lambda: len(processes_with(self.mark)) >= 4, "the ranks")
+        job = self.start_ranks(2, "sh", "-c", "echo ready; exec sleep 1000")
+        job.wait_for_line(0, "ready"), job.wait_for_line(1, "ready")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
 
