@@ -190,6 +190,10 @@ struct dtrun_comm {
   dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
   // All ranks are about to connect the same kind in the same way.
   dtrun::Status AgreeOnDevice(const dtrun::comm::Route& route);
+  // Asks the device's plugin about the buffers of `op`, and about its stream where there is one.
+  [[gnu::cold]] dtrun_status PrepareOnDevice(const dtrun::comm::Route& route, const dtrun_op& op,
+                                             const dtrun_stream* stream, bool wants_work, bool* captured,
+                                             dtrun_error* err) const;
   dtrun::Result<dtrun_memory> MemoryOf(const dtrun_op& op, const void* buffer, const char* which) const;
   dtrun::Status CheckMemory(const dtrun_op& op, const dtrun::comm::Route& route) const;
   // Whether the stream is being captured, and the backend takes that.

@@ -240,6 +240,16 @@ Result<bool> dtrun_comm::Captures(const dtrun_op& op, const dtrun_stream& stream
                   sdk::OperationName(op.kind))};
 }
 
+dtrun_status dtrun_comm::PrepareOnDevice(const Route& route, const dtrun_op& op, const dtrun_stream* stream,
+                                         bool wants_work, bool* captured, dtrun_error* err) const {
+  if (Status memory = CheckMemory(op, route); !memory) return memory.error().CopyTo(err);
+  if (stream == nullptr) return DTRUN_OK;
+  Result<bool> captures = Captures(op, *stream, route, wants_work);
+  if (!captures) return captures.error().CopyTo(err);
+  *captured = *captures;
+  return DTRUN_OK;
+}
+
 dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stream, dtrun_error* err) {
   for (dtrun_work* one = &work; one != nullptr; one = one->together) {
     if (one->request == nullptr) continue;

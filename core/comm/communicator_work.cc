@@ -37,13 +37,9 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope);
   bool captured = false;
   // Whose memory it is can be asked once devices are in use.
-  if (device_.load(std::memory_order_acquire) != nullptr) {
-    if (Status memory = CheckMemory(op, route); !memory) return memory.error().CopyTo(err);
-  }
-  if (stream != nullptr) {
-    dtrun::Result<bool> captures = Captures(op, *stream, route, out != nullptr);
-    if (!captures) return captures.error().CopyTo(err);
-    captured = *captures;
+  if (device_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
+    const dtrun_status status = PrepareOnDevice(route, op, stream, out != nullptr, &captured, err);
+    if (status != DTRUN_OK) return status;
   }
   if (op.timeout_ns == 0) op.timeout_ns = making_.timeout.count();
   op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
@@ -67,14 +63,14 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     if (status == DTRUN_OK && grouped) {
       *group_.end = work.get();
       group_.end = &work.release()->together;
-    } else if (status == DTRUN_OK && request != nullptr && stream != nullptr) {
+    } else if (stream != nullptr && status == DTRUN_OK && request != nullptr) [[unlikely]] {
       work->dropped = out == nullptr;
       watch_.Add(*work);
       if (out == nullptr) work.release();
     }
   }
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
-  if (work != nullptr && out == nullptr && stream != nullptr) {
+  if (stream != nullptr && work != nullptr && out == nullptr) [[unlikely]] {
     Forget(work.release());  // it had nothing to do, or is done
   }
   if (grouped || request == nullptr || out != nullptr || stream != nullptr) {
