@@ -17,7 +17,7 @@ PLATFORMS = {
     "spark": {"RANK": "0", "WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "node0", "MASTER_PORT": "29701"},
 }
 # Ranks on each host, as `dtrun plan` has them.
-RANKS = {"basic": [4], "multi-host": [8, 8, 4], "slurm": [2, 2], "gpu": [8, 8], "gpu-own": [8, 8], "mpi": [4, 4], "horovod": [4, 4],
+RANKS = {"basic": [4], "multi-host": [8, 8, 4], "slurm": [2, 2], "gpu": [8, 8], "cuda": [8, 8], "mpi": [4, 4], "horovod": [4, 4],
          "tensorflow": [2, 2], "elastic": [8, 8, 8], "azureml": [4, 4], "vertex": [8, 8], "kubeflow": [2, 2], "spark": [8, 8]}
 NAMES = sorted(file.stem for file in (SOURCE / "configs").glob("*.toml") if file.stem != "quickstart")
 

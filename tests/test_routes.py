@@ -100,6 +100,13 @@ class Staging(JobTest):
         self.assertRegex(result.err, r"cuda memory: staging over shm, because nccl cannot be used: .*/libm.so.6")
         self.assertIn("[1] gloo  auto", result.out)
 
+    @unittest.skipUnless((FAKES / "libcudart.so.13").exists(), "the nccl plugin's tests are not built")
+    def test_a_library_that_finds_no_device_falls_back_too(self):
+        result = self.start_with("backend.name=nccl,gloo", f"backend.nccl.library={FAKES}/libnccl.so.2",
+                                 f"backend.nccl.cuda_library={FAKES}/libcudart.so.13", env={**NO_GPUS, "DTRUN_FAKE_DEVICES": "0"})
+        self.assert_ok(result)
+        self.assertRegex(result.err, r"cuda memory: staging over shm, because nccl cannot be used: .*nvidia-smi")
+
     def test_off_refuses_what_would_need_it(self):
         result = self.start_with("backend.name=nccl,gloo", f"backend.nccl.library={NO_NCCL}", "backend.staging=off")
         self.assert_user_error(result, '--set backend.staging: "off", and no backend moves cuda memory: nccl cannot be used: ',

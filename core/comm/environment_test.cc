@@ -107,7 +107,7 @@ TEST(Environment, NeedsTheIdOfThePluginsFile) {
   ASSERT_FALSE(e.ok());
   EXPECT_EQ(e.error().code, DTRUN_FAILED_PRECONDITION);
   EXPECT_THAT(e.error().text, HasSubstr("DTRUN_BACKEND_FILE_ID is missing"));
-  EXPECT_EQ(Read(With("DTRUN_BACKEND_FILE_ID", "any"))->backend_file_id, "");
+  EXPECT_EQ(Read(With("DTRUN_BACKEND_FILE_ID", "any"))->backend.file_id, "");
 }
 
 TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {

@@ -21,12 +21,12 @@ MemberMark unread;
 std::atomic<MemberMark*> marks{nullptr};  // kMarks of them
 std::atomic<pid_t> owner{0};              // whose they are, not a copy's
 
-// Gives the mark back with the thread.
+// Gives the mark back with the thread; not that of the thread that this process was forked by.
 struct Holder {
   MemberMark* mark = nullptr;
   ~Holder() { Leave(); }
   void Leave() {
-    if (mark == nullptr) return;
+    if (mark == nullptr || owner != getpid()) return;
     mark->depth.store(0, std::memory_order_relaxed);
     mark->taken.store(0, std::memory_order_release);
     mark = nullptr;
@@ -57,6 +57,23 @@ MemberMark* Map(const std::string& path, int rank) {
       mmap(nullptr, kRankPagesBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(begin));
   if (pages == MAP_FAILED) return nullptr;
   return reinterpret_cast<MemberMark*>(static_cast<std::byte*>(pages) + kRings * sizeof(Ring));
+}
+
+UnderWay ReadMarks(const MemberMark* first) {
+  if (first->retired.load(std::memory_order_relaxed) != 0) return {};
+  UnderWay under_way;
+  std::string& all = under_way.members;
+  for (int i = 0; i < kMarks; ++i) {
+    const std::int32_t depth = first[i].depth.load(std::memory_order_relaxed);
+    const std::uint32_t taken = first[i].taken.load(std::memory_order_acquire);
+    if (taken == 0 || depth < 1 || depth > kDeepest) continue;
+    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
+    const std::string text(first[i].text, strnlen(first[i].text, kMarkTextBytes));
+    if (text.empty() || all.find(text) != std::string::npos) continue;
+    if (all.size() + text.size() > 3 * kMarkTextBytes) break;
+    all += (all.empty() ? "" : "; ") + text;
+  }
+  return under_way;
 }
 
 }  // namespace
@@ -93,21 +110,10 @@ void InMember::Write(const void* what, const std::string& name, std::string_view
   std::memcpy(thread_mark.mark->text, text.c_str(), text.size() + 1);
 }
 
-UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank) {
-  const MemberMark* const first = recorder_memory.MarksOf(rank);
-  if (first->retired.load(std::memory_order_relaxed) != 0) return {};
+UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int count) {
   UnderWay under_way;
-  std::string& all = under_way.members;
-  for (int i = 0; i < kMarks; ++i) {
-    const std::int32_t depth = first[i].depth.load(std::memory_order_relaxed);
-    const std::uint32_t taken = first[i].taken.load(std::memory_order_acquire);
-    if (taken == 0 || depth < 1 || depth > kDeepest) continue;
-    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
-    const std::string text(first[i].text, strnlen(first[i].text, kMarkTextBytes));
-    if (text.empty() || all.find(text) != std::string::npos) continue;
-    if (all.size() + text.size() > 3 * kMarkTextBytes) break;
-    all += (all.empty() ? "" : "; ") + text;
-  }
+  for (int one = rank; one < rank + count && under_way.members.empty(); ++one)
+    under_way = ReadMarks(recorder_memory.MarksOf(one));
   return under_way;
 }
 

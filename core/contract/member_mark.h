@@ -67,7 +67,8 @@ struct UnderWay {
   std::string members;       // "backend 'gloo', in an operation", of each thread that was in one
   bool main_thread = false;  // the process' first thread was among them
 };
-// After the end of `rank`; nothing when it was in none, or has ended by `exit`.
-UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank);
+// After the end of a process of `count` ranks, `rank` first: of the first that was in one. Nothing when it
+// was in none, or has ended by `exit`.
+UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int count = 1);
 
 }  // namespace dtrun::contract

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -75,6 +76,17 @@ TEST(MemberMark, OfEachThreadThatIsInOne) {
               }).join();
             }),
             "backend 'demo', in its init; backend 'other', in an operation");
+}
+
+TEST(MemberMark, StaysWhenACopyOfTheProcessExits) {
+  EXPECT_EQ(After([] {
+              InMember now(kBackend);
+              const pid_t copy = ::fork();
+              if (copy == 0) std::exit(0);
+              ::waitpid(copy, nullptr, 0);
+              ::_exit(0);
+            }),
+            "backend 'demo', in an operation");
 }
 
 TEST(MemberMark, TellsTheMainThread) {

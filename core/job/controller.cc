@@ -228,16 +228,16 @@ void Controller::On(std::size_t, const protocol::Ended& ended) {
   if (rank.failed) return;
   if (!rank.abort) rank.ended_at = Clock::now() - begin_;
   rank.signal_sent = ended.signal_sent;
-  if (!ended.inside.empty()) {
+  if (!ended.under_way.members.empty()) {
     Reported(ended.rank, -1,
              fmt::format("its process ended by _exit in the middle of a call: {}; _exit is the program's to "
                          "call, so report it to the plugin's author if the program does not call it",
-                         Printable(ended.inside)));
+                         Printable(ended.under_way.members)));
   }
   if (TellsWhoLeft(rank)) return StopAll(SIGTERM);
   if (phase_ != Phase::kRunning) return;
   if (!rank.ending->failed())
-    rank.ending->early_exit = ended.main_thread_inside ? process::EarlyExit::kInMember : EarlyExitOf(rank);
+    rank.ending->early_exit = ended.under_way.main_thread ? process::EarlyExit::kInMember : EarlyExitOf(rank);
   if (rank.ending->failed()) return FailedFirst(static_cast<std::size_t>(index));
   EndWhenAccomplished();
 }

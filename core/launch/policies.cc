@@ -17,6 +17,7 @@
 #include "core/plan/network.h"
 #include "core/plan/output.h"
 #include "core/plugin/file_id.h"
+#include "core/plugin/opened_file.h"
 
 namespace dtrun::launch {
 namespace {
@@ -97,9 +98,11 @@ std::string PinOf(const config::Settings& settings, std::string_view kind,
   if (!settings.Has(key)) return {};
   const auto* list = std::get_if<std::vector<std::string>>(&settings.Get(key).data);
   if (list == nullptr) return plugin::Sha256Id(settings.Text(key));
-  const auto id = plugin::FileId(file, "", plugin::Sha256Id(list->front()));
-  for (const std::string& pin : *list) {
-    if (id && *id == plugin::Sha256Id(pin)) return *id;
+  if (const auto opened = plugin::OpenedFile::Open(file)) {
+    const auto id = plugin::FileId(*opened, "", plugin::Sha256Id(list->front()));
+    for (const std::string& pin : *list) {
+      if (id && *id == plugin::Sha256Id(pin)) return *id;
+    }
   }
   return plugin::Sha256Id(list->front());
 }

@@ -14,6 +14,8 @@
 #include "core/plan/pmi.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/file_id.h"
+#include "core/plugin/opened_file.h"
+#include "core/preflight/gpu_access.h"
 
 namespace dtrun::launch {
 namespace {
@@ -33,15 +35,19 @@ bool ExpectsDevices(const config::BackendChoice& choice) {
 // The id that ranks of `hosts` hosts can be held to: one without a build id says nothing of another host's.
 std::string IdOf(const plugin::File& file, std::size_t hosts) {
   if (!file.id.empty() || hosts > 1) return file.id;
-  const auto elf = plugin::ReadElf(file.path);
+  const auto opened = plugin::OpenedFile::Open(file.path);
+  if (!opened) return {};
+  const auto elf = plugin::ReadElf(*opened);
   if (!elf) return {};
-  auto id = plugin::FileId(file.path, elf->build_id, "");
+  auto id = plugin::FileId(*opened, elf->build_id, "");
   return id ? *std::move(id) : std::string();
 }
 
 // Whether a pinned file is the one that is there.
 bool IsPinned(const plugin::File& file) {
-  const auto id = plugin::FileId(file.path, "", file.id);
+  const auto opened = plugin::OpenedFile::Open(file.path);
+  if (!opened) return false;
+  const auto id = plugin::FileId(*opened, "", file.id);
   return id && *id == file.id;
 }
 
@@ -121,6 +127,8 @@ Status Preparation::Ask(Candidate& candidate) {
     auto info = AskForInfo(candidate, *hosts);
     if (info) {
       candidate.why_not = plugin::Unusable(*info);
+      if (preflight::MovesDeviceMemory(*info))
+        candidate.why_not = preflight::WithGpuAccess(std::move(candidate.why_not));
       int ranks = 0;
       for (const plan::Host& host : *hosts) ranks += host.local_size;
       if (candidate.why_not.empty()) {

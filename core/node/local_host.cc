@@ -7,7 +7,6 @@
 #include <csignal>
 
 #include "core/base/visit.h"
-#include "core/contract/member_mark.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
@@ -31,7 +30,6 @@ namespace dtrun::node {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
-
 // A program that a rank starts has begun by then, on a busy host too.
 constexpr std::chrono::seconds kUntilProgramsBegin{1};
 
@@ -51,8 +49,7 @@ class LocalHost final : public protocol::Host {
   }
 
  private:
-  // kStopping: asked to stop. kKilling: SIGKILL sent. kLeftovers: all ranks ended. kOver: nothing
-  // is left.
+  // kStopping: asked to stop. kKilling: SIGKILL sent. kLeftovers: all ranks ended. kOver: nothing is left.
   enum class Phase { kOver, kPrepared, kRunning, kStopping, kKilling, kLeftovers };
 
   struct Running {
@@ -199,19 +196,11 @@ class LocalHost final : public protocol::Host {
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) {
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
     }
-    const contract::UnderWay under_way = UnderWayIn(one, ending);
-    Emit(protocol::Ended{one.rank, ending, one.signal_sent, under_way.members, under_way.main_thread});
+    const int count = ending.signal != 0 || one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
+    Emit(protocol::Ended{one.rank, ending, one.signal_sent,
+                         contract::MembersUnderWay(held_->recorder_memory(), one.rank, count)});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
-  }
-
-  // Where a process was that has ended by itself and not by `exit`.
-  contract::UnderWay UnderWayIn(const Running& one, const process::Ending& ending) const {
-    contract::UnderWay under_way;
-    if (ending.signal != 0 || one.signal_sent != 0 || one.forwarded != 0) return under_way;
-    for (int rank = one.rank; rank < one.rank + one.count && under_way.members.empty(); ++rank)
-      under_way = contract::MembersUnderWay(held_->recorder_memory(), rank);
-    return under_way;
   }
 
   // Before reporting a failure: what the kernel killed need not be the rank, but a process that it has

@@ -6,7 +6,9 @@
 #include "core/plugin/plugin.h"
 #include "core/pmi/kind.h"
 #include "core/preflight/check/checks.h"
+#include "core/preflight/gpu_access.h"
 #include "core/preflight/preflight.h"
+#include "core/preflight/routes.h"
 
 namespace dtrun::preflight {
 namespace {
@@ -38,6 +40,7 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
     if (key == "p2p") answer.library += "; p2p " + value;
   }
   answer.why_not = plugin::Unusable(*info);
+  if (MovesDeviceMemory(*info)) answer.why_not = WithGpuAccess(std::move(answer.why_not));
   std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
   answer.info = *std::move(info);
   return answer;

@@ -19,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/contract/checker.h"
+#include "core/contract/member_mark.h"
 #include "core/contract/window.h"
 #include "core/network/attempt.h"
 #include "core/network/candidate.h"
@@ -137,9 +138,8 @@ struct Output {
 struct Ended {
   int rank = 0;
   process::Ending ending;
-  int signal_sent = 0;      // last one dtrun sent before, to end it
-  std::string inside = {};  // members of plugins that it was in (contract::MembersUnderWay)
-  bool main_thread_inside = false;
+  int signal_sent = 0;                // last one dtrun sent before, to end it
+  contract::UnderWay under_way = {};  // where it was when it ended by itself
 };
 // A rank whose process another program of the plan has started, which ends by itself.
 struct RankEnded {

@@ -175,8 +175,8 @@ void Fields(C& c, Of<C, Ended>& m) {
   c.Number(m.rank);
   Fields<C>(c, m.ending);
   c.Number(m.signal_sent);
-  c.Text(m.inside, kMostName);
-  c.Flag(m.main_thread_inside);
+  c.Text(m.under_way.members, kMostName);
+  c.Flag(m.under_way.main_thread);
 }
 template <class C>
 void Fields(C& c, Of<C, RankEnded>& m) {

@@ -140,9 +140,9 @@ TEST(Messages, CarryBytesAsTheyAre) {
 }
 
 TEST(Messages, CarryEventsAndCommands) {
-  const Ended ended = ThroughRoot(Ended{2, {0, SIGKILL, true, true}, SIGTERM, "backend 'x'", true});
-  EXPECT_EQ(ended.inside, "backend 'x'");
-  EXPECT_TRUE(ended.main_thread_inside);
+  const Ended ended = ThroughRoot(Ended{2, {0, SIGKILL, true, true}, SIGTERM, {"backend 'x'", true}});
+  EXPECT_EQ(ended.under_way.members, "backend 'x'");
+  EXPECT_TRUE(ended.under_way.main_thread);
   EXPECT_EQ(ended.ending.signal, SIGKILL);
   EXPECT_TRUE(ended.ending.core_dumped && ended.ending.out_of_memory);
   EXPECT_EQ(ended.signal_sent, SIGTERM);

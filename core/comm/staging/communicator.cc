@@ -23,6 +23,12 @@ constexpr std::uint64_t kCounters = 4096;
 // What a device may take to end the copies of a communicator that has failed.
 constexpr std::chrono::seconds kCopiesEnd{5};
 
+// Two messages that the wire matches in the order of their starts.
+bool MustStayInOrder(const dtrun_op& a, const dtrun_op& b) {
+  const bool any = a.peer == DTRUN_ANY_SOURCE || b.peer == DTRUN_ANY_SOURCE;
+  return a.kind == b.kind && a.tag == b.tag && (any || a.peer == b.peer);
+}
+
 }  // namespace
 
 StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_comm_params& params)
@@ -197,7 +203,12 @@ bool StagingCommunicator::AdvanceAll() {
   // The next one's copies go out while the first is on the wire.
   for (std::size_t i = 0; i < std::min<std::size_t>(2, collectives_.size()); ++i)
     advanced = AdvanceOne(*collectives_[i], i == 0 || collectives_[0]->sent()) || advanced;
-  for (const std::shared_ptr<Staged>& message : messages_) advanced = AdvanceOne(*message, true) || advanced;
+  for (auto at = messages_.begin(); at != messages_.end(); ++at) {
+    const bool in_turn = std::none_of(messages_.begin(), at, [&](const std::shared_ptr<Staged>& earlier) {
+      return !earlier->sent() && MustStayInOrder(earlier->op(), (*at)->op());
+    });
+    advanced = AdvanceOne(**at, in_turn) || advanced;
+  }
   while (!collectives_.empty() && collectives_.front()->done()) {
     Finish(*collectives_.front());
     collectives_.pop_front();

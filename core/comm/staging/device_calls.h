@@ -25,9 +25,6 @@ class DeviceCalls {
   void Record(dtrun_event* event, const dtrun_stream& stream) const {
     Do([&](dtrun_error* e) { return table_.event_record(self_, event, &stream, e); });
   }
-  void Wait(dtrun_event* event, const dtrun_stream& stream) const {
-    Do([&](dtrun_error* e) { return table_.event_wait(self_, event, &stream, e); });
-  }
   bool Test(dtrun_event* event) const {
     bool reached = true;
     Do([&](dtrun_error* e) {

@@ -5,15 +5,12 @@
 namespace dtrun::comm {
 
 bool Staged::Advance(const Lanes& lanes, bool may_send) {
-  bool advanced = false;
-  if (!begun_) {
-    slots_.resize(std::min(kSlots, rounds()));
-    if (ready != nullptr) {
-      lanes.device.Wait(ready, lanes.out);
-      lanes.device.Wait(ready, lanes.in);
-    }
-    begun_ = advanced = true;
-  }
+  // Asked by the host, because all operations share two streams: a wait there would hold up the copies of
+  // those before this one, whose end `ready` may need.
+  if (!begun_ && ready != nullptr && !lanes.device.Test(ready)) return false;
+  bool advanced = !begun_;
+  if (!begun_) slots_.resize(std::min(kSlots, rounds()));
+  begun_ = true;
   for (; next_done_ < next_in_; ++next_done_) {
     Slot& slot = SlotOf(next_done_);
     if (slot.recorded && !lanes.device.Test(slot.copied)) break;
@@ -53,9 +50,7 @@ void Staged::CopyOut(const Lanes& lanes, Slot& slot) {
   void* const to = sends_recv ? slot.recv.memory() : slot.send.memory();
   for (const StagedCopy& copy : round.out)
     lanes.device.Copy(sdk::At(to, copy.host, 1), sdk::At(from, copy.device, 1), copy.bytes, lanes.out);
-  // What comes in waits for `ready` by itself. A barrier, and what the wire itself takes, do when
-  // the stream has come to them.
-  if (round.out.empty() && op_->kind != DTRUN_BARRIER && !direct_) return;
+  if (round.out.empty()) return;
   if (slot.copied == nullptr) slot.copied = lanes.device.MakeEvent();
   lanes.device.Record(slot.copied, lanes.out);
   slot.recorded = true;

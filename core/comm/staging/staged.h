@@ -44,7 +44,7 @@ class Staged {
   Outcome outcome() const { return outcome_.load(std::memory_order_acquire); }
   void End(Outcome outcome) { outcome_.store(outcome, std::memory_order_release); }
 
-  // What its copies wait for; null: nothing. The communicator's.
+  // Where its stream must have come to before it starts; null: nowhere. The communicator's.
   dtrun_event* ready = nullptr;
 
   // ---- the communicator's thread ----

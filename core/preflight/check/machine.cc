@@ -15,6 +15,7 @@
 #include "core/binding/gpu.h"
 #include "core/network/interface.h"
 #include "core/preflight/check/checks.h"
+#include "core/preflight/gpu_access.h"
 
 namespace dtrun::preflight {
 namespace {
@@ -70,6 +71,10 @@ void CheckGpus(Checks* to) {
                                  gpus.vendor == binding::Vendor::kNvidia ? "NVIDIA" : "AMD", visible.size());
   const std::string driver = FirstLineOf("/proc/driver/nvidia/version");
   if (!driver.empty()) what += "; " + driver;
+  if (const std::string forbidden = ForbiddenGpu(); !forbidden.empty()) {
+    to->push_back({"gpus", Level::kWarning, what + "; " + forbidden, kAllowGpu});
+    return;
+  }
   const bool hidden = visible.empty();
   to->push_back({"gpus", hidden ? Level::kWarning : Level::kOk, what,
                  hidden ? fmt::format("unset {} to show them", binding::ListVariable(gpus.vendor)) : ""});

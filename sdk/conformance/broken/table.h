@@ -21,7 +21,7 @@ static void fill_kind(dtrun_plugin* plugin);
 static void handle(int number) { (void)number; }
 
 /* Changes what is the program's, the first time only. */
-static void touch_once(void) {
+static inline void touch_once(void) {
   static int touched;
   if (touched++ == 0) signal(SIGUSR2, handle);
 }

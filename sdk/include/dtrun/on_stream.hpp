@@ -4,9 +4,9 @@
 // communicator and the stream are. Any thread, as dtrun_submit_on.
 //
 // An operation starts after what is queued on the stream, and no call waits for it. With the plain forms
-// later work on the stream sees the result. The _async forms leave the stream free: Work::wait_on orders a
-// stream after the end, and until then the buffers belong to the operation. That an operation has failed is
-// known from Work::test, Work::wait and later calls on the communicator.
+// later work on the stream sees the result. With the _async forms it may start before: Work::wait_on orders a
+// stream, this one or another, after the end, and until then the buffers belong to the operation. That an
+// operation has failed is known from Work::test, Work::wait and later calls on the communicator.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,63 @@
+#include "core/preflight/gpu_access.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace dtrun::preflight {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A /dev of its own, looked at as somebody who is not root.
+class GpuAccess : public ::testing::Test {
+ protected:
+  GpuAccess() : root_(fs::path(::testing::TempDir()) / ("gpus-" + std::to_string(::getpid()))) {
+    fs::create_directories(root_ / "dev");
+    fs::permissions(root_, fs::perms::all);
+    BeUser(65534);
+  }
+  ~GpuAccess() override {
+    BeUser(0);
+    fs::remove_all(root_);
+  }
+  // Anybody but root is nobody else.
+  static void BeUser(uid_t user) {
+    if (::getuid() == 0 && ::seteuid(user) != 0) ADD_FAILURE() << "cannot be user " << user;
+  }
+  void Make(const char* name, fs::perms mode) {
+    BeUser(0);
+    std::ofstream(root_ / "dev" / name) << "";
+    fs::permissions(root_ / "dev" / name, mode);
+    BeUser(65534);
+  }
+  fs::path root_;
+};
+
+TEST_F(GpuAccess, IsNoMatterWithoutGpus) {
+  Make("nvidia-caps", fs::perms::none);
+  EXPECT_EQ(ForbiddenGpu(root_), "");
+  EXPECT_EQ(WithGpuAccess("no device", root_), "no device");
+}
+
+TEST_F(GpuAccess, NamesWhatIsForbiddenAndWhatToDo) {
+  Make("nvidia0", fs::perms::all);
+  EXPECT_EQ(ForbiddenGpu(root_), "");
+  Make("nvidia1", fs::perms::none);
+  EXPECT_EQ(ForbiddenGpu(root_), "this user may not open /dev/nvidia1 (permission denied)");
+  EXPECT_THAT(
+      WithGpuAccess("no device", root_),
+      HasSubstr("no device; this user may not open /dev/nvidia1 (permission denied): add the user to"));
+  EXPECT_EQ(WithGpuAccess("", root_), "");
+}
+
+TEST_F(GpuAccess, LooksAtTheFileOfAmdToo) {
+  Make("kfd", fs::perms::none);
+  EXPECT_THAT(ForbiddenGpu(root_), HasSubstr("/dev/kfd"));
+}
+
+}  // namespace
+}  // namespace dtrun::preflight
