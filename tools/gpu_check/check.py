@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from pathlib import Path
 
 import machine
@@ -48,7 +47,6 @@ class Check:
                 or key.startswith("DTRUN_FAKE_")}
         folders = [self.pack / "deps", *(Path(file).parent for file in (self.machine["nccl"], self.machine["cudart"]) if file)]
         before = os.environ.get("LD_LIBRARY_PATH")
-        kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
         kept.update(LD_LIBRARY_PATH=":".join([*dict.fromkeys(map(str, folders)), *([before] if before else [])]),
                     NCCL_DEBUG="WARN", NCCL_NET="Socket", NVIDIA_TF32_OVERRIDE="0", DTRUN_NCCL_PLUGIN=str(self.plugin("backend", "nccl")),
                     XDG_CACHE_HOME=str(self.out / "cache"), OMP_NUM_THREADS="2")
@@ -79,7 +77,7 @@ class Check:
                 raise Failed(f"nothing like '{pattern}' in: {cause(done)}")
 
     def probe(self):
-        done = self.run("probe", [sys.executable, Path(__file__).parent / "probe.py", self.machine["nccl"] or "", self.machine["cudart"] or ""], 60)
+        done = self.run("probe", [machine.PYTHON, Path(__file__).parent / "probe.py", self.machine["nccl"] or "", self.machine["cudart"] or ""], 60)
         try:
             return json.loads(done.out)
         except ValueError:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+PYTHON = sys.executable or os.readlink("/proc/self/exe")  # it knows its own path where PATH says how it was found
 TORCH = ("import importlib.util, json, sys; spec = importlib.util.find_spec('torch'); "
          "print(json.dumps({'python': sys.executable, 'version': sys.version.split()[0], 'path': sys.path, "
          "'torch': spec and spec.origin}))")
@@ -30,7 +31,7 @@ def first_line(words):
 def pythons():
     """The interpreters of this machine, that of this program first."""
     seen = []
-    for name in (sys.executable, shutil.which("python3"), "/usr/bin/python3"):
+    for name in (PYTHON, shutil.which("python3"), "/usr/bin/python3"):
         if name and os.path.exists(name) and os.path.realpath(name) not in map(os.path.realpath, seen):
             seen.append(name)
     return seen
@@ -47,7 +48,7 @@ def find_python():
         if found[-1]["torch"]:
             break
     if not found:
-        return {"python": sys.executable, "version": platform.python_version(), "path": sys.path, "torch": None}
+        return {"python": PYTHON, "version": platform.python_version(), "path": sys.path, "torch": None}
     best = found[-1] if found[-1]["torch"] else found[0]
     if best["torch"]:
         folder = Path(best["torch"]).parent

@@ -21,7 +21,7 @@ LIMIT = 64 << 20
 SUFFIXES = {".xz": ("w:xz", {"preset": 6}), ".gz": ("w:gz", {}), ".tar": ("w", {}), ".zst": None}
 COMPONENTS = ("runtime", "nccl", "ucx", "sdk")
 # Of an installation what no GPU machine needs.
-UNWANTED = ("share", "lib/cmake", "lib/pkgconfig", "lib/*.a", "lib/dtrun/bench", "lib/dtrun/dtrun-pmix", "bin/dtrun-train",
+UNWANTED = ("share/[!d]*", "share/doc", "share/dtrun/[!f]*", "lib/cmake", "lib/pkgconfig", "lib/*.a", "lib/dtrun/bench", "lib/dtrun/dtrun-pmix", "bin/dtrun-train",
             "bin/dtrun-bench", "lib/dtrun/plugins/libdtrun_backend_mpi.so", "include/dtrun/dtrun_abi.rs")
 PROGRAMS = ("device_program", "beside_nccl", "nccl_library_test", "nccl_device_test")
 WANTED_PROGRAMS = PROGRAMS[:2]

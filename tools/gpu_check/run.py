@@ -7,6 +7,7 @@ command is wrong; 3 there is no device, so that most steps were skipped."""
 
 import argparse
 import json
+import os
 import re
 import signal
 import sys
@@ -103,6 +104,7 @@ def summary_of(steps, check):
 
 def main():
     given = arguments()
+    os.environ.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
     if given.list:
         for step in STEPS:
             print(f"{step['name']:18} {step['what']}")

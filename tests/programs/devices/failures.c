@@ -5,7 +5,7 @@
 
 #include "device.h"
 
-enum { kFloats = 1 << 20 };
+enum { kElements = 1 << 20 };
 
 static double seconds_now(void) {
   struct timespec now;
@@ -27,8 +27,8 @@ static int left_alone(Device* device, int by_abort) {
   DTRUN_ERROR_INIT(error);
   must(dtrun_comm_split(device->world, 0, device->rank, &part, &error), &error, "dtrun_comm_split");
   must(dtrun_comm_connect(part, DTRUN_DEVICE_CUDA, device->index, &error), &error, "dtrun_comm_connect");
-  float* const memory = device_memory(device, sizeof(float) * kFloats);
-  dtrun_op op = sum_of_floats(memory, memory, kFloats);
+  float* const memory = device_memory(device, sizeof(float) * kElements);
+  dtrun_op op = sum_of_floats(memory, memory, kElements);
   if (!by_abort) op.timeout_ns = 1000000000;
   if (device->rank != 0) {
     const double start = seconds_now();
@@ -54,7 +54,7 @@ int deadline(Device* device) { return device->size > 1 ? left_alone(device, 0) :
 
 /* The last rank's third sum has another count. Ends by a failure with a text. */
 int mismatch(Device* device) {
-  float* const memory = device_memory(device, sizeof(float) * kFloats);
+  float* const memory = device_memory(device, sizeof(float) * kElements);
   dtrun_error error;
   dtrun_status status = DTRUN_OK;
   DTRUN_ERROR_INIT(error);
@@ -70,9 +70,9 @@ int mismatch(Device* device) {
 
 /* The last rank leaves out its third sum and stands still; the others wait for their device. */
 int hang(Device* device) {
-  float* const memory = device_memory(device, sizeof(float) * kFloats);
+  float* const memory = device_memory(device, sizeof(float) * kElements);
   const dtrun_op op = sum_of_floats(memory, memory, 8);
-  for (int call = 1; call <= 3; ++call) {
+  for (int call = 1; call <= 4; ++call) { /* the fourth says what became of the third */
     if (call == 3 && device->rank == device->size - 1) pause();
     submit(device, &op);
     synchronize(&device->stream);

@@ -8,7 +8,7 @@
 #include "device.h"
 #include "values.h"
 
-enum { kCount = 17, kMostRanks = 64, kMostRefusals = 64 };
+enum { kCount = 17, kMostRanks = 64 };
 static const double kScale = 2;
 
 /* One operation, and where its parts are. */
@@ -140,19 +140,22 @@ static int is_right(const Trial* trial, const void* elements) {
   return 1;
 }
 
-/* Texts of refusals, and how often each was given. */
+/* Types that were refused, by reduction (0: none) as a bit each, and the text of the last refusal. */
 static struct {
-  char text[200];
-  int times;
-} refused[kMostRefusals];
+  unsigned types[1 + kReductions];
+  char text[DTRUN_ERROR_MESSAGE_BYTES];
+} refused;
 
-static void note_refusal(const char* text) {
-  int i = 0;
-  while (i < kMostRefusals - 1 && refused[i].times != 0 &&
-         strncmp(refused[i].text, text, sizeof refused[i].text - 1) != 0)
-    ++i;
-  snprintf(refused[i].text, sizeof refused[i].text, "%s", text);
-  ++refused[i].times;
+static void list_refusals(void) {
+  for (int reduce = 0; reduce <= kReductions; ++reduce) {
+    if (refused.types[reduce] == 0) continue;
+    say("refused, %s of:", reduce == 0 ? "moving" : reduction_name(reduce));
+    for (int dtype = 0; dtype < kFirstType + kTypes; ++dtype) {
+      if (refused.types[reduce] >> dtype & 1) say(" %s", dtype == 0 ? "nothing" : type_name(dtype));
+    }
+    say("\n");
+  }
+  if (refused.text[0] != 0) say("as in: %s\n", refused.text);
 }
 
 /* 1: right; 0: refused; -1: wrong. */
@@ -176,7 +179,8 @@ static int try_one(const Device* device, Trial* trial, void* on_device[2], void*
   const dtrun_status status = dtrun_submit_on(device->world, &op, &device->stream, NULL, &error);
   if (status == DTRUN_UNSUPPORTED) {
     synchronize(&device->stream);
-    note_refusal(error.message);
+    refused.types[trial->reduce] |= 1u << trial->dtype;
+    memcpy(refused.text, error.message, sizeof refused.text);
     return 0;
   }
   must(status, &error, kind_name(trial->kind));
@@ -214,7 +218,6 @@ int all_operations(Device* device) {
   dtrun_free(device->world, on_device[1]);
   free(on_host);
   say("rank %d: %d right, %d refused, %d wrong\n", device->rank, right, none, wrong);
-  for (int i = 0; device->rank == 0 && i < kMostRefusals && refused[i].times != 0; ++i)
-    say("refused %d times: %s\n", refused[i].times, refused[i].text);
+  if (device->rank == 0) list_refusals();
   return wrong != 0 || right == 0;
 }
