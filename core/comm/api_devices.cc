@@ -85,6 +85,17 @@ dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kin
   });
 }
 
+dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t bytes, int32_t device_kind,
+                            int32_t device_index, dtrun_error* err) {
+  return WithComm(comm, err, [&] { return comm->Register(memory, bytes, device_kind, device_index, err); });
+}
+
+void dtrun_deregister(dtrun_comm* comm, void* memory) {
+  GuardVoid([&] {
+    if (comm != nullptr && memory != nullptr) comm->Deregister(memory);
+  });
+}
+
 dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> dtrun_status {

@@ -109,6 +109,10 @@ struct dtrun_comm {
 
   dtrun_status Allocate(std::uint64_t bytes, void** out, dtrun_error* err);
   void Free(void* memory);
+  // Of the host (`kind` and -1) or of a device.
+  dtrun_status Register(void* memory, std::uint64_t bytes, std::int32_t kind, std::int32_t index,
+                        dtrun_error* err);
+  void Deregister(void* memory);
 
   // ---- devices: communicator_device.cc ----
 
@@ -142,6 +146,13 @@ struct dtrun_comm {
     bool of_device = false;
     bool of_backend = false;
     dtrun_mem_params params{};
+  };
+
+  // Memory of the program's that is registered. `end` is the address behind it.
+  struct Registration {
+    std::uintptr_t end = 0;
+    const dtrun::comm::Route* route = nullptr;
+    bool ready = false;  // the backend has it
   };
 
   explicit dtrun_comm(dtrun::comm::Making making);
@@ -216,8 +227,9 @@ struct dtrun_comm {
   Group group_;
   dtrun::comm::DeviceWatch watch_;
 
-  std::mutex memory_mutex_;        // guards the next three
+  std::mutex memory_mutex_;        // guards the next four
   std::map<void*, Block> memory_;  // given out and not freed
+  std::map<std::uintptr_t, Registration> registered_;
   std::vector<dtrun_stream> streams_;
   std::set<std::string> route_names_;  // that RouteOf gave
 

@@ -1,8 +1,10 @@
-// Memory for buffers: the backend's where it has some, else aligned host memory.
+// Memory for buffers: the backend's where it has some, else aligned host memory; and registration of the
+// program's.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
@@ -10,6 +12,8 @@
 using dtrun::Error;
 using dtrun::Explained;
 using dtrun::PluginError;
+using dtrun::Result;
+using dtrun::comm::Route;
 
 namespace {
 
@@ -73,4 +77,64 @@ void dtrun_comm::Free(void* memory) {
   } else {
     std::free(memory);
   }
+}
+
+dtrun_status dtrun_comm::Register(void* memory, std::uint64_t bytes, std::int32_t kind, std::int32_t index,
+                                  dtrun_error* err) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (memory == nullptr || bytes == 0 || bytes > UINTPTR_MAX - begin) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("dtrun_register: {} bytes at {}", bytes, memory)}.CopyTo(
+        err);
+  }
+  const Route* route = &host_;
+  if (kind != DTRUN_DEVICE_HOST) {
+    Result<Route*> opened = Opened(kind, index, "dtrun_register");
+    if (!opened) return opened.error().CopyTo(err);
+    route = *opened;
+  }
+  if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
+  {
+    const std::lock_guard lock(memory_mutex_);
+    const auto after = registered_.lower_bound(begin + bytes);
+    if (after != registered_.begin() && std::prev(after)->second.end > begin) {
+      const auto& [other, known] = *std::prev(after);
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("dtrun_register: {} bytes at {} overlap the {} bytes at {:#x} that '{}' has "
+                               "registered; call dtrun_deregister first",
+                               bytes, memory, known.end - other, other, making_.name)}
+          .CopyTo(err);
+    }
+    registered_.emplace(begin, Registration{begin + bytes, route, false});
+  }
+  const auto mem_register = route->carrier.table.mem_register;
+  if (mem_register == nullptr) return DTRUN_OK;
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = bytes;
+  params.device_kind = kind;
+  params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : index;
+  PluginError cause;
+  const dtrun_status status = mem_register(route->comm, &params, memory, &cause);
+  const std::lock_guard lock(memory_mutex_);
+  if (status == DTRUN_OK) {
+    registered_.at(begin).ready = true;
+    return DTRUN_OK;
+  }
+  registered_.erase(begin);
+  return Explained(status, cause,
+                   fmt::format("dtrun_register of {} bytes at {} on '{}'", bytes, memory, making_.name))
+      .CopyTo(err);
+}
+
+void dtrun_comm::Deregister(void* memory) {
+  Registration registration;
+  {
+    const std::lock_guard lock(memory_mutex_);
+    const auto found = registered_.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == registered_.end()) return;
+    registration = found->second;
+    registered_.erase(found);
+  }
+  const Route& route = *registration.route;
+  if (registration.ready) route.carrier.table.mem_deregister(route.comm, memory);
 }

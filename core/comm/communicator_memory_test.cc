@@ -72,5 +72,63 @@ TEST_F(Memory, SaysWhyTheBackendHasNone) {
   EXPECT_EQ(Allocate(100), DTRUN_ABORTED);
 }
 
+class Registration : public Memory {
+ protected:
+  dtrun_status Register(std::size_t from, std::uint64_t bytes, std::int32_t kind = DTRUN_DEVICE_HOST) {
+    DTRUN_ERROR_INIT(error_);
+    return Comm().Register(mine_ + from, bytes, kind, kind == DTRUN_DEVICE_HOST ? -1 : 0, &error_);
+  }
+  char mine_[64] = {};
+};
+
+TEST_F(Registration, IsTheBackendsUntilItIsTakenBack) {
+  ASSERT_EQ(Register(8, 16), DTRUN_OK) << error_.message;
+  ASSERT_EQ(fake_.registered.size(), 1u);
+  EXPECT_EQ(fake_.registered[0].first, mine_ + 8);
+  EXPECT_EQ(fake_.registered[0].second.bytes, 16u);
+  EXPECT_EQ(fake_.registered[0].second.alignment, 0u);
+  EXPECT_EQ(fake_.registered[0].second.device_index, -1);
+  Comm().Deregister(mine_);  // not what was registered
+  EXPECT_EQ(fake_.registered.size(), 1u);
+  Comm().Deregister(mine_ + 8);
+  Comm().Deregister(mine_ + 8);
+  EXPECT_THAT(fake_.registered, IsEmpty());
+  ASSERT_EQ(Register(8, 16), DTRUN_OK) << error_.message;
+  comm_.reset();
+  EXPECT_THAT(fake_.registered, IsEmpty()) << "it ends with its communicator";
+}
+
+TEST_F(Registration, NeverOverlaps) {
+  ASSERT_EQ(Register(16, 16), DTRUN_OK);
+  for (const auto& [from, bytes] : {std::pair{16, 16}, {8, 9}, {8, 40}, {31, 1}, {20, 2}}) {
+    EXPECT_EQ(Register(static_cast<std::size_t>(from), static_cast<std::uint64_t>(bytes)),
+              DTRUN_INVALID_ARGUMENT)
+        << from;
+    EXPECT_THAT(error_.message, HasSubstr("overlap the 16 bytes at"));
+  }
+  EXPECT_EQ(Register(8, 8), DTRUN_OK) << error_.message;
+  EXPECT_EQ(Register(32, 8), DTRUN_OK) << error_.message;
+  EXPECT_EQ(fake_.registered.size(), 3u);
+}
+
+TEST_F(Registration, NeedsNothingOfTheBackend) {
+  full_ = false;
+  EXPECT_EQ(Register(0, 8), DTRUN_OK) << error_.message;
+  Comm().Deregister(mine_);
+}
+
+TEST_F(Registration, SaysWhatIsWrong) {
+  EXPECT_EQ(Register(0, 0), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("dtrun_register: 0 bytes at 0x"));
+  EXPECT_EQ(Register(0, UINT64_MAX), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(Register(0, 8, DTRUN_DEVICE_CUDA), DTRUN_FAILED_PRECONDITION);
+  EXPECT_THAT(error_.message, HasSubstr("not connected to a device yet"));
+  fake_.enqueue_status = DTRUN_OUT_OF_MEMORY;
+  EXPECT_EQ(Register(0, 8), DTRUN_OUT_OF_MEMORY);
+  EXPECT_THAT(error_.message, HasSubstr("on 'world': the fake says no"));
+  fake_.enqueue_status = DTRUN_OK;
+  EXPECT_EQ(Register(0, 8), DTRUN_OK) << "a registration that failed is none";
+}
+
 }  // namespace
 }  // namespace dtrun::comm

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
 #include "dtrun/dtrun.hpp"
 
 namespace {
@@ -161,6 +165,78 @@ TEST(Wrapper, ThrowsWhatTheCallReports) {
   }
   world.abort("enough");
   EXPECT_THROW(world.barrier(), dtrun::Failure);
+}
+
+// Memory of the fake accelerator, which is the host's in truth, staged over a world of one.
+class OnDevice : public ::testing::Test {
+ protected:
+  static constexpr int kKind = DTRUN_DEVICE_OTHER;
+  OnDevice() { ::setenv("DTRUN_PLUGIN_PATH", FAKE_PLUGINS, 1); }
+  ~OnDevice() override { ::unsetenv("DTRUN_PLUGIN_PATH"); }
+};
+
+TEST_F(OnDevice, RunsOperationsInTheOrderOfAStream) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  EXPECT_EQ(world.route(kKind), "staging over self");
+  world.connect(kKind, 1);
+  const dtrun::Memory<float> memory(world, 4, kKind, 1);
+  const dtrun::Memory<float> other(world, 4, kKind, 1);
+  const dtrun::Stream stream(world, kKind, 1);
+  EXPECT_EQ(stream.get().device_index, 1);
+  std::fill(memory.begin(), memory.end(), 3.0F);
+  const dtrun::OnStream on = world.on(stream);
+  on.allreduce(memory.data(), 4, dtrun::Reduce::avg);
+  on.broadcast(memory.data(), 4, 0);
+  on.reduce(memory.data(), memory.data(), 4, 0);
+  on.allreduce(static_cast<void*>(memory.data()), 4, DTRUN_FLOAT32, dtrun::Reduce::max);
+  on.allgather(memory.data(), other.data(), 4);
+  on.reduce_scatter(other.data(), memory.data(), 4);
+  on.alltoall(memory.data(), other.data(), 4);
+  on.barrier();
+  dtrun::Work work = on.allreduce_async(other.data(), 4);
+  work.wait();
+  EXPECT_THAT(std::vector<float>(other.begin(), other.end()), ElementsAre(3, 3, 3, 3));
+}
+
+TEST_F(OnDevice, OrdersAnotherStreamAfterAWork) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  world.connect(kKind, 0);
+  dtrun::Stream first(world, kKind, 0), second(world, kKind, 0, 1);
+  const dtrun::Memory<std::int32_t> memory(world, 2, kKind, 0);
+  memory[0] = memory[1] = 8;
+  dtrun::Work work = world.on(first).allreduce_async(memory.data(), 2);
+  work.wait_on(second);
+  work = {};  // does not wait for it
+  dtrun_op op;
+  DTRUN_INIT(op);
+  op.kind = DTRUN_BROADCAST;
+  op.dtype = DTRUN_INT32;
+  op.count = 2;
+  op.recv = memory.data();
+  world.on(second).submit(op);
+  world.on(second).submit_async(op).wait();
+  EXPECT_THAT(std::vector<std::int32_t>(memory.begin(), memory.end()), ElementsAre(8, 8));
+  first = std::move(second);
+  EXPECT_NE(first.get().native, nullptr);
+}
+
+TEST_F(OnDevice, RefusesWhatIsNotOfTheStreamsDevice) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  EXPECT_THROW(dtrun::Stream(world, kKind, 0), dtrun::Failure) << "the ranks are not connected";
+  world.connect(kKind, 0);
+  EXPECT_THROW(dtrun::Stream(world, kKind, 99), dtrun::Failure);
+  EXPECT_THROW((void)world.route(DTRUN_DEVICE_LEVEL_ZERO), dtrun::Failure);
+  EXPECT_THROW((void)dtrun::Memory<float>(world, 1, DTRUN_DEVICE_LEVEL_ZERO, 0), dtrun::Failure);
+  const dtrun::Stream stream(world, kKind, 0);
+  float value = 1;
+  EXPECT_THROW(world.on(stream).allreduce(&value, 1), dtrun::Failure) << "host memory";
+  EXPECT_THROW((void)world.on(dtrun::stream_of(DTRUN_DEVICE_HOST, 0, nullptr)).allreduce_async(&value, 1),
+               dtrun::Failure);
+  EXPECT_THROW(world.on(stream).send(&value, 1, 0), dtrun::Failure);
+  EXPECT_THROW((void)world.on(stream).recv_async(&value, 1, 0), dtrun::Failure);
 }
 
 }  // namespace

@@ -215,7 +215,11 @@ std::string CheckPairs(const dtrun_backend& backend) {
   std::string group =
       half(backend.group_begin != nullptr, backend.group_end != nullptr, "group_begin", "group_end");
   if (!group.empty()) return group;
-  return half(backend.mem_alloc != nullptr, backend.mem_free != nullptr, "mem_alloc", "mem_free");
+  std::string memory =
+      half(backend.mem_alloc != nullptr, backend.mem_free != nullptr, "mem_alloc", "mem_free");
+  if (!memory.empty()) return memory;
+  return half(backend.mem_register != nullptr, backend.mem_deregister != nullptr, "mem_register",
+              "mem_deregister");
 }
 
 }  // namespace

@@ -267,6 +267,11 @@ TEST(Normalise, RefusesOneHalfOfAPair) {
   EXPECT_THAT(memory.Error(), HasSubstr("it has 'mem_free' and no 'mem_alloc'"));
   memory.backend.mem_alloc = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
   EXPECT_TRUE(memory.Normalised().ok());
+  APlugin registration;
+  registration.backend.mem_register = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_THAT(registration.Error(), HasSubstr("it has 'mem_register' and no 'mem_deregister'"));
+  registration.backend.mem_deregister = [](auto*, auto*) {};
+  EXPECT_TRUE(registration.Normalised().ok());
 }
 
 TEST(Normalise, RefusesABrokenTableOfOptions) {

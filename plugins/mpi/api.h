@@ -24,6 +24,8 @@ class Symbols {
 
   // Throws sdk::Failure when it is not there.
   sdk::Symbol operator[](const char* name) const;
+  // The same, perhaps absent.
+  sdk::Symbol Find(const char* name) const;
 
  private:
   void* image_;
@@ -105,6 +107,10 @@ struct Api {
   MPI_Op bxor = symbols["ompi_mpi_op_bxor"];
   MPI_Op land = symbols["ompi_mpi_op_land"];
   MPI_Op lor = symbols["ompi_mpi_op_lor"];
+
+  // Open MPI's own answer to whether it takes memory of CUDA (MPIX_Query_cuda_support). From 5.0 on it is
+  // known once MPI has been started, and no before.
+  bool TakesCuda() const;
 
   // Throws when `code` is no success; `call` names the function.
   void Check(int code, const char* call) const;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dtrun/plugin/block_signals.hpp"
+#include "dtrun/plugin/cuda_scope.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -145,6 +146,8 @@ bool CollectiveQueue::Carry(Job& job, sdk::Nanoseconds patience) {
     }
     job.in_mpi = true;
   }
+  sdk::CudaScope scope;
+  if (cuda_) scope.Enter(sdk::CudaScope::ContextOf(job.op->recv != nullptr ? job.op->recv : job.op->send));
   collectives_.Run(*job.op);
   return true;
 }

@@ -38,8 +38,8 @@ struct Job {
 
 class CollectiveQueue : public std::enable_shared_from_this<CollectiveQueue> {
  public:
-  CollectiveQueue(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit)
-      : host_(host), team_(std::move(team)), collectives_(*team_, limit) {}
+  CollectiveQueue(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit, bool cuda)
+      : host_(host), team_(std::move(team)), cuda_(cuda), collectives_(*team_, limit) {}
 
   // `offer`: the caller will wait at once.
   std::shared_ptr<Job> Add(const dtrun_op& op, bool offer);
@@ -73,6 +73,7 @@ class CollectiveQueue : public std::enable_shared_from_this<CollectiveQueue> {
 
   const sdk::Host host_;
   const std::shared_ptr<Team> team_;
+  const bool cuda_;  // operations may be in memory of CUDA
   Collectives collectives_;
 
   std::mutex mutex_;

@@ -1,5 +1,8 @@
 #include "combine.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "dtrun/kernels.hpp"
 
 namespace dtrun::mpi_plugin {
@@ -39,6 +42,8 @@ constexpr Entry kEntries[] = {
     Make<DTRUN_BOOL, DTRUN_LOR>(),
 };
 
+bool IsHalf(std::int32_t dtype) { return dtype == DTRUN_FLOAT16 || dtype == DTRUN_BFLOAT16; }
+
 MPI_Datatype TypeFor(const Api& api, std::int32_t dtype) {
   switch (dtype) {
     case DTRUN_FLOAT32: return api.float32;
@@ -68,8 +73,14 @@ Combiners::Combiners(const Api& api) : api_(api) {
   }
 }
 
+bool Combiners::IsNative(std::int32_t dtype, std::int32_t reduce) {
+  if (IsHalf(dtype) || reduce == DTRUN_AVG || reduce == DTRUN_PREMUL_SUM) return false;
+  return std::none_of(std::begin(kEntries), std::end(kEntries),
+                      [&](const Entry& entry) { return entry.dtype == dtype && entry.reduce == reduce; });
+}
+
 Reduction Combiners::Find(std::int32_t dtype, std::int32_t reduce) const {
-  const bool half = dtype == DTRUN_FLOAT16 || dtype == DTRUN_BFLOAT16;
+  const bool half = IsHalf(dtype);
   const bool compares = reduce == DTRUN_MIN || reduce == DTRUN_MAX;
   if (half && !compares) return {api_.float32, reduce == DTRUN_PROD ? api_.prod : api_.sum, true};
   const MPI_Datatype type = TypeFor(api_, dtype);

@@ -23,6 +23,8 @@ class Combiners {
  public:
   explicit Combiners(const Api& api);
 
+  // Whether MPI does it by itself: no function of ours, and nothing before or after it. Needs no MPI.
+  static bool IsNative(std::int32_t dtype, std::int32_t reduce);
   // REQUIRES kernels::Supports(dtype, reduce). AVG and PREMUL_SUM are sums here.
   Reduction Find(std::int32_t dtype, std::int32_t reduce) const;
   // The type that moves elements of this width: 1, 2, 4, 8 or 16 bytes.

@@ -4,11 +4,28 @@
 
 namespace dtrun::mpi_plugin {
 
+// The parts of the others are packed, copied or scaled here in some forms of them, which a query does not
+// tell.
+bool MpiDoesAll(const dtrun_support_query& query) {
+  switch (query.kind) {
+    case DTRUN_SEND:
+    case DTRUN_RECV:
+    case DTRUN_BROADCAST:
+    case DTRUN_ALLGATHER:
+    case DTRUN_ALLTOALL:
+    case DTRUN_GATHER:
+    case DTRUN_SCATTER: return true;
+    case DTRUN_ALLREDUCE:
+    case DTRUN_REDUCE: return Combiners::IsNative(query.dtype, query.reduce);
+    default: return false;
+  }
+}
+
 MpiCommunicator::MpiCommunicator(const sdk::Host& host, const sdk::CommParams& params, World& world,
                                  const CommOptions& options)
     : team_(std::make_shared<Team>(host, params, world, options.coll_sm)),
-      collectives_(std::make_shared<CollectiveQueue>(host, team_, options.limit)),
-      messages_(std::make_shared<Messages>(host, team_, options.limit)),
+      collectives_(std::make_shared<CollectiveQueue>(host, team_, options.limit, options.cuda)),
+      messages_(std::make_shared<Messages>(host, team_, options.limit, options.cuda)),
       // Without an entry barrier a caller could not be taken out of MPI when its deadline passes.
       caller_runs_(options.blocking == Blocking::kCaller && team_->entry() != nullptr) {}
 

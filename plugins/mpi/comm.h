@@ -16,7 +16,11 @@ struct CommOptions {
   CollSm coll_sm = CollSm::kAuto;
   Blocking blocking = Blocking::kCaller;
   std::uint64_t limit = 1u << 30;  // the largest count given to one call of MPI
+  bool cuda = false;               // operations may be in memory of CUDA
 };
+
+// Whether MPI alone does that operation, with no step of ours that would touch its elements.
+bool MpiDoesAll(const dtrun_support_query& query);
 
 class MpiCommunicator final : public sdk::Communicator<sdk::Request> {
  public:

@@ -68,11 +68,23 @@ Library Load(const std::string& name) {
 
 // The linker may have moved an object of the library, such as ompi_mpi_comm_world, into the
 // program (a copy relocation); the library then uses that one, and so must we.
-sdk::Symbol Symbols::operator[](const char* name) const {
+sdk::Symbol Symbols::Find(const char* name) const {
   void* address = linked_ ? dlsym(RTLD_DEFAULT, name) : nullptr;
   if (address == nullptr) address = dlsym(image_, name);
-  if (address == nullptr) Refuse("'" + path_ + "' has no '" + name + "'");
   return sdk::Symbol(address);
+}
+
+sdk::Symbol Symbols::operator[](const char* name) const {
+  const sdk::Symbol symbol = Find(name);
+  if (!symbol.present()) Refuse("'" + path_ + "' has no '" + name + "'");
+  return symbol;
+}
+
+bool Api::TakesCuda() const {
+  const sdk::Symbol query = symbols.Find("MPIX_Query_cuda_support");
+  if (!query.present()) return false;
+  int (*const ask)() = query;
+  return ask() == 1;
 }
 
 void Api::Check(int code, const char* call) const {

@@ -7,6 +7,7 @@
 
 #include "dtrun/kernels.hpp"
 #include "dtrun/plugin/block_signals.hpp"
+#include "dtrun/plugin/cuda_scope.hpp"
 #include "dtrun/plugin/op.hpp"
 #include "dtrun/plugin/patience.hpp"
 
@@ -27,6 +28,9 @@ constexpr sdk::Nanoseconds kMessageGrace = std::chrono::milliseconds(200);
 constexpr sdk::Nanoseconds kLastLook = std::chrono::milliseconds(100);
 
 bool High(std::uint32_t tag) { return tag >> 31 != 0; }
+void* ContextOf(const dtrun_op& op) {
+  return sdk::CudaScope::ContextOf(op.kind == DTRUN_SEND ? op.send : op.recv);
+}
 int Low(std::uint32_t tag) { return static_cast<int>(tag & 0x7fffffffu); }
 
 }  // namespace
@@ -61,6 +65,9 @@ std::shared_ptr<Message> Messages::Add(const dtrun_op& op, bool attended) {
   const std::size_t width = kernels::ElementBytes(op.dtype);
   message->block.emplace(api(), team_->world().combiners().Mover(width), width, op.count, limit_);
   Gate gate;
+  // MPI moves it while any message is tested.
+  if (void* const context = cuda_ ? ContextOf(op) : nullptr; context != nullptr) context_ = context;
+  const sdk::CudaScope scope(context_);
   const bool all_posted = pending_.empty() || pending_.back()->posted;
   if (all_posted && Enter(gate)) Post(*message);
   pending_.push_back(message);
@@ -113,6 +120,7 @@ void Messages::CheckLength(const Message& message, MPI_Status& status) {
 
 bool Messages::Progress() {
   if (pending_.empty()) return false;
+  const sdk::CudaScope scope(context_);
   Gate gate;
   bool ended = false;
   try {

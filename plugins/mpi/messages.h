@@ -31,8 +31,8 @@ struct Message {
 
 class Messages : public std::enable_shared_from_this<Messages> {
  public:
-  Messages(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit)
-      : host_(host), team_(std::move(team)), limit_(limit) {}
+  Messages(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit, bool cuda)
+      : host_(host), team_(std::move(team)), limit_(limit), cuda_(cuda) {}
 
   // `attended`: the caller will wait at once.
   std::shared_ptr<Message> Add(const dtrun_op& op, bool attended);
@@ -63,10 +63,12 @@ class Messages : public std::enable_shared_from_this<Messages> {
   const sdk::Host host_;
   const std::shared_ptr<Team> team_;
   const std::uint64_t limit_;
+  const bool cuda_;  // messages may be in memory of CUDA
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Message>> pending_;
+  void* context_ = nullptr;  // of CUDA, of the last message that has one
   bool mover_ = false;
   bool stop_ = false;
 };

@@ -9,6 +9,8 @@ inline constexpr const char* kCollSmChoices[] = {"auto", "on", "off"};
 enum class CollSm { kAuto, kOn, kOff };
 inline constexpr const char* kBlockingChoices[] = {"caller", "thread"};
 enum class Blocking { kCaller, kThread };
+inline constexpr const char* kDeviceMemoryChoices[] = {"auto", "staged"};
+enum class DeviceMemory { kAuto, kStaged };
 
 inline constexpr dtrun_option kOptions[] = {
     sdk::Option("library", DTRUN_TYPE_STRING, nullptr, "path of libmpi, or a name for the dynamic linker",
@@ -33,6 +35,14 @@ inline constexpr dtrun_option kOptions[] = {
               "MPI does.\n"
               "Ranks on several hosts always use the communicator's thread.")
         .Choices(kBlockingChoices),
+    sdk::Option("device_memory", DTRUN_TYPE_ENUM, "auto", "how the memory of GPUs goes to other ranks")
+        .Long("auto: straight from and to the GPU's memory where Open MPI says that it takes it "
+              "(MPIX_Query_cuda_support), for what MPI does by itself: messages, broadcast, allgather, "
+              "alltoall, gather, scatter, and allreduce and reduce of types and reductions that MPI has. "
+              "The rest goes through the host's memory, and coll_sm is then off. staged: all of it goes "
+              "through the host's memory, over whatever carries that, shared memory too. All hosts need the "
+              "same.")
+        .Choices(kDeviceMemoryChoices),
     sdk::Option("chunk", DTRUN_TYPE_UINT, "1073741824", "largest count of one MPI call")
         .Long("MPI counts are of type int; longer operations are split. Lower it only to test that.")
         .Unit("elements")

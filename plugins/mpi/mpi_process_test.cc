@@ -86,6 +86,11 @@ TEST(MpiOfTheProgram, StaysAliveWhenThePluginGoes) {
   EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
+TEST(MpiOfTheProgram, IsAskedWhetherItTakesMemoryOfCuda) {
+  const Ended ended = UnderMpirun(2, "cuda_aware");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
 TEST(MpiOfTheProgram, IsRefusedWhenItAllowsOneThreadOnly) {
   const Ended ended = UnderMpirun(2, "single");
   EXPECT_EQ(ended.status, 0) << ended.output;

@@ -34,8 +34,9 @@ Context::Context(const Library& library, Selection selection, std::optional<std:
   const auto& usable = selection_.usable;
   if (std::none_of(usable.begin(), usable.end(), [](const Resource& one) { return one.rdma(); })) {
     if (getenv("UCX_RNDV_THRESH") == nullptr) set("RNDV_THRESH", kRendezvousBytes);
-    set("TX_SEG_SIZE", kSegmentBytes);
-    set("RX_SEG_SIZE", kSegmentBytes);
+    // UCX 1.22 refuses these, and does without.
+    for (const char* name : {"TX_SEG_SIZE", "RX_SEG_SIZE"})
+      static_cast<void>(library.config_modify(config.get(), name, kSegmentBytes));
   }
   if (rails) set("MAX_RNDV_RAILS", std::to_string(*rails));
 

@@ -29,9 +29,11 @@ int MakeWakeup() {
 
 }  // namespace
 
-Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context)
+Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context,
+               const DeviceMemory& devices)
     : host_(host),
       context_(std::move(context)),
+      devices_(devices),
       members_(params),
       messenger_(std::make_unique<WorkerMessenger>(*this)),
       worker_(*context_, params.rank, params.size, [this](int peer) { return AddressOf(peer); }),
@@ -58,6 +60,7 @@ Engine::~Engine() {
     worker_wakes_.notify_all();
   }
   thread_.join();
+  cuda_.Enter(cuda_context_);
   try {
     if (!failure_) members_.Leave();
     if (!shut_) worker_.Close(Clock::now() + kClosePatience);
@@ -70,7 +73,7 @@ Engine::~Engine() {
 // ---- callers -------------------------------------------------------------------------
 
 std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stream*) {
-  auto operation = std::make_shared<Operation>(op, members_.size());
+  auto operation = std::make_shared<Operation>(op, members_.size(), devices_);
   {
     const std::lock_guard lock(mutex_);
     if (failure_) Report();  // now there is a call that the failure ends
@@ -159,6 +162,16 @@ void Engine::Snapshot(const sdk::SnapshotSink& sink) {
   if (!routes_.empty()) sink.Line(routes_);
   if (failure_) sink.Line(std::string("failed: ") + failure_->what());
 }
+
+void Engine::MemRegister(const dtrun_mem_params& params, void* memory) {
+  failure_.ThrowIfSet();
+  const ucs_memory_type_t type = devices_.TypeOf(memory);
+  sdk::CudaScope scope;
+  if (type != UCS_MEMORY_TYPE_HOST) scope.Enter(sdk::CudaScope::ContextOf(memory));
+  worker_.registrations().Add(memory, params.bytes, type);
+}
+
+void Engine::MemDeregister(void* memory) { worker_.registrations().Remove(memory); }
 
 // Ends the sleep of the thread that drives, if it sleeps. REQUIRES mutex_.
 void Engine::Wake() {

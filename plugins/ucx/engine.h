@@ -50,12 +50,15 @@ class UcxRequest final : public sdk::Request {
 class Engine final : public sdk::Communicator<UcxRequest> {
  public:
   // Joins the communicator. Throws when not all ranks come in time.
-  Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context);
+  Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context,
+         const DeviceMemory& devices);
   ~Engine() override;
 
   std::unique_ptr<UcxRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
   void Abort(const std::string& reason) override;
   void Snapshot(const sdk::SnapshotSink& sink) override;
+  void MemRegister(const dtrun_mem_params& params, void* memory) override;
+  void MemDeregister(void* memory) override;
   // False when `timeout` came first. Throws the operation's failure.
   bool Wait(Operation& operation, sdk::Nanoseconds timeout);
 
@@ -82,6 +85,7 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   void End(const sdk::Failure& failure, bool theirs);
   bool HasWork() const;
   void DriveWhile(const Operation* wanted);
+  void Drive(const Operation* wanted);
   void Turn(Idle& idle);
   void TakeSubmitted();
   void StartMessage(const std::shared_ptr<Operation>& operation);
@@ -103,8 +107,12 @@ class Engine final : public sdk::Communicator<UcxRequest> {
 
   const sdk::Host host_;
   const std::shared_ptr<Context> context_;
+  const DeviceMemory& devices_;
   const sdk::Membership members_;
   const std::unique_ptr<WorkerMessenger> messenger_;  // outlives the worker, which writes into it
+  void* cuda_context_ =
+      nullptr;           // of the last operation that has one: current on whoever drives, who owns it
+  sdk::CudaScope cuda_;  // and for the end of the worker
   Worker worker_;
   const int wakeup_;           // an eventfd that ends the sleep of the thread that drives
   const bool oversubscribed_;  // more ranks on this host than cores

@@ -10,7 +10,7 @@
 
 #include "dtrun/kernels.hpp"
 #include "engine.h"
-#include "messenger.h"
+#include "exchange.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -53,6 +53,12 @@ class Engine::Idle {
 
 // Until `wanted` is done, or (null) until a caller wants to drive or the engine stops.
 void Engine::DriveWhile(const Operation* wanted) {
+  cuda_.Enter(cuda_context_);
+  Drive(wanted);
+  cuda_.Leave();
+}
+
+void Engine::Drive(const Operation* wanted) {
   Idle idle;
   for (;;) {
     if (failure_ && !ended_) CompleteAllFailed();
@@ -103,6 +109,7 @@ void Engine::TakeSubmitted() {
       submitted_.pop_front();
       doing_ = operation->text;
     }
+    if (operation->cuda_context != nullptr) cuda_.Enter(cuda_context_ = operation->cuda_context);
     if (failure_) {
       jobs_.push_back(operation);
       ended_ = false;
@@ -128,6 +135,7 @@ void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
   transfer.bytes = op.count * kernels::ElementBytes(op.dtype);
   transfer.owner = operation.get();
   transfer.report = true;
+  transfer.memory = op.kind == DTRUN_SEND ? operation->send_memory : operation->recv_memory;
   messages_.push_back(operation);
   try {
     if (op.kind == DTRUN_SEND) {
@@ -170,7 +178,11 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
   }
   std::optional<Failure> failure;
   try {
-    algorithms::RunCollective(*messenger_, *job->op);
+    if (job->on_device()) {
+      RunOnDevices(*messenger_, *job->op);
+    } else {
+      algorithms::RunCollective(*messenger_, *job->op);
+    }
   } catch (const Failure& thrown) {
     Fail(Failure(thrown.code(), job->text + ": " + thrown.what(), thrown.peer()));
   } catch (const std::bad_alloc&) {

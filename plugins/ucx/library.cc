@@ -18,9 +18,17 @@ constexpr const char* kFile = "libucp.so.0";
 
 // While UCX is loaded; those that are set already stay as they are.
 constexpr std::pair<const char*, const char*> kVariables[] = {
-    {"UCX_HANDLE_ERRORS", "none"}, {"UCX_DEBUG_SIGNO", "0"},           {"UCX_VFS_ENABLE", "n"},
-    {"UCX_MEM_EVENTS", "n"},       {"UCX_MEM_MMAP_HOOK_MODE", "none"}, {"UCX_MEM_MALLOC_HOOKS", "n"},
-    {"UCX_MEM_MALLOC_RELOC", "n"}, {"UCX_MEM_CUDA_HOOK_MODE", "none"}, {"UCX_MEM_DYNAMIC_MMAP_THRESH", "n"}};
+    {"UCX_HANDLE_ERRORS", "none"},
+    {"UCX_DEBUG_SIGNO", "0"},
+    {"UCX_VFS_ENABLE", "n"},
+    {"UCX_MEM_EVENTS", "n"},
+    {"UCX_MEM_MMAP_HOOK_MODE", "none"},
+    {"UCX_MEM_MALLOC_HOOKS", "n"},
+    {"UCX_MEM_MALLOC_RELOC", "n"},
+    {"UCX_MEM_CUDA_HOOK_MODE", "none"},
+    {"UCX_MEM_DYNAMIC_MMAP_THRESH", "n"},
+    // Without hooks it would not learn of memory of devices, and take it for the host's (openucx/ucx#2755).
+    {"UCX_MEMTYPE_CACHE", "n"}};
 
 // UCX reads these variables while it is being loaded and never again.
 sdk::SharedLibrary OpenUcx() {

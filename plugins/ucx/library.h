@@ -42,6 +42,9 @@ class Library {
   decltype(&::ucp_config_read) config_read = library_["ucp_config_read"];
   decltype(&::ucp_config_modify) config_modify = library_["ucp_config_modify"];
   decltype(&::ucp_config_release) config_release = library_["ucp_config_release"];
+  decltype(&::ucp_context_query) context_query = library_["ucp_context_query"];
+  decltype(&::ucp_mem_map) mem_map = library_["ucp_mem_map"];
+  decltype(&::ucp_mem_unmap) mem_unmap = library_["ucp_mem_unmap"];
   decltype(&::ucp_worker_create) worker_create = library_["ucp_worker_create"];
   decltype(&::ucp_worker_destroy) worker_destroy = library_["ucp_worker_destroy"];
   decltype(&::ucp_worker_get_address) worker_get_address = library_["ucp_worker_get_address"];
@@ -65,6 +68,8 @@ class Library {
   decltype(&::uct_config_release) uct_config_release = library_["uct_config_release"];
   decltype(&::uct_md_open) md_open = library_["uct_md_open"];
   decltype(&::uct_md_close) md_close = library_["uct_md_close"];
+  decltype(&::uct_md_query) md_query = library_["uct_md_query"];
+  decltype(&::uct_md_detect_memory_type) md_detect_memory_type = library_["uct_md_detect_memory_type"];
   decltype(&::uct_md_query_tl_resources) md_query_tl_resources = library_["uct_md_query_tl_resources"];
   decltype(&::uct_release_tl_resource_list) release_tl_resource_list =
       library_["uct_release_tl_resource_list"];

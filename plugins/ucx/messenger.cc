@@ -18,6 +18,7 @@ Transfer& WorkerMessenger::Next(int peer, std::size_t bytes) {
 
 algorithms::Messenger::Message WorkerMessenger::Send(int peer, const void* data, std::size_t bytes) {
   Transfer& transfer = Next(peer, bytes);
+  transfer.memory = engine_.current().send_memory;
   engine_.worker().Send(transfer, Tag(rank()), data);
   if (!transfer.done || transfer.status != UCS_OK) return &transfer;
   free_.push_back(&transfer);  // small ones have left at once
@@ -26,6 +27,7 @@ algorithms::Messenger::Message WorkerMessenger::Send(int peer, const void* data,
 
 algorithms::Messenger::Message WorkerMessenger::Recv(int peer, void* data, std::size_t bytes) {
   Transfer& transfer = Next(peer, bytes);
+  transfer.memory = engine_.current().recv_memory;
   engine_.worker().Recv(transfer, Tag(peer), kWholeTag, data);
   return &transfer;
 }

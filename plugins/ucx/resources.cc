@@ -180,6 +180,17 @@ std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector
   return tcp.front().device;
 }
 
+// With those that UCX needs for the memory of devices.
+std::string RdmaTransports(const std::vector<Resource>& all) {
+  std::string list = "ib,sm,self";
+  for (const char* device : {"cuda", "rocm"}) {
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const Resource& one) { return NamesTransport(device, one.transport); }))
+      list.append(",").append(device);
+  }
+  return list;
+}
+
 std::string WhyNotRdma(const std::vector<Resource>& all, const std::vector<Resource>& usable) {
   if (HasRdma(usable)) return "";
   if (HasRdma(all)) return "the options leave no RDMA transport or device of this host";
@@ -204,11 +215,10 @@ bool NamesTransport(const std::string& list, const std::string& transport) {
   });
 }
 
-std::vector<Resource> ListResources(const Library& library) {
+void VisitDomains(const Library& library, const std::function<bool(uct_md_h)>& visit) {
   uct_component_h* components = nullptr;
   unsigned component_count = 0;
   library.Check(library.query_components(&components, &component_count), "ask UCX for its components");
-  std::vector<Resource> resources;
   for (unsigned i = 0; i < component_count; ++i) {
     uct_component_attr_t attributes{};
     attributes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
@@ -224,19 +234,25 @@ std::vector<Resource> ListResources(const Library& library) {
       const ucs_status_t status = library.md_open(components[i], domain.md_name, config, &opened);
       library.uct_config_release(config);
       if (status != UCS_OK) continue;  // what cannot be opened cannot be used
-      uct_tl_resource_desc_t* offered = nullptr;
-      unsigned count = 0;
-      if (library.md_query_tl_resources(opened, &offered, &count) == UCS_OK) {
-        for (unsigned t = 0; t < count; ++t) {
-          resources.push_back(
-              {offered[t].tl_name, offered[t].dev_name, offered[t].dev_type == UCT_DEVICE_TYPE_NET});
-        }
-        library.release_tl_resource_list(offered);
-      }
-      library.md_close(opened);
+      if (!visit(opened)) library.md_close(opened);
     }
   }
   library.release_component_list(components);
+}
+
+std::vector<Resource> ListResources(const Library& library) {
+  std::vector<Resource> resources;
+  VisitDomains(library, [&](uct_md_h domain) {
+    uct_tl_resource_desc_t* offered = nullptr;
+    unsigned count = 0;
+    if (library.md_query_tl_resources(domain, &offered, &count) != UCS_OK) return false;
+    for (unsigned t = 0; t < count; ++t) {
+      resources.push_back(
+          {offered[t].tl_name, offered[t].dev_name, offered[t].dev_type == UCT_DEVICE_TYPE_NET});
+    }
+    library.release_tl_resource_list(offered);
+    return false;
+  });
   return resources;
 }
 
@@ -252,7 +268,7 @@ std::string Selection::Text(bool one_host) const {
 Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& preferred,
                  const Wanted& wanted, bool one_host) {
   Selection selection;
-  selection.transports = wanted.transports.value_or(wanted.rdma ? "ib,sm,self" : "all");
+  selection.transports = wanted.transports.value_or(wanted.rdma ? RdmaTransports(all) : "all");
   const bool no_rdma = wanted.rdma && !HasRdma(all);
   const std::vector<Resource> carried =
       no_rdma ? std::vector<Resource>() : WithTransports(all, selection.transports);

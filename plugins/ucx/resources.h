@@ -5,6 +5,7 @@
 // list of resources, and the function that asks UCX for that list. Any thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct Resource {
 bool NamesTransport(const std::string& list, const std::string& transport);
 
 std::vector<Resource> ListResources(const Library& library);
+
+// Opens each memory domain that can be opened; `visit` says whether it stays open.
+void VisitDomains(const Library& library, const std::function<bool(uct_md_h)>& visit);
 
 // The options, as the user wrote them.
 struct Wanted {

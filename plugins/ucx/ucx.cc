@@ -6,6 +6,7 @@
 #include "dtrun/interfaces.hpp"
 #include "dtrun/plugin/environment.hpp"
 #include "engine.h"
+#include "exchange.h"
 #include "peers.h"
 #include "ucx_options.h"
 
@@ -34,18 +35,29 @@ class UcxBackend final : public sdk::Backend<Engine> {
                          resources_);
     wanted_.transports = peers_.transports;
     wanted_.rdma = options.EnumIndex("required") == kRequiredRdma;
-    Choose(true);  // refuses what this host lacks now
+    const Selection selection = Choose(true);  // refuses what this host lacks now
+    if (options.EnumIndex("device_memory") == kDeviceMemoryAuto) {
+      devices_ = std::make_unique<DeviceMemory>(library_, selection);
+    } else {
+      devices_ = std::make_unique<DeviceMemory>();
+    }
   }
 
   sdk::Caps QueryCaps() const override {
     sdk::Caps caps = sdk::Caps::Everything();
     caps.any_source = true;
     caps.lazy_connect = true;
+    caps.device_kinds |= devices_->kinds();
+    caps.no_stream = devices_->kinds() != 0;
     return caps;
   }
 
+  bool Supports(const dtrun_support_query& query) const override {
+    return query.device_kind == DTRUN_DEVICE_HOST || MovesOnDevices(query.kind);
+  }
+
   std::unique_ptr<Engine> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<Engine>(host_, params, ContextFor(params));
+    return std::make_unique<Engine>(host_, params, ContextFor(params), *devices_);
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
@@ -55,6 +67,7 @@ class UcxBackend final : public sdk::Backend<Engine> {
               "UCX " + library_.version() + (library_.found_loaded() ? " (already in the process)" : ""));
     sink.Fact("library_path", library_.path());
     sink.Fact("memory", "host");
+    sink.Fact("device", devices_->Text());
     sink.Fact("by interface", "devices UCX_NET_DEVICES");
     sink.Fact("by wire", "transports UCX_TLS");
     sink.Fact("by p2p", std::string("p2p UCX_TLS ") + kForPrograms);
@@ -96,6 +109,7 @@ class UcxBackend final : public sdk::Backend<Engine> {
   const std::optional<std::int64_t> rails_;
   Wanted wanted_;
   PeerChoice peers_;
+  std::unique_ptr<DeviceMemory> devices_;
   std::mutex mutex_;
   std::map<bool, std::shared_ptr<Context>> contexts_;  // by whether all ranks share a host
 };
@@ -105,7 +119,7 @@ constexpr sdk::PluginInfo kInfo = {
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
     .license = "Apache-2.0",
-    .summary = "collectives over InfiniBand, RoCE, TCP and shared memory for host memory, on UCX",
+    .summary = "collectives over InfiniBand, RoCE, TCP and shared memory, on UCX",
     .options = kOptions,
     .option_count = std::size(kOptions),
 };

@@ -11,6 +11,8 @@ inline constexpr const char* kP2pChoices[] = {"auto", "on", "off"};
 inline constexpr int kP2pAuto = 0;
 inline constexpr int kP2pOn = 1;
 inline constexpr int kP2pOff = 2;
+inline constexpr const char* kDeviceMemoryChoices[] = {"auto", "staged"};
+inline constexpr int kDeviceMemoryAuto = 0;
 
 inline constexpr dtrun_option kOptions[] = {
     sdk::Option("transports", DTRUN_TYPE_STRING, nullptr, "transports UCX may use, in the grammar of UCX_TLS")
@@ -38,12 +40,18 @@ inline constexpr dtrun_option kOptions[] = {
         .Alias("UCX_MAX_RNDV_RAILS"),
     sdk::Option("p2p", DTRUN_TYPE_ENUM, "auto",
                 "whether UCX may let GPUs of a host read each other's memory (cuda_ipc)")
-        .Long("This backend moves host memory and does not need it; programs that use UCX directly may. off: "
+        .Long("For memory of GPUs that UCX moves itself (device_memory), and programs that use UCX. off: "
               "excludes cuda_ipc, so ranks see UCX_TLS=^cuda_ipc, or your exclusions and it, and "
               "DTRUN_P2P=off. on: a host whose UCX has no cuda_ipc ends the job before it starts; "
               "DTRUN_P2P=on. auto: off if DTRUN_P2P=off is set, else what UCX offers; unlike nccl, this "
               "backend does not test whether GPUs can read each other. It is an error to combine off with a "
               "list of transports that names cuda_ipc or cuda, or on with one that omits it.")
-        .Choices(kP2pChoices)};
+        .Choices(kP2pChoices),
+    sdk::Option("device_memory", DTRUN_TYPE_ENUM, "auto", "how the memory of GPUs goes to other ranks")
+        .Long("auto: straight from and to the GPU's memory where UCX moves it itself, which needs a UCX that "
+              "was built with CUDA or ROCm; reductions and alltoall, which need a processor or memory beside "
+              "theirs, go through the host's memory. staged: all of it goes through the host's memory, over "
+              "whatever carries that, shared memory too. All hosts need the same.")
+        .Choices(kDeviceMemoryChoices)};
 
 }  // namespace dtrun::ucx_plugin

@@ -44,6 +44,16 @@ TEST(UcxLaunch, TellsRanksToLeavePeersAlone) {
   EXPECT_THAT(launch.facts.at("p2p"), StartsWith("off"));
 }
 
+// As Debian's is built.
+TEST(UcxDevices, AreStagedWhereUcxHasNoTransportForThem) {
+  const Subject subject = UcxWith({});
+  if (subject.Caps().device_kinds != 1u << DTRUN_DEVICE_HOST)
+    GTEST_SKIP() << "this UCX moves memory of devices";
+  EXPECT_EQ(subject.Caps().flags & DTRUN_CAP_NO_STREAM, 0u);
+  EXPECT_THAT(subject.LaunchInfo(1).facts.at("device"),
+              StartsWith("staged, because this UCX has no transport"));
+}
+
 TEST(UcxTransports, WorkWithoutPeers) {
   UcxWith({{"p2p", "off"}}).Play(2, [](Rank& rank) {
     EXPECT_TRUE(rank.Barrier().ok());

@@ -15,6 +15,7 @@ using sdk::Failure;
 
 Worker::Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of)
     : library_(context.library()),
+      registrations_(context),
       rank_(rank),
       address_of_(std::move(address_of)),
       endpoints_(static_cast<std::size_t>(size)) {
@@ -69,6 +70,13 @@ ucp_ep_h Worker::Reach(int peer) {
   return place->handle;
 }
 
+void Worker::Describe(const Transfer& transfer, const void* data, ucp_request_param_t& param) const {
+  param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = transfer.memory;
+  param.memh = registrations_.Find(data, transfer.bytes);
+  if (param.memh != nullptr) param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+}
+
 void Worker::Send(Transfer& transfer, ucp_tag_t tag, const void* data) {
   ucp_ep_h const endpoint = Reach(transfer.peer);
   if (endpoint == nullptr) {
@@ -77,11 +85,10 @@ void Worker::Send(Transfer& transfer, ucp_tag_t tag, const void* data) {
   transfer.sending = true;
   transfer.worker = this;
   ucp_request_param_t param{};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &Worker::OnSent;
   param.user_data = &transfer;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  Describe(transfer, data, param);
   Started(transfer, library_.tag_send_nbx(endpoint, data, transfer.bytes, tag, &param));
 }
 
@@ -90,11 +97,11 @@ void Worker::Recv(Transfer& transfer, ucp_tag_t tag, ucp_tag_t mask, void* data)
   transfer.worker = this;
   ucp_request_param_t param{};
   // UCX 1.13 leaves the length of a message out when a receive is complete at once.
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                       UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = &Worker::OnReceived;
   param.user_data = &transfer;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  Describe(transfer, data, param);
   Started(transfer, library_.tag_recv_nbx(worker_, data, transfer.bytes, tag, mask, &param));
 }
 

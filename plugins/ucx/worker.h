@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "context.h"
+#include "registrations.h"
 
 namespace dtrun::ucx_plugin {
 
@@ -26,6 +26,7 @@ struct Transfer {
   bool report = false;  // when done, goes to Worker::TakeFinished
   void* owner = nullptr;
   std::size_t bytes = 0;  // expected
+  ucs_memory_type_t memory = UCS_MEMORY_TYPE_HOST;
 
   bool done = false;
   ucs_status_t status = UCS_INPROGRESS;
@@ -75,6 +76,8 @@ class Worker {
   // Over what messages to the peer go, as UCX prints it: "tcp/eth0 posix/memory"; "" before the
   // first.
   std::string Route(int peer) const;
+  // Of the communicator.
+  Registrations& registrations() { return registrations_; }
   const Library& library() const { return library_; }
 
  private:
@@ -84,6 +87,8 @@ class Worker {
     ucp_ep_h handle = nullptr;
   };
   ucp_ep_h Reach(int peer);  // null: it has left
+  // Says what kind of memory the message is in, and its registration where there is one.
+  void Describe(const Transfer& transfer, const void* data, ucp_request_param_t& param) const;
   void Started(Transfer& transfer, ucs_status_ptr_t request);
   void Finish(Transfer& transfer, ucs_status_t status);
   static void OnSent(void* request, ucs_status_t status, void* user_data);
@@ -92,6 +97,7 @@ class Worker {
   static void OnError(void* argument, ucp_ep_h endpoint, ucs_status_t status);
 
   const Library& library_;
+  Registrations registrations_;
   const int rank_;
   const std::function<std::string(int)> address_of_;
   ucp_worker_h worker_ = nullptr;

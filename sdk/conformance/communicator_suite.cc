@@ -120,6 +120,48 @@ void MemoryIsAlignedZeroedAndUsable(const Subject& subject) {
   });
 }
 
+// Whole, at its ends, and beside memory that is not registered.
+void RegisteredMemoryIsLikeOther(const Subject& subject) {
+  if (subject.table().mem_register == nullptr) GTEST_SKIP() << "the backend registers no memory";
+  subject.Play(3, [&](Rank& rank) {
+    for (const std::size_t count : {std::size_t{3}, std::size_t{1003}, std::size_t{700'003}}) {
+      std::vector<float> data(count + 2, 1);
+      float* const inner = data.data() + 1;
+      for (int round = 0; round < 2; ++round) {
+        const Outcome registered = rank.Register(inner, count * sizeof(float));
+        ASSERT_TRUE(registered.ok()) << registered;
+        EXPECT_EQ(data, std::vector<float>(count + 2, 1)) << "registration changes the memory";
+        // The registered part, then across both of its ends.
+        EXPECT_TRUE(rank.Do(AllreduceOp(inner, inner, count, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+        EXPECT_EQ(std::count(inner, inner + count, 3.0f), static_cast<std::ptrdiff_t>(count));
+        std::fill(data.begin(), data.end(), 1.0f);
+        std::vector<float> other(count + 2);
+        EXPECT_TRUE(
+            rank.Do(AllreduceOp(data.data(), other.data(), count + 2, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+        EXPECT_EQ(other, std::vector<float>(count + 2, 3));
+        const int next = (rank.rank() + 1) % 3;
+        const int before = (rank.rank() + 2) % 3;
+        const auto sent = rank.Start(SendOp(inner, count, DTRUN_FLOAT32, next, 1));
+        EXPECT_TRUE(rank.Do(RecvOp(other.data(), count, DTRUN_FLOAT32, before, 1)).ok());
+        EXPECT_TRUE(sent->Wait().ok());
+        EXPECT_EQ(other[count - 1], 1.0f);
+        rank.Deregister(inner);
+      }
+      EXPECT_TRUE(rank.Do(AllreduceOp(inner, inner, count, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+    }
+    std::vector<float> aborted(8);
+    if (subject.table().comm_abort == nullptr) return;
+    EXPECT_TRUE(rank.Barrier().ok());
+    const Outcome kept = rank.Register(aborted.data(), 16);
+    EXPECT_TRUE(kept.ok()) << kept;
+    rank.Abort("enough");
+    const Outcome after = rank.Register(aborted.data() + 4, 16);
+    EXPECT_TRUE(after.ok() || after.code == DTRUN_ABORTED) << after;
+    if (after.ok()) rank.Deregister(aborted.data() + 4);
+    rank.Deregister(aborted.data());
+  });
+}
+
 }  // namespace
 
 void AddCommunicatorCases(const BackendUnderTest& backend) {
@@ -128,6 +170,7 @@ void AddCommunicatorCases(const BackendUnderTest& backend) {
   AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", "B20, B21", backend, SubsetsWorkBesideTheWhole);
   AddCase("Groups", "CompleteAsAWhole", "B22", backend, GroupsCompleteAsAWhole);
   AddCase("Memory", "IsAlignedZeroedAndUsable", "B23", backend, MemoryIsAlignedZeroedAndUsable);
+  AddCase("Memory", "MayBeRegistered", "B27", backend, RegisteredMemoryIsLikeOther);
 }
 
 }  // namespace dtrun::conformance

@@ -25,6 +25,7 @@ void TheTableIsComplete(const Subject& subject) {
   EXPECT_NE(table.req_release, nullptr);
   EXPECT_EQ(table.group_begin != nullptr, table.group_end != nullptr);
   EXPECT_EQ(table.mem_alloc != nullptr, table.mem_free != nullptr);
+  EXPECT_EQ(table.mem_register != nullptr, table.mem_deregister != nullptr);
   EXPECT_EQ(table.comm_abort != nullptr, (subject.Caps().flags & DTRUN_CAP_ABORT) != 0);
 }
 

@@ -60,6 +60,16 @@ std::runtime_error Broken(const std::string& what, const Outcome& outcome) {
   return std::runtime_error(what + ": " + outcome.text);
 }
 
+dtrun_mem_params MemoryOf(std::int32_t kind, std::uint64_t bytes, std::uint64_t alignment) {
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = bytes;
+  params.alignment = alignment;
+  params.device_kind = kind;
+  params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : 0;
+  return params;
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
@@ -171,12 +181,7 @@ Outcome Rank::GroupEnd() const {
 }
 
 void* Rank::Alloc(std::uint64_t bytes) const {
-  dtrun_mem_params params;
-  DTRUN_INIT(params);
-  params.bytes = bytes;
-  params.alignment = 64;
-  params.device_kind = DTRUN_DEVICE_HOST;
-  params.device_index = -1;
+  const dtrun_mem_params params = MemoryOf(DTRUN_DEVICE_HOST, bytes, 64);
   void* memory = nullptr;
   const Outcome outcome =
       Ask([&](dtrun_error* error) { return table()->mem_alloc(comm_, &params, &memory, error); });
@@ -184,6 +189,11 @@ void* Rank::Alloc(std::uint64_t bytes) const {
   return outcome.ok() ? memory : nullptr;
 }
 void Rank::Free(void* memory) const { table()->mem_free(comm_, memory); }
+Outcome Rank::Register(void* memory, std::uint64_t bytes, std::int32_t device_kind) const {
+  const dtrun_mem_params params = MemoryOf(device_kind, bytes, 0);
+  return Ask([&](dtrun_error* error) { return table()->mem_register(comm_, &params, memory, error); });
+}
+void Rank::Deregister(void* memory) const { table()->mem_deregister(comm_, memory); }
 
 std::unique_ptr<Rank> Rank::Further(const std::string& name, int rank, int size) const {
   auto kv = std::make_unique<PartKv>(kv_, "further/" + name + "/");

@@ -90,6 +90,8 @@ class Rank {
   // Memory from the backend, null when it gives none. REQUIRES: the backend has such memory.
   void* Alloc(std::uint64_t bytes) const;
   void Free(void* memory) const;
+  Outcome Register(void* memory, std::uint64_t bytes, std::int32_t device_kind = DTRUN_DEVICE_HOST) const;
+  void Deregister(void* memory) const;
 
   // A further communicator, in which this rank is `rank` of `size`; null, and a failed
   // expectation, when it does not come about. Its other ranks use the same name.

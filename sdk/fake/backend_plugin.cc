@@ -176,6 +176,9 @@ class Backend final : public sdk::Backend<Communicator> {
   std::unique_ptr<Communicator> CreateCommunicator(const sdk::CommParams& params) override {
     return std::make_unique<Communicator>(host_, params);
   }
+  void LaunchInfo(const dtrun_launch_query&, const sdk::LaunchSink& sink) override {
+    sink.Fact("memory", "device");
+  }
 
  private:
   const sdk::Host host_;

@@ -8,13 +8,16 @@
 #include <string>
 
 #include "core/plugin/elf.h"
+#include "core/plugin/opened_file.h"
 #include "core/pmi/program.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("program", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
-  const auto elf = dtrun::plugin::ReadElf(path);
+  const auto opened = dtrun::plugin::OpenedFile::Open(path);
+  if (!opened) return 0;  // it holds more than a plugin may
+  const auto elf = dtrun::plugin::ReadElf(*opened);
   if (elf.ok() ? elf->build_id.size() > 2 * size : elf.error().text.empty()) std::abort();
   if (dtrun::pmi::MpiLibraryOf(path).size() > size) std::abort();
   return 0;

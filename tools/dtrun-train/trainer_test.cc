@@ -72,6 +72,13 @@ TEST_F(TrainerTest, LearnsRowsFromNoise) {
   EXPECT_EQ(results[1].samples, 1000U);
 }
 
+TEST_F(TrainerTest, LearnsWithSixteenBits) {
+  options_.dtype = "bfloat16";
+  const auto results = Train(1);
+  EXPECT_LT(results[1].loss, results[0].loss);
+  EXPECT_GT(results[1].accuracy, 0.9);
+}
+
 TEST_F(TrainerTest, AnyNumberOfRanksMakesTheSameSteps) {
   const auto alone = Train(1);
   for (const int size : {2, 4}) {
@@ -150,6 +157,21 @@ TEST_F(TrainerTest, ReportsProgressOfAllRanksTogether) {
   EXPECT_EQ(samples.size(), 32U);
   EXPECT_EQ(samples.front(), 32U);
   EXPECT_EQ(samples.back(), 1000U);
+}
+
+TEST(ChooseDevice, IsTheCpuOrAnErrorWhereLibtorchSeesNoGpu) {
+  if (torch::cuda::device_count() > 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_TRUE(ChooseDevice("auto", 1).is_cpu());
+  EXPECT_TRUE(ChooseDevice("cpu", 1).is_cpu());
+  for (const char* wanted : {"cuda", "cuda:0"}) {
+    try {
+      (void)ChooseDevice(wanted, 0);
+      FAIL() << wanted;
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr(wanted), HasSubstr("sees no GPU"), HasSubstr("--device cpu")));
+    }
+  }
 }
 
 TEST(OneCycle, StartsLowPeaksAtAThirdAndEndsNearZero) {

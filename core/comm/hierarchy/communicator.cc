@@ -119,4 +119,22 @@ void HierarchyCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
 void* HierarchyCommunicator::MemAlloc(const dtrun_mem_params& params) { return local_->Alloc(params); }
 void HierarchyCommunicator::MemFree(void* memory) { local_->Free(memory); }
 
+void HierarchyCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
+  const auto [wire, messages] = Wires();
+  if (wire != nullptr) wire->Register(params, memory);
+  if (messages == nullptr) return;
+  try {
+    messages->Register(params, memory);
+  } catch (...) {
+    if (wire != nullptr) wire->Deregister(memory);
+    throw;
+  }
+}
+
+void HierarchyCommunicator::MemDeregister(void* memory) {
+  for (Layer* const layer : Wires()) {
+    if (layer != nullptr) layer->Deregister(memory);
+  }
+}
+
 }  // namespace dtrun::comm

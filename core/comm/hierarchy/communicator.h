@@ -6,6 +6,7 @@
 // most kMessageRanks. Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,12 +33,16 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
   void Snapshot(const sdk::SnapshotSink& sink) override;
   void* MemAlloc(const dtrun_mem_params& params) override;
   void MemFree(void* memory) override;
+  void MemRegister(const dtrun_mem_params& params, void* memory) override;
+  void MemDeregister(void* memory) override;
 
  private:
   HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
                         shm::Deadline deadline);
   void Run(sdk::Running& running) override;
   void Abandon(const sdk::Running& running) override;
+  // Those between hosts; either may be null.
+  std::array<Layer*, 2> Wires() { return {wire_ ? &*wire_ : nullptr, messages_ ? &*messages_ : nullptr}; }
 
   const std::string name_;
   const Topology topology_;

@@ -158,6 +158,11 @@ void* Layer::Alloc(const dtrun_mem_params& params) {
   return memory;
 }
 
+void Layer::Register(const dtrun_mem_params& params, void* memory) {
+  if (table_.mem_register == nullptr) return;
+  sdk::Check([&](dtrun_error* error) { return table_.mem_register(comm_, &params, memory, error); });
+}
+
 void Layer::Throw(dtrun_status status, const dtrun_error& error) {
   const sdk::Failure failure = InWhole(status, error);
   if (!place_.sole && status == DTRUN_MISMATCH) {

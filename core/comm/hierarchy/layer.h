@@ -68,6 +68,11 @@ class Layer {
   void Snapshot(const sdk::SnapshotSink& sink);
   void* Alloc(const dtrun_mem_params& params);
   void Free(void* memory) { table_.mem_free(comm_, memory); }
+  // Where the table has it.
+  void Register(const dtrun_mem_params& params, void* memory);
+  void Deregister(void* memory) {
+    if (table_.mem_deregister != nullptr) table_.mem_deregister(comm_, memory);
+  }
 
   const dtrun_backend& table() const { return table_; }
   Ending& ending() { return ending_; }

@@ -20,6 +20,8 @@ namespace {
 constexpr std::uint64_t kPieceBytes = 4 << 20;
 // Operations between the calls of the program and their ends; more make Enqueue wait for the first of them.
 constexpr std::uint64_t kCounters = 4096;
+// How much later than the wire this one gives up.
+constexpr std::chrono::milliseconds kWireSpeaks{500};
 // What a device may take to end the copies of a communicator that has failed.
 constexpr std::chrono::seconds kCopiesEnd{5};
 
@@ -32,7 +34,10 @@ bool MustStayInOrder(const dtrun_op& a, const dtrun_op& b) {
 }  // namespace
 
 StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_comm_params& params)
-    : name_(params.name.data, params.name.size),
+    : coreless_(staging.coreless),
+      health_(sdk::Host(staging.services)),
+      kv_(sdk::Host(staging.services), params.kv),
+      name_(params.name.data, params.name.size),
       rank_(params.rank),
       size_(params.size),
       device_(staging.device, params.device_index),
@@ -106,6 +111,13 @@ void StagingCommunicator::GroupEnd() {
   Launch(std::exchange(group_, {}));
 }
 
+void StagingCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
+  failure_.ThrowIfSet();
+  wire_.Register(params, memory);
+}
+
+void StagingCommunicator::MemDeregister(void* memory) { wire_.Deregister(memory); }
+
 void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
   if (operations.empty()) return;
   {
@@ -166,6 +178,9 @@ void StagingCommunicator::Fail(const Failure& cause) {
     const std::lock_guard lock(mutex_);
     if (!failure_.Set(cause)) return;
   }
+  if (coreless_ && (cause.code() == DTRUN_REMOTE_FAILURE || cause.code() == DTRUN_TIMEOUT) &&
+      cause.peer() >= 0)
+    health_.ReportPeer(kv_, cause.peer(), cause.what());
   changed_.notify_all();
   wire_.Abort(cause.what());
 }
@@ -222,7 +237,12 @@ bool StagingCommunicator::AdvanceAll() {
 }
 
 bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send) {
-  if (operation.deadline().passed()) throw TimedOut(operation, name_);
+  // On the wire it is the wire that knows which rank is missing.
+  const bool waits_for_others = operation.sent() && !operation.done();
+  if (operation.deadline().passed() &&
+      (!waits_for_others || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
+    throw TimedOut(operation, name_);
+  }
   return operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,15 +57,21 @@ class StagingWire final : public Wire {
   void Abort(const std::string& reason);
   // Whether it takes that operation in the device's memory.
   bool Takes(const dtrun_op& op, const DeviceCalls& device) const;
+  // Memory of the device that the wire may take; other memory is left alone.
+  void Register(const dtrun_mem_params& params, void* memory);
+  void Deregister(void* memory);
 
  private:
   const dtrun_backend& table_;
   dtrun_instance* const instance_;
   std::uint64_t kinds_ = 0;  // of devices whose memory it takes
+  const bool alone_;         // one rank, which has nothing to send
   const std::string name_;
-  const sdk::KvPart kv_;
+  std::optional<sdk::KvPart> kv_;  // none in a world of one that dtrun did not start
   dtrun_backend_comm* comm_ = nullptr;
   std::uint64_t calls_ = 0;
+  std::mutex mutex_;  // guards the next
+  std::set<void*> registered_;
 };
 
 class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
@@ -77,6 +84,8 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   void Snapshot(const sdk::SnapshotSink& sink) override;
   void GroupBegin() override;
   void GroupEnd() override;
+  void MemRegister(const dtrun_mem_params& params, void* memory) override;
+  void MemDeregister(void* memory) override;
 
   // ---- for StagedRequest ----
 
@@ -111,6 +120,9 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   void EndAll();
   static sdk::Failure TimedOut(const Staged& operation, const std::string& name);
 
+  const bool coreless_;
+  const sdk::Health health_;
+  const sdk::Kv kv_;
   const std::string name_;
   const int rank_, size_;
   const DeviceCalls device_;

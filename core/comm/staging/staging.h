@@ -13,6 +13,8 @@ struct Staging {
   Device device;
   Carrier wire;  // moves host memory, and perhaps the device's, without streams (DTRUN_CAP_NO_STREAM)
   const dtrun_host* services = nullptr;
+  // Works without core, which else reports peers: does so itself.
+  bool coreless = false;
 };
 
 inline dtrun_instance* AsInstance(Staging* staging) { return reinterpret_cast<dtrun_instance*>(staging); }

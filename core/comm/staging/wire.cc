@@ -7,22 +7,16 @@ namespace dtrun::comm {
 
 using sdk::Failure;
 
-namespace {
-
-// Longer than the wire's own limit, so that the rank that misses another speaks first.
-constexpr std::chrono::milliseconds kGrace{250};
-
-}  // namespace
-
 StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params)
     : table_(staging.wire.table),
       instance_(staging.wire.instance),
-      name_(std::string(params.name.data, params.name.size) + " (staging)"),
-      kv_(sdk::Host(staging.services), params.kv, "staging/") {
+      alone_(params.size == 1),
+      name_(std::string(params.name.data, params.name.size) + " (staging)") {
+  if (params.kv != nullptr) kv_.emplace(sdk::Host(staging.services), params.kv, "staging/");
   dtrun_comm_params own = params;
   own.struct_size = sizeof own;
   own.name = sdk::internal::View(name_);
-  own.kv = kv_.raw();
+  own.kv = kv_ ? kv_->raw() : nullptr;
   own.device_kind = DTRUN_DEVICE_HOST;
   own.device_index = -1;
   own.parent = nullptr;
@@ -34,7 +28,7 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
 }
 
 bool StagingWire::Takes(const dtrun_op& op, const DeviceCalls& device) const {
-  if ((kinds_ >> device.kind() & 1) == 0 || op.kind == DTRUN_BARRIER) return false;
+  if ((kinds_ >> device.kind() & 1) == 0 || alone_ || op.kind == DTRUN_BARRIER) return false;
   if (table_.query_support == nullptr) return true;
   dtrun_support_query query;
   DTRUN_INIT(query);
@@ -46,12 +40,27 @@ bool StagingWire::Takes(const dtrun_op& op, const DeviceCalls& device) const {
   return table_.query_support(instance_, &query, nullptr) == DTRUN_OK;
 }
 
+void StagingWire::Register(const dtrun_mem_params& params, void* memory) {
+  if (alone_ || (kinds_ >> params.device_kind & 1) == 0 || table_.mem_register == nullptr) return;
+  sdk::Check([&](dtrun_error* e) { return table_.mem_register(comm_, &params, memory, e); });
+  const std::lock_guard lock(mutex_);
+  registered_.insert(memory);
+}
+
+void StagingWire::Deregister(void* memory) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (registered_.erase(memory) == 0) return;
+  }
+  table_.mem_deregister(comm_, memory);
+}
+
 StagingWire::~StagingWire() { table_.comm_destroy(comm_); }
 
 dtrun_request* StagingWire::Start(dtrun_op op, const sdk::Deadline& deadline) {
   op.flags = 0;
   op.sequence = sdk::IsCollective(op.kind) ? ++calls_ : 0;
-  op.timeout_ns = deadline.never() ? -1 : std::max<std::int64_t>(1, (deadline.Left() + kGrace).count());
+  op.timeout_ns = deadline.never() ? -1 : std::max<std::int64_t>(1, deadline.Left().count());
   dtrun_request* request = nullptr;
   sdk::Check([&](dtrun_error* e) {
     const dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, e);

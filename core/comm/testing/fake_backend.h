@@ -31,7 +31,8 @@ struct Fake {
   std::vector<dtrun_op> ops;
   std::vector<FakeRequest*> requests;
   int released = 0, aborts = 0, destroyed = 0, group_begins = 0, group_ends = 0;
-  std::vector<void*> memory;                 // given out by mem_alloc
+  std::vector<void*> memory;  // given out by mem_alloc
+  std::vector<std::pair<void*, dtrun_mem_params>> registered;
   dtrun_status group_status = DTRUN_OK;      // of group_begin and group_end
   std::vector<std::int64_t> waits;           // times given to req_wait_host
   std::vector<std::pair<int, int>> created;  // rank and size of every comm_create
@@ -137,6 +138,15 @@ struct Fake {
     };
     t.mem_free = [](dtrun_backend_comm*, void* block) {
       if (std::erase(current->memory, block) == 1) ::operator delete(block, std::align_val_t(64));
+    };
+    t.mem_register = [](dtrun_backend_comm*, const dtrun_mem_params* params, void* block,
+                        dtrun_error* err) -> dtrun_status {
+      if (current->enqueue_status != DTRUN_OK) return Say(err, current->enqueue_status, current->text, -1);
+      current->registered.emplace_back(block, *params);
+      return DTRUN_OK;
+    };
+    t.mem_deregister = [](dtrun_backend_comm*, void* block) {
+      std::erase_if(current->registered, [&](const auto& one) { return one.first == block; });
     };
     return t;
   }

@@ -18,6 +18,12 @@
 
 #include "sdk/conformance/subject.h"
 
+namespace {
+int takes_cuda = 0;
+}
+// The program's comes before the library's.
+extern "C" __attribute__((visibility("default"))) int MPIX_Query_cuda_support(void) { return takes_cuda; }
+
 namespace dtrun::conformance {
 namespace {
 
@@ -157,6 +163,46 @@ void Killed(Story& story) {
   std::cout << "rank " + std::to_string(story.rank) + " survived\n" << std::flush;
 }
 
+bool Takes(const Subject& subject, std::int32_t kind, std::int32_t dtype = DTRUN_FLOAT32,
+           std::int32_t reduce = 0) {
+  dtrun_support_query query;
+  DTRUN_INIT(query);
+  query.kind = kind;
+  query.dtype = dtype;
+  query.reduce = reduce;
+  query.device_kind = DTRUN_DEVICE_CUDA;
+  return subject.table().query_support(subject.instance(), &query, nullptr) == DTRUN_OK;
+}
+
+// An MPI that says it takes memory of CUDA; what is moved here is the host's.
+void CudaAware(Story& story) {
+  const std::uint64_t host = 1u << DTRUN_DEVICE_HOST;
+  Expect(story.Load().Caps().device_kinds == host, "claimed, although MPI says no");
+  takes_cuda = 1;
+  Expect(Subject({story.plugin, {{"device_memory", "staged"}}}).Caps().device_kinds == host,
+         "claimed, although the user said no");
+  Expect(Subject({story.plugin, {{"coll_sm", "on"}}}).Caps().device_kinds == host, "claimed with coll_sm");
+  const Subject subject = story.Load();
+  Expect(subject.Caps().device_kinds == (host | 1u << DTRUN_DEVICE_CUDA), "not claimed");
+  Expect((subject.Caps().flags & DTRUN_CAP_NO_STREAM) != 0, "needs a stream");
+  Expect(subject.LaunchInfo(1).facts.at("device").rfind("direct", 0) == 0, "the fact says something else");
+  for (const std::int32_t kind : {DTRUN_SEND, DTRUN_RECV, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_ALLTOALL,
+                                  DTRUN_GATHER, DTRUN_SCATTER})
+    Expect(Takes(subject, kind), "refuses kind " + std::to_string(kind));
+  for (const std::int32_t kind : {DTRUN_ALLGATHERV, DTRUN_ALLTOALLV, DTRUN_GATHERV, DTRUN_SCATTERV})
+    Expect(!Takes(subject, kind), "takes kind " + std::to_string(kind));
+  Expect(!Takes(subject, DTRUN_REDUCE_SCATTER, DTRUN_FLOAT32, DTRUN_SUM), "takes reduce_scatter");
+  Expect(Takes(subject, DTRUN_ALLREDUCE, DTRUN_FLOAT32, DTRUN_SUM), "refuses a sum of float32");
+  Expect(Takes(subject, DTRUN_REDUCE, DTRUN_INT32, DTRUN_MAX), "refuses a maximum of int32");
+  Expect(!Takes(subject, DTRUN_ALLREDUCE, DTRUN_BFLOAT16, DTRUN_SUM), "takes a sum of bfloat16");
+  Expect(!Takes(subject, DTRUN_ALLREDUCE, DTRUN_FLOAT32, DTRUN_MAX), "takes a maximum of float32");
+  Expect(!Takes(subject, DTRUN_ALLREDUCE, DTRUN_FLOAT32, DTRUN_AVG), "takes an average");
+  Outcome outcome;
+  const auto rank = story.Join(subject, &outcome);
+  Expect(rank != nullptr, outcome.text);
+  Sum(*rank);
+}
+
 // Ranks that share no memory have nothing but MPI, which keeps the thread for ever.
 void Stuck(Story& story) {
   const auto entry = reinterpret_cast<dtrun_plugin_entry>(
@@ -205,8 +251,9 @@ void Stuck(Story& story) {
 int main(int, char** arguments) {
   using namespace dtrun::conformance;
   const std::map<std::string, void (*)(Story&)> stories = {
-      {"alone", Alone}, {"initialised", Initialised}, {"single", InitialisedForOneThread},
-      {"stuck", Stuck}, {"killed", Killed},           {"serialized", Serialized}};
+      {"alone", Alone},          {"initialised", Initialised}, {"single", InitialisedForOneThread},
+      {"stuck", Stuck},          {"cuda_aware", CudaAware},    {"killed", Killed},
+      {"serialized", Serialized}};
   try {
     Story story{.plugin = arguments[2]};
     stories.at(arguments[1])(story);

@@ -202,6 +202,15 @@ DTRUN_API const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dt
  * its own, the device's library's. */
 DTRUN_API dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind,
                                       int32_t device_index, void** out, dtrun_error* err);
+/* Makes `bytes` from `memory` on ready for the operations of `comm`, which may then cost less; operations
+ * take other memory as well. device_kind DTRUN_DEVICE_HOST and index -1, or of a device that `comm` is
+ * connected to. Registrations of `comm` must not overlap. Local. Where the transport has nothing to do it
+ * does nothing. Since 0.9 */
+DTRUN_API dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t bytes, int32_t device_kind,
+                                      int32_t device_index, dtrun_error* err);
+/* Before the memory is freed, when no operation uses it. What is not registered is left alone; what still is
+ * ends with `comm`. Since 0.9 */
+DTRUN_API void dtrun_deregister(dtrun_comm* comm, void* memory);
 /* A stream of the device, for those who have no library of it at hand. priority: 0, or 1 for one whose work
  * goes before that of others. Ends with `comm` at the latest. */
 DTRUN_API dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,

@@ -20,7 +20,6 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "dtrun/on_stream.hpp"
@@ -329,11 +328,16 @@ template <class T>
 class Memory {
  public:
   Memory(Communicator comm, std::size_t count) : memory_(nullptr, Free{comm.get()}), count_(count) {
-    static_assert(std::is_trivially_copyable_v<T>, "elements are bytes to the transport");
-    if (count > SIZE_MAX / sizeof(T)) throw std::length_error("dtrun::Memory: too many elements");
-    void* made = nullptr;
-    detail::check([&](dtrun_error* e) { return dtrun_alloc(comm.get(), count * sizeof(T), &made, e); });
-    memory_.reset(static_cast<T*>(made));
+    make([&](std::uint64_t bytes, void** out, dtrun_error* e) {
+      return dtrun_alloc(comm.get(), bytes, out, e);
+    });
+  }
+  // Of a device that the ranks are connected to, whose work alone may read and write it; not zeroed.
+  Memory(Communicator comm, std::size_t count, int device_kind, int device_index)
+      : memory_(nullptr, Free{comm.get()}), count_(count) {
+    make([&](std::uint64_t bytes, void** out, dtrun_error* e) {
+      return dtrun_alloc_on(comm.get(), bytes, device_kind, device_index, out, e);
+    });
   }
   T* data() const { return memory_.get(); }
   std::size_t size() const { return count_; }
@@ -342,6 +346,14 @@ class Memory {
   T* end() const { return data() + count_; }
 
  private:
+  template <class Allocate>
+  void make(const Allocate& allocate) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are bytes to the transport");
+    if (count_ > SIZE_MAX / sizeof(T)) throw std::length_error("dtrun::Memory: too many elements");
+    void* made = nullptr;
+    detail::check([&](dtrun_error* e) { return allocate(count_ * sizeof(T), &made, e); });
+    memory_.reset(static_cast<T*>(made));
+  }
   struct Free {
     dtrun_comm* comm;
     void operator()(T* memory) const noexcept { dtrun_free(comm, memory); }
@@ -350,44 +362,13 @@ class Memory {
   std::size_t count_;
 };
 
-// A stream that the device's own library has made.
-inline dtrun_stream stream_of(int device_kind, int device_index, void* native) {
-  dtrun_stream stream;
-  DTRUN_INIT(stream);
-  stream.device_kind = device_kind;
-  stream.device_index = device_index;
-  stream.native = native;
-  return stream;
+inline Stream::Stream(const Communicator& comm, int device_kind, int device_index, int priority)
+    : comm_(comm.get()) {
+  DTRUN_INIT(stream_);
+  detail::check([&](dtrun_error* e) {
+    return dtrun_stream_create(comm_, device_kind, device_index, priority, &stream_, e);
+  });
 }
-
-// A stream of a device, for those who have no library of it at hand. Ends before its communicator, when its
-// work has ended.
-class Stream {
- public:
-  // priority: 1 for one whose work goes before that of others.
-  Stream(Communicator comm, int device_kind, int device_index, int priority = 0) : comm_(comm.get()) {
-    DTRUN_INIT(stream_);
-    detail::check([&](dtrun_error* e) {
-      return dtrun_stream_create(comm_, device_kind, device_index, priority, &stream_, e);
-    });
-  }
-  ~Stream() {
-    if (comm_ != nullptr) dtrun_stream_destroy(comm_, &stream_);
-  }
-  Stream(Stream&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), stream_(other.stream_) {}
-  Stream& operator=(Stream&& other) noexcept {
-    std::swap(comm_, other.comm_);
-    std::swap(stream_, other.stream_);
-    return *this;
-  }
-
-  const dtrun_stream& get() const { return stream_; }
-  operator const dtrun_stream&() const { return stream_; }  // NOLINT: a Stream is one
-
- private:
-  dtrun_comm* comm_;
-  dtrun_stream stream_;
-};
 
 // Membership in the job: dtrun_init ... dtrun_finalize.
 class Session {

@@ -626,6 +626,8 @@ pub struct dtrun_backend {
     pub mem_alloc: Option<unsafe extern "C" fn(*mut dtrun_backend_comm, *const dtrun_mem_params, *mut *mut c_void, *mut dtrun_error) -> dtrun_status>,
     pub mem_free: Option<unsafe extern "C" fn(*mut dtrun_backend_comm, *mut c_void)>,
     pub query_support: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_support_query, *mut dtrun_error) -> dtrun_status>,
+    pub mem_register: Option<unsafe extern "C" fn(*mut dtrun_backend_comm, *const dtrun_mem_params, *mut c_void, *mut dtrun_error) -> dtrun_status>,
+    pub mem_deregister: Option<unsafe extern "C" fn(*mut dtrun_backend_comm, *mut c_void)>,
 }
 impl Default for dtrun_backend {
     fn default() -> Self {
@@ -1163,7 +1165,7 @@ const _: () = {
     assert!(std::mem::size_of::<dtrun_group_params>() == 8);
     assert!(std::mem::size_of::<dtrun_mem_params>() == 32);
     assert!(std::mem::size_of::<dtrun_snapshot_sink>() == 24);
-    assert!(std::mem::size_of::<dtrun_backend>() == 136);
+    assert!(std::mem::size_of::<dtrun_backend>() == 152);
     assert!(std::mem::size_of::<dtrun_env_entry>() == 24);
     assert!(std::mem::size_of::<dtrun_job_host>() == 32);
     assert!(std::mem::size_of::<dtrun_job>() == 120);
@@ -1358,6 +1360,8 @@ const _: () = {
     assert!(std::mem::offset_of!(dtrun_backend, mem_alloc) == 112);
     assert!(std::mem::offset_of!(dtrun_backend, mem_free) == 120);
     assert!(std::mem::offset_of!(dtrun_backend, query_support) == 128);
+    assert!(std::mem::offset_of!(dtrun_backend, mem_register) == 136);
+    assert!(std::mem::offset_of!(dtrun_backend, mem_deregister) == 144);
     assert!(std::mem::offset_of!(dtrun_env_entry, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_env_entry, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_env_entry, name) == 8);

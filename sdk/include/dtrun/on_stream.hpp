@@ -1,4 +1,4 @@
-// on_stream.hpp - the operations of a Communicator on memory of a device, in the order of a stream.
+// on_stream.hpp - streams, and the operations of a Communicator on memory of a device in the order of one.
 //
 // Header-only, C++17; included by dtrun.hpp. What Communicator::on returns: a value, valid as long as the
 // communicator and the stream are. Any thread, as dtrun_submit_on.
@@ -10,10 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "dtrun/work.hpp"
 
 namespace dtrun {
+
+class Communicator;
 
 class OnStream {
  public:
@@ -153,6 +156,40 @@ class OnStream {
     return Work(work);
   }
 
+  dtrun_comm* comm_;
+  dtrun_stream stream_;
+};
+
+// A stream that the device's own library has made.
+inline dtrun_stream stream_of(int device_kind, int device_index, void* native) {
+  dtrun_stream stream;
+  DTRUN_INIT(stream);
+  stream.device_kind = device_kind;
+  stream.device_index = device_index;
+  stream.native = native;
+  return stream;
+}
+
+// A stream of a device that the ranks are connected to, for those who have no library of it at hand. Ends
+// before its communicator, when its work has ended.
+class Stream {
+ public:
+  // priority: 1 for one whose work goes before that of others.
+  Stream(const Communicator& comm, int device_kind, int device_index, int priority = 0);
+  ~Stream() {
+    if (comm_ != nullptr) dtrun_stream_destroy(comm_, &stream_);
+  }
+  Stream(Stream&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), stream_(other.stream_) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+
+  const dtrun_stream& get() const { return stream_; }
+  operator const dtrun_stream&() const { return stream_; }  // NOLINT: a Stream is one
+
+ private:
   dtrun_comm* comm_;
   dtrun_stream stream_;
 };

@@ -2,9 +2,11 @@
 // host, and what happens when one wait of a stream is missing.
 //
 // DTRUN_FAKE_SEEDS=1000 tries that many seeds instead of a few.
+#include <c10/core/StreamGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
+#include <torch/version.h>
 
 #include <cstdlib>
 
@@ -85,6 +87,20 @@ TEST_F(DeviceTest, AConvolutionHasTheWeightsOfTheHostWhateverTheDelays) { TryMan
 TEST_F(DeviceTest, TheHostWaitsForNothingInAStep) {
   DelayWork(1);
   EXPECT_EQ(OnDevices<DeviceMlp>().host_waits, 0u);
+}
+
+TEST_F(DeviceTest, TrainsOnAStreamOfTheCallers) {
+  if (TORCH_VERSION_MAJOR < 2) GTEST_SKIP() << "its autograd knows streams of CUDA only";
+  const Tensors expected = OnTheHost<DeviceMlp>();
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    DelayWork(seed);
+    EmulatedDevices world(2);
+    world.run([&](int rank, const std::shared_ptr<Collectives>& ranks) {
+      const c10::impl::VirtualGuardImpl guard(fake::device(rank).type());
+      const c10::StreamGuard side(guard.getStreamFromGlobalPool(fake::device(rank)));
+      EXPECT_TRUE(Equal(Train<DeviceMlp>(ranks, fake::device(rank)).weights, expected));
+    });
+  }
 }
 
 // Without it the seeds would prove nothing.
@@ -185,8 +201,8 @@ TEST_F(DeviceTest, RefusesParametersOnTwoDevices) {
     ::torch::nn::Module module;
     module.register_parameter("here", ::torch::zeros({1}, ::torch::TensorOptions(fake::device(0))));
     module.register_parameter("there", ::torch::zeros({1}, ::torch::TensorOptions(fake::device(1))));
-    EXPECT_THAT(RefusalOf(module, ranks),
-                HasSubstr("parameter 'there' is on privateuseone:1 and 'here' on privateuseone:0"));
+    EXPECT_THAT(RefusalOf(module, ranks), HasSubstr("parameter 'there' is on " + fake::device(1).str() +
+                                                    " and 'here' on " + fake::device(0).str()));
   });
 }
 
@@ -195,7 +211,8 @@ TEST_F(DeviceTest, RefusesRanksWithDifferentKindsOfDevices) {
   world.run([](int rank, const std::shared_ptr<Collectives>& ranks) {
     Probe probe(rank == 1 ? fake::device(1) : c10::Device(::torch::kCPU));
     EXPECT_THAT(RefusalOf(probe, ranks),
-                HasSubstr("rank 0 has parameters on cpu where rank 1 has parameters on privateuseone"));
+                HasSubstr("rank 0 has parameters on cpu where rank 1 has parameters on " +
+                          c10::DeviceTypeName(fake::device(0).type(), true)));
   });
 }
 

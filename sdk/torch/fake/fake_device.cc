@@ -2,6 +2,10 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#if __has_include(<ATen/detail/PrivateUse1HooksInterface.h>)  // torch 2
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#define DTRUN_FAKE_HOOKS
+#endif
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -16,6 +20,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -99,10 +104,27 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
+#ifdef DTRUN_FAKE_HOOKS
+// Without them autograd of torch 2 knows no device.
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const { return true; }
+  bool isAvailable() const { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
+};
+const bool registered = [] {
+  c10::register_privateuse1_backend("fake");
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  return true;
+}();
+#endif
+
 // ---- memory
 
 struct Allocator final : c10::Allocator {
-  c10::DataPtr allocate(std::size_t bytes) const override {
+  c10::DataPtr allocate(std::size_t bytes) const { return Made(bytes); }  // torch 1.13's
+  c10::DataPtr allocate(std::size_t bytes) { return Made(bytes); }        // torch 2.3's
+  void copy_data(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
+  static c10::DataPtr Made(std::size_t bytes) {
     void* memory = bytes == 0 ? nullptr : cached_allocate(Current(current_device), bytes);
     return {memory, memory, &cached_release, device(current_device)};
   }

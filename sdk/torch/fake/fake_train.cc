@@ -1,6 +1,6 @@
-// A rank that trains on its fake device through dtrun, for tests/test_devices.py: for each of SEEDS it
-// compares the weights with those of the host, bit by bit, and prints what differs, the host's waits and the
-// route.
+// A rank that trains on its fake device through dtrun, for tests/test_device_training.py: for each of SEEDS
+// it compares the weights with those of the host, bit by bit, and prints what differs, the host's waits and
+// the route.
 //
 //   fake_train SEEDS [averages|optimizer]      the second removes the waits of that stream
 #include <cstdio>

@@ -68,6 +68,7 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     parts->device = Load(values.String("device"), host);
     Staging& staging = parts->staging;
     staging.services = host;
+    staging.coreless = true;
     staging.wire.table = *parts->wire->backend;
     staging.wire.name = parts->wire->name;
     staging.device = {parts->device->device, nullptr, parts->device->name};

@@ -142,7 +142,7 @@ typedef struct dtrun_mem_params {
   uint32_t struct_size;
   uint32_t flags;
   uint64_t bytes;       /* more than 0 */
-  uint64_t alignment;   /* a power of two, at least 64 */
+  uint64_t alignment;   /* a power of two, at least 64; mem_register: 0 */
   int32_t device_kind;  /* one of the caps' device_kinds */
   int32_t device_index; /* -1 with DTRUN_DEVICE_HOST */
 } dtrun_mem_params;
@@ -173,9 +173,9 @@ typedef struct dtrun_backend {
   void (*comm_destroy)(dtrun_backend_comm* comm);
   /* Local: it ends this rank's calls and tells no other rank; core does that. Every pending and later
    * enqueue, req_test, req_wait_host, req_wait_stream, group_begin and mem_alloc returns DTRUN_ABORTED in
-   * bounded time, or the first cause where the communicator had failed before; an outcome that was reported
-   * stays. All calls remain legal. Idempotent: the first reason stays. NULL without DTRUN_CAP_ABORT.
-   * [abort-safe] */
+   * bounded time, or the first cause where the communicator had failed before; an outcome
+   * that was reported stays. All calls remain legal. Idempotent: the first reason stays. NULL without
+   * DTRUN_CAP_ABORT. [abort-safe] */
   dtrun_status (*comm_abort)(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err);
 
   /* Starts `op`; never waits for a peer. DTRUN_OK: it has completed, and *out is untouched. DTRUN_PENDING:
@@ -216,6 +216,15 @@ typedef struct dtrun_backend {
   /* Optional, for combinations that the masks of the capabilities cannot exclude: DTRUN_OK or
    * DTRUN_UNSUPPORTED, the same at every call. Pure. [any] */
   dtrun_status (*query_support)(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err);
+
+  /* Optional, both or none: memory of the program, params->bytes from `memory` on, is made ready for
+   * operations of this communicator, so that they cost less; nothing else changes. params->alignment is 0,
+   * and device_kind one of the caps'. Local: no peer takes part. No two registrations of a communicator
+   * overlap. mem_deregister gets the same `memory`, before comm_destroy, when no operation uses it. Since
+   * 0.9. [any] */
+  dtrun_status (*mem_register)(dtrun_backend_comm* comm, const dtrun_mem_params* params, void* memory,
+                               dtrun_error* err);
+  void (*mem_deregister)(dtrun_backend_comm* comm, void* memory);
 } dtrun_backend;
 
 #endif

@@ -161,6 +161,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       return nullptr;
     }
     virtual void MemFree(void* memory) { static_cast<void>(memory); }
+    // Optional, both or none: makes memory of the program ready, params.bytes from `memory` on. [any]
+    virtual void MemRegister(const dtrun_mem_params& params, void* memory) {
+      static_cast<void>(params);
+      static_cast<void>(memory);
+    }
+    virtual void MemDeregister(void* memory) { static_cast<void>(memory); }
   };
 
   // CommT derives from Communicator. The derived class has a public constructor
@@ -278,6 +284,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         !std::is_same_v<decltype(&CommT::GroupEnd), decltype(&Communicator<RequestT>::GroupEnd)>;
     static constexpr bool kHasMemory =
         !std::is_same_v<decltype(&CommT::MemAlloc), decltype(&Communicator<RequestT>::MemAlloc)>;
+    static constexpr bool kHasRegistration =
+        !std::is_same_v<decltype(&CommT::MemRegister), decltype(&Communicator<RequestT>::MemRegister)>;
     static constexpr bool kHasWaitStream =
         !std::is_same_v<decltype(&RequestT::WaitStream), decltype(&Request::WaitStream)>;
 
@@ -395,6 +403,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       auto* comm = As<Comm<CommT>>(handle);
       GuardVoid(comm->host, "mem_free", [&] { comm->object->MemFree(memory); });
     }
+    static dtrun_status MemRegister(dtrun_backend_comm* handle, const dtrun_mem_params* params, void* memory,
+                                    dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<Comm<CommT>>(handle)->object->MemRegister(ReadKnown(params, "dtrun_mem_params"), memory);
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static void MemDeregister(dtrun_backend_comm* handle, void* memory) noexcept {
+      auto* comm = As<Comm<CommT>>(handle);
+      GuardVoid(comm->host, "mem_deregister", [&] { comm->object->MemDeregister(memory); });
+    }
 
     static dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query,
                                      dtrun_error* err) noexcept {
@@ -427,6 +446,10 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         table.mem_free = &MemFree;
       }
       if (kHasSupports) table.query_support = &QuerySupport;
+      if (kHasRegistration) {
+        table.mem_register = &MemRegister;
+        table.mem_deregister = &MemDeregister;
+      }
       return table;
     }
   };
