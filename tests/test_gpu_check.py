@@ -78,7 +78,7 @@ class Pack(JobTest):
         done, steps = self.over_fakes("")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_results(steps, "ok", "identity", "plugin-cuda", "plugin-nccl", "doctor", "plan", "operations-1", "streams-1",
-                            "refusals-1", "staging-shm", "staging-gloo", "staging-mismatch", "staging-hang", "bench-1")
+                            "refusals-1", "staging-shm", "staging-gloo", "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "bench-1")
         self.assert_results(steps, "skipped", "operations-2", "mismatch", "ddp", "train-mlp")
         self.assertIn("stands in for a real one", steps["operations-2"]["because"])
         self.assertIn("nothing of this ran on a GPU", done.stdout)

@@ -167,6 +167,8 @@ def add_staging():
             return facts
         step(f"staging-{way}", f"every operation, and streams, by staging over {way}, 2 ranks")(run)
 
+    for part, what in (("abort", "an abort over staging"), ("deadline", "an operation's own time over staging")):
+        step(f"staging-{part}", what)(lambda check, part=part: program(check, part, 2, sets=ways["shm"], limit_s=40))
     for part, patterns in (("mismatch", MISMATCH), ("hang", HANG)):
         step(f"staging-{part}", f"the same named over staging: {part}")(
             lambda check, part=part, patterns=patterns: ends_with(
