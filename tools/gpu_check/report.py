@@ -28,10 +28,17 @@ def shown(facts):
     return lines
 
 
+def device_of(report):
+    if report["machine"]["driver"]:
+        return report["machine"]["driver"]
+    cuda = report["device"] or {}
+    return f"{cuda['devices']} of CUDA {cuda['driver']}" if cuda.get("devices") else cuda.get("error") or "none"
+
+
 def text_of(report):
     machine = report["machine"]
     lines = [f"gpu-check of dtrun {report['pack']['commit']} on {machine['host']}: {report['summary']}",
-             f"  device  {machine['driver'] or report['device'] or 'none'}",
+             f"  device  {device_of(report)}",
              f"  nccl    {machine['nccl'] or 'none'}", f"  cuda    {machine['cudart'] or 'none'}",
              f"  torch   {machine['torch_version'] or 'none'}, Python {machine['python_version']}, glibc {machine['glibc']}"
              + (f", with {' and '.join(report['own'])}" if report["own"] else ""), ""]
