@@ -27,15 +27,15 @@ using conformance::Rank;
 using conformance::Subject;
 
 BackendUnderTest RealBackend() {
-  BackendUnderTest backend{.plugin = NCCL_PLUGIN_FILE};
-  const std::string file = REAL_NCCL_FILE;
+  BackendUnderTest backend{.plugin = PluginFile()};
+  const std::string file = LibraryFile();
   if (!file.empty()) backend.options["library"] = file;
   return backend;
 }
 
 // The reason why nothing can be tried here; empty when it can.
 std::string Obstacle() {
-  const std::string file = REAL_NCCL_FILE;
+  const std::string file = LibraryFile();
   if (dlopen(file.empty() ? "libnccl.so.2" : file.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
     return "this machine has no libnccl.so.2; set NCCL_LIBRARY when configuring";
   const std::string device = Subject(RealBackend()).LaunchInfo(1).facts.at("device");

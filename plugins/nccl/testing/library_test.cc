@@ -23,11 +23,11 @@ using ::testing::StartsWith;
 class NcclLibrary : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string file = REAL_NCCL_FILE;
+    const std::string file = LibraryFile();
     if (file.empty() && dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) == nullptr) {
       GTEST_SKIP() << "this machine has no libnccl.so.2; set NCCL_LIBRARY when configuring";
     }
-    backend_.plugin = NCCL_PLUGIN_FILE;
+    backend_.plugin = PluginFile();
     if (!file.empty()) backend_.options["library"] = file;
   }
 

@@ -1,0 +1,98 @@
+"""Runs commands with a time limit, and leaves no process behind.
+
+All that a command starts inherits a variable, and what has it is killed when the command is over, whatever it did to its process
+group or session."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+
+class Done:
+    """A command that has ended: its exit code (None: its time was over), what it printed, and the seconds it took."""
+
+    def __init__(self, words, code, out, err, seconds):
+        self.words, self.code, self.out, self.err, self.seconds = words, code, out, err, seconds
+
+    @property
+    def text(self):
+        return self.out + self.err
+
+
+class Background:
+    """A command that runs beside the others."""
+
+    def __init__(self, runner, process, words, start, files, mark):
+        self.runner, self.process, self.words, self.start, self.files, self.mark = runner, process, words, start, files, mark
+
+    def finish(self, limit_s):
+        try:
+            code = self.process.wait(timeout=max(limit_s, 0.1))
+        except subprocess.TimeoutExpired:
+            code = None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=3)
+        self.runner.end(self.mark)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=3)
+        out, err = (file.read_text(errors="replace") for file in self.files)
+        return Done(self.words, code, out, err, time.monotonic() - self.start)
+
+
+class Runner:
+    NAME = "DTRUN_GPU_CHECK_PROCESS"
+
+    def __init__(self, folder):
+        self.folder, self.count = folder, 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.all = uuid.uuid4().hex
+
+    def start(self, name, words, env, cwd):
+        self.count += 1
+        mark = f"{self.all}-{self.count}-"
+        files = [self.folder / f"{self.count:02}-{name}.{stream}" for stream in ("out", "err")]
+        with open(files[0], "wb") as out, open(files[1], "wb") as err:
+            process = subprocess.Popen([str(word) for word in words], env={**env, self.NAME: mark}, cwd=cwd, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err, start_new_session=True)
+        return Background(self, process, [str(word) for word in words], time.monotonic(), files, mark)
+
+    def run(self, name, words, limit_s, env, cwd):
+        return self.start(name, words, env, cwd).finish(limit_s)
+
+    def survivors(self, mark=None):
+        wanted = f"{self.NAME}={mark or self.all}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                environment = (entry / "environ").read_bytes()
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except (OSError, IndexError):
+                continue  # gone, or another user's
+            if wanted in environment and state != "Z":
+                found.append(int(entry.name))
+        return found
+
+    def end_all_but(self, background):
+        """Kills what a step has left; what runs in the background goes on."""
+        spared = self.survivors(background.mark) if background is not None else []
+        for pid in set(self.survivors()) - set(spared):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def end(self, mark=None):
+        """Kills what is left, and returns what does not go."""
+        deadline = time.monotonic() + 5
+        while (found := self.survivors(mark)) and time.monotonic() < deadline:
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        return found
