@@ -17,7 +17,10 @@ namespace {
 
 using sdk::Failure;
 
-std::string TimeText(std::int64_t timeout_ns) { return FormatDuration(Nanoseconds(timeout_ns)); }
+// Rounded: what is left of a longer time is no round number.
+std::string TimeText(std::int64_t timeout_ns) {
+  return FormatDuration(std::chrono::ceil<std::chrono::milliseconds>(Nanoseconds(timeout_ns)));
+}
 
 }  // namespace
 
