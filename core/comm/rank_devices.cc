@@ -98,6 +98,10 @@ Result<Carrier> RankDevices::StagingOver(const Carrier& wire, std::int32_t kind,
   if (staging == nullptr) {
     Result<const Device*> device = PluginLocked(kind);
     if (!device) return std::move(device).error();
+    std::int32_t count = 0;  // a plugin without a device carries nothing
+    PluginError error;
+    const dtrun_status counted = (*device)->table->count((*device)->instance, &count, &error);
+    if (counted != DTRUN_OK) return Explained(counted, error, fmt::format("device '{}'", (*device)->name));
     staging =
         std::make_unique<Staging>(Staging{**device, wire, plugin::HostTable(plugin::Kind::kBackend, false)});
   }

@@ -13,7 +13,8 @@ static_assert(sizeof(Words) == sizeof(sdk::Signature));
 // Put together in registers: a word loaded from memory that was written in parts waits until all
 // stores before it are done.
 Words WordsOf(const sdk::Signature& call) {
-  const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
+  const std::uint64_t what =
+      call.kind | call.dtype << 8 | call.reduce << 16 | std::uint64_t{call.device_kind} << 24;
   const std::uint64_t root = static_cast<std::uint32_t>(call.root);
   return {what | root << 32, call.count, call.shape};
 }
@@ -23,6 +24,7 @@ sdk::Signature CallFrom(const Words& words) {
   call.kind = static_cast<std::uint8_t>(words[0]);
   call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
   call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
+  call.device_kind = static_cast<std::uint8_t>(words[0] >> 24);
   call.root = static_cast<std::int32_t>(words[0] >> 32);
   call.count = words[1];
   call.shape = words[2];

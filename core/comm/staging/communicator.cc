@@ -217,12 +217,13 @@ bool StagingCommunicator::AdvanceAll() {
   bool advanced = false;
   // The next one's copies go out while the first is on the wire.
   for (std::size_t i = 0; i < std::min<std::size_t>(2, collectives_.size()); ++i)
-    advanced = AdvanceOne(*collectives_[i], i == 0 || collectives_[0]->sent()) || advanced;
+    advanced = AdvanceOne(*collectives_[i], i == 0 || collectives_[0]->sent(), i == 0 && messages_.empty()) ||
+               advanced;
   for (auto at = messages_.begin(); at != messages_.end(); ++at) {
     const bool in_turn = std::none_of(messages_.begin(), at, [&](const std::shared_ptr<Staged>& earlier) {
       return !earlier->sent() && MustStayInOrder(earlier->op(), (*at)->op());
     });
-    advanced = AdvanceOne(**at, in_turn) || advanced;
+    advanced = AdvanceOne(**at, in_turn, at == messages_.begin() && collectives_.empty()) || advanced;
   }
   while (!collectives_.empty() && collectives_.front()->done()) {
     Finish(*collectives_.front());
@@ -236,11 +237,12 @@ bool StagingCommunicator::AdvanceAll() {
   return advanced;
 }
 
-bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send) {
-  // On the wire it is the wire that knows which rank is missing.
-  const bool waits_for_others = operation.sent() && !operation.done();
+bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool first) {
+  // On the wire it is the wire that knows which rank is missing; what waits for its turn behind another has
+  // no story of its own.
+  const bool speaks = first && !operation.sent();
   if (operation.deadline().passed() &&
-      (!waits_for_others || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
+      (speaks || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
     throw TimedOut(operation, name_);
   }
   return operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);

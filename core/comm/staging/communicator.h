@@ -112,7 +112,7 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   void Run();
   // False when nothing could be moved on.
   bool AdvanceAll();
-  bool AdvanceOne(Staged& operation, bool may_send);
+  bool AdvanceOne(Staged& operation, bool may_send, bool first);
   // The thread has nothing to move on at the moment.
   void Pause();
   void Finish(Staged& operation);

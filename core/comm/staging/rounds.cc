@@ -17,8 +17,9 @@ bool IsEven(Shape shape) {
 
 bool CanBeCut(const dtrun_op& op) {
   const Form& form = sdk::FormOf(op.kind);
-  if (op.kind == DTRUN_RECV && op.peer == DTRUN_ANY_SOURCE) return false;
-  return op.kind != DTRUN_BARRIER && IsEven(form.send) && IsEven(form.recv);
+  // A sender does not know whether its message meets a receive from any rank, whose pieces could come from
+  // several.
+  return sdk::IsCollective(op.kind) && op.kind != DTRUN_BARRIER && IsEven(form.send) && IsEven(form.recv);
 }
 
 bool Uses(const dtrun_op& op, Shape shape, On on, int rank) {
