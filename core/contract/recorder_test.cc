@@ -71,6 +71,18 @@ TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
   EXPECT_EQ(difference->second, 2);
 }
 
+TEST_F(RecorderTest, TellsKindsOfMemoryApart) {
+  for (const int rank : {0, 1}) {
+    sdk::Signature call = Summed(8);
+    if (rank == 1) call.device_kind = DTRUN_DEVICE_CUDA;
+    Call(rank, 1, call);
+  }
+  const auto difference = checker_.Check();
+  ASSERT_TRUE(difference);
+  EXPECT_THAT(difference->text, HasSubstr("rank 0 calls allreduce (float32 x 8, sum), rank 1 calls allreduce "
+                                          "(float32 x 8, sum, cuda memory)"));
+}
+
 TEST_F(RecorderTest, FindsADifferenceThatIsNoLongerRemembered) {
   for (std::uint64_t number = 1; number <= 1000; ++number) {
     for (const int rank : {0, 1, 2}) Call(rank, number, Summed(rank == 1 && number == 5 ? 9 : 8));
