@@ -21,6 +21,10 @@ inline constexpr Error kInvalidHandle = 400;  // cudaErrorInvalidResourceHandle
 inline constexpr Error kNotReady = 600;
 inline constexpr Error kPeerAccessAlreadyEnabled = 704;
 inline constexpr Error kNotSupported = 801;
+inline constexpr Error kCaptureUnsupported = 900;  // cudaErrorStreamCaptureUnsupported
+inline constexpr Error kCaptureInvalid = 901;      // cudaErrorStreamCaptureInvalidated
+inline constexpr Error kCaptureIsolation = 905;    // cudaErrorStreamCaptureIsolation
+inline constexpr Error kCapturedEvent = 907;       // cudaErrorCapturedEvent
 
 inline constexpr unsigned kStreamNonBlocking = 1;   // cudaStreamNonBlocking
 inline constexpr unsigned kEventDisableTiming = 2;  // cudaEventDisableTiming
@@ -36,6 +40,9 @@ inline constexpr unsigned kHostPortable = 1;  // cudaHostAllocPortable
 inline constexpr unsigned kHostMapped = 2;    // cudaHostAllocMapped
 inline constexpr int kCaptureNone = 0;        // cudaStreamCaptureStatus
 inline constexpr int kCaptureInvalidated = 2;
+inline constexpr int kCaptureGlobal = 0;  // cudaStreamCaptureMode
+inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureRelaxed = 2;
 
 // cudaPointerAttributes. CUDA 13 appended eight longs; older runtimes write less.
 struct PointerAttributes {

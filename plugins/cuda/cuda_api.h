@@ -48,6 +48,7 @@ struct CudaApi {
   Error (*stream_create_with_priority)(Stream*, unsigned, int) = library["cudaStreamCreateWithPriority"];
   Error (*stream_priority_range)(int* least, int* greatest) = library["cudaDeviceGetStreamPriorityRange"];
   Error (*stream_is_capturing)(Stream, int*) = library["cudaStreamIsCapturing"];
+  Error (*exchange_capture_mode)(int*) = library["cudaThreadExchangeStreamCaptureMode"];
   Error (*stream_destroy)(Stream) = library["cudaStreamDestroy"];
   Error (*stream_wait_event)(Stream, Event, unsigned) = library["cudaStreamWaitEvent"];
   Error (*event_create_with_flags)(Event*, unsigned) = library["cudaEventCreateWithFlags"];
@@ -82,6 +83,21 @@ class OnDevice {
  private:
   const CudaApi& api_;
   int before_ = -1;  // -1: it was the right one
+};
+
+// While it lives, what the calling thread asks CUDA cannot invalidate a stream that another thread captures
+// into a graph. A thread that looks after operations does not know of captures, and CUDA forbids it much by
+// default.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CudaApi& api) : api_(api) { api_.exchange_capture_mode(&mode_); }
+  ~BesideCaptures() { api_.exchange_capture_mode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  const CudaApi& api_;
+  int mode_ = kCaptureRelaxed;
 };
 
 }  // namespace dtrun::cuda

@@ -167,6 +167,7 @@ void CudaDevice::EventRecord(CudaEvent& event, const dtrun_stream& stream) {
 }
 
 bool CudaDevice::EventTest(CudaEvent& event) {
+  const BesideCaptures relaxed(api_);
   const Error error = api_.event_query(event.get());
   if (error == kSuccess) return true;
   if (error == kNotReady) {

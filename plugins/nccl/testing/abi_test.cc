@@ -57,6 +57,13 @@ static_assert(cuda::kCopyDeviceToDevice == cudaMemcpyDeviceToDevice &&
 static_assert(cuda::kHostPortable == cudaHostAllocPortable && cuda::kHostMapped == cudaHostAllocMapped);
 static_assert(cuda::kCaptureNone == cudaStreamCaptureStatusNone &&
               cuda::kCaptureInvalidated == cudaStreamCaptureStatusInvalidated);
+static_assert(cuda::kCaptureUnsupported == cudaErrorStreamCaptureUnsupported &&
+              cuda::kCaptureInvalid == cudaErrorStreamCaptureInvalidated);
+static_assert(cuda::kCaptureIsolation == cudaErrorStreamCaptureIsolation &&
+              cuda::kCapturedEvent == cudaErrorCapturedEvent);
+static_assert(cuda::kCaptureGlobal == cudaStreamCaptureModeGlobal &&
+              cuda::kCaptureThreadLocal == cudaStreamCaptureModeThreadLocal &&
+              cuda::kCaptureRelaxed == cudaStreamCaptureModeRelaxed);
 static_assert(cuda::kWaitValueGeq == CU_STREAM_WAIT_VALUE_GEQ &&
               sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 static_assert(offsetof(cudaDeviceProp, name) == 0 &&

@@ -23,12 +23,14 @@ namespace {
 using dtrun::nccl_fake::Allocate;
 using dtrun::nccl_fake::Block;
 using dtrun::nccl_fake::BlockOf;
+using dtrun::nccl_fake::Captured;
 using dtrun::nccl_fake::Control;
 using dtrun::nccl_fake::CudaControl;
 using dtrun::nccl_fake::current_device;
 using dtrun::nccl_fake::Device;
 using dtrun::nccl_fake::FakeStream;
 using dtrun::nccl_fake::GiveBack;
+using dtrun::nccl_fake::NotWhileCapturing;
 using dtrun::nccl_fake::Of;
 using dtrun::nccl_fake::PeerFault;
 namespace cuda = dtrun::cuda;
@@ -39,6 +41,7 @@ struct EventState {
   std::condition_variable changed;
   std::uint64_t recorded = 0;
   std::uint64_t reached = 0;
+  bool captured = false;  // recorded in a stream that was captured: it is a place in a graph
   int device = 0;
 };
 using EventHandle = std::shared_ptr<EventState>;
@@ -60,7 +63,11 @@ extern "C" {
 CudaControl* dtrun_fake_cuda() { return &Control(); }
 
 void dtrun_fake_run(void* stream, const void* task) {
-  Of(stream).Post(*static_cast<const std::function<void()>*>(task));
+  Of(stream).Post(*static_cast<const FakeStream::Task*>(task));
+}
+
+void dtrun_fake_make(void* stream, const void* maker) {
+  Of(stream).PostMade(*static_cast<const FakeStream::Maker*>(maker));
 }
 
 int cudaGetDeviceCount(int* count) {
@@ -112,6 +119,8 @@ const char* cudaGetErrorString(int error) {
     case cuda::kPeerAccessUnsupported: return "peer access is not supported between these two devices";
     case cuda::kNotReady: return "device not ready";
     case 700: return "an illegal memory access was encountered";
+    case cuda::kCaptureUnsupported: return "operation not permitted when stream is capturing";
+    case cuda::kCaptureIsolation: return "dependency created on uncaptured work in another stream";
     default: return "unrecognized error code";
   }
 }
@@ -155,13 +164,6 @@ int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cuda::kSuccess;
 }
 
-int cudaStreamIsCapturing(void* stream, int* status) {
-  CudaControl& control = Control();
-  const std::lock_guard lock(control.mutex);
-  *status = control.capturing.count(stream) != 0 ? 1 : cuda::kCaptureNone;
-  return cuda::kSuccess;
-}
-
 int cudaStreamDestroy(void* stream) {
   auto* const made = static_cast<FakeStream*>(stream);
   {
@@ -176,10 +178,15 @@ int cudaStreamDestroy(void* stream) {
 int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
   const EventHandle state = StateOf(event);
   std::uint64_t until = 0;
+  bool in_graph = false;
   {
     const std::lock_guard lock(state->mutex);
     until = state->recorded;
+    in_graph = state->captured;
   }
+  if (Captured(Of(stream), in_graph ? 0 : cuda::kCaptureIsolation))
+    return in_graph ? cuda::kSuccess : cuda::kCaptureIsolation;
+  if (in_graph) return cuda::kNotSupported;  // it would take the stream into the capture
   Of(stream).Post([state, until] {
     std::unique_lock lock(state->mutex);
     state->changed.wait(lock, [&] { return state->reached >= until; });
@@ -205,8 +212,11 @@ int cudaEventRecord(cuda::Event event, void* stream) {
   const EventHandle state = StateOf(event);
   if (Of(stream).device != state->device) return cuda::kInvalidHandle;
   std::uint64_t number = 0;
+  const bool captured = Captured(Of(stream));
   {
     const std::lock_guard lock(state->mutex);
+    state->captured = captured;
+    if (captured) return cuda::kSuccess;
     number = ++state->recorded;
   }
   Of(stream).Post([state, number] {
@@ -219,12 +229,17 @@ int cudaEventRecord(cuda::Event event, void* stream) {
 
 int cudaEventQuery(cuda::Event event) {
   if (Control().event_error != 0) return Control().event_error;
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const EventHandle state = StateOf(event);
   const std::lock_guard lock(state->mutex);
+  if (state->captured) return cuda::kCapturedEvent;
   return state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady;
 }
 
-int cudaMalloc(void** out, std::size_t bytes) { return Allocate(out, bytes, current_device); }
+int cudaMalloc(void** out, std::size_t bytes) {
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
+  return Allocate(out, bytes, current_device);
+}
 
 int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
   if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
@@ -238,7 +253,7 @@ int cudaFreeHost(void* memory) {
   GiveBack(Control().host_bytes_left, block.bytes);
   const std::shared_ptr<void> last(memory, &std::free);
   const std::lock_guard lock(Device().mutex);
-  for (FakeStream* const stream : Device().all) stream->Post([last] {});
+  for (FakeStream* const stream : Device().all) stream->PostNow([last] {});
   return cuda::kSuccess;
 }
 
@@ -252,11 +267,12 @@ int cudaHostGetDevicePointer(void** out, void* memory, unsigned) {
 // CUDA waits for the device. Here the memory goes when all streams have done what they had to do
 // by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const Block block = BlockOf(memory, true);
   GiveBack(Control().device_bytes_left, block.bytes);
   const std::shared_ptr<void> last(memory, &std::free);
   const std::lock_guard lock(Device().mutex);
-  for (FakeStream* const stream : Device().all) stream->Post([last] {});
+  for (FakeStream* const stream : Device().all) stream->PostNow([last] {});
   return cuda::kSuccess;
 }
 
@@ -271,6 +287,8 @@ int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
 }
 
 int cudaStreamSynchronize(void* stream) {
+  if (Captured(Of(stream), cuda::kCaptureUnsupported)) return cuda::kCaptureUnsupported;
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   ++Control().host_waits;
   std::promise<void> done;
   Of(stream).Post([&done] { done.set_value(); });

@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "fake_control.h"
 #include "fake_stream.h"
@@ -23,6 +26,14 @@ struct Block {
   int device = -1;  // -1: of the host
 };
 
+// A stream that is being captured.
+struct Capture {
+  int mode = 0;  // cudaStreamCaptureMode
+  std::thread::id owner;
+  bool invalid = false;
+  std::vector<FakeStream::Maker> nodes;
+};
+
 // All streams, the default ones among them, and all memory.
 struct Devices {
   std::mutex mutex;
@@ -30,6 +41,7 @@ struct Devices {
   std::map<int, FakeStream*> default_streams;
   std::uint64_t made = 0;
   std::map<std::uintptr_t, Block> blocks;
+  std::map<const FakeStream*, std::unique_ptr<Capture>> captures;
 
   // REQUIRES the lock.
   FakeStream* Make(int device);
@@ -39,6 +51,12 @@ Devices& Device();
 
 // Null is the default stream of the calling thread's device.
 FakeStream& Of(void* stream);
+
+// For a call that may not be made while a stream is captured, as the modes of the captures and of the thread
+// have it: then it ends them, and gives cudaErrorStreamCaptureUnsupported. Else success.
+int NotWhileCapturing();
+// Whether `stream` is captured; with `error` not success that ends the capture.
+bool Captured(const FakeStream& stream, int error = 0);
 
 // Memory of a device, or of the host for -1; a cudaError_t.
 int Allocate(void** out, std::size_t bytes, int device);

@@ -1,5 +1,5 @@
 // A stream of the fake CUDA runtime: a thread that runs what it is given, in order, after a delay that a test
-// may ask for.
+// may ask for. While it is captured it records instead, what a graph then runs again and again.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,8 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fake_control.h"
 
@@ -17,6 +19,10 @@ namespace dtrun::nccl_fake {
 
 class FakeStream {
  public:
+  using Task = std::function<void()>;
+  // Makes the task of one run, when that is started: once, or at each launch of a graph.
+  using Maker = std::function<Task()>;
+
   // Without delays.
   FakeStream() : FakeStream(None(), 0, 0) {}
   // `number`: of all streams of the process, in the order in which they were made.
@@ -35,12 +41,32 @@ class FakeStream {
     thread_.join();
   }
 
-  void Post(std::function<void()> task) {
+  void Post(Task task) {
+    PostMade([task = std::move(task)] { return task; });
+  }
+  void PostMade(const Maker& make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (recording_ != nullptr) {
+        recording_->push_back(make);
+        return;
+      }
+    }
+    PostNow(make());
+  }
+  // Also while the stream is captured.
+  void PostNow(Task task) {
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
     changed_.notify_all();
+  }
+
+  // What is posted goes to `into` until this is called with null.
+  void Record(std::vector<Maker>* into) {
+    const std::lock_guard lock(mutex_);
+    recording_ = into;
   }
 
   // Instead of deleting it: it runs what is left and deletes itself, which nobody waits for.
@@ -64,7 +90,7 @@ class FakeStream {
     for (;;) {
       changed_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
       if (tasks_.empty()) break;
-      const std::function<void()> task = std::move(tasks_.front());
+      const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
       Delay();
@@ -92,7 +118,8 @@ class FakeStream {
   const std::uint64_t number_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> tasks_;
+  std::vector<Maker>* recording_ = nullptr;
   bool stop_ = false;
   bool retired_ = false;
   std::mt19937_64 random_;  // the thread's own, as the two that follow
@@ -106,3 +133,5 @@ class FakeStream {
 // Runs `*task`, a std::function<void()> that is copied, on `stream`; null is the default stream of the
 // calling thread's device.
 extern "C" void dtrun_fake_run(void* stream, const void* task);
+// The same with a Maker, for what is not the same at each run of a graph.
+extern "C" void dtrun_fake_make(void* stream, const void* maker);
