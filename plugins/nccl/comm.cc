@@ -100,55 +100,9 @@ NcclCommunicator::~NcclCommunicator() {
   }
 }
 
-cuda::Stream NcclCommunicator::StreamOf(const dtrun_op& op, const dtrun_stream* stream) const {
-  constexpr std::int32_t kHost = 0;
-  constexpr std::int32_t kCuda = 1;
-  if (stream == nullptr || stream->device_kind == kHost) return stream_->get();
-  if (stream->device_kind != kCuda) {
-    throw Failure(DTRUN_UNSUPPORTED, std::string(sdk::OperationName(op.kind)) + ": a stream of device kind " +
-                                         std::to_string(stream->device_kind) + " is not CUDA's (1)");
-  }
-  if (stream->device_index != device_) {
-    throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) +
-                                              ": the stream belongs to device " +
-                                              std::to_string(stream->device_index) + ", '" + members_.name() +
-                                              "' to device " + std::to_string(device_));
-  }
-  return stream->native;
-}
-
-void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffer, const char* which) const {
-  const CudaApi& cuda = environment_.cuda;
-  cuda::PointerAttributes attributes;
-  if (cuda.pointer_get_attributes(&attributes, buffer) != cuda::kSuccess) {
-    cuda.get_last_error();
-    attributes.type = cuda::kMemoryUnregistered;
-  }
-  const std::string subject =
-      std::string(sdk::OperationName(operation.op->kind)) + ": the " + which + " buffer";
-  if (attributes.type != cuda::kMemoryDevice && attributes.type != cuda::kMemoryManaged) {
-    throw Failure(DTRUN_UNSUPPORTED,
-                  "nccl moves device memory; " + subject +
-                      " is host memory: copy it to the device or choose another backend for it");
-  }
-  if (attributes.type == cuda::kMemoryDevice && attributes.device != device_) {
-    throw Failure(DTRUN_INVALID_ARGUMENT, subject + " is on device " + std::to_string(attributes.device) +
-                                              ", '" + members_.name() + "' on device " +
-                                              std::to_string(device_));
-  }
-}
-
-void NcclCommunicator::CheckBuffers(const Operation& operation) const {
-  const dtrun_op& op = *operation.op;
-  if (op.kind == DTRUN_BARRIER) return;
-  if (op.send != nullptr) CheckBuffer(operation, op.send, "send");
-  if (op.recv != nullptr && op.recv != op.send) CheckBuffer(operation, op.recv, "recv");
-}
-
 void NcclCommunicator::CopyInPlace(Operation& operation) const {
   const dtrun_op& op = *operation.op;
-  const bool exchanges = op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV;
-  if (!exchanges || op.send != op.recv || members_.size() == 1) return;
+  if (!operation.needs_copy(members_.size())) return;
   const std::uint64_t bytes =
       sdk::EndOf(sdk::SendParts(op, members_.rank(), members_.size())) * operation.width;
   if (bytes == 0) return;
@@ -164,11 +118,17 @@ bool NcclRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_
 void NcclRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
 
 std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  auto operation = std::make_shared<Operation>(op, members_.size(), StreamOf(op, stream));
-  CheckBuffers(*operation);
+  auto operation =
+      std::make_shared<Operation>(op, members_.size(), stream == nullptr ? stream_->get() : stream->native);
+  if (operation->detached() && operation->needs_copy(members_.size())) {
+    throw Failure(DTRUN_UNSUPPORTED, operation->text +
+                                         ": in place, nccl needs a copy of the buffer, for which a graph "
+                                         "has no memory; receive into another buffer");
+  }
   failure_.ThrowIfSet();
   Count(*operation);
-  auto request = std::make_unique<NcclRequest>(*this, operation);
+  std::unique_ptr<NcclRequest> request;
+  if (!operation->detached()) request = std::make_unique<NcclRequest>(*this, operation);
   if (grouping_) {
     group_.push_back(std::move(operation));
   } else {
@@ -251,6 +211,7 @@ void NcclCommunicator::AwaitLaunch(const Operation& operation) {
 
 void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& operations) {
   for (const auto& operation : operations) {
+    if (operation->detached()) continue;
     const cuda::Event event = events_->Take();
     const cuda::Error recorded = environment_.cuda.event_record(event, operation->stream);
     const std::lock_guard lock(mutex_);
@@ -269,6 +230,7 @@ void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& ope
 
 Phase NcclCommunicator::Ask(Operation& operation) {
   if (operation.phase != Phase::kLaunched) return operation.phase;
+  const cuda::BesideCaptures relaxed(environment_.cuda);
   const cuda::Error state = environment_.cuda.event_query(operation.event);
   if (state == cuda::kNotReady) return operation.phase;
   environment_.cuda.Check(state, "finish " + operation.text);
@@ -302,7 +264,6 @@ bool NcclCommunicator::Poll(Operation& operation) {
 }
 
 void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stream) {
-  const cuda::Stream waiting = StreamOf(*operation.op, &stream);
   const std::lock_guard lock(mutex_);
   if (operation.phase == Phase::kFailed) throw Failure(*failure_);
   if (operation.phase == Phase::kGrouped) {
@@ -310,8 +271,14 @@ void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stre
                   operation.text + " has not been started; end the group before a stream waits for it");
   }
   const OnDevice on(environment_.cuda, device_);
-  environment_.cuda.Check(environment_.cuda.stream_wait_event(waiting, operation.event, 0),
-                          "order a stream after " + operation.text);
+  const cuda::Error ordered = environment_.cuda.stream_wait_event(stream.native, operation.event, 0);
+  if (ordered == cuda::kCaptureIsolation) {
+    throw Failure(DTRUN_UNSUPPORTED, "the stream is being captured into a graph, which cannot wait for " +
+                                         operation.text +
+                                         ", started outside of it; order the stream before "
+                                         "the capture begins");
+  }
+  environment_.cuda.Check(ordered, "order a stream after " + operation.text);
   operation.ordered = true;
 }
 

@@ -76,9 +76,6 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
 
  private:
   std::unique_ptr<Handle> Connect(const sdk::CommParams& params, const sdk::Deadline& deadline);
-  cuda::Stream StreamOf(const dtrun_op& op, const dtrun_stream* stream) const;
-  void CheckBuffer(const Operation& operation, const void* buffer, const char* which) const;
-  void CheckBuffers(const Operation& operation) const;
   // Where NCCL would overwrite what it has yet to send.
   void CopyInPlace(Operation& operation) const;
   void Count(Operation& operation);

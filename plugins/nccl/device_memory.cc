@@ -5,6 +5,7 @@
 namespace dtrun::nccl_plugin {
 
 DeviceBuffer::DeviceBuffer(const CudaApi& api, std::size_t bytes, const std::string& place) : api_(&api) {
+  const cuda::BesideCaptures relaxed(api);
   api.Check(api.allocate(&data_, bytes), "allocate " + std::to_string(bytes) + " bytes on " + place);
 }
 
@@ -15,7 +16,9 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 }
 
 DeviceBuffer::~DeviceBuffer() {
-  if (data_ != nullptr) api_->release(data_);
+  if (data_ == nullptr) return;
+  const cuda::BesideCaptures relaxed(*api_);
+  api_->release(data_);
 }
 
 OwnStream::OwnStream(const CudaApi& api) : api_(api) {

@@ -42,6 +42,8 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     caps.reduces = SupportedReduces();
     caps.reduce_dtypes = SupportedTypes();
     caps.device_kinds = sdk::Bits({DTRUN_DEVICE_CUDA});
+    caps.stream_order = true;
+    caps.detached = caps.capture = true;
     return caps;
   }
 
@@ -54,7 +56,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     const sdk::Membership members(params);
     int device = 0;
     try {
-      device = CurrentDevice();
+      device = DeviceFor(params);
     } catch (const Failure& failure) {
       members.PublishFailure(failure);  // before it comes: nobody waits for it in NCCL
       members.Come("nccl", "");
@@ -115,9 +117,11 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     return *cuda_;
   }
 
-  int CurrentDevice() {
+  // The one that dtrun has checked; a host that gives none leaves it to the calling thread.
+  int DeviceFor(const sdk::CommParams& params) {
     const CudaApi& cuda = Cuda();
     CountDevices(cuda);
+    if (params.device_kind == DTRUN_DEVICE_CUDA) return params.device_index;
     int device = 0;
     cuda.Check(cuda.get_device(&device), "tell the current device");
     return device;

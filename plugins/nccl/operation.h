@@ -57,6 +57,12 @@ struct Operation {
   bool ordered = false;  // a stream waits for it, so nobody needs to keep the host waiting
 
   bool point_to_point() const { return !sdk::IsCollective(op->kind); }
+  // Nobody gets a request: its stream may be captured into a graph, where nothing can be asked about its end.
+  bool detached() const { return (op->flags & DTRUN_OP_DETACHED) != 0; }
+  // NCCL would overwrite what it has yet to send.
+  bool needs_copy(int ranks) const {
+    return (op->kind == DTRUN_ALLTOALL || op->kind == DTRUN_ALLTOALLV) && op->send == op->recv && ranks > 1;
+  }
 };
 
 }  // namespace dtrun::nccl_plugin

@@ -157,24 +157,6 @@ TEST(NcclConnection, TakesTheConfigurationOfTheOptions) {
   EXPECT_EQ(fake.nccl().comms, 0);
 }
 
-TEST(NcclOperations, OnHostMemoryAreRefused) {
-  const Fake fake;
-  const Subject subject(fake.Backend());
-  subject.Play(1, [&](Rank& rank) {
-    float on_host = 1;
-    float on_device = 1;
-    {
-      const std::lock_guard lock(fake.cuda().mutex);
-      fake.cuda().host_memory.insert(&on_host);
-    }
-    Outcome refusal;
-    EXPECT_EQ(rank.Start(AllreduceOp(&on_device, &on_host, 1, DTRUN_FLOAT32, DTRUN_SUM), &refusal), nullptr);
-    EXPECT_EQ(refusal.code, DTRUN_UNSUPPORTED);
-    EXPECT_THAT(refusal.text, AllOf(HasSubstr("nccl moves device memory"), HasSubstr("the recv buffer")));
-    EXPECT_TRUE(rank.Barrier().ok());
-  });
-}
-
 TEST(NcclOperations, ThatAreStuckTimeOutOnAllRanks) {
   const Fake fake;
   const Subject subject(fake.Backend());

@@ -304,22 +304,6 @@ TEST(NcclStream, OrdersWorkBeforeAndAfterAnOperation) {
   });
 }
 
-TEST(NcclStream, OfAnotherKindOrDeviceIsRefused) {
-  const Fake fake;
-  const Player player(fake.Backend());
-  player.Play(1, [&](Rank&, dtrun_backend_comm* comm) {
-    dtrun_stream stream;
-    DTRUN_INIT(stream);
-    dtrun_request* request = nullptr;
-    dtrun_op op = MakeOp(DTRUN_BARRIER);
-    stream.device_kind = 2;
-    EXPECT_EQ(player.table().enqueue(comm, &op, &stream, &request, nullptr), DTRUN_UNSUPPORTED);
-    stream.device_kind = 1;
-    stream.device_index = 3;
-    EXPECT_EQ(player.table().enqueue(comm, &op, &stream, &request, nullptr), DTRUN_INVALID_ARGUMENT);
-  });
-}
-
 // NCCL's first operations connect the devices: they are launched later, by a thread of NCCL.
 TEST(NcclStream, SeesAnOperationThatIsLaunchedLate) {
   const Fake fake;

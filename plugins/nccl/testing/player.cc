@@ -55,6 +55,15 @@ std::unique_ptr<StreamRequest> Player::Start(dtrun_backend_comm* comm, const dtr
   return std::make_unique<StreamRequest>(table(), request);
 }
 
+conformance::Outcome Player::StartDetached(dtrun_backend_comm* comm, const dtrun_op& op, void* stream) const {
+  const dtrun_stream on = CudaStream(stream);
+  dtrun_request* request = nullptr;
+  dtrun_error error = FreshError();
+  const dtrun_status status = table().enqueue(comm, &op, &on, &request, &error);
+  EXPECT_EQ(request, nullptr);
+  return status == DTRUN_OK ? Outcome{} : Outcome{status, error.peer, error.message};
+}
+
 dtrun_status Player::OrderAfter(const StreamRequest& request, void* stream) const {
   const dtrun_stream after = CudaStream(stream);
   return table().req_wait_stream(request.get(), &after, nullptr);
