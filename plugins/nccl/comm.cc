@@ -72,8 +72,7 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
     id = FetchId(members_, deadline);
   }
   if (const auto address = ReadBootstrapAddress(id)) bootstrap_ = address->Text();
-  Handle::Place place{id, params.rank, params.size, {}};
-  if (environment_.max_ctas) place.config.max_ctas = static_cast<int>(*environment_.max_ctas);
+  const Handle::Place place{id, params.rank, params.size, environment_.config.Get()};
   Clock::time_point next_look = Clock::now();
   try {
     return std::make_unique<Handle>(environment_.nccl, place, deadline, [&] {

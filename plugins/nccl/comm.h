@@ -10,11 +10,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "comm_config.h"
 #include "device_memory.h"
 #include "dtrun/plugin/first_failure.hpp"
 #include "dtrun/plugin/membership.hpp"
@@ -49,7 +49,7 @@ struct Environment {
   const sdk::Host& host;
   const NcclApi& nccl;
   const CudaApi& cuda;
-  std::optional<std::int64_t> max_ctas;
+  const CommConfig& config;
 };
 
 class NcclCommunicator final : public sdk::Communicator<NcclRequest> {

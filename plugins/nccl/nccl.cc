@@ -10,6 +10,7 @@
 
 #include "bootstrap_address.h"
 #include "comm.h"
+#include "comm_config.h"
 #include "dtrun/interfaces.hpp"
 #include "dtrun/plugin.hpp"
 #include "dtrun/plugin/environment.hpp"
@@ -33,7 +34,7 @@ int CountDevices(const CudaApi& cuda) {
 class NcclBackend final : public sdk::Backend<NcclCommunicator> {
  public:
   NcclBackend(const sdk::Host& host, const sdk::Options& options)
-      : host_(host), options_(options), nccl_(options_.library) {
+      : host_(host), options_(options), nccl_(options_.library), config_(options, nccl_.version) {
     if (options_.interface) interface_ = interfaces::Find(interfaces::List(), *options_.interface);
   }
 
@@ -65,8 +66,8 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     members.Join("nccl", "", deadline);
     if (const auto failure = members.FailureOfAnother()) throw *failure;
     WarnOfLostVariables();
-    return std::make_unique<NcclCommunicator>(Environment{host_, nccl_, *cuda_, options_.max_ctas}, params,
-                                              device, deadline);
+    return std::make_unique<NcclCommunicator>(Environment{host_, nccl_, *cuda_, config_}, params, device,
+                                              deadline);
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
@@ -189,6 +190,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   const sdk::Host host_;
   const NcclOptions options_;
   const NcclApi nccl_;
+  const CommConfig config_;
   std::optional<interfaces::Interface> interface_;
   std::mutex mutex_;  // of cuda_, which is constant once set
   std::optional<CudaApi> cuda_;

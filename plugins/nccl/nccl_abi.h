@@ -54,10 +54,11 @@ struct UniqueId {  // ncclUniqueId
   char internal[128];
 };
 
-// ncclConfig_t as of 2.18. A newer library reads `size` bytes and fills in the rest, which is
-// how programs built against an older header go on working.
+// ncclConfig_t, as far as 2.30 has it. A library reads the first `size` bytes, no more than it knows, ignores
+// what `version` did not have, and fills in the rest: so programs built against an older header go on
+// working. As it is made here it is that of 2.18.
 struct Config {
-  std::size_t size = sizeof(Config);
+  std::size_t size = kConfigBytes;
   unsigned int magic = 0xcafebeef;
   unsigned int version = Version(2, 18, 0);
   int blocking = kUndefined;
@@ -66,6 +67,19 @@ struct Config {
   int max_ctas = kUndefined;
   const char* net_name = nullptr;
   int split_share = kUndefined;
+  int traffic_class = kUndefined;   // 2.26
+  const char* comm_name = nullptr;  // 2.27, with the next four
+  int collnet_enable = kUndefined;
+  int cta_policy = kUndefined;
+  int shrink_share = kUndefined;
+  int nvls_ctas = kUndefined;
+  int channels_per_net_peer = kUndefined;  // 2.28, with the next
+  int nvlink_centric_sched = kUndefined;
+  int graph_usage_mode = kUndefined;  // 2.29, with the next
+  int num_rma_ctx = kUndefined;
+  int max_p2p_peers = kUndefined;  // 2.30
+
+  static constexpr std::size_t kConfigBytes = 48;  // in 2.18, with its padding
 };
 
 }  // namespace dtrun::nccl_plugin::nccl

@@ -13,6 +13,9 @@ namespace dtrun::nccl_plugin {
 inline constexpr const char* kSwitchChoices[] = {"auto", "on", "off"};
 enum class Switch { kAuto, kOn, kOff };
 
+inline constexpr const char* kCtaPolicies[] = {"auto", "efficiency", "zero"};
+inline constexpr const char* kGraphUsages[] = {"auto", "none", "one", "mixed"};
+
 constexpr sdk::OptionRow SwitchOption(const char* key, const char* doc) {
   return sdk::Option(key, DTRUN_TYPE_ENUM, "auto", doc).Choices(kSwitchChoices);
 }
@@ -60,12 +63,57 @@ inline constexpr dtrun_option kOptions[] = {
         .Long("off: ranks see NCCL_NET_GDR_LEVEL=LOC. on: NCCL_NET_GDR_LEVEL=SYS, at any distance. auto: the "
               "variable is unchanged.")
         .Alias("NCCL_NET_GDR_LEVEL"),
+    // What follows configures each communicator: comm_config.h.
+    sdk::Option("net_name", DTRUN_TYPE_STRING, nullptr, "network module of NCCL that carries the traffic")
+        .Long("\"IB\", \"Socket\", or the name that a plugin of NCCL's has.\nUnset: NCCL chooses.")
+        .Alias("NCCL_NET"),
+    sdk::Option("cga_cluster_size", DTRUN_TYPE_INT, nullptr,
+                "thread blocks of NCCL's kernels that the GPU places together")
+        .Long("Unset: NCCL chooses: 4 from compute capability 9.0 on, else 0.")
+        .Range("0", "8")
+        .Alias("NCCL_CGA_CLUSTER_SIZE"),
+    sdk::Option("min_ctas", DTRUN_TYPE_INT, nullptr, "fewest thread blocks of the GPU for one operation")
+        .Long("Unset: NCCL chooses.")
+        .Range("1", "64")
+        .Alias("NCCL_MIN_CTAS"),
     sdk::Option("max_ctas", DTRUN_TYPE_INT, nullptr,
                 "most thread blocks of the GPU that one operation may occupy")
         .Long("Fewer leave more of the GPU to computation and use less memory; more move data faster.\n"
               "Unset: NCCL chooses.")
         .Range("1", "64")
-        .Alias("NCCL_MAX_CTAS")};
+        .Alias("NCCL_MAX_CTAS"),
+    sdk::Option("cta_policy", DTRUN_TYPE_ENUM, "auto",
+                "how NCCL weighs speed against the GPU's thread blocks")
+        .Choices(kCtaPolicies)
+        .Long("auto: unchanged. efficiency: as few as give decent speed, so that computation overlaps better "
+              "(NCCL 2.27). zero: none where NCCL can do without, which needs memory that is registered "
+              "symmetrically on all ranks (NCCL 2.28).")
+        .Alias("NCCL_CTA_POLICY"),
+    sdk::Option("nvls_ctas", DTRUN_TYPE_INT, nullptr, "thread blocks for sums in NVLink switches")
+        .Long("Needs NCCL 2.27.\nUnset: NCCL chooses.")
+        .Range("1", "64"),
+    SwitchOption("collnet", "whether switches of the network may sum (SHARP)")
+        .Long("Needs NCCL 2.27. auto: the configuration is unchanged.")
+        .Alias("NCCL_COLLNET_ENABLE"),
+    sdk::Option("traffic_class", DTRUN_TYPE_INT, nullptr, "traffic class of the network's packets")
+        .Long("Service level of InfiniBand, type of service of RoCE. NCCL_IB_SL and NCCL_IB_TC win over it. "
+              "Needs NCCL 2.26.\nUnset: NCCL chooses.")
+        .Range("0", "255"),
+    sdk::Option("channels_per_net_peer", DTRUN_TYPE_INT, nullptr, "network channels for each pair of ranks")
+        .Long("More make messages faster, alltoall often slower. Needs NCCL 2.28.\nUnset: NCCL chooses.")
+        .Range("1", "64")
+        .Alias("NCCL_NCHANNELS_PER_NET_PEER"),
+    SwitchOption("nvlink_centric_sched", "whether operations are scheduled for NVLink first")
+        .Long("Needs NCCL 2.28. auto: the configuration is unchanged."),
+    sdk::Option("max_p2p_peers", DTRUN_TYPE_INT, nullptr,
+                "most ranks that a rank exchanges messages with at a time")
+        .Long("Needs NCCL 2.30.\nUnset: NCCL chooses.")
+        .Range("1", "1048576"),
+    sdk::Option("graph_usage", DTRUN_TYPE_ENUM, "auto", "which CUDA graphs hold operations")
+        .Choices(kGraphUsages)
+        .Long("none, one: operations then need no event more to keep their order. mixed: several graphs, or "
+              "operations beside graphs, which is NCCL's default. Needs NCCL 2.29. auto: unchanged.")
+        .Alias("NCCL_GRAPH_MIXING_SUPPORT")};
 
 struct NcclOptions {
   explicit NcclOptions(const sdk::Options& options)
@@ -75,8 +123,7 @@ struct NcclOptions {
         p2p(static_cast<Switch>(options.EnumIndex("p2p"))),
         shm(static_cast<Switch>(options.EnumIndex("shm"))),
         rdma(static_cast<Switch>(options.EnumIndex("rdma"))),
-        gdr(static_cast<Switch>(options.EnumIndex("gdr"))),
-        max_ctas(options.FindInt("max_ctas")) {}
+        gdr(static_cast<Switch>(options.EnumIndex("gdr"))) {}
 
   std::string library;       // empty: find it
   std::string cuda_library;  // empty: find it
@@ -85,7 +132,6 @@ struct NcclOptions {
   Switch shm;
   Switch rdma;
   Switch gdr;
-  std::optional<std::int64_t> max_ctas;
 };
 
 }  // namespace dtrun::nccl_plugin

@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "plugins/nccl/nccl_abi.h"
+
 namespace dtrun::nccl_fake {
 
 // What is wrong with peer access in one direction.
@@ -86,22 +88,22 @@ struct CudaControl {
 // libnccl: dtrun_fake_nccl().
 struct NcclControl {
   std::atomic<int> version{22809};
-  std::atomic<bool> loopback{true};     // the interface that the unique id names
-  std::atomic<bool> peer_access{true};  // false: connecting fails unless NCCL_P2P_DISABLE is 1
-  std::atomic<bool> stuck{false};       // operations neither end nor fail
-  std::atomic<int> id_result{0};        // what ncclGetUniqueId returns
-  std::atomic<int> init_result{0};      // what connecting ends with
-  std::atomic<int> launch_result{0};    // what ncclGroupEnd returns
-  std::atomic<int> launch_polls{0};     // launches take so many looks at the communicator's state
-  std::atomic<int> async_error{0};      // what the state of a busy communicator is
-  std::atomic<int> comms{0};            // communicators alive
-  std::atomic<int> reductions{0};       // reductions alive
-  std::atomic<int> last_max_ctas{0};    // of the last configuration
-  std::atomic<std::size_t> last_config_size{0};
+  std::atomic<bool> loopback{true};        // the interface that the unique id names
+  std::atomic<bool> peer_access{true};     // false: connecting fails unless NCCL_P2P_DISABLE is 1
+  std::atomic<bool> stuck{false};          // operations neither end nor fail
+  std::atomic<int> id_result{0};           // what ncclGetUniqueId returns
+  std::atomic<int> init_result{0};         // what connecting ends with
+  std::atomic<int> launch_result{0};       // what ncclGroupEnd returns
+  std::atomic<int> launch_polls{0};        // launches take so many looks at the communicator's state
+  std::atomic<int> async_error{0};         // what the state of a busy communicator is
+  std::atomic<int> comms{0};               // communicators alive
+  std::atomic<int> reductions{0};          // reductions alive
   std::atomic<int> native_all_to_alls{0};  // calls
 
   std::mutex mutex;
   std::string last_error;
+  nccl_plugin::nccl::Config last_config;  // as far as it was given
+  std::string last_net_name;
 
   void Say(const std::string& text) {
     const std::lock_guard lock(mutex);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -214,12 +215,17 @@ int ncclGetUniqueId(nccl::UniqueId* id) {
 }
 
 int ncclCommInitRankConfig(nccl::Comm* out, int size, nccl::UniqueId id, int rank, nccl::Config* config) {
-  if (config->magic != 0xcafebeef || config->size < sizeof(nccl::Config) || config->blocking != 0) {
+  nccl::Config given;
+  std::memcpy(&given, config, std::min(config->size, sizeof given));
+  if (given.magic != 0xcafebeef || given.size < nccl::Config::kConfigBytes || given.blocking != 0) {
     Control().Say("the configuration was not initialised, or would block");
     return nccl::kInvalidArgument;
   }
-  Control().last_max_ctas = config->max_ctas;
-  Control().last_config_size = config->size;
+  {
+    const std::lock_guard lock(Control().mutex);
+    Control().last_config = given;
+    Control().last_net_name = given.net_name == nullptr ? "" : given.net_name;
+  }
   const char* const no_p2p = std::getenv("NCCL_P2P_DISABLE");
   auto* const comm = new Comm;
   comm->world = FindWorld(id, size);

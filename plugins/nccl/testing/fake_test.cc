@@ -150,13 +150,6 @@ TEST(NcclConnection, OverLoopbackIsRefusedWhenThereAreOtherHosts) {
   player.table().comm_destroy(comm);
 }
 
-TEST(NcclConnection, TakesTheConfigurationOfTheOptions) {
-  const Fake fake;
-  Subject(fake.Backend({{"max_ctas", "4"}})).Play(1, [](Rank& rank) { EXPECT_TRUE(rank.Barrier().ok()); });
-  EXPECT_EQ(fake.nccl().last_max_ctas, 4);
-  EXPECT_EQ(fake.nccl().comms, 0);
-}
-
 TEST(NcclOperations, ThatAreStuckTimeOutOnAllRanks) {
   const Fake fake;
   const Subject subject(fake.Backend());
