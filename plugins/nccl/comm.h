@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -21,6 +22,7 @@
 #include "handle.h"
 #include "operation.h"
 #include "progress.h"
+#include "registered.h"
 
 namespace dtrun::nccl_plugin {
 
@@ -64,6 +66,10 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   void Snapshot(const sdk::SnapshotSink& sink) override;
   void GroupBegin() override;
   void GroupEnd() override;
+  void* MemAlloc(const dtrun_mem_params& params) override;
+  void MemFree(void* memory) override;
+  void MemRegister(const dtrun_mem_params& params, void* memory) override;
+  void MemDeregister(void* memory) override;
 
   // ---- for NcclRequest ----
 
@@ -111,6 +117,10 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   std::mutex mutex_;           // of the operations' phases, and of live_
   std::set<Operation*> live_;  // launched, outcome unknown
   sdk::FirstFailure failure_;
+
+  std::mutex memory_mutex_;                              // of the next two
+  std::map<void*, std::unique_ptr<Registered>> memory_;  // given out and not freed
+  std::map<void*, void*> registrations_;                 // of the program's memory
 
   bool grouping_ = false;
   std::vector<std::shared_ptr<Operation>> group_;

@@ -55,9 +55,22 @@ struct NcclApi {
   nccl::Result (*group_start)() = library["ncclGroupStart"];
   nccl::Result (*group_end)() = library["ncclGroupEnd"];
 
+  // Null before 2.19.
+  nccl::Result (*mem_alloc)(void**, std::size_t) = Since(nccl::Version(2, 19, 0), "ncclMemAlloc");
+  nccl::Result (*mem_free)(void*) = Since(nccl::Version(2, 19, 0), "ncclMemFree");
+  nccl::Result (*comm_register)(nccl::Comm, void*, std::size_t,
+                                void** handle) = Since(nccl::Version(2, 19, 0), "ncclCommRegister");
+  nccl::Result (*comm_deregister)(nccl::Comm, void* handle) = Since(nccl::Version(2, 19, 0),
+                                                                    "ncclCommDeregister");
   // Null before 2.28.
-  nccl::Result (*all_to_all)(const void*, void*, std::size_t, nccl::DataType, nccl::Comm, nccl::CudaStream) =
-      library.Find(version >= nccl::Version(2, 28, 0) ? "ncclAlltoAll" : "");
+  nccl::Result (*all_to_all)(const void*, void*, std::size_t, nccl::DataType, nccl::Comm,
+                             nccl::CudaStream) = Since(nccl::Version(2, 28, 0), "ncclAlltoAll");
+
+ private:
+  // Null where the library is older, or lacks it.
+  sdk::Symbol Since(int oldest, const char* name) const {
+    return library.Find(version >= oldest ? name : "");
+  }
 };
 
 }  // namespace dtrun::nccl_plugin

@@ -99,6 +99,10 @@ struct NcclControl {
   std::atomic<int> comms{0};               // communicators alive
   std::atomic<int> reductions{0};          // reductions alive
   std::atomic<int> native_all_to_alls{0};  // calls
+  std::atomic<int> memory_result{0};       // what ncclMemAlloc returns
+  std::atomic<int> register_result{0};     // what ncclCommRegister returns
+  std::atomic<int> blocks{0};              // of ncclMemAlloc, alive
+  std::atomic<int> registrations{0};       // alive
 
   std::mutex mutex;
   std::string last_error;
@@ -115,6 +119,7 @@ struct NcclControl {
     stuck = false;
     id_result = init_result = launch_result = launch_polls = async_error = 0;
     native_all_to_alls = 0;
+    memory_result = register_result = 0;
     Say("");
   }
 };

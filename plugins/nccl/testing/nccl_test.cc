@@ -22,6 +22,7 @@ const conformance::BackendUnderTest kBackend{
         {"Messages.OfOneTagKeepTheirOrder", kNoTags},
         {"Communicators.OfSomeRanksWorkBesideThatOfAll", kNoTags},
         {"Groups.CompleteAsAWhole", kNoTags},
+        {"Memory.MayBeRegistered", "it sends with a tag; memory_test.cc has the case without"},
         {"Failures.EndAMessageThatNobodyAnswers", kNoTags},
         {"Failures.DoNotFollowARankThatIsDone", kNoTags},
         {"Failures.NameARankThatWasKilled", "the fake's ranks are threads; core names a killed process"},
