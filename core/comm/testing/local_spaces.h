@@ -45,14 +45,34 @@ class LocalSpaces {
       }
       return spaces.values_[name];
     }
-    Result<std::string> TryGet(std::string_view key) override { return Get(key, Nanoseconds(0)); }
-    Result<std::int64_t> Add(std::string_view, std::int64_t) override { return NotThere(); }
-    Result<bool> CompareSet(std::string_view, bool, std::string_view, std::string_view) override {
-      return NotThere();
+    Result<std::string> TryGet(std::string_view key) override {
+      const std::lock_guard lock(spaces.mutex_);
+      const auto found = spaces.values_.find(prefix + std::string(key));
+      if (found != spaces.values_.end()) return found->second;
+      return Error{DTRUN_NOT_FOUND, "no key '" + prefix + std::string(key) + "'"};
+    }
+    Result<std::int64_t> Add(std::string_view key, std::int64_t amount) override {
+      const std::lock_guard lock(spaces.mutex_);
+      std::string& value = spaces.values_[prefix + std::string(key)];
+      const std::int64_t sum = amount + (value.empty() ? 0 : std::stoll(value));
+      value = std::to_string(sum);
+      spaces.changed_.notify_all();
+      return sum;
+    }
+    Result<bool> CompareSet(std::string_view key, bool has_expected, std::string_view expected,
+                            std::string_view desired) override {
+      const std::lock_guard lock(spaces.mutex_);
+      const std::string name = prefix + std::string(key);
+      const auto found = spaces.values_.find(name);
+      const bool there = found != spaces.values_.end();
+      if (there != has_expected || (there && found->second != expected)) return false;
+      spaces.values_[name] = desired;
+      spaces.changed_.notify_all();
+      return true;
     }
     Result<bool> Erase(std::string_view) override { return NotThere(); }
     Status WaitMany(const std::vector<std::string>&, Nanoseconds) override { return NotThere(); }
-    static Error NotThere() { return Error{DTRUN_UNSUPPORTED, "local spaces only set and get"}; }
+    static Error NotThere() { return Error{DTRUN_UNSUPPORTED, "local spaces only set, add and get"}; }
 
     LocalSpaces& spaces;
     const std::string prefix;
