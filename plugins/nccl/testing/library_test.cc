@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "child.h"
+#include "core/failures/finding.h"
+#include "plugins/nccl/nccl_api.h"
 #include "sdk/conformance/subject.h"
 
 namespace dtrun::nccl_test {
@@ -16,7 +18,10 @@ using conformance::Outcome;
 using conformance::Subject;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // The plugin over it; every case looks at it in a child, as NCCL reads its environment once.
@@ -52,9 +57,39 @@ TEST_F(NcclLibrary, TellsTheInterfaceItChose) {
 }
 
 TEST_F(NcclLibrary, ExplainsThatNoInterfaceIsLeft) {
-  EXPECT_THAT(Fact("interface", "=nosuch0"),
-              AllOf(StartsWith("none: "), HasSubstr("no socket interface found"),
-                    HasSubstr("`dtrun explain`")));
+  EXPECT_THAT(
+      Fact("interface", "=nosuch0"),
+      AllOf(StartsWith("none: "), HasSubstr("no socket interface found"), HasSubstr("`dtrun explain`")));
+}
+
+// What the library says here is among the failures that dtrun knows.
+TEST_F(NcclLibrary, SaysWhatIsKnown) {
+  const auto ids = [](const std::string& text) {
+    std::vector<std::string> found;
+    for (const failures::Finding& finding : failures::FindFailures(text))
+      found.push_back(finding.failure->id);
+    return found;
+  };
+  EXPECT_THAT(ids(Fact("interface", "=nosuch0")), Contains("nccl-no-interface"));
+  const auto with_id = [&](const char* address) {
+    return InChild([&] {
+      setenv("NCCL_COMM_ID", address, 1);
+      return Subject(backend_).LaunchInfo(1).facts.at("interface");
+    });
+  };
+  EXPECT_THAT(ids(with_id("203.0.113.9:4711")), Contains("nccl-comm-id-elsewhere"));
+  EXPECT_THAT(ids(with_id("nowhere")), Contains("nccl-comm-id-form"));
+  const std::string memory = InChild([] {
+    const std::string file = REAL_NCCL_FILE;
+    const nccl_plugin::NcclApi api(file);
+    void* block = nullptr;
+    if (api.mem_alloc == nullptr || api.mem_alloc(&block, 4096) == nccl_plugin::nccl::kSuccess)
+      return std::string();
+    return std::string(api.get_last_error(nullptr));
+  });
+  if (!memory.empty()) {
+    EXPECT_THAT(ids(memory), Not(IsEmpty())) << memory;
+  }
 }
 
 TEST_F(NcclLibrary, WithoutADeviceRefusesACommunicatorInOneSentence) {
