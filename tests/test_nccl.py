@@ -5,7 +5,7 @@ One rank, as the fake NCCL joins threads of one process only; plugins/nccl/testi
 from support.job import BUILD, main
 from test_p2p import FAKES, Faked
 
-PROGRAM = BUILD / "tests" / "device_program"
+PROGRAM = BUILD / "tests" / "stream_program"
 
 
 class WholeJob(Faked):
