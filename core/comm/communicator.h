@@ -186,7 +186,9 @@ struct dtrun_comm {
   // The route of that device, which must be open.
   dtrun::Result<dtrun::comm::Route*> Opened(std::int32_t kind, std::int32_t index, const char* call);
   // The open route of devices, whose kind and index `stream` must have; opens it at first. `op` null: any.
-  dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const dtrun_op* op);
+  // `wish`: the words before the device in a refusal.
+  dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const std::string& wish,
+                                              const dtrun_op* op);
   dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
   // All ranks are about to connect the same kind in the same way.
   dtrun::Status AgreeOnDevice(const dtrun::comm::Route& route);

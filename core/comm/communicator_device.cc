@@ -23,6 +23,7 @@ namespace sdk = dtrun::sdk;
 namespace {
 
 constexpr std::uint64_t kDeviceAlignment = 256;
+constexpr std::int32_t kLastKind = 62;  // types.h
 
 Error NoDevices(std::string_view name, std::int32_t kind) {
   return Error{DTRUN_UNSUPPORTED,
@@ -30,9 +31,9 @@ Error NoDevices(std::string_view name, std::int32_t kind) {
 }
 
 Status CheckKind(std::int32_t kind) {
-  if (kind > DTRUN_DEVICE_HOST && kind < 64) return {};
+  if (kind > DTRUN_DEVICE_HOST && kind <= kLastKind) return {};
   return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("device_kind is {}; expected one of DTRUN_DEVICE_*, below 64", kind)};
+               fmt::format("device_kind is {}; expected one of DTRUN_DEVICE_*, at most {}", kind, kLastKind)};
 }
 
 Error WrongMemory(const dtrun_op& op, const std::string& buffer, const dtrun_memory& memory,
@@ -66,13 +67,13 @@ Status Call(const Device& device, std::string_view doing, Member&& member) {
 
 dtrun_status dtrun_comm::StartOnStream(dtrun_op& op, const dtrun_stream& stream, dtrun_work** out,
                                        dtrun_error* err) {
-  Result<Route*> route = RouteFor(stream, &op);
+  Result<Route*> route = RouteFor(stream, "the stream is of", &op);
   if (!route) return route.error().CopyTo(err);
   ClearUnused(op);
   return StartOn(**route, op, &stream, out, err);
 }
 
-Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const dtrun_op* op) {
+Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::string& wish, const dtrun_op* op) {
   Route* route = device_.load(std::memory_order_acquire);
   if (route == nullptr) {
     if (Status kind = CheckKind(stream.device_kind); !kind) return std::move(kind).error();
@@ -91,12 +92,11 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const dtrun_op* 
     route = device_.load(std::memory_order_acquire);
   }
   if (stream.device_kind == route->device_kind && stream.device_index == route->device_index) return route;
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("the stream is of {} {}, and '{}' is connected to {} {}; a process uses one device for "
-                  "each communicator",
-                  sdk::DeviceKindText(stream.device_kind), stream.device_index, making_.name,
-                  sdk::DeviceKindText(route->device_kind), route->device_index)};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("{} {} {}, and '{}' is connected to {} {}; a process uses one device for "
+                           "each communicator",
+                           wish, sdk::DeviceKindText(stream.device_kind), stream.device_index, making_.name,
+                           sdk::DeviceKindText(route->device_kind), route->device_index)};
 }
 
 dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_error* err) {
@@ -104,7 +104,7 @@ dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_er
   DTRUN_INIT(any);
   any.device_kind = kind;
   any.device_index = index;
-  Result<Route*> route = RouteFor(any, nullptr);
+  Result<Route*> route = RouteFor(any, "dtrun_comm_connect asks for", nullptr);
   return route ? DTRUN_OK : route.error().CopyTo(err);
 }
 
@@ -261,7 +261,8 @@ dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stre
                                comm::Describe(one->op, making_.name))}
           .CopyTo(err);
     }
-    if (Result<Route*> same = RouteFor(stream, nullptr); !same) return same.error().CopyTo(err);
+    if (Result<Route*> same = RouteFor(stream, "dtrun_work_wait_on: the stream is of", nullptr); !same)
+      return same.error().CopyTo(err);
     if (route.carrier.table.req_wait_stream != nullptr) {
       PluginError cause;
       const std::lock_guard lock(enqueue_mutex_);  // [comm-serial]
@@ -328,7 +329,7 @@ Result<Route*> dtrun_comm::Opened(std::int32_t kind, std::int32_t index, const c
   DTRUN_INIT(any);
   any.device_kind = kind;
   any.device_index = index;
-  return RouteFor(any, nullptr);
+  return RouteFor(any, std::string(call) + " asks for", nullptr);
 }
 
 dtrun_status dtrun_comm::CreateStream(const dtrun_stream_params& params, std::int32_t kind, dtrun_stream* out,

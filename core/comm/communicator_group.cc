@@ -79,8 +79,13 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
     }
     for (const comm::Route* route : Routes()) {
       const bool open = route != nullptr && (!route->OfDevice() || group_.of_device);
-      if (!open || route->carrier.table.group_end == nullptr || status != DTRUN_OK) continue;
-      status = route->carrier.table.group_end(route->comm, &kGroup, &cause);
+      if (!open || route->carrier.table.group_end == nullptr) continue;
+      // Both end, also when one fails: what is left open would never start, and never end.
+      PluginError own;
+      const dtrun_status ended = route->carrier.table.group_end(route->comm, &kGroup, &own);
+      if (status != DTRUN_OK || ended == DTRUN_OK) continue;
+      status = ended;
+      cause = own;
     }
     group = std::exchange(group_, {}).first;
     for (dtrun_work* one = group; one != nullptr; one = one->together) {

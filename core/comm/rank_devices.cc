@@ -83,16 +83,6 @@ Result<Carrier> RankDevices::DeviceBackend() {
   return Carrier{device_backend_.plugin->backend(), device_backend_.instance, setting.name};
 }
 
-Result<dtrun_backend_caps> RankDevices::CapsOf(const Carrier& carrier) const {
-  dtrun_backend_caps caps;
-  DTRUN_INIT(caps);
-  PluginError error;
-  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit_, report_);
-  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
-  if (asked == DTRUN_OK) return caps;
-  return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
-}
-
 Result<Carrier> RankDevices::StagingOver(const Carrier& wire, std::int32_t kind, std::string name) {
   std::unique_ptr<Staging>& staging = staging_[kind];
   if (staging == nullptr) {
@@ -118,7 +108,7 @@ Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
   }
   for (const Carrier* carrier : {static_cast<const Carrier*>(&own), &backend_}) {
     if (carrier->table.query_caps == nullptr) continue;
-    Result<dtrun_backend_caps> caps = CapsOf(*carrier);
+    Result<dtrun_backend_caps> caps = CapsOf(*carrier, limit_, report_);
     if (!caps) return std::move(caps).error();
     if ((caps->device_kinds >> kind & 1) == 0) continue;
     if ((caps->flags & DTRUN_CAP_NO_STREAM) == 0) return *carrier;

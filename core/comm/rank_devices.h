@@ -41,7 +41,6 @@ class RankDevices final : public Devices {
   // Files that may be of the kind, as the job or the search path knows them.
   Result<std::vector<PluginSetting>> Candidates(std::int32_t kind) const;
   Result<Carrier> DeviceBackend();
-  Result<dtrun_backend_caps> CapsOf(const Carrier& carrier) const;
   Result<Carrier> StagingOver(const Carrier& wire, std::int32_t kind, std::string name);
 
   const Environment& environment_;

@@ -3,13 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
 #include "core/comm/plugin_call.h"
 
 namespace dtrun::comm {
+
+Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, const PluginReport& report) {
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  PluginError error;
+  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit, report);
+  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
+  if (asked == DTRUN_OK) return caps;
+  return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
+}
 
 Status Ask(const Making& making, Route& route) {
   const Carrier& carrier = route.carrier;
@@ -23,15 +32,9 @@ Status Ask(const Making& making, Route& route) {
   scope.query_support = carrier.table.query_support;
   scope.instance = carrier.instance;
 
-  DTRUN_INIT(scope.caps);
-  PluginError error;
-  std::optional<PluginCall> call(std::in_place, fmt::format("backend '{}', in query_caps", carrier.name),
-                                 making.Limit(), making.report);
-  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &scope.caps, &error);
-  call.reset();
-  if (asked != DTRUN_OK) {
-    return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
-  }
+  Result<dtrun_backend_caps> caps = CapsOf(carrier, making.Limit(), making.report);
+  if (!caps) return std::move(caps).error();
+  scope.caps = *caps;
   if (const std::uint32_t unknown = scope.caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) {
     return Error{DTRUN_UNSUPPORTED,
                  fmt::format("backend '{}' has the capabilities {:#x}, which this dtrun would have to "

@@ -9,6 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/comm/operation.h"
+#include "core/comm/plugin_call.h"
 #include "dtrun/abi/backend.h"
 
 namespace dtrun::comm {
@@ -35,6 +36,8 @@ struct Route {
   }
 };
 
+// What it can do. `limit`, `report`: of PluginCall.
+Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, const PluginReport& report);
 // Asks what the carrier of `route` can do. REQUIRES: carrier and kind are set; `making` outlives the route.
 Status Ask(const Making& making, Route& route);
 // Makes its communicator: collective. REQUIRES: Ask succeeded.

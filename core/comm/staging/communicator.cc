@@ -15,10 +15,9 @@ using sdk::Failure;
 
 namespace {
 
-// Of a buffer that is cut. A device copies as fast in pieces of this size as in larger ones, and four of them
-// hide a slow wire behind the copies.
+// Of a buffer that is cut. Not tuned on a device yet.
 constexpr std::uint64_t kPieceBytes = 4 << 20;
-// Operations between the calls of the program and their ends; more make Enqueue wait for the first of them.
+// Operations that are under way at a time; one more makes Enqueue wait for the one whose counter it needs.
 constexpr std::uint64_t kCounters = 4096;
 // How much later than the wire this one gives up.
 constexpr std::chrono::milliseconds kWireSpeaks{500};
@@ -46,7 +45,8 @@ StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_com
       in_(device_),
       pieces_(device_, name_),
       counter_memory_(pieces_.Take(kCounters * sizeof(std::uint32_t))),
-      counters_(static_cast<std::uint32_t*>(counter_memory_.memory())) {
+      counters_(static_cast<std::uint32_t*>(counter_memory_.memory())),
+      busy_(kCounters) {
   if (!counter_memory_.pinned())
     throw Failure(DTRUN_OUT_OF_MEMORY,
                   fmt::format("'{}' has no pinned memory of the host for its counters", name_));
@@ -63,6 +63,19 @@ StagingCommunicator::~StagingCommunicator() {
   }
   changed_.notify_all();
   thread_.join();
+  // All counters are raised; a stream that has not come to its wait yet reads one all the same.
+  const sdk::Deadline patience(kCopiesEnd);
+  for (const auto& [stream, passed] : waiting_) {
+    try {
+      sdk::Patience look;
+      bool reached = false;
+      while (!(reached = device_.Test(passed)) && !patience.passed()) look.Wait(patience);
+      if (!reached) pieces_.Leak();
+    } catch (const Failure&) {
+      pieces_.Leak();  // the device says no more of it
+    }
+    device_.DestroyEvent(passed);
+  }
 }
 
 StagedRequest::~StagedRequest() {
@@ -76,19 +89,38 @@ bool StagedRequest::Test() { return comm_.Poll(*operation_); }
 bool StagedRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
 void StagedRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
 
-std::uint32_t* StagingCommunicator::CounterOf(const Staged& operation) const {
-  return counters_ + operation.number() % kCounters;
-}
 std::uint32_t StagingCommunicator::ValueOf(const Staged& operation) {
   return static_cast<std::uint32_t>(operation.number() / kCounters) + 1;
 }
 
+void StagingCommunicator::MakeWait(const Staged& operation, const dtrun_stream& stream) {
+  device_.WaitCounter(counters_ + operation.number() % kCounters, ValueOf(operation), stream);
+  dtrun_event*& passed = waiting_[stream.native];
+  if (passed == nullptr) passed = device_.MakeEvent();
+  device_.Record(passed, stream);
+}
+
 void StagingCommunicator::Raise(const Staged& operation) const {
-  std::atomic_ref<std::uint32_t>(*CounterOf(operation)).store(ValueOf(operation), std::memory_order_release);
+  std::atomic_ref<std::uint32_t>(counters_[operation.number() % kCounters])
+      .store(ValueOf(operation), std::memory_order_release);
+}
+
+void StagingCommunicator::End(Staged& operation, Staged::Outcome outcome) {
+  // What the copies have written is there before the streams go on.
+  Raise(operation);
+  const std::lock_guard lock(mutex_);
+  operation.End(outcome);
+  busy_[operation.number() % kCounters] = false;
+  ++ended_;
 }
 
 std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   failure_.ThrowIfSet();
+  if (group_.size() == kCounters) {
+    throw Failure(DTRUN_INVALID_ARGUMENT,
+                  fmt::format("a group of more than {} operations on '{}'; end it and begin another",
+                              kCounters, name_));
+  }
   auto operation =
       std::make_shared<Staged>(op, rank_, size_, ++started_, kPieceBytes, wire_.Takes(op, device_));
   Grouped one{operation, std::nullopt};
@@ -122,8 +154,13 @@ void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
   if (operations.empty()) return;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock,
-                  [&] { return failure_ || operations.back().operation->number() - ended_ <= kCounters; });
+    const auto counter_of = [](const Grouped& one) { return one.operation->number() % kCounters; };
+    changed_.wait(lock, [&] {
+      return failure_ || std::none_of(operations.begin(), operations.end(),
+                                      [&](const Grouped& one) { return busy_[counter_of(one)]; });
+    });
+    failure_.ThrowIfSet();
+    for (const Grouped& one : operations) busy_[counter_of(one)] = true;
   }
   // First all begin after what is on their streams now, then the streams wait: messages of a group would else
   // wait for each other.
@@ -134,7 +171,7 @@ void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
       device_.Record(one.operation->ready, *one.stream);
     }
     for (const Grouped& one : operations) {
-      if (one.stream) device_.WaitCounter(CounterOf(*one.operation), ValueOf(*one.operation), *one.stream);
+      if (one.stream) MakeWait(*one.operation, *one.stream);
     }
   } catch (const Failure& failure) {
     Fail(failure);
@@ -143,24 +180,31 @@ void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
   }
   {
     const std::lock_guard lock(mutex_);
-    for (const Grouped& one : operations) queue_.push_back(one.operation);
+    for (const Grouped& one : operations) {
+      one.operation->launched = true;
+      queue_.push_back(one.operation);
+    }
   }
   changed_.notify_all();
 }
 
-void StagingCommunicator::OrderAfter(const Staged& operation, const dtrun_stream& stream) const {
-  device_.WaitCounter(CounterOf(operation), ValueOf(operation), stream);
+void StagingCommunicator::OrderAfter(const Staged& operation, const dtrun_stream& stream) {
+  MakeWait(operation, stream);
+}
+
+bool StagingCommunicator::Ended(const Staged& operation) const {
+  return operation.outcome() != Staged::Outcome::kRunning || (failure_ && !operation.launched);
 }
 
 bool StagingCommunicator::Poll(const Staged& operation) {
-  const Staged::Outcome outcome = operation.outcome();
-  if (outcome == Staged::Outcome::kFailed) throw Failure(*failure_);
-  return outcome == Staged::Outcome::kDone;
+  if (!Ended(operation)) return false;
+  if (operation.outcome() == Staged::Outcome::kDone) return true;
+  throw Failure(*failure_);
 }
 
 bool StagingCommunicator::Wait(const Staged& operation, sdk::Nanoseconds timeout) {
   std::unique_lock lock(mutex_);
-  const auto ended = [&] { return operation.outcome() != Staged::Outcome::kRunning; };
+  const auto ended = [&] { return Ended(operation); };
   if (timeout.count() < 0) {
     changed_.wait(lock, ended);
   } else if (!changed_.wait_for(lock, timeout, ended)) {
@@ -274,13 +318,7 @@ void StagingCommunicator::Pause() {
 void StagingCommunicator::Finish(Staged& operation) {
   if (operation.ready != nullptr) device_.DestroyEvent(std::exchange(operation.ready, nullptr));
   operation.Free(device_);
-  // What the copies have written is there before the streams go on.
-  Raise(operation);
-  {
-    const std::lock_guard lock(mutex_);
-    operation.End(Staged::Outcome::kDone);
-    ++ended_;
-  }
+  End(operation, Staged::Outcome::kDone);
   changed_.notify_all();
 }
 
@@ -310,10 +348,7 @@ void StagingCommunicator::EndAll() {
       if (operation->ready != nullptr) device_.DestroyEvent(std::exchange(operation->ready, nullptr));
       operation->Free(device_);
     }
-    Raise(*operation);
-    const std::lock_guard lock(mutex_);
-    operation->End(Staged::Outcome::kFailed);
-    ++ended_;
+    End(*operation, Staged::Outcome::kFailed);
   }
   changed_.notify_all();
 }

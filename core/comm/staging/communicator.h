@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -92,7 +93,7 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   // Throws what ended it.
   bool Poll(const Staged& operation);
   bool Wait(const Staged& operation, sdk::Nanoseconds timeout);
-  void OrderAfter(const Staged& operation, const dtrun_stream& stream) const;
+  void OrderAfter(const Staged& operation, const dtrun_stream& stream);
 
  private:
   // An operation of an open group, which starts at its end.
@@ -104,8 +105,12 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
 
   // Makes later work on the operation's stream wait, and gives the operation to the thread.
   void Launch(const std::vector<Grouped>& operations);
-  std::uint32_t* CounterOf(const Staged& operation) const;
   static std::uint32_t ValueOf(const Staged& operation);
+  // Later work on the stream waits for it. [comm-serial]
+  void MakeWait(const Staged& operation, const dtrun_stream& stream);
+  // It has an outcome, or is of a group that will not start any more.
+  bool Ended(const Staged& operation) const;
+  void End(Staged& operation, Staged::Outcome outcome);
   // Streams that wait for it go on.
   void Raise(const Staged& operation) const;
 
@@ -134,14 +139,16 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   std::uint64_t started_ = 0;  // [comm-serial]
   bool grouping_ = false;
   std::vector<Grouped> group_;
+  std::map<void*, dtrun_event*> waiting_;  // by stream: its place behind its last wait. [comm-serial]
 
   // The thread's own.
   Operations collectives_, messages_;
   sdk::Patience patience_;
 
-  std::mutex mutex_;  // guards the next four
+  std::mutex mutex_;  // guards the next five
   std::condition_variable changed_;
-  Operations queue_;  // not taken by the thread yet
+  Operations queue_;        // not taken by the thread yet
+  std::vector<bool> busy_;  // counters of operations under way
   std::uint64_t ended_ = 0;
   bool stop_ = false;
   sdk::FirstFailure failure_;

@@ -47,6 +47,9 @@ class Staged {
   // Where its stream must have come to before it starts; null: nowhere. The communicator's.
   dtrun_event* ready = nullptr;
 
+  // It has been given to the communicator's thread, which ends it.
+  std::atomic<bool> launched = false;
+
   // ---- the communicator's thread ----
 
   struct Lanes {

@@ -98,5 +98,17 @@ TEST(Staging, ExchangesMessagesOfAGroupOnOneStream) {
   });
 }
 
+// Its operations never start, and must not be waited for.
+TEST(Staging, AnAbortEndsTheOperationsOfAGroupThatIsOpen) {
+  const Subject subject(kStaging);
+  subject.Play(2, [&](Rank& rank) {
+    float value = 1;
+    OnStream stream(subject, rank);
+    ASSERT_TRUE(rank.GroupBegin().ok());
+    stream.Do(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
+    rank.Abort("the program has changed its mind");
+  });
+}
+
 }  // namespace
 }  // namespace dtrun::conformance

@@ -1,7 +1,5 @@
 // The hierarchy behind a plugin's entry point, for the conformance suite: the shared-memory engine
 // inside hosts; between them another plugin, or the engine again.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,10 +7,12 @@
 
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/shm/backend.h"
+#include "core/comm/testing/load_plugin.h"
 
 namespace {
 
 using dtrun::comm::Layers;
+using dtrun::comm::testing::LoadPlugin;
 
 constexpr char kWire[] = "wire";
 constexpr char kHosts[] = "hosts";
@@ -25,15 +25,6 @@ struct Ranks {
   const dtrun_plugin* wire = nullptr;
   bool cards = false;
 };
-
-const dtrun_plugin* Load(const std::string& file, const dtrun_host* host) {
-  void* const image = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (image == nullptr) throw dtrun::sdk::Failure(DTRUN_NOT_FOUND, dlerror());
-  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
-  const dtrun_plugin* plugin = nullptr;
-  dtrun::sdk::Check([&](dtrun_error* error) { return entry(host, &plugin, error); });
-  return plugin;
-}
 
 const dtrun_backend& Hierarchy() { return dtrun::comm::HierarchyBackend(); }
 
@@ -67,7 +58,7 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     layers.coreless = true;
     const dtrun_plugin& engine = dtrun::shm::EnginePlugin();
     const std::string wire = values.String(kWire);
-    ranks->wire = wire.empty() ? &engine : Load(wire, host);
+    ranks->wire = wire.empty() ? &engine : LoadPlugin(wire, host);
     layers.local = *engine.backend;
     layers.wire = *ranks->wire->backend;
     dtrun::sdk::Check(

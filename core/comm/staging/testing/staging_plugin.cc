@@ -1,18 +1,18 @@
 // Staging behind a plugin's entry point, for the conformance suite: a device plugin, and another backend or
 // the shared-memory engine as wire. Rank r uses device r modulo their number.
-#include <dlfcn.h>
-
 #include <array>
 #include <memory>
 #include <string>
 
 #include "core/comm/shm/backend.h"
 #include "core/comm/staging/staging.h"
+#include "core/comm/testing/load_plugin.h"
 #include "dtrun/plugin.hpp"
 
 namespace {
 
 using dtrun::comm::Staging;
+using dtrun::comm::testing::LoadPlugin;
 namespace sdk = dtrun::sdk;
 
 struct Parts {
@@ -21,15 +21,6 @@ struct Parts {
   const dtrun_plugin* device = nullptr;
   std::int32_t devices = 0;
 };
-
-const dtrun_plugin* Load(const std::string& file, const dtrun_host* host) {
-  void* const image = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (image == nullptr) throw sdk::Failure(DTRUN_NOT_FOUND, dlerror());
-  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
-  const dtrun_plugin* plugin = nullptr;
-  sdk::Check([&](dtrun_error* error) { return entry(host, &plugin, error); });
-  return plugin;
-}
 
 Parts& Of(dtrun_instance* self) { return *reinterpret_cast<Parts*>(self); }
 const dtrun_backend& Table() { return dtrun::comm::StagingBackend(); }
@@ -64,8 +55,8 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     const sdk::Options values(sdk::Host(host), options);
     auto parts = std::make_unique<Parts>();
     const std::string wire = values.String("wire");
-    parts->wire = wire.empty() ? &dtrun::shm::EnginePlugin() : Load(wire, host);
-    parts->device = Load(values.String("device"), host);
+    parts->wire = wire.empty() ? &dtrun::shm::EnginePlugin() : LoadPlugin(wire, host);
+    parts->device = LoadPlugin(values.String("device"), host);
     Staging& staging = parts->staging;
     staging.services = host;
     staging.coreless = true;
