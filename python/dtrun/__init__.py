@@ -1,0 +1,46 @@
+"""dtrun: a program's ranks talk to each other.
+
+    import dtrun, numpy
+
+    with dtrun.init() as world:
+        x = numpy.full(4, world.rank + 1.0)
+        world.allreduce(x)
+        print(world.rank, "of", world.size, x)
+
+Start it with `dtrun -n 4 python train.py`. In a plain `python train.py` it is a world of one rank. Arrays of numpy and
+torch, and all that exports DLPack, are used where they lie. See Communicator for the operations, `dtrun.torch` for
+torch.distributed, `dtrun.horovod` for Horovod's API, and `dtrun.run` to start functions as ranks.
+"""
+
+import importlib
+
+from ._version import __version__
+from .communicator import ANY_SOURCE, Communicator
+from .errors import (
+    Aborted,
+    Error,
+    FailedPrecondition,
+    InvalidArgument,
+    LibraryError,
+    Mismatch,
+    RemoteFailure,
+    Timeout,
+    Unsupported,
+)
+from .process import finalize, init, is_initialized, local_rank, local_size, rank, size, world
+from .work import Work
+
+__all__ = [
+    "ANY_SOURCE", "Aborted", "Communicator", "Error", "FailedPrecondition", "InvalidArgument", "LibraryError", "Mismatch",
+    "RemoteFailure", "Timeout", "Unsupported", "Work", "__version__", "finalize", "init", "is_initialized", "local_rank",
+    "local_size", "rank", "size", "world",
+]  # fmt: skip
+
+# Loaded when they are first named: `import dtrun` takes milliseconds.
+_LATER = {}
+
+
+def __getattr__(name):
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name], __name__), name)
+    raise AttributeError(f"module 'dtrun' has no attribute '{name}'")

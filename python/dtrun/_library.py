@@ -1,0 +1,186 @@
+"""libdtrun through ctypes: finds it, checks its version, declares its calls. Loaded once, at the first use.
+
+Every call releases Python's lock while it runs. The declarations follow sdk/include/dtrun/dtrun.h; test_library.py
+compares the sizes with what a compiler says.
+"""
+
+import ctypes
+import os
+import threading
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+
+from . import errors
+from ._version import __version__
+
+SONAME = "libdtrun.so.0"
+OK, PENDING = 0, 1
+
+
+class CError(ctypes.Structure):
+    """dtrun_error"""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),
+        ("code", c_int32),
+        ("peer", c_int32),
+        ("vendor_code", c_int64),
+        ("vendor_domain", c_char * 16),
+        ("message", c_char * 512),
+    ]
+
+
+class Stream(ctypes.Structure):
+    """dtrun_stream: the work queue of a device, such as a cudaStream_t."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),
+        ("device_kind", c_int32),
+        ("device_index", c_int32),
+        ("native", c_void_p),
+    ]
+
+
+class Op(ctypes.Structure):
+    """dtrun_op: one operation, for dtrun_submit and dtrun_submit_on."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),
+        ("kind", c_int32),
+        ("dtype", c_int32),
+        ("reduce", c_int32),
+        ("root", c_int32),
+        ("peer", c_int32),
+        ("tag", c_uint32),
+        ("sequence", c_uint64),
+        ("count", c_uint64),
+        ("send", c_void_p),
+        ("recv", c_void_p),
+        ("timeout_ns", c_int64),
+        ("send_counts", c_void_p),
+        ("send_offsets", c_void_p),
+        ("recv_counts", c_void_p),
+        ("recv_offsets", c_void_p),
+        ("scale", c_double),
+        ("source", POINTER(c_int32)),
+    ]
+
+
+E_ = POINTER(CError)
+WORK = POINTER(c_void_p)
+COMM = c_void_p
+
+# name: (result, arguments)
+CALLS = {
+    "dtrun_version": (c_char_p, []),
+    "dtrun_status_text": (c_char_p, [c_int32]),
+    "dtrun_init": (c_int32, [E_]),
+    "dtrun_finalize": (None, []),
+    "dtrun_is_initialized": (c_int32, []),
+    "dtrun_rank": (c_int32, []),
+    "dtrun_world_size": (c_int32, []),
+    "dtrun_local_rank": (c_int32, []),
+    "dtrun_local_world_size": (c_int32, []),
+    "dtrun_world": (COMM, []),
+    "dtrun_comm_rank": (c_int32, [COMM]),
+    "dtrun_comm_size": (c_int32, [COMM]),
+    "dtrun_comm_name": (c_char_p, [COMM]),
+    "dtrun_comm_backend": (c_char_p, [COMM]),
+    "dtrun_comm_abort": (c_int32, [COMM, c_char_p, E_]),
+    "dtrun_comm_split": (c_int32, [COMM, c_int32, c_int32, POINTER(COMM), E_]),
+    "dtrun_comm_subset": (c_int32, [COMM, POINTER(c_int32), c_int32, POINTER(COMM), E_]),
+    "dtrun_comm_free": (None, [COMM]),
+    "dtrun_comm_connect": (c_int32, [COMM, c_int32, c_int32, E_]),
+    "dtrun_comm_route": (c_char_p, [COMM, c_int32, E_]),
+    "dtrun_alloc": (c_int32, [COMM, c_uint64, POINTER(c_void_p), E_]),
+    "dtrun_free": (None, [COMM, c_void_p]),
+    "dtrun_allreduce": (c_int32, [COMM, c_void_p, c_void_p, c_uint64, c_int32, c_int32, WORK, E_]),
+    "dtrun_barrier": (c_int32, [COMM, WORK, E_]),
+    "dtrun_submit": (c_int32, [COMM, POINTER(Op), WORK, E_]),
+    "dtrun_submit_on": (c_int32, [COMM, POINTER(Op), POINTER(Stream), WORK, E_]),
+    "dtrun_group_begin": (c_int32, [COMM, E_]),
+    "dtrun_group_end": (c_int32, [COMM, WORK, E_]),
+    "dtrun_work_test": (c_int32, [c_void_p, POINTER(c_int32), E_]),
+    "dtrun_work_wait": (c_int32, [c_void_p, c_int64, E_]),
+    "dtrun_work_wait_on": (c_int32, [c_void_p, POINTER(Stream), E_]),
+    "dtrun_work_release": (None, [c_void_p]),
+}
+
+
+def candidates():
+    """Where libdtrun may be, first the place that was asked for."""
+    if chosen := os.environ.get("DTRUN_LIBRARY"):
+        return [chosen]
+    package = os.path.dirname(os.path.abspath(__file__))
+    found = [os.path.join(package, "native", "lib", SONAME)]  # of the wheel
+    found += [os.path.join(package, *[".."] * up, SONAME) for up in (3, 2)]  # PREFIX/lib/python3/dist-packages/dtrun
+    return [path for path in found if os.path.exists(path)] + [SONAME]
+
+
+def load():
+    library, path = None, None
+    for path in candidates():
+        try:
+            library = ctypes.CDLL(path)
+            break
+        except OSError as failure:
+            reason = failure
+    if library is None:
+        raise errors.LibraryError(
+            f"libdtrun cannot be loaded from '{path}': {reason}; install dtrun (pip install dtrun), or set DTRUN_LIBRARY "
+            f"to the path of {SONAME}"
+        )
+    for name, (result, arguments) in CALLS.items():
+        try:
+            call = getattr(library, name)
+        except AttributeError:
+            raise errors.LibraryError(
+                f"'{path}' has no {name}: it is not libdtrun of version {__version__}, which this Python package needs"
+            ) from None
+        call.restype, call.argtypes = result, arguments
+    version = library.dtrun_version().decode()
+    if version.split(".")[:2] != __version__.split(".")[:2]:
+        raise errors.LibraryError(
+            f"'{path}' is libdtrun {version}, and this Python package ({os.path.dirname(__file__)}) is {__version__}: "
+            "install both from one release, or set DTRUN_LIBRARY to the library of this one"
+        )
+    return library
+
+
+class _ErrorOfThread(threading.local):
+    def __init__(self):
+        self.value = CError(struct_size=ctypes.sizeof(CError), peer=-1)
+        self.pointer = byref(self.value)
+
+
+_of_thread = _ErrorOfThread()
+_library = None
+_lock = threading.Lock()
+
+
+def library():
+    """libdtrun, loaded by the first call."""
+    global _library
+    if _library is None:
+        with _lock:
+            if _library is None:
+                _library = load()
+    return _library
+
+
+def error():
+    """This thread's dtrun_error, to pass to a call."""
+    return _of_thread.pointer
+
+
+def failure(status, what=""):
+    """The exception for a failed call that was given error()."""
+    text = _of_thread.value.message.decode(errors="replace") or library().dtrun_status_text(status).decode()
+    return errors.make(status, f"{what}: {text}" if what else text, _of_thread.value.peer)
+
+
+def check(status, what=""):
+    if status != OK:
+        raise failure(status, what)

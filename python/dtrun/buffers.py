@@ -1,0 +1,136 @@
+"""Memory of other libraries without copies: where an array lies, how many elements it has, and of which type.
+
+Understands torch tensors, numpy arrays, everything that exports DLPack (JAX, CuPy, TensorFlow, ...) and Python's own
+buffers (bytearray, array.array, memoryview). None of those libraries is imported here. Arrays are C-contiguous; what
+is received into must be writable. A Buffer keeps its object alive.
+"""
+
+import ctypes
+from collections import namedtuple
+
+from . import errors
+
+HOST, CUDA, ROCM = 0, 1, 2
+
+# Names of element types, as numpy spells them, to dtrun/abi/types.h.
+DTYPES = {
+    "float16": 1, "bfloat16": 2, "float32": 3, "float64": 4, "int32": 5, "int64": 6, "uint8": 7, "int8": 8, "int16": 9,
+    "uint16": 10, "uint32": 11, "uint64": 12, "bool": 13, "complex64": 14, "complex128": 15,
+}  # fmt: skip
+NAMES = {number: name for name, number in DTYPES.items()}
+_BUFFER_FORMATS = {
+    "e": "float16", "f": "float32", "d": "float64", "b": "int8", "B": "uint8", "c": "uint8", "h": "int16", "H": "uint16",
+    "i": "int32", "I": "uint32", "?": "bool", "Zf": "complex64", "Zd": "complex128",
+}  # fmt: skip
+
+
+# `pointer`: address; `count`: elements; `dtype`: number of the type; `device`: (kind, index), (0, -1) on the host;
+# `owner` keeps the memory alive.
+Buffer = namedtuple("Buffer", "pointer count dtype device owner")
+
+_HOST = (HOST, -1)
+
+
+def describe(array, writable=True):
+    """The Buffer of `array`. Raises InvalidArgument, which says what is wrong with it."""
+    kind = type(array)
+    module = kind.__module__
+    if module == "torch" or hasattr(array, "data_ptr"):
+        return _of_torch(array)
+    if module == "numpy" or hasattr(array, "__array_interface__"):
+        return _of_numpy(array, writable)
+    if hasattr(array, "__dlpack__"):
+        from . import dlpack
+
+        return dlpack.describe(array)
+    return _of_buffer(array, writable)
+
+
+def _bad(array, what):
+    return errors.InvalidArgument(f"{type(array).__module__}.{type(array).__qualname__} {what}")
+
+
+_torch_dtypes = {}
+
+
+def _of_torch(tensor):
+    number = _torch_dtypes.get(tensor.dtype)
+    if number is None:
+        number = DTYPES.get(str(tensor.dtype).rpartition(".")[2])
+        if number is None:
+            raise _bad(tensor, f"has the type {tensor.dtype}, which no operation has; convert it first")
+        _torch_dtypes[tensor.dtype] = number
+    if not tensor.is_contiguous():
+        raise _bad(tensor, f"of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
+    device = _HOST if tensor.is_cpu else _device_of_torch(tensor)
+    return Buffer(tensor.data_ptr(), tensor.numel(), number, device, tensor)
+
+
+def _device_of_torch(tensor):
+    if tensor.device.type == "cuda":
+        import torch
+
+        return (ROCM if getattr(torch.version, "hip", None) else CUDA, tensor.device.index)
+    raise _bad(tensor, f"is on {tensor.device}; dtrun moves tensors of cpu and cuda")
+
+
+_numpy_dtypes = {}
+_address, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
+
+
+def _of_numpy(array, writable):
+    dtype = array.dtype
+    number = _numpy_dtypes.get(dtype)
+    if number is None:
+        number = DTYPES.get(dtype.name)
+        if number is None or not dtype.isnative:
+            raise _bad(array, f"has the type {dtype}, which no operation has; convert it, as in array.astype('float32')")
+        _numpy_dtypes[dtype] = number
+    try:  # the fast way; refuses what is read-only, not contiguous or empty
+        return Buffer(_address(_from_buffer(array)), array.size, number, _HOST, array)
+    except (TypeError, ValueError, BufferError):
+        pass
+    interface = array.__array_interface__
+    if interface["strides"] is not None:
+        raise _bad(array, f"of shape {array.shape} is not C-contiguous; pass numpy.ascontiguousarray(array)")
+    pointer, read_only = interface["data"]
+    if writable and read_only:
+        raise _bad(array, "is read-only, and the result would go there; pass a copy")
+    return Buffer(pointer, array.size, number, _HOST, array)
+
+
+def _of_buffer(array, writable):
+    try:
+        view = memoryview(array)
+    except TypeError:
+        raise _bad(
+            array, "is no array: pass a torch tensor, a numpy array, an object with __dlpack__, or a bytearray; objects go "
+            "through allgather_object, broadcast_object and their like"
+        ) from None  # fmt: skip
+    name = _BUFFER_FORMATS.get(view.format.lstrip("@=<"))
+    if name is None and view.format.lstrip("@=<") in ("l", "q", "L", "Q", "n", "N"):
+        name = ("uint" if view.format[-1].isupper() else "int") + str(8 * view.itemsize)
+    if name is None:
+        raise _bad(array, f"has elements of format '{view.format}', which no operation has")
+    if not view.c_contiguous:
+        raise _bad(array, "is not contiguous; pass a copy")
+    if view.readonly:
+        if writable:
+            raise _bad(array, "is read-only, and the result would go there; pass a bytearray")
+        holder = bytes(view)
+        pointer = ctypes.cast(ctypes.c_char_p(holder), ctypes.c_void_p).value or 0
+    else:
+        holder = (ctypes.c_char * view.nbytes).from_buffer(array)
+        pointer = ctypes.addressof(holder)
+    return Buffer(pointer, view.nbytes // view.itemsize, DTYPES[name], _HOST, (array, holder))
+
+
+def like(array, shape):
+    """A new array of `shape` of the same library, type and device, for a result."""
+    if hasattr(array, "new_empty"):
+        return array.new_empty(shape)
+    if type(array).__module__ == "numpy":
+        import numpy
+
+        return numpy.empty(shape, array.dtype)
+    raise _bad(array, "needs the argument out: only results of numpy and torch are allocated")

@@ -1,0 +1,372 @@
+"""Communicator: ranks that make operations together, and those operations on arrays.
+
+Arrays are what buffers.py understands: torch tensors, numpy arrays, DLPack objects, bytearrays. They are used where
+they lie, without copies. Shapes do not matter, only the number of elements and their type, which is equal on all ranks
+unless counts say otherwise; results are written to the array given as `recv`, or in place where that is None.
+
+Every rank of a communicator makes the same calls in the same order. With wait=True (the default) a call blocks until
+its result is there; with wait=False it returns a Work at once. `op` is one of "sum", "prod", "min", "max", "avg",
+"band", "bor", "bxor", "land", "lor". Ranks, roots and peers are numbers in this communicator, from 0.
+
+On tensors of a device (torch's CUDA tensors, for example) an operation starts after the work queued on `stream`, torch's
+current one by default, and later work there waits for it; no call blocks.
+
+Any thread may call; operations that several threads start at once have no defined order.
+"""
+
+import contextlib
+import ctypes
+from ctypes import byref, c_int32, c_uint64, c_void_p
+
+from . import _library, errors, objects
+from .buffers import HOST, NAMES, describe, like
+from .work import Work
+
+REDUCTIONS = {
+    "sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5, "premul_sum": 6, "band": 7, "bor": 8, "bxor": 9, "land": 10, "lor": 11,
+}  # fmt: skip
+ANY_SOURCE = -1
+
+(ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, SEND, RECV, REDUCE, ALLTOALL, GATHER, SCATTER, ALLGATHERV,
+ REDUCE_SCATTERV, ALLTOALLV, GATHERV, SCATTERV) = range(1, 17)  # fmt: skip
+
+_SIZEOF_OP = ctypes.sizeof(_library.Op)
+
+
+def _reduction(op):
+    number = REDUCTIONS.get(op)
+    if number is None:
+        raise errors.InvalidArgument(f"op '{op}' is none of {', '.join(REDUCTIONS)}")
+    return number
+
+
+class Communicator:
+    """The ranks that make operations together. `rank` and `size` are this rank's number and how many there are."""
+
+    def __init__(self, handle, library):
+        self._handle = handle
+        self._library = library
+        self.rank = library.dtrun_comm_rank(handle)
+        self.size = library.dtrun_comm_size(handle)
+        self.name = library.dtrun_comm_name(handle).decode()
+        self._in_group = None
+
+    @property
+    def backend(self):
+        """Name of what carries host memory, such as "shm+gloo"; "self" in a world of one that dtrun did not start."""
+        return self._library.dtrun_comm_backend(self._live()).decode()
+
+    def __repr__(self):
+        state = f"rank {self.rank} of {self.size}" if self._handle else "ended"
+        return f"<dtrun.Communicator {self.name}: {state}>"
+
+    # ---- operations of all ranks ----
+
+    def allreduce(self, send, recv=None, op="sum", *, scale=None, wait=True, stream=None):
+        """recv[i] on every rank = reduction of send[i] over all ranks; in place without recv. Returns the result.
+
+        `scale` (a number, with op "sum"): each rank's elements are multiplied by its own scale first.
+        """
+        a = describe(send, recv is not None and recv is not send)
+        b = a if recv is None else describe(recv)
+        if recv is not None:
+            self._same("allreduce", a, b, a.count)
+        if wait and a.device[0] == HOST and scale is None and self._in_group is None:
+            status = self._library.dtrun_allreduce(
+                self._live(), a.pointer, b.pointer, a.count, a.dtype, _reduction(op), None, _library.error()
+            )
+            if status:
+                raise _library.failure(status)
+            return send if recv is None else recv
+        if scale is not None:
+            if op != "sum":
+                raise errors.InvalidArgument(f"allreduce: scale goes with op 'sum', not with '{op}'")
+            op = "premul_sum"
+        return self._start(
+            "allreduce", send if recv is None else recv, a, b, wait, stream,
+            kind=ALLREDUCE, count=a.count, reduce=_reduction(op), scale=scale or 0.0,
+        )  # fmt: skip
+
+    def reduce(self, send, recv=None, op="sum", root=0, *, wait=True, stream=None):
+        """As allreduce, but only `root` has a result; elsewhere recv is not used, and the result is None."""
+        here = self.rank == root
+        a = describe(send, here and recv is None)
+        b = a if recv is None or not here else describe(recv)
+        if here and recv is not None:
+            self._same("reduce", a, b, a.count)
+        result = (send if recv is None else recv) if here else None
+        return self._start("reduce", result, a, b, wait, stream, kind=REDUCE, count=a.count, reduce=_reduction(op), root=root)
+
+    def broadcast(self, buffer, root=0, *, wait=True, stream=None):
+        """buffer on every rank = buffer of `root`. Returns it."""
+        a = describe(buffer, self.rank != root)
+        return self._start("broadcast", buffer, None, a, wait, stream, kind=BROADCAST, count=a.count, root=root)
+
+    def barrier(self, *, wait=True):
+        """Returns when every rank has called it."""
+        return self._start("barrier", None, None, None, wait, None, kind=BARRIER)
+
+    def allgather(self, send, recv=None, counts=None, *, wait=True, stream=None):
+        """recv = send of rank 0, of rank 1, ...: size * count elements. Without recv: a new array of shape (size, *shape).
+
+        `counts`: elements of each rank, equal on all ranks; this one sends counts[rank].
+        """
+        a = describe(send, False)
+        if recv is None:
+            recv = like(send, (self.size, *send.shape)) if counts is None else like(send, (sum(counts),))
+        b = describe(recv)
+        if counts is None:
+            self._same("allgather", a, b, self.size * a.count)
+            return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHER, count=a.count)
+        counts = self._counts("allgather", counts)
+        self._elements("allgather", "send", a, counts[self.rank])
+        self._same("allgather", a, b, sum(counts))
+        return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHERV, recv_counts=counts)
+
+    def reduce_scatter(self, send, recv=None, op="sum", counts=None, *, wait=True, stream=None):
+        """recv of rank r = reduction of part r of send over all ranks. Without recv: a new array.
+
+        send has size * count elements; or counts[r] in part r, with `counts` equal on all ranks.
+        """
+        a = describe(send, False)
+        if counts is None and a.count % self.size:
+            raise errors.InvalidArgument(
+                f"reduce_scatter: send has {a.count} elements, which {self.size} ranks do not divide; give counts"
+            )
+        counts = counts if counts is None else self._counts("reduce_scatter", counts)
+        count = a.count // self.size if counts is None else counts[self.rank]
+        if recv is None:
+            shape = tuple(send.shape)
+            fits = counts is None and shape and shape[0] % self.size == 0
+            recv = like(send, (shape[0] // self.size, *shape[1:]) if fits else (count,))
+        b = describe(recv)
+        self._same("reduce_scatter", a, b, count)
+        reduce = _reduction(op)
+        if counts is None:
+            return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTER, count=count, reduce=reduce)
+        self._elements("reduce_scatter", "send", a, sum(counts))
+        return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTERV, recv_counts=counts, reduce=reduce)
+
+    def alltoall(self, send, recv=None, send_counts=None, recv_counts=None, *, wait=True, stream=None):
+        """Part r of recv = part `rank` of send of rank r. Without recv: a new array like send.
+
+        Parts have size / n elements each; or send_counts[r] and recv_counts[r], where what this rank sends to r is what r
+        receives from this one.
+        """
+        a = describe(send, False)
+        if (send_counts is None) != (recv_counts is None):
+            raise errors.InvalidArgument("alltoall: send_counts and recv_counts go together")
+        if send_counts is None:
+            if a.count % self.size:
+                raise errors.InvalidArgument(
+                    f"alltoall: send has {a.count} elements, which {self.size} ranks do not divide; give send_counts and recv_counts"
+                )
+            recv = like(send, tuple(send.shape)) if recv is None else recv
+            b = describe(recv)
+            self._same("alltoall", a, b, a.count)
+            return self._start("alltoall", recv, a, b, wait, stream, kind=ALLTOALL, count=a.count // self.size)
+        send_counts = self._counts("alltoall", send_counts, "send_counts")
+        recv_counts = self._counts("alltoall", recv_counts, "recv_counts")
+        recv = like(send, (sum(recv_counts),)) if recv is None else recv
+        b = describe(recv)
+        self._elements("alltoall", "send", a, sum(send_counts))
+        self._same("alltoall", a, b, sum(recv_counts))
+        return self._start(
+            "alltoall", recv, a, b, wait, stream, kind=ALLTOALLV, send_counts=send_counts, recv_counts=recv_counts
+        )
+
+    def gather(self, send, recv=None, root=0, counts=None, *, wait=True, stream=None):
+        """recv on `root` = send of rank 0, of rank 1, ...; elsewhere recv is not used, and the result is None.
+
+        `counts` are read on root, where counts[r] is the number of elements that rank r sends.
+        """
+        a = describe(send, False)
+        b = None
+        given = {"kind": GATHER if counts is None else GATHERV, "count": a.count, "root": root}
+        if self.rank == root:
+            counts = counts if counts is None else self._counts("gather", counts)
+            if recv is None:
+                recv = like(send, (self.size, *send.shape)) if counts is None else like(send, (sum(counts),))
+            b = describe(recv)
+            self._same("gather", a, b, self.size * a.count if counts is None else sum(counts))
+            given["recv_counts"] = counts
+        return self._start("gather", recv if b else None, a, b, wait, stream, **given)
+
+    def scatter(self, send, recv, root=0, counts=None, *, wait=True, stream=None):
+        """recv of rank r = part r of send of `root`; elsewhere send is not used and may be None. Returns recv.
+
+        Every rank gives `counts` or none does; they are read on root, where counts[r] is the number of elements for rank r.
+        """
+        b = describe(recv)
+        a = None
+        given = {"kind": SCATTER if counts is None else SCATTERV, "count": b.count, "root": root}
+        if self.rank == root:
+            a = describe(send, False)
+            counts = counts if counts is None else self._counts("scatter", counts)
+            self._same("scatter", b, a, self.size * b.count if counts is None else sum(counts), "send")
+            given["send_counts"] = counts
+        return self._start("scatter", recv, a, b, wait, stream, **given)
+
+    # ---- operations of two ranks ----
+
+    def send(self, buffer, peer, tag=0, *, wait=True, stream=None):
+        """To `peer`, which receives as many elements with the same tag. Messages of a pair and tag keep their order."""
+        a = describe(buffer, False)
+        return self._start("send", None, a, None, wait, stream, kind=SEND, count=a.count, peer=peer, tag=tag)
+
+    def recv(self, buffer, peer, tag=0, *, wait=True, stream=None):
+        """From `peer`. Returns buffer."""
+        b = describe(buffer)
+        return self._start("recv", buffer, None, b, wait, stream, kind=RECV, count=b.count, peer=peer, tag=tag)
+
+    def recv_any(self, buffer, tag=0, *, wait=True, stream=None):
+        """From whoever sends with this tag. Returns the sender's rank."""
+        b = describe(buffer)
+        source = c_int32(-1)
+        return self._start(
+            "recv_any", None, None, b, wait, stream, kind=RECV, count=b.count, peer=ANY_SOURCE, tag=tag, source=source
+        )
+
+    @contextlib.contextmanager
+    def group(self):
+        """Operations inside `with comm.group():` end as one, at the end of the block, and may start as one.
+
+        A send and a receive of one group never wait for each other. Calls inside return None at once.
+        """
+        library, handle = self._library, self._live()
+        _library.check(library.dtrun_group_begin(handle, _library.error()), "group")
+        self._in_group = kept = []
+        try:
+            yield
+        finally:
+            self._in_group = None
+            status = library.dtrun_group_end(handle, None, _library.error())
+            del kept
+        _library.check(status, "group")
+
+    # ---- objects ----
+
+    allgather_object = objects.allgather_object
+    broadcast_object = objects.broadcast_object
+    gather_object = objects.gather_object
+    scatter_object = objects.scatter_object
+    send_object = objects.send_object
+    recv_object = objects.recv_object
+
+    # ---- communicators ----
+
+    def split(self, color, key=0):
+        """Ranks of equal `color` become a communicator, ordered by `key` and then by rank. Called by every rank.
+
+        A negative color, or None, takes part and gets None.
+        """
+        out = c_void_p()
+        color = -1 if color is None else color
+        _library.check(self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()), "split")
+        return Communicator(out, self._library) if out else None
+
+    def subset(self, ranks):
+        """`ranks` become a communicator, where ranks[i] is rank i. Called by those ranks only, with the same list."""
+        ranks = list(ranks)
+        out = c_void_p()
+        array = (c_int32 * len(ranks))(*ranks)
+        _library.check(
+            self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error()), "subset"
+        )
+        return Communicator(out, self._library)
+
+    def free(self):
+        """Ends a communicator made by split or subset. The world and one that has ended are left alone."""
+        if self._handle and self.name != "world":
+            self._library.dtrun_comm_free(self._handle)
+            self._handle = None
+
+    def abort(self, reason="aborted by the program"):
+        """Pending and later calls on it fail with Aborted, on this rank. From any thread."""
+        _library.check(self._library.dtrun_comm_abort(self._live(), reason.encode(), _library.error()), "abort")
+
+    def alloc(self, size):
+        """A memoryview of `size` bytes, zeroed, that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
+
+        Valid until the communicator ends.
+        """
+        out = c_void_p()
+        _library.check(self._library.dtrun_alloc(self._live(), size, byref(out), _library.error()), "alloc")
+        return memoryview((ctypes.c_char * size).from_address(out.value)).cast("B")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.free()
+
+    # ---- inside ----
+
+    def _live(self):
+        if self._handle is None:
+            raise errors.FailedPrecondition(f"communicator {self.name} has ended")
+        return self._handle
+
+    def _counts(self, what, counts, name="counts"):
+        counts = [int(count) for count in counts]
+        if len(counts) != self.size:
+            raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
+        if min(counts) < 0:
+            raise errors.InvalidArgument(f"{what}: {name} has a negative entry: {min(counts)}")
+        return counts
+
+    @staticmethod
+    def _elements(what, name, buffer, count):
+        if buffer.count != count:
+            raise errors.InvalidArgument(f"{what}: {name} has {buffer.count} elements, and needs {count}")
+
+    def _same(self, what, a, b, count, name="recv"):
+        self._elements(what, name, b, count)
+        if a.dtype != b.dtype:
+            raise errors.InvalidArgument(f"{what}: send and recv are of different types: {NAMES[a.dtype]} and {NAMES[b.dtype]}")
+        if a.device != b.device:
+            raise errors.InvalidArgument(f"{what}: send and recv are on different devices")
+
+    def _start(self, what, result, a, b, wait, stream, *, source=None, scale=0.0, kind, count=0, reduce=0, root=-1, peer=-1,
+               tag=0, send_counts=None, recv_counts=None):  # fmt: skip
+        buffer = a or b
+        op = _library.Op(
+            _SIZEOF_OP, 0, kind, buffer.dtype if buffer else 0, reduce, root, peer, tag, 0, count,
+            a.pointer if a else None, b.pointer if b else None, 0,
+        )  # fmt: skip
+        kept = [a, b]
+        for name, counts in (("send_counts", send_counts), ("recv_counts", recv_counts)):
+            if counts is not None:
+                array = (c_uint64 * len(counts))(*counts)
+                setattr(op, name, ctypes.addressof(array))
+                kept.append(array)
+        if source is not None:
+            op.source = ctypes.pointer(source)
+            kept.append(source)
+        op.scale = scale
+        library, handle = self._library, self._live()
+        work = None if wait or self._in_group is not None else c_void_p()
+        out = None if work is None else byref(work)
+        if buffer is None or buffer.device[0] == HOST:
+            status = library.dtrun_submit(handle, byref(op), out, _library.error())
+        else:
+            if stream is None:
+                stream = current_stream(buffer)
+            status = library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error())
+        if status:
+            raise _library.failure(status)
+        if self._in_group is not None:
+            self._in_group.append(kept)
+            return None
+        if work is None:
+            return result if source is None else source.value
+        return Work(work, result, kept, what, source)
+
+
+def current_stream(buffer):
+    """The stream that torch uses now on the buffer's device."""
+    import torch
+
+    kind, index = buffer.device
+    handle = torch.cuda.current_stream(index).cuda_stream
+    return _library.Stream(ctypes.sizeof(_library.Stream), 0, kind, index, handle)

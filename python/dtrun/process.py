@@ -1,0 +1,88 @@
+"""This process as a rank: it joins its job and leaves it. One thread at a time.
+
+init() is counted, as in libdtrun: each needs one finalize(). A program that ends in order without the last one leaves
+the job by itself; one that ends by an exception does not, so that dtrun names it.
+"""
+
+import atexit
+import sys
+
+from . import _library, errors
+from .communicator import Communicator
+
+
+class World(Communicator):
+    """Every rank of the job. `with dtrun.init() as world:` leaves the job at the end of the block."""
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            finalize()
+
+
+_world = None
+_inits = 0
+
+
+def init():
+    """Joins the job, and returns its World; blocks until every rank has joined, at most `backend.timeout` of the config."""
+    global _world, _inits
+    library = _library.library()
+    _library.check(library.dtrun_init(_library.error()), "dtrun.init")
+    _inits += 1
+    if _world is None:
+        _world = World(library.dtrun_world(), library)
+        atexit.register(_leave)
+    return _world
+
+
+def finalize():
+    """Leaves the job. The last one ends every communicator."""
+    global _world, _inits
+    if _inits == 0:
+        return
+    _inits -= 1
+    _library.library().dtrun_finalize()
+    if _inits == 0:
+        _world._handle = None
+        _world = None
+        atexit.unregister(_leave)
+
+
+def _leave():
+    if getattr(sys, "last_value", None) is None:
+        while _inits:
+            finalize()
+
+
+def is_initialized():
+    """Whether init() has succeeded and finalize() has not ended it."""
+    return _world is not None
+
+
+def world():
+    """The World; after init()."""
+    if _world is None:
+        raise errors.FailedPrecondition("dtrun.init() has not been called, or finalize() has ended it")
+    return _world
+
+
+def rank():
+    """This rank's number in the job, from 0; after init()."""
+    return world().rank
+
+
+def size():
+    """How many ranks the job has; after init()."""
+    return world().size
+
+
+def local_rank():
+    """This rank's number on its host, from 0; after init()."""
+    world()
+    return _library.library().dtrun_local_rank()
+
+
+def local_size():
+    """How many ranks of the job are on this host; after init()."""
+    world()
+    return _library.library().dtrun_local_world_size()
