@@ -14,6 +14,7 @@ from support.lab import why_not
 from test_p2p import FAKES, Faked
 
 NO_NCCL = "/lib/x86_64-linux-gnu/libm.so.6"  # a library, and another one
+FAKE = BUILD / "tests" / "fake" / "libdtrun_backend_fake.so"
 SHOW = ["sh", "-c", 'echo "$DTRUN_BACKEND $DTRUN_DEVICE_BACKEND $DTRUN_STAGING"; echo "devices $DTRUN_DEVICES"']
 NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 SLICES = {"CUDA_VISIBLE_DEVICES": "MIG-1111,MIG-2222"}
@@ -80,7 +81,7 @@ class DeviceBackend(Faked):
 
     def test_one_that_moves_no_host_memory_is_not_its_backend(self):
         result = self.run_with("", "backend.name=cpu:nccl")
-        self.assert_user_error(result, "nccl moves device memory only", "name one, as in")
+        self.assert_user_error(result, "nccl moves device memory only", "name one for the host's, as in")
 
 
 class Staging(JobTest):
@@ -159,10 +160,20 @@ class Names(JobTest):
                             ("gloo,cuda:nccl", ["expected MEMORY:BACKEND", '"cpu:gloo,cuda:nccl"']),
                             ("cuda:nccl,xpu:ucx", ["one kind of device"]),
                             ('["cpu:gloo", "nccl"]', ["'cpu:gloo' stands in a list", '["nccl", "gloo"]']),
+                            ("cpu:nccl", ["'cpu:nccl': nccl moves device memory only", '"cpu:gloo,cuda:nccl"']),
+                            ("hip:nccl", ["'hip:nccl': nccl moves memory of cuda only", "write cuda:nccl"]),
                             ("cpu:golo,cuda:nccl", ["there is no backend plugin 'golo'", "did you mean 'gloo'?"])):
             with self.subTest(name):
                 self.assert_user_error(self.dtrun("--set", f"backend.name={name}", "--", "true"), "backend.name", *texts)
         self.assert_user_error(self.dtrun("--set", "backend.staging=on", "--", "true"), "backend.staging", '"auto"', '"off"')
+
+    @unittest.skipUnless(FAKE.is_file(), "the fake accelerator is not built")
+    def test_a_device_that_a_backend_does_not_move_is_refused(self):
+        result = self.dtrun("plan", "--plugin-dir", FAKE.parent, "--set", "backend.name=cuda:fake", "--", "true")
+        self.assert_user_error(result, "backend fake does not move memory of cuda", "name another for cuda")
+        result = self.dtrun("plan", "--plugin-dir", FAKE.parent, "--set", "backend.name=fake:fake", "--", "true")
+        self.assert_ok(result)
+        self.assertIn("fake memory: fake\n", result.out)
 
     def test_own_gpus_keep_the_words_of_the_list(self):
         show = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]

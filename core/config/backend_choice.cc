@@ -13,12 +13,12 @@
 namespace dtrun::config {
 namespace {
 
-// What "auto" stands for: the fastest that a host may have first. mpi is not among them: whether it can run
-// shows only when ranks start.
-const std::vector<std::string>& DeviceBackends() {
-  static const std::vector<std::string> names{"nccl"};
-  return names;
-}
+// Those that move device memory only, with the plugin of their device. "auto" tries them first; mpi is not
+// among what it tries: whether it can run shows only when ranks start.
+struct DeviceBackend {
+  std::string_view name, device;
+};
+constexpr DeviceBackend kDeviceBackends[] = {{"nccl", "cuda"}};
 
 // Words of torch, and the plugin of their device.
 struct DeviceWord {
@@ -53,6 +53,20 @@ Result<std::string> DeviceNamed(std::string_view word, const std::vector<std::st
                                    : fmt::format("known here: {}", fmt::join(words, ", "))));
 }
 
+// What a backend that is known before it is asked cannot carry.
+Status CheckMemory(std::string_view word, std::string_view name, const std::string& device) {
+  const auto* const known = std::ranges::find(kDeviceBackends, name, &DeviceBackend::name);
+  if (known == std::end(kDeviceBackends) || known->device == device) return {};
+  if (device.empty())
+    return Wrong(
+        fmt::format("'{}:{}': {} moves device memory only; name one for the host's, as in "
+                    "backend.name = \"cpu:gloo,{}:{}\"",
+                    word, name, name, known->device, name));
+  return Wrong(
+      fmt::format("'{0}:{1}': {1} moves memory of {2} only; write {2}:{1}, or another backend for {0}", word,
+                  name, known->device));
+}
+
 Status TakePart(std::string_view part, const std::vector<std::string>& devices, BackendChoice* choice) {
   const std::size_t colon = part.find(':');
   const std::string_view word = Trim(part.substr(0, colon));
@@ -66,6 +80,7 @@ Status TakePart(std::string_view part, const std::vector<std::string>& devices, 
   if (name == "auto" || name == "none") {
     return Wrong(fmt::format("'{}:{}' names no backend; name one, or leave the part out", word, name));
   }
+  if (Status carried = CheckMemory(word, name, *device); !carried) return carried;
   std::string& of = device->empty() ? choice->host : choice->device;
   if (!of.empty()) {
     return Wrong(
@@ -86,7 +101,7 @@ const std::vector<std::string>& HostBackends() {
 }
 
 bool IsDeviceBackend(std::string_view name) {
-  return std::ranges::find(DeviceBackends(), name) != DeviceBackends().end();
+  return std::ranges::find(kDeviceBackends, name, &DeviceBackend::name) != std::end(kDeviceBackends);
 }
 
 Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::vector<std::string>& devices) {
@@ -105,7 +120,7 @@ Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::ve
   const std::string& text = std::get<std::string>(name);
   if (text == "auto") {
     choice.automatic = true;
-    choice.names = DeviceBackends();
+    for (const DeviceBackend& one : kDeviceBackends) choice.names.emplace_back(one.name);
     choice.names.insert(choice.names.end(), HostBackends().begin(), HostBackends().end());
     return choice;
   }

@@ -64,6 +64,9 @@ TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
       {"cpu:gloo,cpu:ucx", "'cpu' is there twice; leave one of them out"},
       {"cuda:nccl,cuda:ucx", "'cuda' is there twice"},
       {"cuda:nccl,xpu:ccl", "a job has one kind of device; leave out 'xpu:ccl' or the other"},
+      {"cpu:nccl", "'cpu:nccl': nccl moves device memory only; name one for the host's, as in"},
+      {"hip:nccl", "'hip:nccl': nccl moves memory of cuda only; write cuda:nccl, or another backend for hip"},
+      {"cpu:gloo,npu:nccl", "'npu:nccl': nccl moves memory of cuda only"},
       {"cpu:auto", "'cpu:auto' names no backend"},
       {"cuda:none,cpu:gloo", "'cuda:none' names no backend"}};
   for (const auto& [text, said] : cases) EXPECT_THAT(RefusalOf(std::string(text)), HasSubstr(said)) << text;

@@ -81,6 +81,7 @@ void Preparation::AddUnnamed() {
 preflight::RouteWish Preparation::Wish() const {
   preflight::RouteWish wish;
   wish.falls_back = choice_.falls_back();
+  wish.device_kind = choice_.device_kind;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     preflight::RouteCandidate one{candidates_[i].name};
     one.unnamed = i >= choice_.names.size();

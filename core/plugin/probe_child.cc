@@ -77,7 +77,23 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
   return sink;
 }
 
-// init, launch_info, shutdown. The instance never outlives `options`.
+// Whose memory it moves beside the host's, "cuda, rocm".
+dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance, LaunchInfo* info,
+                            dtrun_error* error) {
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  const dtrun_status status = table.query_caps(instance, &caps, error);
+  if (status != DTRUN_OK) return status;
+  std::string kinds;
+  for (std::int32_t kind = DTRUN_DEVICE_HOST + 1; kind < 64; ++kind) {
+    if ((caps.device_kinds >> kind & 1) != 0)
+      kinds += (kinds.empty() ? "" : ", ") + sdk::DeviceKindText(kind);
+  }
+  if (!kinds.empty()) info->facts.emplace_back("device_kinds", kinds);
+  return DTRUN_OK;
+}
+
+// init, launch_info, query_caps, shutdown. The instance never outlives `options`.
 Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
   LaunchInfo info{{}, {}, plugin.id()};
   if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
@@ -95,6 +111,7 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   query.local_ranks = request.local_ranks;
   const dtrun_launch_sink sink = MakeSink(&info);
   status = plugin.backend().launch_info(instance, &query, &sink, &reported);
+  if (status == DTRUN_OK) status = AddDeviceKinds(plugin.backend(), instance, &info, &reported);
   plugin.table().shutdown(instance);
   if (std::string wrong = WrongVariable(info); !wrong.empty())
     return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};

@@ -5,17 +5,20 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/plan/plan.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::preflight {
 namespace {
 
-// What the backend says that it moves: "host", "device", or both.
-std::string MemoryOf(const plugin::LaunchInfo& info) {
-  const auto fact =
-      std::ranges::find(info.facts, std::string("memory"), [](const auto& one) { return one.first; });
+std::string Fact(const plugin::LaunchInfo& info, const std::string& key) {
+  const auto fact = std::ranges::find(info.facts, key, [](const auto& one) { return one.first; });
   return fact == info.facts.end() ? "" : fact->second;
 }
+
+// What the backend says that it moves: "host", "device", or both.
+std::string MemoryOf(const plugin::LaunchInfo& info) { return Fact(info, "memory"); }
 
 // "node1: no libnccl.so.2" of the hosts that object, alike ones together; empty for none.
 std::string Objections(const std::vector<std::pair<std::string, Answer>>& by_host, std::size_t index) {
@@ -45,6 +48,7 @@ struct Standing {
   std::string objections;  // empty: all hosts can use it
   bool device = false;     // it moves device memory, as far as is known
   bool device_only = false;
+  std::string kinds = {};  // of devices, "cuda, rocm"; empty: unknown
 };
 
 Standing StandingOf(const RouteCandidate& candidate, std::size_t index,
@@ -56,6 +60,7 @@ Standing StandingOf(const RouteCandidate& candidate, std::size_t index,
     known = known || !info.facts.empty();
     standing.device = standing.device || MovesDeviceMemory(info);
     standing.device_only = standing.device_only || MovesDeviceMemoryOnly(info);
+    if (standing.kinds.empty()) standing.kinds = Fact(info, "device_kinds");
   }
   if (!known && candidate.expected) standing.device = standing.device_only = true;
   return standing;
@@ -79,6 +84,34 @@ Error NoHostRoute(const RouteWish& wish, const std::vector<Standing>& standings)
                fmt::format("{0} moves device memory only, and no backend can be used for the host's{1}; name "
                            "one, as in backend.name = \"cpu:gloo,cuda:{0}\"",
                            wish.candidates[device].name, why.empty() ? "" : ": " + why)};
+}
+
+bool IsKnown(std::string_view kind) {
+  for (std::int32_t known = DTRUN_DEVICE_CUDA; known <= DTRUN_DEVICE_LEVEL_ZERO; ++known) {
+    if (kind == sdk::DeviceKindText(known)) return true;
+  }
+  return false;
+}
+
+// Kinds without a name of the ABI's are those of device plugins; which, only their libraries can tell.
+constexpr std::string_view kUnnamedKind = "device kind ";
+
+bool Moves(std::string_view kinds, std::string_view wanted) {
+  for (const std::string_view kind : Split(kinds, ',')) {
+    const std::string_view name = Trim(kind);
+    if (name == wanted || (name.starts_with(kUnnamedKind) && !IsKnown(wanted))) return true;
+  }
+  return false;
+}
+
+// It moves memory of other devices than the config gives it.
+Error WrongKind(const RouteWish& wish, const std::string& name, const std::string& kinds) {
+  const bool named = kinds.find(kUnnamedKind) == kinds.npos;
+  return Error{DTRUN_FAILED_PRECONDITION,
+               fmt::format("backend {0} does not move memory of {1}{2}; name another for {1}, or the one of "
+                           "the host's memory for both, over which it is staged",
+                           name, wish.device_kind,
+                           named ? ", but of " + kinds : ", but of a device with a plugin of its own")};
 }
 
 }  // namespace
@@ -126,6 +159,10 @@ Result<Routes> ChooseRoutes(const RouteWish& wish,
   if (!host) return NoHostRoute(wish, standings);
   routes.host = *host;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::string& kinds = standings[i].kinds;
+    if (candidates[i].device && standings[i].device && !wish.device_kind.empty() && !kinds.empty() &&
+        !Moves(kinds, wish.device_kind))
+      return WrongKind(wish, candidates[i].name, kinds);
     if (candidates[i].host || standings[i].device) continue;
     return Error{
         DTRUN_FAILED_PRECONDITION,

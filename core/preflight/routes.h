@@ -29,6 +29,7 @@ struct RouteCandidate {
 struct RouteWish {
   std::vector<RouteCandidate> candidates;  // in order of preference, those without a name last
   bool falls_back = false;                 // of those with a name: the next one may do
+  std::string device_kind = {};            // that backend.name gives, as its device plugin is called
 };
 
 struct Routes {

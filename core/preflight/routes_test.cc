@@ -112,6 +112,23 @@ TEST(ChooseRoutes, ByMemoryRefusesWhatABackendDoesNotMove) {
           "memory; name ucx for both"));
 }
 
+TEST(ChooseRoutes, OfADeviceRefusesABackendOfAnother) {
+  RouteWish wish;
+  wish.candidates = {{"gloo", true, false}, {"fake", false, true}};
+  const auto refusal = [&wish](const char* wanted, const char* kinds) {
+    wish.device_kind = wanted;
+    BackendAnswer fake = Usable("fake", "device");
+    fake.info.facts.emplace_back("device_kinds", kinds);
+    const auto routes = ChooseRoutes(wish, {{"node0", {{Usable("gloo", "host"), fake}}}});
+    return routes ? "" : routes.error().text;
+  };
+  EXPECT_THAT(refusal("cuda", "rocm, level_zero"),
+              HasSubstr("backend fake does not move memory of cuda, but of rocm, level_zero; name another"));
+  EXPECT_THAT(refusal("cuda", "device kind 32"), HasSubstr("but of a device with a plugin of its own; name"));
+  EXPECT_EQ(refusal("cuda", "cuda, rocm"), "");
+  EXPECT_EQ(refusal("npu", "device kind 32"), "");
+}
+
 TEST(ChooseRoutes, OneThatMovesBothCarriesBoth) {
   const auto routes = ChooseRoutes(List({"ucx"}), {{"node0", {{Usable("ucx", "host and device")}}}});
   ASSERT_TRUE(routes.ok());

@@ -14,7 +14,9 @@ namespace dtrun::cli {
 namespace {
 
 // Told by `dtrun explain`, which has more room.
-bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire" || fact == "memory"; }
+bool ForExplain(const std::string& fact) {
+  return fact == "algorithm" || fact == "wire" || fact == "memory" || fact == "device_kinds";
+}
 
 // Whether the program is known to call dtrun's library; a torch script, for one, brings its own.
 bool CallsDtrun(const plan::Plan& plan) {
