@@ -135,7 +135,10 @@ void dtrun_work_release(dtrun_work* work) {
   // In a forked child, where the guard stops, the operation is the parent's: it is left alone.
   GuardVoid([&] {
     if (work == nullptr) return;
-    if (work->comm == nullptr) {
+    if (!dtrun_work::IsHeld(work)) {
+      if (Runtime* runtime = Current(); runtime != nullptr)
+        runtime->world().Misused("dtrun_work_release", dtrun::comm::AlreadyReleased(work));
+    } else if (work->comm == nullptr) {
       dtrun_comm::Delete(work);
     } else {
       work->comm->Release(work);

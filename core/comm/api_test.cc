@@ -124,6 +124,22 @@ TEST_F(Api, EndsWhatWasMadeFromTheWorld) {
   dtrun_finalize();
 }
 
+TEST_F(Api, NamesAHandleThatIsReleasedTwice) {
+  ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
+  dtrun_work *work = nullptr, *other = nullptr;
+  ASSERT_EQ(dtrun_barrier(dtrun_world(), &work, &error_), DTRUN_OK);
+  dtrun_work_release(work);
+  ASSERT_EQ(dtrun_barrier(dtrun_world(), &other, &error_), DTRUN_OK);
+  EXPECT_EQ(dtrun_work_wait(work, -1, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("was released before; release each handle once"));
+  EXPECT_EQ(dtrun_barrier(dtrun_world(), nullptr, &error_), DTRUN_OK) << "asking breaks nothing";
+  dtrun_work_release(work);
+  EXPECT_EQ(dtrun_barrier(dtrun_world(), nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("dtrun_work_release: the work handle "));
+  dtrun_work_release(other);
+  dtrun_finalize();
+}
+
 TEST_F(Api, LeavesTheErrorAloneOnSuccessAndFillsItOnFailure) {
   ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
   error_.code = 77;

@@ -114,6 +114,12 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
   return DTRUN_OK;
 }
 
+void dtrun_comm::Misused(const char* call, const Error& error) {
+  const std::string text = fmt::format("{}: {}", call, error.text);
+  Remember(Error{error.code, text}, PluginError());
+  if (making_.warn) making_.warn(text);
+}
+
 void dtrun_comm::AbortBackend(std::string_view reason) {
   const std::string text(reason);  // strings that cross the ABI end with NUL
   dtrun_abort_params params;

@@ -130,6 +130,8 @@ struct dtrun_comm {
   void DestroyStream(const dtrun_stream& stream);
 
   dtrun_status Abort(std::string_view reason, dtrun_error* err);
+  // A call that returns nothing was wrong: the next one fails with it, and the log says so.
+  void Misused(const char* call, const dtrun::Error& error);
 
  private:
   // Operations started between GroupBegin and GroupEnd.

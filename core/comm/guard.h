@@ -3,6 +3,8 @@
 // Stateless; any thread.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -53,11 +55,19 @@ dtrun_status WithComm(dtrun_comm* comm, dtrun_error* err, Body&& body) noexcept 
   });
 }
 
+inline Error AlreadyReleased(dtrun_work* work) {
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("the work handle {} was released before; release each handle once, and use it "
+                           "before that only",
+                           static_cast<void*>(work))};
+}
+
 // Checks a handle before `body` uses its communicator.
 template <class Body>
 dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept {
   return Guard(err, [&]() -> dtrun_status {
     if (work == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "the work handle is null"}.CopyTo(err);
+    if (!dtrun_work::IsHeld(work)) return AlreadyReleased(work).CopyTo(err);
     if (work->comm == nullptr) {
       return Error{DTRUN_FAILED_PRECONDITION,
                    "the operation belongs to a communicator that dtrun_finalize or dtrun_comm_free has ended"}

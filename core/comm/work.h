@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/comm/route.h"
@@ -13,6 +14,12 @@
 #include "dtrun/dtrun.h"
 
 struct dtrun_work {
+  // Memory that is not given back to the system, so that a handle that is used once more is told from one
+  // that is held, until 256 others have been released. Any thread.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* work);
+  static bool IsHeld(dtrun_work* work);
+
   dtrun_comm* comm = nullptr;           // null once the communicator is gone
   dtrun::comm::Route* route = nullptr;  // that carries it
   dtrun_request* request = nullptr;     // null: there was nothing to do

@@ -242,7 +242,7 @@ DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_er
  * has failed. */
 DTRUN_API dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* err);
 /* Drops the handle; waits first when the operation still runs and no stream was ordered after it. NULL is
- * allowed. */
+ * allowed; a handle that was released before fails the world, whose next call says so. */
 DTRUN_API void dtrun_work_release(dtrun_work* work);
 
 #ifdef __cplusplus
