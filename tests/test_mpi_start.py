@@ -129,7 +129,9 @@ class OneHost(MpiTest):
 
     @needs(OPEN_MPI)
     def test_a_restart_has_an_mpi_job_of_its_own(self):
-        script = f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 1 ] && kill -9 $$; echo $PMIX_NAMESPACE; exec {OPEN_MPI}"
+        # Rank 1 dies once rank 0 has said its MPI job.
+        script = (f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 1 ] && while [ ! -e {self.folder}/said ]; do sleep 0.01; done && kill -9 $$; "
+                  f"echo $PMIX_NAMESPACE; : > {self.folder}/said; exec {OPEN_MPI}")
         job = self.start_ranks(2, "sh", "-c", script, sets=["job.pmi=pmix", "restart.max=1"])
         result = job.finish()
         self.assert_sums(result, 2)
