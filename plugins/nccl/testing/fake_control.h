@@ -23,7 +23,7 @@ enum class PeerFault {
   kRefused,      // cudaDeviceCanAccessPeer says no
   kUnsupported,  // it says yes, and enabling it gives error 217
   kCorrupt,      // a byte of every copy is wrong
-  kSlow,         // a copy takes 100 ms
+  kSlow,         // a copy takes 250 ms
   kHang,         // a copy never ends
   kCrash,        // a copy kills the process
 };

@@ -311,7 +311,8 @@ int cudaMemcpyPeerAsync(void* to, int reader, const void* from, int owner, std::
   Of(stream).Post([=] {
     if (fault == PeerFault::kHang) pause();
     if (fault == PeerFault::kCrash) std::abort();
-    if (fault == PeerFault::kSlow) usleep(300'000);  // slow beside the copies of a busy host too
+    if (fault == PeerFault::kSlow)
+      usleep(250'000);  // slow beside a busy host too; five times this is below the limit of a pair
     std::memcpy(to, from, bytes);
     if (fault == PeerFault::kCorrupt) static_cast<unsigned char*>(to)[bytes / 2] ^= 1u;
   });
