@@ -97,7 +97,8 @@ DeviceMemory::DeviceMemory(const DeviceSubject& subject, std::int32_t index, std
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_ != nullptr) subject_.table().mem_free(subject_.instance(), &params_, data_);
+  if (data_ != nullptr && std::uncaught_exceptions() == failures_)
+    subject_.table().mem_free(subject_.instance(), &params_, data_);
 }
 
 DeviceEvent::DeviceEvent(const DeviceSubject& subject, std::int32_t index) : subject_(subject) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,8 @@ class DeviceSubject {
 dtrun_mem_params MemoryParams(std::int32_t kind, std::int32_t index, std::uint64_t bytes,
                               std::uint64_t alignment = 64);
 
+// A case that fails leaves it to the end of its process: a stream that has not come to its end may still use
+// it.
 class DeviceMemory {
  public:
   DeviceMemory(const DeviceSubject& subject, std::int32_t index, std::uint64_t bytes,
@@ -62,6 +65,7 @@ class DeviceMemory {
  private:
   const DeviceSubject& subject_;
   const dtrun_mem_params params_;
+  const int failures_ = std::uncaught_exceptions();
   void* data_ = nullptr;
 };
 
