@@ -201,6 +201,8 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("--hostflie", "x", "train.py"), "did you mean '--hostfile'?")
         self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go after it")
         self.assert_user_error(self.dtrun("python3 train.py"), "as separate words: dtrun python3 train.py")
+        self.assert_user_error(self.dtrun("helo.py"), "cannot find the program 'helo.py'", "there is no such file")
+        self.assert_user_error(self.dtrun("."), "it is a folder; name a program in it")
         self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
         self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "-c and --config are the same option")
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")

@@ -54,7 +54,10 @@ std::string ToRun(const std::string& typed, const fs::path& file) {
   if (kind == ".py") return fmt::format("; put its interpreter in front: python3 {}", typed);
   if (LooksLikeToml(file)) return fmt::format("; for a config, write dtrun -c {}", typed);
   const std::string shell = kind == ".sh" ? fmt::format("put its shell in front: bash {}", typed) : "";
-  if (!IsProgram(file)) return shell.empty() ? ", and it is not a program: it has no #! line" : "; " + shell;
+  if (!IsProgram(file)) {
+    if (!shell.empty()) return "; " + shell;
+    return fmt::format(", and has no #! line: put its interpreter in front, as in python3 {}", typed);
+  }
   return fmt::format("; run 'chmod +x {}', and write {}{}", typed, path,
                      shell.empty() ? "" : ", or " + shell);
 }
@@ -68,7 +71,8 @@ Status CheckExecutable(const fs::path& file) {
     return error;
   }
   if (S_ISDIR(info.st_mode)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is a folder", file.string())};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("cannot run '{}': it is a folder; name a program in it", file.string())};
   }
   if (!S_ISREG(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT,
@@ -203,6 +207,9 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
+  std::error_code failure;
+  if (const fs::path here = (fs::path(cwd) / program).lexically_normal(); fs::is_directory(here, failure))
+    return CheckExecutable(here).error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
                                             Folders(path), NextStep(program, path, cwd))};
 }

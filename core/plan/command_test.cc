@@ -56,11 +56,16 @@ TEST_F(FindProgramTest, OffersNoModeForWhatIsNoProgram) {
                         "shell in front: bash run.sh"));
   EXPECT_THAT(advice("other.sh", "echo\n"),
               HasSubstr("not executable; put its shell in front: bash other.sh"));
-  EXPECT_THAT(advice("notes", "x\n"), HasSubstr("it is not a program"));
+  EXPECT_THAT(advice("notes", "x\n"),
+              HasSubstr("no #! line: put its interpreter in front, as in python3 notes"));
 }
 
 TEST_F(FindProgramTest, RefusesAFolder) {
-  EXPECT_THAT(FindProgram(folder_.string() + "/", "", "/").error().text, HasSubstr("it is a folder"));
+  for (const std::string& program : {folder_.string() + "/", std::string("."), std::string("sub")}) {
+    fs::create_directories(folder_ / "sub");
+    EXPECT_THAT(FindProgram(program, "/nowhere", folder_.string()).error().text,
+                HasSubstr("': it is a folder; name a program in it"));
+  }
 }
 
 TEST_F(FindProgramTest, DoesNotExpandAsAShell) {

@@ -182,7 +182,8 @@ class Splitter {
     Words verbs = VerbsOf(*at_);
     verbs.emplace_back("help");
     const auto nearest = Nearest(word, verbs);
-    if (known || !nearest) return {};
+    const bool file = word.find('.') != std::string::npos;  // verbs have no extension
+    if (known || file || !nearest) return {};
     return Wrong(
         fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
   }

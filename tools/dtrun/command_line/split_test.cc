@@ -97,6 +97,7 @@ TEST_F(SplitTest, AVerbComesBeforeAProgramOfItsName) {
 TEST_F(SplitTest, ASlipOfAVerbIsTold) {
   EXPECT_EQ(Refused({"doctr"}), "'doctr' is neither a verb nor a program; did you mean 'dtrun doctor'?");
   EXPECT_EQ(Refused({"hepl"}), "'hepl' is neither a verb nor a program; did you mean 'dtrun help'?");
+  EXPECT_THAT(Good({"helo.py"}).command, ElementsAre("helo.py")) << "a file that is not there, and no verb";
   EXPECT_THAT(Good({"rum"}).command, ElementsAre("rum")) << "there is such a program";
   EXPECT_THAT(Good({"nothing-like-it"}).command, ElementsAre("nothing-like-it"));
   EXPECT_THAT(Refused({"config", "chekc", "x"}), HasSubstr("has no verb 'chekc'; did you mean 'check'?"));
