@@ -166,6 +166,10 @@ std::string NextStep(const std::string& program, const std::string& path, const 
            "\"train.py\"]";
   const auto file = Nearest(program, FilesIn(cwd));
   const auto other = ProgramLike(program, path, cwd);
+  if (fs::is_directory(fs::path(cwd) / program, failure)) {
+    const std::string meant = other ? fmt::format("did you mean '{}'?", *other) : "name a program in it";
+    return fmt::format("; '{}' in '{}' is a folder; {}", program, cwd, meant);
+  }
   if (other && (!file || EditDistance(program, *other) < EditDistance(program, *file)))
     return fmt::format("; did you mean '{}'?", *other);
   if (file) return fmt::format("; did you mean the file '{}'?", *file);
@@ -192,7 +196,7 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   if (program.empty()) return Error{DTRUN_INVALID_ARGUMENT, "the program's name is empty"};
   if (const std::string literal = NotExpanded(program); !literal.empty())
     return Error{DTRUN_INVALID_ARGUMENT, literal};
-  if (program.find('/') != std::string::npos) {
+  if (program.find('/') != std::string::npos || program == "." || program == "..") {
     const fs::path file = (fs::path(cwd) / program).lexically_normal();
     if (Status status = CheckExecutable(file); !status) return status.error();
     return file.string();
@@ -207,9 +211,6 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  std::error_code failure;
-  if (const fs::path here = (fs::path(cwd) / program).lexically_normal(); fs::is_directory(here, failure))
-    return CheckExecutable(here).error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
                                             Folders(path), NextStep(program, path, cwd))};
 }

@@ -61,11 +61,13 @@ TEST_F(FindProgramTest, OffersNoModeForWhatIsNoProgram) {
 }
 
 TEST_F(FindProgramTest, RefusesAFolder) {
-  for (const std::string& program : {folder_.string() + "/", std::string("."), std::string("sub")}) {
-    fs::create_directories(folder_ / "sub");
+  for (const std::string& program : {folder_.string() + "/", std::string("."), std::string("..")}) {
     EXPECT_THAT(FindProgram(program, "/nowhere", folder_.string()).error().text,
                 HasSubstr("': it is a folder; name a program in it"));
   }
+  fs::create_directories(folder_ / "model");
+  EXPECT_THAT(FindProgram("model", "/nowhere", folder_.string()).error().text,
+              HasSubstr("' is a folder; name a program in it"));
 }
 
 TEST_F(FindProgramTest, DoesNotExpandAsAShell) {
