@@ -1,0 +1,146 @@
+"""Work as torch.distributed has it: an operation under way, with wait, a future, and what to do at its end."""
+
+import queue
+import threading
+
+import torch
+import torch.distributed as dist
+
+
+class Work(dist.Work):
+    """Operations that were started together. Who waits for it does the waiting; a thread does once a future is asked for."""
+
+    def __init__(self, parts, result, finish=(), follow=None):
+        super().__init__()
+        self._parts = parts  # dtrun.Work
+        self._result = result  # what wait() made complete: a list of tensors
+        self._finish = finish  # what to call when all parts have ended
+        self._follow = follow  # Follower of the group, or None: a thread of its own
+        self._failure = None
+        self._ended = not parts and not finish
+        self._future = None
+        self._lock = threading.Lock()  # held while a thread waits
+
+    def wait(self, timeout=None):
+        """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's own). Raises its failure."""
+        if not self._ended:
+            seconds = timeout.total_seconds() if timeout else 0
+            self._wait(seconds if seconds > 0 else None)
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def is_completed(self):
+        if self._ended or not self._lock.acquire(blocking=False):
+            return self._ended
+        try:
+            if all(part.done() for part in self._parts):
+                self._end(None)
+        finally:
+            self._lock.release()
+        return self._ended
+
+    def is_success(self):
+        return self.is_completed() and self._failure is None
+
+    def exception(self):
+        """Its failure, once it has ended; or None."""
+        return self._failure
+
+    def get_future(self):
+        """Completed with the list of result tensors, or with the failure."""
+        if self._future is None:
+            with self._lock:  # two threads that ask get one future
+                if self._future is None:
+                    self._future = self._make_future()
+        return self._future
+
+    def result(self):
+        self.wait()
+        return self._result
+
+    def source_rank(self):
+        """The sender's rank, of a receive from any source that has ended."""
+        self.wait()
+        return self._parts[0].wait()
+
+    _source_rank = source_rank
+    synchronize = wait
+
+    def _make_future(self):
+        promise = torch.futures.Future()
+        future = promise.then(_outcome)  # an exception of `then` is one for C++ too
+        if self._ended:
+            promise.set_result(self._failure or self._result)
+        elif self._follow is not None:
+            self._follow(self, promise)
+        else:
+            threading.Thread(target=self._complete, args=(promise,), daemon=True, name="dtrun-future").start()
+        return future
+
+    def _complete(self, promise):
+        """On a thread: waits for the end and tells the future."""
+        self._wait(None)
+        promise.set_result(self._failure or self._result)
+
+    def _wait(self, seconds):
+        if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
+            raise TimeoutError(f"still runs after {seconds:g} s")
+        try:
+            if not self._ended:
+                self._end(seconds)
+        finally:
+            self._lock.release()
+
+    def _end(self, seconds):
+        """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
+        try:
+            for part in self._parts:
+                part.wait(seconds)
+            for finish in self._finish:
+                finish()
+        except RuntimeError as failure:  # every failure of an operation is a dtrun.Error
+            self._failure = failure
+        self._ended = True
+
+
+def _outcome(promise):
+    value = promise.value()
+    if isinstance(value, BaseException):
+        raise value
+    return value
+
+
+class Follower:
+    """A thread that completes futures of a group's collectives, in their order."""
+
+    def __init__(self):
+        self._queue = queue.SimpleQueue()
+        self._thread = None
+        self._lock = threading.Lock()
+
+    def __call__(self, work, promise):
+        self._queue.put((work, promise))
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, daemon=True, name="dtrun-futures")
+                    self._thread.start()
+
+    def stop(self):
+        """After the works that it has."""
+        with self._lock:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread.join()
+                self._thread = None
+
+    def _run(self):
+        while (item := self._queue.get()) is not None:
+            work, promise = item
+            work._complete(promise)
+            del item, work, promise
+
+
+ENDED = Work((), [])
+"""What a call that has blocked returns."""
