@@ -1,40 +1,19 @@
 """The .deb packages, on a clean Debian 12: they install, run, upgrade and leave nothing behind.
 
-Runs where `tools/setup debian` has made such a system, in build/debian; DTRUN_DEBIAN_ROOT names another. It is
-copied, so that each run starts from a clean one, and its packages come from the mirrors that it names.
+Runs where `tools/setup debian` has made such a system; support/clean_debian.py says where.
 """
 
-import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
-from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.clean_debian import CleanDebianTest, reason_without
+from support.job import BUILD, SOURCE, main, skip
 
-ROOT = Path(os.environ.get("DTRUN_DEBIAN_ROOT", SOURCE / "build/debian"))
 NEXT = "0.99.0"  # a later version than any
 
 
-class Packages(JobTest):
-    def setUp(self):
-        super().setUp()
-        self.root = self.folder / "root"
-        subprocess.run(["cp", "-a", ROOT, self.root], check=True)
-        shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
-        self.inside("apt-get update -qq")
-
-    def inside(self, command, code=0):
-        """What a command prints in the clean system, as root."""
-        mounts = ('mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" && '
-                  'exec chroot "$1" bash -euo pipefail -c "cd /srv && $2"')
-        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", mounts, "sh", self.root, command],
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C",
-                                   **dict([self.mark.split("=")])},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        self.assertEqual(done.returncode, code, f"{command}\n{done.stdout}")
-        return done.stdout
-
+class Packages(CleanDebianTest):
     def pack(self, name, *definitions):
         """Packages in the clean system's folder /NAME."""
         folder = self.folder / name
@@ -45,9 +24,6 @@ class Packages(JobTest):
         (self.root / name).mkdir()
         for package in folder.glob("*.deb"):
             shutil.copy(package, self.root / name)
-
-    def install(self, *packages):
-        return self.inside(f"apt-get install -y -qq --no-install-recommends {' '.join(packages)} 2>&1")
 
     def run_what_is_installed(self):
         self.assertEqual(self.inside("dtrun -q -n 2 echo hello").count("hello\n"), 2)
@@ -89,10 +65,8 @@ class Packages(JobTest):
 
 
 if __name__ == "__main__":
-    if os.getuid() != 0:
-        skip("only root can change its root folder")
     if shutil.which("dpkg-shlibdeps") is None:
         skip("dpkg-shlibdeps is missing: `tools/setup debian` installs it")
-    if not (ROOT / "usr/bin/apt-get").exists():
-        skip(f"{ROOT} is missing: `tools/setup debian` makes a clean Debian 12 there")
+    if reason := reason_without():
+        skip(reason)
     main()
