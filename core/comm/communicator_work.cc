@@ -127,7 +127,7 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
   // No clock is read: the wait begins when the operation does, near enough.
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
   PluginError cause;
-  const OperationCall call(making_.backend_name, making_.report);
+  const OperationCall call(host_.carrier.name, making_.report);
   dtrun_status status = host_.carrier.table.req_wait_host(request, budget, &cause);
   if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
     const dtrun_status overrun = Overrun(host_, op, err);

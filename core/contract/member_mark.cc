@@ -105,9 +105,16 @@ void InMember::Write(const void* what, const std::string& name, std::string_view
   thread_mark.round = round;
   thread_mark.what = what;
   if (thread_mark.mark == &unread) return;
-  std::string text = rest.empty() ? name : "backend '" + name + "'" + std::string(rest);
-  text.resize(std::min(text.size(), kMarkTextBytes - 1));
-  std::memcpy(thread_mark.mark->text, text.c_str(), text.size() + 1);
+  char* end = thread_mark.mark->text;
+  const char* const last = end + kMarkTextBytes - 1;
+  const auto append = [&](std::string_view part) {
+    end = std::copy_n(part.data(), std::min(part.size(), static_cast<std::size_t>(last - end)), end);
+  };
+  if (!rest.empty()) append("backend '");
+  append(name);
+  if (!rest.empty()) append("'");
+  append(rest);
+  *end = '\0';
 }
 
 UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int count) {
