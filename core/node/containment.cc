@@ -107,8 +107,9 @@ void Containment::LookForSegments() {
   if (segments_) segments_->Look([this] { return Processes(); });
 }
 
-// By their programs, the most frequent first. A chain of forks may be between two of its links at each process
-// that a look reads: only zombies of it are there then, and another look finds it.
+// By their programs, the most frequent first. A chain of forks may be between two of its links at each
+// process that a look reads: only zombies of it are there then, and another look finds it. Ranks that wait to
+// be reaped are known, or every end of a job would take all the looks.
 void Containment::NoteStrays(const std::function<bool(const process::Process&)>& known) {
   std::map<std::string, int> count_of;
   int count = 0;
@@ -140,11 +141,12 @@ void Containment::Kill(const std::vector<pid_t>& ranks) {
   process::SignalDescendants(SIGKILL, spared_());
 }
 
-std::vector<std::string> Containment::End(const std::vector<pid_t>& told) {
+std::vector<std::string> Containment::End(const std::vector<pid_t>& ranks, const std::vector<pid_t>& told) {
   LookForSegments();
   if (!killed_) {
-    NoteStrays(
-        [&](const process::Process& process) { return Has(told, process.pid) || Has(told, process.parent); });
+    NoteStrays([&](const process::Process& process) {
+      return Has(ranks, process.pid) || Has(told, process.pid) || Has(told, process.parent);
+    });
   }
   if (cgroup_) cgroup_->Kill();
   std::vector<std::string> lines;

@@ -51,8 +51,8 @@ class Containment {
   void Kill(const std::vector<pid_t>& ranks);
   // Returns when nothing runs any more, with lines for the user about what was still there although no signal
   // to a rank reached it, what could not be ended, and what was removed.
-  // `told`: processes that were already reported.
-  std::vector<std::string> End(const std::vector<pid_t>& told = {});
+  // `ranks`: that ran; `told`: processes that were already reported.
+  std::vector<std::string> End(const std::vector<pid_t>& ranks = {}, const std::vector<pid_t>& told = {});
 
  private:
   std::vector<pid_t> Processes() const;

@@ -280,9 +280,7 @@ class LocalHost final : public protocol::Host {
     phase_ = Phase::kKilling;
     inspector_.KillTools();
     SignalToEnd(SIGKILL);
-    std::vector<pid_t> ranks;
-    for (const Running& one : running_) ranks.push_back(one.pid);
-    containment_.Kill(ranks);
+    containment_.Kill(Ranks());
     patience_.expires_after(process::kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {
       if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
@@ -308,6 +306,12 @@ class LocalHost final : public protocol::Host {
         if (!one.process->living()) SignalGroup(one, signal);
       }
     });
+  }
+
+  std::vector<pid_t> Ranks() const {
+    std::vector<pid_t> pids;
+    for (const Running& one : running_) pids.push_back(one.pid);
+    return pids;
   }
 
   static void SignalGroup(const Running& one, int signal) {
@@ -344,7 +348,7 @@ class LocalHost final : public protocol::Host {
     inspector_.KillTools();
     mpi_.End();
     const std::vector<pid_t> told = leftovers_ ? leftovers_->told() : std::vector<pid_t>();
-    for (const std::string& line : containment_.End(told)) Emit(protocol::Said{"dtrun: " + line});
+    for (const std::string& line : containment_.End(Ranks(), told)) Emit(protocol::Said{"dtrun: " + line});
     protocol::Gone gone;
     held_->FinishPipes();
     for (Running& one : running_) {
