@@ -2,13 +2,19 @@
 
 Understands torch tensors, numpy arrays, everything that exports DLPack (JAX, CuPy, TensorFlow, ...) and Python's own
 buffers (bytearray, array.array, memoryview). None of those libraries is imported here. Arrays are C-contiguous; what
-is received into must be writable. A Buffer keeps its object alive.
+is received into must be writable. A Buffer keeps its memory alive.
 """
+
+from __future__ import annotations
 
 import ctypes
 from collections import namedtuple
 
 from . import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Sequence, Tuple
 
 HOST, CUDA, ROCM = 0, 1, 2
 
@@ -18,6 +24,7 @@ DTYPES = {
     "uint16": 10, "uint32": 11, "uint64": 12, "bool": 13, "complex64": 14, "complex128": 15,
 }  # fmt: skip
 NAMES = {number: name for name, number in DTYPES.items()}
+COMPLEX = DTYPES["complex64"]  # and above
 _BUFFER_FORMATS = {
     "e": "float16", "f": "float32", "d": "float64", "b": "int8", "B": "uint8", "c": "uint8", "h": "int16", "H": "uint16",
     "i": "int32", "I": "uint32", "?": "bool", "Zf": "complex64", "Zd": "complex128",
@@ -31,79 +38,91 @@ Buffer = namedtuple("Buffer", "pointer count dtype device owner")
 _HOST = (HOST, -1)
 
 
-def describe(array, writable=True):
+def describe(array: Any, writable: bool = True) -> Buffer:
     """The Buffer of `array`. Raises InvalidArgument, which says what is wrong with it."""
     kind = type(array)
     module = kind.__module__
     if module == "torch" or hasattr(array, "data_ptr"):
         return _of_torch(array)
-    if module == "numpy" or hasattr(array, "__array_interface__"):
+    if module == "numpy" or (hasattr(array, "__array_interface__") and hasattr(array, "dtype")):
         return _of_numpy(array, writable)
     if hasattr(array, "__dlpack__"):
         from . import dlpack
 
-        return dlpack.describe(array)
+        return dlpack.describe(array, writable)
     return _of_buffer(array, writable)
 
 
-def _bad(array, what):
+def bad(array: Any, what: str) -> errors.InvalidArgument:
     return errors.InvalidArgument(f"{type(array).__module__}.{type(array).__qualname__} {what}")
 
 
-_torch_dtypes = {}
+_torch_dtypes: Dict[Any, int] = {}
 
 
-def _of_torch(tensor):
+def _of_torch(tensor: Any) -> Buffer:
     number = _torch_dtypes.get(tensor.dtype)
     if number is None:
         number = DTYPES.get(str(tensor.dtype).rpartition(".")[2])
         if number is None:
-            raise _bad(tensor, f"has the type {tensor.dtype}, which no operation has; convert it first")
+            raise bad(tensor, f"has the type {tensor.dtype}, which no operation has; convert it first")
         _torch_dtypes[tensor.dtype] = number
+    if number >= COMPLEX and (tensor.is_conj() or tensor.is_neg()):
+        raise bad(tensor, "is a lazy conjugate, whose memory holds other values; pass tensor.resolve_conj().resolve_neg()")
     if not tensor.is_contiguous():
-        raise _bad(tensor, f"of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
+        raise bad(tensor, f"of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
     device = _HOST if tensor.is_cpu else _device_of_torch(tensor)
     return Buffer(tensor.data_ptr(), tensor.numel(), number, device, tensor)
 
 
-def _device_of_torch(tensor):
+def _device_of_torch(tensor: Any) -> Tuple[int, int]:
     if tensor.device.type == "cuda":
         import torch
 
         return (ROCM if getattr(torch.version, "hip", None) else CUDA, tensor.device.index)
-    raise _bad(tensor, f"is on {tensor.device}; dtrun moves tensors of cpu and cuda")
+    raise bad(tensor, f"is on {tensor.device}; dtrun moves tensors of cpu and cuda")
 
 
-_numpy_dtypes = {}
+_numpy_dtypes: Dict[Any, int] = {}
 _address, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
-def _of_numpy(array, writable):
+def _of_numpy(array: Any, writable: bool) -> Buffer:
     dtype = array.dtype
     number = _numpy_dtypes.get(dtype)
     if number is None:
         number = DTYPES.get(dtype.name)
         if number is None or not dtype.isnative:
-            raise _bad(array, f"has the type {dtype}, which no operation has; convert it, as in array.astype('float32')")
+            raise bad(array, f"has the type {dtype}, which no operation has; convert it, as in array.astype('float32')")
         _numpy_dtypes[dtype] = number
     try:  # the fast way; refuses what is read-only, not contiguous or empty
         return Buffer(_address(_from_buffer(array)), array.size, number, _HOST, array)
     except (TypeError, ValueError, BufferError):
-        pass
+        return _of_odd_numpy(array, number, writable)
+
+
+def _of_odd_numpy(array: Any, number: int, writable: bool) -> Buffer:
+    """Of what is read-only, empty or no numpy.ndarray, and the error for what is not contiguous."""
+    import numpy
+
+    if isinstance(array, numpy.generic):
+        if writable:
+            raise bad(array, "is a scalar, and the result would go there; pass an array, as in numpy.array([value])")
+        array = numpy.array(array)  # a scalar has no memory of its own that would last
     interface = array.__array_interface__
     if interface["strides"] is not None:
-        raise _bad(array, f"of shape {array.shape} is not C-contiguous; pass numpy.ascontiguousarray(array)")
+        raise bad(array, f"of shape {array.shape} is not C-contiguous; pass numpy.ascontiguousarray(array)")
     pointer, read_only = interface["data"]
     if writable and read_only:
-        raise _bad(array, "is read-only, and the result would go there; pass a copy")
+        raise bad(array, f"of shape {array.shape} is read-only, and the result would go there; pass a copy")
     return Buffer(pointer, array.size, number, _HOST, array)
 
 
-def _of_buffer(array, writable):
+def _of_buffer(array: Any, writable: bool) -> Buffer:
     try:
         view = memoryview(array)
     except TypeError:
-        raise _bad(
+        raise bad(
             array, "is no array: pass a torch tensor, a numpy array, an object with __dlpack__, or a bytearray; objects go "
             "through allgather_object, broadcast_object and their like"
         ) from None  # fmt: skip
@@ -111,26 +130,34 @@ def _of_buffer(array, writable):
     if name is None and view.format.lstrip("@=<") in ("l", "q", "L", "Q", "n", "N"):
         name = ("uint" if view.format[-1].isupper() else "int") + str(8 * view.itemsize)
     if name is None:
-        raise _bad(array, f"has elements of format '{view.format}', which no operation has")
+        raise bad(array, f"has elements of format '{view.format}', which no operation has")
     if not view.c_contiguous:
-        raise _bad(array, "is not contiguous; pass a copy")
+        raise bad(array, "is not contiguous; pass a copy")
+    holder: Any  # keeps the memory in place: while it lives, a bytearray cannot be resized
     if view.readonly:
         if writable:
-            raise _bad(array, "is read-only, and the result would go there; pass a bytearray")
-        holder = bytes(view)
+            raise bad(array, "is read-only, and the result would go there; pass a bytearray")
+        holder = array if type(array) is bytes else bytes(view)
         pointer = ctypes.cast(ctypes.c_char_p(holder), ctypes.c_void_p).value or 0
     else:
-        holder = (ctypes.c_char * view.nbytes).from_buffer(array)
-        pointer = ctypes.addressof(holder)
+        holder = _from_buffer(array) if view.nbytes else None
+        pointer = _address(holder) if holder is not None else 0
     return Buffer(pointer, view.nbytes // view.itemsize, DTYPES[name], _HOST, (array, holder))
 
 
-def like(array, shape):
+def shape_of(array: Any) -> Tuple[int, ...]:
+    """The shape of `array`, from which the shape of a new result follows."""
+    if not hasattr(array, "shape"):
+        raise bad(array, "has no shape: pass recv, a writable buffer for the result")
+    return tuple(array.shape)
+
+
+def like(array: Any, shape: Sequence[int]) -> Any:
     """A new array of `shape` of the same library, type and device, for a result."""
     if hasattr(array, "new_empty"):
         return array.new_empty(shape)
-    if type(array).__module__ == "numpy":
+    if type(array).__module__ == "numpy" or hasattr(array, "__array_interface__"):
         import numpy
 
         return numpy.empty(shape, array.dtype)
-    raise _bad(array, "needs the argument out: only results of numpy and torch are allocated")
+    raise bad(array, "needs the argument recv: only results of numpy and torch are allocated")

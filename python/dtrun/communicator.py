@@ -6,7 +6,7 @@ unless counts say otherwise; results are written to the array given as `recv`, o
 
 Every rank of a communicator makes the same calls in the same order. With wait=True (the default) a call blocks until
 its result is there; with wait=False it returns a Work at once. `op` is one of "sum", "prod", "min", "max", "avg",
-"band", "bor", "bxor", "land", "lor". Ranks, roots and peers are numbers in this communicator, from 0.
+"premul_sum", "band", "bor", "bxor", "land", "lor". Ranks, roots and peers are numbers in this communicator, from 0.
 
 On tensors of a device (torch's CUDA tensors, for example) an operation starts after the work queued on `stream`, torch's
 current one by default, and later work there waits for it; no call blocks.
@@ -19,7 +19,7 @@ import ctypes
 from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
-from .buffers import HOST, NAMES, describe, like
+from .buffers import HOST, NAMES, describe, like, shape_of
 from .work import Work
 
 REDUCTIONS = {
@@ -38,6 +38,15 @@ def _reduction(op):
     if number is None:
         raise errors.InvalidArgument(f"op '{op}' is none of {', '.join(REDUCTIONS)}")
     return number
+
+
+def _scaled(what, op, scale):
+    """`reduce` and `scale` of an operation: "sum" with a scale is premul_sum, whose scale is 1 where none is given."""
+    if scale is None:
+        return {"reduce": _reduction(op), "scale": 1.0}
+    if op not in ("sum", "premul_sum"):
+        raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with '{op}'")
+    return {"reduce": REDUCTIONS["premul_sum"], "scale": scale}
 
 
 class Communicator:
@@ -65,9 +74,10 @@ class Communicator:
     def allreduce(self, send, recv=None, op="sum", *, scale=None, wait=True, stream=None):
         """recv[i] on every rank = reduction of send[i] over all ranks; in place without recv. Returns the result.
 
-        `scale` (a number, with op "sum"): each rank's elements are multiplied by its own scale first.
+        `scale` (a number, with op "sum" or "premul_sum", which are the same then): each rank's elements are multiplied by
+        its own scale first.
         """
-        a = describe(send, recv is not None and recv is not send)
+        a = describe(send, recv is None)
         b = a if recv is None else describe(recv)
         if recv is not None:
             self._same("allreduce", a, b, a.count)
@@ -78,16 +88,12 @@ class Communicator:
             if status:
                 raise _library.failure(status)
             return send if recv is None else recv
-        if scale is not None:
-            if op != "sum":
-                raise errors.InvalidArgument(f"allreduce: scale goes with op 'sum', not with '{op}'")
-            op = "premul_sum"
         return self._start(
             "allreduce", send if recv is None else recv, a, b, wait, stream,
-            kind=ALLREDUCE, count=a.count, reduce=_reduction(op), scale=scale or 0.0,
+            kind=ALLREDUCE, count=a.count, **_scaled("allreduce", op, scale),
         )  # fmt: skip
 
-    def reduce(self, send, recv=None, op="sum", root=0, *, wait=True, stream=None):
+    def reduce(self, send, recv=None, op="sum", root=0, *, scale=None, wait=True, stream=None):
         """As allreduce, but only `root` has a result; elsewhere recv is not used, and the result is None."""
         here = self.rank == root
         a = describe(send, here and recv is None)
@@ -95,7 +101,8 @@ class Communicator:
         if here and recv is not None:
             self._same("reduce", a, b, a.count)
         result = (send if recv is None else recv) if here else None
-        return self._start("reduce", result, a, b, wait, stream, kind=REDUCE, count=a.count, reduce=_reduction(op), root=root)
+        reduce = _scaled("reduce", op, scale)
+        return self._start("reduce", result, a, b, wait, stream, kind=REDUCE, count=a.count, root=root, **reduce)
 
     def broadcast(self, buffer, root=0, *, wait=True, stream=None):
         """buffer on every rank = buffer of `root`. Returns it."""
@@ -113,7 +120,7 @@ class Communicator:
         """
         a = describe(send, False)
         if recv is None:
-            recv = like(send, (self.size, *send.shape)) if counts is None else like(send, (sum(counts),))
+            recv = like(send, (self.size, *shape_of(send))) if counts is None else like(send, (sum(counts),))
         b = describe(recv)
         if counts is None:
             self._same("allgather", a, b, self.size * a.count)
@@ -123,7 +130,7 @@ class Communicator:
         self._same("allgather", a, b, sum(counts))
         return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHERV, recv_counts=counts)
 
-    def reduce_scatter(self, send, recv=None, op="sum", counts=None, *, wait=True, stream=None):
+    def reduce_scatter(self, send, recv=None, op="sum", counts=None, *, scale=None, wait=True, stream=None):
         """recv of rank r = reduction of part r of send over all ranks. Without recv: a new array.
 
         send has size * count elements; or counts[r] in part r, with `counts` equal on all ranks.
@@ -136,16 +143,16 @@ class Communicator:
         counts = counts if counts is None else self._counts("reduce_scatter", counts)
         count = a.count // self.size if counts is None else counts[self.rank]
         if recv is None:
-            shape = tuple(send.shape)
+            shape = shape_of(send)
             fits = counts is None and shape and shape[0] % self.size == 0
             recv = like(send, (shape[0] // self.size, *shape[1:]) if fits else (count,))
         b = describe(recv)
         self._same("reduce_scatter", a, b, count)
-        reduce = _reduction(op)
+        reduce = _scaled("reduce_scatter", op, scale)
         if counts is None:
-            return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTER, count=count, reduce=reduce)
+            return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTER, count=count, **reduce)
         self._elements("reduce_scatter", "send", a, sum(counts))
-        return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTERV, recv_counts=counts, reduce=reduce)
+        return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTERV, recv_counts=counts, **reduce)
 
     def alltoall(self, send, recv=None, send_counts=None, recv_counts=None, *, wait=True, stream=None):
         """Part r of recv = part `rank` of send of rank r. Without recv: a new array like send.
@@ -161,7 +168,7 @@ class Communicator:
                 raise errors.InvalidArgument(
                     f"alltoall: send has {a.count} elements, which {self.size} ranks do not divide; give send_counts and recv_counts"
                 )
-            recv = like(send, tuple(send.shape)) if recv is None else recv
+            recv = like(send, shape_of(send)) if recv is None else recv
             b = describe(recv)
             self._same("alltoall", a, b, a.count)
             return self._start("alltoall", recv, a, b, wait, stream, kind=ALLTOALL, count=a.count // self.size)
@@ -186,7 +193,7 @@ class Communicator:
         if self.rank == root:
             counts = counts if counts is None else self._counts("gather", counts)
             if recv is None:
-                recv = like(send, (self.size, *send.shape)) if counts is None else like(send, (sum(counts),))
+                recv = like(send, (self.size, *shape_of(send))) if counts is None else like(send, (sum(counts),))
             b = describe(recv)
             self._same("gather", a, b, self.size * a.count if counts is None else sum(counts))
             given["recv_counts"] = counts
@@ -327,7 +334,7 @@ class Communicator:
         if a.device != b.device:
             raise errors.InvalidArgument(f"{what}: send and recv are on different devices")
 
-    def _start(self, what, result, a, b, wait, stream, *, source=None, scale=0.0, kind, count=0, reduce=0, root=-1, peer=-1,
+    def _start(self, what, result, a, b, wait, stream, *, source=None, scale=1.0, kind, count=0, reduce=0, root=-1, peer=-1,
                tag=0, send_counts=None, recv_counts=None):  # fmt: skip
         buffer = a or b
         op = _library.Op(

@@ -1,0 +1,107 @@
+"""A rank: which memory operations take, and what they say of memory that they refuse."""
+
+import array
+import ctypes
+
+import numpy
+from checks import equal, refused
+
+import dtrun
+
+INVALID = dtrun.InvalidArgument
+
+
+def frozen(values):
+    result = numpy.array(values)
+    result.flags.writeable = False
+    return result
+
+
+def read_only(world):
+    constant, total = frozen([1.0, 2.0]), numpy.zeros(2)
+    equal(world.allreduce(constant, total), [world.size, 2.0 * world.size])
+    equal(constant, [1, 2])
+    for wait in (True, False):
+        refused(lambda: world.allreduce(constant, wait=wait), "numpy.ndarray of shape (2,) is read-only", "pass a copy", error=INVALID)
+        refused(lambda: world.allreduce(total, constant, wait=wait), "read-only", error=INVALID)
+    refused(lambda: world.allgather(total, frozen([0.0] * 2 * world.size)), "read-only", error=INVALID)
+    refused(lambda: world.recv(constant, 0), "read-only", error=INVALID)
+    refused(lambda: world.recv(b"abcd", 0), "builtins.bytes is read-only", "pass a bytearray", error=INVALID)
+    mine = constant if world.rank == 0 else numpy.zeros(2)
+    equal(world.broadcast(mine, 0), [1, 2])  # the root's is only read
+
+
+def scalars(world):
+    equal(world.allgather(numpy.float32(world.rank)), numpy.arange(world.size))
+    refused(lambda: world.allreduce(numpy.float64(1)), "numpy.float64 is a scalar", "numpy.array([value])", error=INVALID)
+    refused(lambda: world.allreduce(1.0), "builtins.float is no array", error=INVALID)
+    got = numpy.empty(world.size)  # temporaries live as long as the operation
+    works = [world.allgather(numpy.float64(i + world.rank), got.copy(), wait=False) for i in range(200)]
+    filler = [numpy.full(1, -1.0) for _ in range(1000)]
+    for i, work in enumerate(works):
+        equal(work.wait(), i + numpy.arange(world.size))
+    del filler
+
+
+def strides(world):
+    matrix = numpy.arange(12.0).reshape(3, 4)
+    refused(lambda: world.allreduce(matrix[:, ::2]), "of shape (3, 2) is not C-contiguous", "ascontiguousarray", error=INVALID)
+    refused(lambda: world.allreduce(matrix.T), "of shape (4, 3) is not C-contiguous", error=INVALID)
+    refused(lambda: world.send(memoryview(bytearray(8))[::2], 0), "not contiguous", error=INVALID)
+    equal(world.allreduce(matrix[1:2]), world.size * numpy.array([[4.0, 5, 6, 7]]))
+    equal(matrix[2], [8, 9, 10, 11])
+    assert world.allreduce(numpy.zeros((0, 3))).shape == (0, 3)
+
+
+def types(world):
+    for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                 "complex64", "complex128"):  # fmt: skip
+        equal(world.allreduce(numpy.ones(3, name)), numpy.full(3, world.size, name))
+    equal(world.allreduce(numpy.array([True, False])), [True, False])
+    refused(lambda: world.allreduce(numpy.ones(1, ">f4")), "has the type >f4", "convert it", error=INVALID)
+    refused(lambda: world.allreduce(numpy.array(["a"])), "has the type <U1", error=INVALID)
+    refused(lambda: world.allreduce(numpy.ones(1, "O")), "has the type object", error=INVALID)
+    refused(lambda: world.allgather(numpy.ones(1), numpy.ones(world.size, "f4")), "float64 and float32", error=INVALID)
+
+
+def plain_buffers(world):
+    for kind in "bBhHiIlLqQfd":
+        equal(world.allreduce(array.array(kind, [1, 2])), [world.size, 2 * world.size])
+    growing = bytearray(b"\x01")
+    work = world.allreduce(growing, wait=False)
+    if not work.done():
+        refused(lambda: growing.extend(b"12345678"), "cannot be re-sized", error=BufferError)
+    work.wait()
+    growing.extend(b"2")
+    doubles = (ctypes.c_double * 2)(1, 2)
+    equal(world.allreduce(doubles), [world.size, 2 * world.size])
+    equal(world.allreduce(memoryview(bytearray(2))), [0, 0])
+    assert world.allreduce(bytearray()) == b""
+    refused(lambda: world.allgather(bytearray(2)), "bytearray has no shape: pass recv", error=INVALID)
+
+
+def scales(world):
+    expected = [sum(range(1, world.size + 1))] * 2
+    for wait in (True, False):
+        def end(given, wait=wait):
+            return given if wait else given.wait()
+
+        equal(end(world.allreduce(numpy.ones(2), scale=world.rank + 1, wait=wait)), expected)
+        equal(end(world.allreduce(numpy.ones(2), op="premul_sum", wait=wait)), [world.size] * 2)
+        equal(end(world.allreduce(numpy.ones(2), op="premul_sum", scale=0, wait=wait)), [0, 0])
+        equal(end(world.allreduce(numpy.full(2, world.rank * 2.0), op="avg", wait=wait)), [world.size - 1.0] * 2)
+        reduced = end(world.reduce(numpy.ones(2), root=0, scale=world.rank + 1, wait=wait))
+        assert (reduced is None) == (world.rank != 0)
+        if world.rank == 0:
+            equal(reduced, expected)
+        equal(end(world.reduce_scatter(numpy.ones(world.size), scale=world.rank + 1, wait=wait)), expected[:1])
+    refused(lambda: world.allreduce(numpy.ones(2), op="max", scale=2), "scale goes with op 'sum', not with 'max'", error=INVALID)
+    refused(lambda: world.allreduce(numpy.ones(2), op="mean"), "op 'mean' is none of sum, prod", error=INVALID)
+    refused(lambda: world.allreduce(numpy.ones(2, int), op="avg"), "avg", "int64", error=dtrun.Error)
+
+
+with dtrun.init() as world:
+    for check in (read_only, scalars, strides, types, plain_buffers, scales):
+        check(world)
+    world.barrier()
+    print(f"rank {world.rank} of {world.size} is done")

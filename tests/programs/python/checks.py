@@ -1,0 +1,18 @@
+"""What the programs of this folder check with."""
+
+
+def refused(call, *texts, error):
+    """`call` raises `error`, whose message has every text."""
+    try:
+        call()
+    except error as raised:
+        for text in texts:
+            assert text in str(raised), f"'{text}' is not in: {raised}"
+        return raised
+    raise AssertionError(f"nothing was raised instead of {error.__name__} with {texts}")
+
+
+def equal(got, expected):
+    import numpy
+
+    numpy.testing.assert_array_equal(got, expected)

@@ -1,0 +1,37 @@
+"""The package of python/dtrun over libdtrun: each program of programs/python is a rank."""
+
+import subprocess
+import sys
+
+from support.job import BUILD, SOURCE, JobTest, main, skip
+
+PROGRAMS = SOURCE / "tests" / "programs" / "python"
+
+
+class PythonTest(JobTest):
+    def package(self, **more):
+        """The environment in which `import dtrun` finds the package and the library of this build."""
+        found = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.0")}
+        return self.environment(**{**found, "PYTHONDONTWRITEBYTECODE": "1", **more})
+
+    def assert_ranks_are_done(self, count, program, *arguments):
+        result = self.ranks(count, sys.executable, PROGRAMS / program, *arguments, env=self.package())
+        self.assert_ok(result)
+        for rank in range(count):
+            self.assertIn(f"rank {rank} of {count} is done", result.out)
+
+
+class Operations(PythonTest):
+    def test_which_memory_operations_take(self):
+        for count in (1, 3):
+            self.assert_ranks_are_done(count, "buffers.py")
+
+    def test_objects_that_export_dlpack(self):
+        self.assert_ranks_are_done(2, "dlpack_objects.py")
+
+
+if __name__ == "__main__":
+    probe = subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip(f"{sys.executable} has no numpy: {probe.stderr.strip().splitlines()[-1:]}")
+    main()
