@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 from support.job import BUILD, SOURCE, JobTest, main, skip
 
@@ -28,6 +29,25 @@ class Operations(PythonTest):
 
     def test_objects_that_export_dlpack(self):
         self.assert_ranks_are_done(2, "dlpack_objects.py")
+
+    def test_work_and_its_memory(self):
+        self.assert_ranks_are_done(2, "works.py")
+
+
+class Leaving(PythonTest):
+    def test_init_and_finalize_and_children(self):
+        self.assert_ranks_are_done(2, "leaving.py")
+
+    def test_a_program_that_returns_leaves_in_order(self):
+        self.assert_ranks_are_done(2, "ending.py", "return")
+
+    def test_a_rank_that_raises_is_named_at_once_whatever_still_runs(self):
+        begin = time.monotonic()
+        result = self.ranks(2, sys.executable, PROGRAMS / "ending.py", "raise", env=self.package(), sets=["job.grace=1s"])
+        self.assertLess(time.monotonic() - begin, 30, str(result))  # backend.timeout, which nothing waited for, is 60 s
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("ValueError: bad batch", result.err)
+        self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ Any thread may call; operations that several threads start at once have no defin
 
 import contextlib
 import ctypes
+import weakref
 from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
 from .buffers import HOST, NAMES, describe, like, shape_of
-from .work import Work
+from .work import Work, wait_for_dropped
 
 REDUCTIONS = {
     "sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5, "premul_sum": 6, "band": 7, "bor": 8, "bxor": 9, "land": 10, "lor": 11,
@@ -29,6 +30,8 @@ ANY_SOURCE = -1
 
 (ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, SEND, RECV, REDUCE, ALLTOALL, GATHER, SCATTER, ALLGATHERV,
  REDUCE_SCATTERV, ALLTOALLV, GATHERV, SCATTERV) = range(1, 17)  # fmt: skip
+
+_made = weakref.WeakSet()  # finalize() ends them
 
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 
@@ -59,6 +62,7 @@ class Communicator:
         self.size = library.dtrun_comm_size(handle)
         self.name = library.dtrun_comm_name(handle).decode()
         self._in_group = None
+        _made.add(self)
 
     @property
     def backend(self):
@@ -285,8 +289,9 @@ class Communicator:
     def free(self):
         """Ends a communicator made by split or subset. The world and one that has ended are left alone."""
         if self._handle and self.name != "world":
-            self._library.dtrun_comm_free(self._handle)
-            self._handle = None
+            wait_for_dropped(self)
+            handle, self._handle = self._handle, None
+            self._library.dtrun_comm_free(handle)
 
     def abort(self, reason="aborted by the program"):
         """Pending and later calls on it fail with Aborted, on this rank. From any thread."""
@@ -311,7 +316,7 @@ class Communicator:
 
     def _live(self):
         if self._handle is None:
-            raise errors.FailedPrecondition(f"communicator {self.name} has ended")
+            raise errors.FailedPrecondition(f"communicator {self.name} has ended: finalize() or its free() was called")
         return self._handle
 
     def _counts(self, what, counts, name="counts"):
@@ -367,7 +372,13 @@ class Communicator:
             return None
         if work is None:
             return result if source is None else source.value
-        return Work(work, result, kept, what, source)
+        return Work(work, result, kept, what, source, self)
+
+
+def end_all():
+    """Every communicator has ended: the library is about to free them."""
+    for comm in list(_made):
+        comm._handle = None
 
 
 def current_stream(buffer):

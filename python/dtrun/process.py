@@ -8,7 +8,8 @@ import atexit
 import sys
 
 from . import _library, errors
-from .communicator import Communicator
+from .communicator import Communicator, end_all
+from .work import wait_for_dropped
 
 
 class World(Communicator):
@@ -36,16 +37,17 @@ def init():
 
 
 def finalize():
-    """Leaves the job. The last one ends every communicator."""
+    """Leaves the job. The last one ends every communicator; without an init() it does nothing."""
     global _world, _inits
     if _inits == 0:
         return
-    _inits -= 1
-    _library.library().dtrun_finalize()
-    if _inits == 0:
-        _world._handle = None
+    if _inits == 1:
+        wait_for_dropped()
+        end_all()
         _world = None
         atexit.unregister(_leave)
+    _inits -= 1
+    _library.library().dtrun_finalize()
 
 
 def _leave():
@@ -55,8 +57,8 @@ def _leave():
 
 
 def is_initialized():
-    """Whether init() has succeeded and finalize() has not ended it."""
-    return _world is not None
+    """Whether init() has succeeded and finalize() has not ended it. False in a child that was forked after init()."""
+    return _world is not None and bool(_library.library().dtrun_is_initialized())
 
 
 def world():

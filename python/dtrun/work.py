@@ -1,72 +1,141 @@
 """Work: an operation that was started with wait=False, and its end."""
 
+from __future__ import annotations
+
 import ctypes
+from _thread import allocate_lock
+from collections import deque
 
 from . import _library
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Deque, Optional, Tuple
+
+    from .communicator import Communicator
+
+# Operations that run on without their Work: (handle, what they read and write, communicator). The list is never freed, not
+# even when the interpreter ends: a process that ends by an exception does not free memory under an operation.
+_dropped: Deque[Tuple[ctypes.c_void_p, Any, Any]] = deque()
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_dropped))
+
 
 class Work:
-    """An operation under way. Its buffers belong to it until wait() or done() report its end.
+    """An operation under way. Its buffers belong to it until wait() or done() report its end, and stay alive until then.
 
-    Made by Communicator; any thread may use it, one at a time. Dropping a Work that still runs waits for it.
+    Made by Communicator; any thread may use it. A Work that is dropped while the operation runs lets it go on: a failure
+    of it is raised by the next call on the communicator, whose free() and finalize() wait for it.
     """
 
-    __slots__ = ("_handle", "_kept", "_result", "_failure", "_source", "what")
+    __slots__ = ("_comm", "_failure", "_handle", "_kept", "_lock", "_result", "_source", "what")
 
-    def __init__(self, handle, result, kept, what, source=None):
-        self._handle = handle
+    def __init__(
+        self, handle: ctypes.c_void_p, result: Any, kept: Any, what: str, source: Any = None, comm: Optional[Communicator] = None
+    ) -> None:
+        self._handle: Optional[ctypes.c_void_p] = handle
         self._kept = kept  # buffers, and arrays that libdtrun writes to at the end
         self._result = result
-        self._failure = None
+        self._failure: Optional[BaseException] = None
         self._source = source
+        self._comm = comm
+        self._lock = allocate_lock()
         self.what = what
+        if _dropped:
+            release_ended()
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: Optional[float] = None) -> Any:
         """Blocks until the operation has ended; at most `timeout` seconds where one is given.
 
         Returns what the blocking call would have. Raises its failure, again at every call. When `timeout` is over and
         the operation still runs, TimeoutError is raised and the operation goes on: wait again.
         """
         if self._handle is not None:
-            limit_ns = -1 if timeout is None else max(0, int(timeout * 1e9))
-            status = _library.library().dtrun_work_wait(self._handle, limit_ns, _library.error())
-            if status == _library.PENDING:
+            if not self._lock.acquire(True, -1 if timeout is None else max(0.0, timeout)):
                 raise TimeoutError(f"{self.what} still runs after {timeout:g} s")
-            self._end(status)
-        return self._outcome()
-
-    def done(self):
-        """Whether it has ended, without blocking. A failed operation is done; wait() raises its failure."""
-        if self._handle is not None:
-            done = ctypes.c_int32()
-            status = _library.library().dtrun_work_test(self._handle, ctypes.byref(done), _library.error())
-            if status == _library.OK and not done.value:
-                return False
-            self._end(status)
-        return True
-
-    def wait_on(self, stream):
-        """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait."""
-        _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
-
-    def _end(self, status):
-        self._failure = None if status == _library.OK else _library.failure(status)
-        self._release()
-
-    def _outcome(self):
+            try:
+                self._wait(timeout)
+            finally:
+                self._lock.release()
         if self._failure is not None:
             raise self._failure
         return self._result if self._source is None else self._source.value
 
-    def _release(self):
+    def done(self) -> bool:
+        """Whether it has ended, without blocking. A failed operation is done; wait() raises its failure."""
+        if self._handle is None:
+            return True
+        if not self._lock.acquire(False):
+            return False  # another thread waits for it
+        try:
+            if self._handle is not None:
+                done = ctypes.c_int32()
+                status = _library.library().dtrun_work_test(self._handle, ctypes.byref(done), _library.error())
+                if status == _library.OK and not done.value:
+                    return False
+                self._end(status)
+            return True
+        finally:
+            self._lock.release()
+
+    def wait_on(self, stream: _library.Stream) -> None:
+        """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait."""
+        if self._handle is not None:
+            _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
+
+    def _wait(self, timeout: Optional[float]) -> None:
+        if self._handle is None:
+            return  # another thread has seen its end
+        limit_ns = -1 if timeout is None else max(0, int(timeout * 1e9))
+        status = _library.library().dtrun_work_wait(self._handle, limit_ns, _library.error())
+        if status == _library.PENDING:
+            raise TimeoutError(f"{self.what} still runs after {timeout:g} s")
+        self._end(status)
+
+    def _end(self, status: int) -> None:
+        self._failure = None if status == _library.OK else _library.failure(status)
         handle, self._handle = self._handle, None
-        if handle is not None:
-            _library.library().dtrun_work_release(handle)
+        _library.library().dtrun_work_release(handle)
         self._kept = None
 
-    def __del__(self):
-        self._release()
+    def __del__(self, dropped: Any = _dropped) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            dropped.append((handle, self._kept, self._comm))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "failed" if self._failure else "running" if self._handle is not None else "done"
         return f"<dtrun.Work {self.what}: {state}>"
+
+
+def release_ended() -> None:
+    """Of the operations without a Work, lets go of those that have ended."""
+    library, done = _library.library(), ctypes.c_int32()
+    for _ in range(len(_dropped)):
+        try:
+            operation = _dropped.popleft()
+        except IndexError:
+            return  # another thread was faster
+        status = library.dtrun_work_test(operation[0], ctypes.byref(done), _library.error())
+        if status == _library.OK and not done.value:
+            _dropped.append(operation)
+        else:  # a failure is the communicator's now: its next call raises it
+            library.dtrun_work_release(operation[0])
+
+
+def wait_for_dropped(comm: Optional[Communicator] = None) -> None:
+    """Blocks until those operations without a Work have ended that are of `comm`, or all of them."""
+    library = _library.library()
+    for _ in range(len(_dropped)):
+        try:
+            operation = _dropped.popleft()
+        except IndexError:
+            return
+        if comm is not None and operation[2] is not comm:
+            _dropped.append(operation)
+            continue
+        try:
+            library.dtrun_work_wait(operation[0], -1, _library.error())
+        except BaseException:  # an interrupt: it still runs
+            _dropped.append(operation)
+            raise
+        library.dtrun_work_release(operation[0])

@@ -1,0 +1,26 @@
+"""A rank that ends without finalize, as its argument says, while an operation has not ended."""
+
+import sys
+
+import numpy
+
+import dtrun
+
+world = dtrun.init()
+mine = numpy.zeros(1 << 20)
+if world.rank == 1:
+    # Nobody sends that. One Work is the module's, which the interpreter frees at its end, one is dropped.
+    work = world.recv(mine, 0, tag=9, wait=False)
+    world.recv(numpy.zeros(1 << 20), 0, tag=8, wait=False)
+if sys.argv[1] == "return":
+    if world.rank == 1:  # what was started does end
+        world.send(numpy.zeros(1), 0)
+    else:
+        world.recv(numpy.zeros(1), 1)
+        world.send(mine, 1, tag=9)
+        world.send(mine, 1, tag=8)
+    print(f"rank {world.rank} of {world.size} is done", flush=True)
+elif world.rank == 1:
+    raise ValueError("bad batch")
+else:
+    world.barrier()

@@ -1,0 +1,60 @@
+"""A rank: init and finalize, twice and out of order, and children."""
+
+import os
+import sys
+
+import numpy
+from checks import equal, refused
+
+import dtrun
+
+OVER = dtrun.FailedPrecondition
+
+
+def in_a_child(world):
+    child = os.fork()
+    if child == 0:
+        try:
+            for call in (dtrun.init, lambda: world.allreduce(numpy.ones(1)), lambda: world.allreduce(numpy.ones(1), wait=False)):
+                refused(call, "fork", error=OVER)
+            assert not dtrun.is_initialized()
+            dtrun.finalize()
+        except BaseException as failure:
+            print(f"in the child: {failure!r}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    equal(world.allreduce(numpy.ones(1)), [world.size])
+
+
+def after_the_end(world, part, work):
+    for comm in (world, part):
+        for call in (comm.barrier, lambda: comm.allreduce(numpy.ones(1)), lambda: comm.split(0), lambda: comm.alloc(8), comm.abort):
+            refused(call, f"communicator {comm.name} has ended", "finalize()", error=OVER)
+        comm.free()
+        assert "ended" in repr(comm)
+    refused(work.wait, error=OVER)
+    assert work.done()
+    refused(dtrun.world, "dtrun.init() has not been called", error=OVER)
+    refused(dtrun.rank, error=OVER)
+
+
+dtrun.finalize()  # without an init it does nothing
+refused(dtrun.size, "dtrun.init()", error=OVER)
+world = dtrun.init()
+assert dtrun.init() is world and dtrun.world() is world and dtrun.is_initialized()
+assert (dtrun.rank(), dtrun.size()) == (world.rank, world.size) == (dtrun.local_rank(), dtrun.local_size())[:2]
+dtrun.finalize()
+assert dtrun.is_initialized()  # counted: one is left
+in_a_child(world)
+part = world.split(world.rank % 2, -world.rank)
+assert world.split(None) is None
+work = part.allreduce(numpy.ones(1), wait=False)
+work.wait()
+lost = world.recv(numpy.ones(1), 1 - world.rank, tag=5, wait=False)  # nobody sends
+world.barrier()
+dtrun.finalize()
+dtrun.finalize()
+assert not dtrun.is_initialized()
+after_the_end(world, part, lost)
+print(f"rank {world.rank} of {world.size} is done", flush=True)

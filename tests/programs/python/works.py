@@ -1,0 +1,124 @@
+"""A rank: operations that run while the program goes on, drops their Work, or waits from several threads."""
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy
+from checks import equal, refused
+
+import dtrun
+from dtrun import work as internals
+
+MANY = 1 << 20
+
+
+class Values(numpy.ndarray):
+    """An array that can be watched."""
+
+
+def values(value):
+    return numpy.full(MANY, value).view(Values)
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.001)
+
+
+def results(world):
+    works = [world.allreduce(numpy.full(4, float(i)), wait=False) for i in range(20)]
+    for i in reversed(range(20)):
+        equal(works[i].wait(), [i * world.size] * 4)
+        assert works[i].done() and works[i].wait() is works[i].wait()
+    assert "allreduce: done" in repr(works[0])
+
+
+def time_out(world):
+    if world.rank == 1:
+        mine = numpy.zeros(3)
+        work = world.recv(mine, 0, wait=False)
+        refused(lambda: work.wait(0.01), "recv still runs after 0.01 s", error=TimeoutError)
+        assert not work.done() and "running" in repr(work)
+        world.send(numpy.zeros(1), 0)  # now rank 0 sends
+        assert work.wait(30) is mine
+        equal(mine, [1, 2, 3])
+    elif world.rank == 0:
+        world.recv(numpy.zeros(1), 1)
+        world.send(numpy.array([1.0, 2, 3]), 1)
+
+
+def dropped(world):
+    """Its memory outlives an operation whose Work and array are gone, and is freed after its end."""
+    if world.rank == 1:
+        mine = values(0.0)
+        watched = weakref.ref(mine)
+        begin = time.monotonic()
+        world.recv(mine, 0, wait=False)  # the Work is dropped at once
+        assert time.monotonic() - begin < 10, "dropping a Work waited for it"
+        del mine
+        gc.collect()
+        assert watched() is not None and len(internals._dropped) == 1
+        other = numpy.full(MANY, -1.0)  # would lie where the array lay
+        world.send(numpy.zeros(1), 0)
+        ended = watched()
+        until(lambda: ended[-1] == 7, "the dropped operation did not go on")
+        equal(other, numpy.full(MANY, -1.0))
+        del ended
+
+        def is_freed():
+            world.send(numpy.zeros(1), 0, tag=1, wait=False).wait()
+            return watched() is None
+
+        until(is_freed, "the memory of the dropped operation was not freed")
+        world.send(numpy.ones(1), 0, tag=1)
+    elif world.rank == 0:
+        world.recv(numpy.zeros(1), 1)
+        world.send(values(7.0), 1)
+        last = numpy.zeros(1)
+        while last[0] == 0:
+            world.recv(last, 1, tag=1)
+    world.barrier()
+
+
+def threads(world):
+    """Several threads wait for one Work, and all get its result."""
+    if world.rank == 1:
+        mine, got = numpy.zeros(1), []
+        work = world.recv(mine, 0, wait=False)
+        waiting = [threading.Thread(target=lambda: got.append(work.wait())) for _ in range(4)]
+        for thread in waiting:
+            thread.start()
+        refused(lambda: work.wait(0.01), "still runs", error=TimeoutError)
+        world.send(numpy.zeros(1), 0)
+        for thread in waiting:
+            thread.join(30)
+        assert len(got) == 4 and all(each is mine for each in got)
+    elif world.rank == 0:
+        world.recv(numpy.zeros(1), 1)
+        world.send(numpy.zeros(1), 1)
+    world.barrier()
+
+
+def freed(world):
+    """A communicator's end waits for dropped operations; a Work that is still held says that it is over."""
+    with world.split(0) as part:
+        mine = numpy.zeros(1)
+        held = None
+        if part.rank == 1:
+            held = part.recv(numpy.zeros(1), 0, tag=9, wait=False)
+        part.allreduce(mine, wait=False)
+    assert not internals._dropped
+    if held is not None:
+        refused(held.wait, "has ended", error=dtrun.FailedPrecondition)
+    refused(lambda: part.allreduce(mine), "has ended", "free()", error=dtrun.FailedPrecondition)
+
+
+with dtrun.init() as world:
+    for check in (results, time_out, dropped, threads, freed):
+        check(world)
+    world.barrier()
+    print(f"rank {world.rank} of {world.size} is done")
