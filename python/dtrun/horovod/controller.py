@@ -1,0 +1,160 @@
+"""Controller: the thread that agrees with the other ranks on which operations start, and runs them in that order.
+
+One for each process set, on a communicator of its own, which nothing else uses. It works in rounds: every rank announces
+what has been submitted to it since the last one, and all decide alike (negotiation.py). A rank comes to a round at once
+when it has something to say or waits for others; one that has neither comes once in a while, so that the others know what
+it has not submitted. Nothing polls while all ranks compute.
+"""
+
+import itertools
+import sys
+import threading
+from collections import defaultdict
+from typing import Callable, DefaultDict, Dict, Iterator, List, Optional, Tuple
+
+from .. import errors
+from ..communicator import Communicator
+from .announcements import Announcements
+from .exceptions import HorovodInternalError
+from .negotiation import Decision, Negotiation
+from .request import Request
+from .settings import Settings
+from .signature import Signature
+
+Agreed = Tuple[Decision, Optional[Request]]  # no request: this rank has joined
+Execute = Callable[["Controller", List[Agreed]], None]
+
+HEARTBEAT_S = 1.0
+_LONGEST_PAUSE_S = 0.032
+
+
+class Controller:
+    """Of one process set: `ranks` are the job's numbers of its members. `execute` runs agreed operations in order."""
+
+    def __init__(self, comm: Communicator, ranks: List[int], settings: Settings, execute: Execute) -> None:
+        self.comm = comm
+        self.ranks = ranks
+        self.settings = settings
+        self._execute = execute
+        self._table = Negotiation(comm.size)
+        self._announcements = Announcements(comm, settings.cache_entries)
+        self._condition = threading.Condition()
+        self._new: List[Signature] = []
+        self._requests: Dict[str, Request] = {}
+        self._names: DefaultDict[str, Iterator[int]] = defaultdict(itertools.count)
+        self._leaving = False
+        self._over: Optional[str] = None
+        limits = [HEARTBEAT_S] + [s / 2 for s in (settings.stall_warning_s, settings.stall_shutdown_s) if s]
+        self._heartbeat_s = min(limits)
+        self._pause_s = settings.cycle_s
+        self._thread = threading.Thread(target=self._run, name=f"hvd {comm.name}", daemon=True)
+        self._thread.start()
+
+    def next_name(self, kind: str) -> str:
+        """A name for an operation that has none: the nth of its kind on each rank is the same."""
+        return f"{kind}.noname.{next(self._names[kind])}"
+
+    def submit(self, request: Request) -> Request:
+        """Announces it in the next round. Its name must not be that of one under way."""
+        signature = request.signature
+        with self._condition:
+            if self._over is not None:
+                raise HorovodInternalError(f"{signature.kind} '{signature.name}': {self._over}")
+            if signature.name in self._requests:
+                raise ValueError(
+                    f"{signature.kind} '{signature.name}': an operation of this name is under way on this rank; wait for "
+                    "it with hvd.synchronize(), or use another name"
+                )
+            self._requests[signature.name] = request
+            self._new.append(signature)
+            self._condition.notify()
+        return request
+
+    def stop(self) -> None:
+        """Leaves, and with it ends the process set for every rank. Waits for that."""
+        with self._condition:
+            self._leaving = True
+            self._condition.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        try:
+            while self._round():
+                pass
+        except errors.Error as failure:
+            self._end(f"the ranks lost each other: {failure}")
+        except BaseException as failure:  # an error of this program: told here, and the others must not wait
+            self._end(f"the controller failed: {type(failure).__name__}: {failure}")
+            self.comm.abort(f"hvd's controller of rank {self.comm.rank} failed: {failure}")
+            raise
+
+    def _round(self) -> bool:
+        announced = self._announcements.exchange(self._collect())
+        left = []
+        for rank, signatures in enumerate(announced):
+            if signatures and signatures[-1].kind == "leave":
+                left.append(self.ranks[rank])
+                signatures.pop()
+            self._table.receive(rank, signatures)
+        agreed = [(decision, self._take(decision)) for decision in self._table.decide()]
+        news = any(announced)
+        self._pause_s = self.settings.cycle_s if news else min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        if agreed:
+            self._perform(agreed)
+        if left:
+            self._end(f"rank {left[0]} has called hvd.shutdown() or ended" if self.comm.size > 1 else "hvd.shutdown() was called")
+            return False
+        self._check_stalls()
+        return True
+
+    def _collect(self) -> List[Signature]:
+        """Waits for the time of the next round, and returns what is new."""
+        with self._condition:
+            if not self._new and not self._leaving:
+                if not self._requests:
+                    self._condition.wait_for(lambda: self._new or self._leaving, self._heartbeat_s)
+                elif self._table.everyone_waits():  # and all would come at once, again and again
+                    self._condition.wait_for(lambda: self._new or self._leaving, self._pause_s)
+            new, self._new = self._new, []
+            if self._leaving:
+                new.append(Signature("leave", ""))
+            return new
+
+    def _take(self, decision: Decision) -> Optional[Request]:
+        with self._condition:
+            request = self._requests.pop(decision.name, None)
+        if request is not None and decision.error is not None:
+            request.fail(f"{request.signature.kind} '{decision.name}': {self._in_job(decision.error)}")
+        return request
+
+    def _in_job(self, text: str) -> str:
+        return text if self.ranks == list(range(len(self.ranks))) else f"process set {self.ranks}, by place in it: {text}"
+
+    def _perform(self, agreed: List[Agreed]) -> None:
+        self._execute(self, [(decision, request) for decision, request in agreed if decision.error is None])
+
+    def _end(self, reason: str) -> None:
+        with self._condition:
+            self._over = reason
+            pending, self._requests = list(self._requests.values()), {}
+        for request in pending:
+            request.fail(f"{request.signature.kind} '{request.signature.name}': {reason}")
+
+    def _check_stalls(self) -> None:
+        if self.comm.rank != 0:
+            return
+        if self.settings.stall_warning_s:
+            for stall in self._table.stalls(self.settings.stall_warning_s):
+                missing = ", ".join(str(self.ranks[rank]) for rank in stall.missing)
+                print(
+                    f"dtrun: hvd.{stall.kind} '{stall.name}': submitted by {len(stall.submitted)} of {self.comm.size} ranks "
+                    f"{stall.age:.0f} s ago, and not by rank {missing}; every rank must submit it",
+                    file=sys.stderr, flush=True,
+                )  # fmt: skip
+        if self.settings.stall_shutdown_s:
+            stalls = self._table.stalls(self.settings.stall_shutdown_s, again=True)
+            with self._condition:
+                self._new.extend(Signature("abort", stall.name) for stall in stalls)

@@ -1,0 +1,14 @@
+"""Reductions under Horovod's names and numbers."""
+
+Average, Sum, Adasum, Min, Max, Product = range(6)
+
+NAMES = {Average: "Average", Sum: "Sum", Adasum: "Adasum", Min: "Min", Max: "Max", Product: "Product"}
+
+
+def check(op: int) -> int:
+    """`op`, if it is one that dtrun has."""
+    if op == Adasum:
+        raise NotImplementedError("hvd.Adasum: dtrun has no Adasum; use op=hvd.Average")
+    if op not in NAMES:
+        raise ValueError(f"op {op!r} is none of hvd.{', hvd.'.join(NAMES.values())}")
+    return op
