@@ -1,0 +1,49 @@
+"""Process sets: some ranks that make operations of their own."""
+
+from typing import TYPE_CHECKING, Iterable, List, Optional
+
+if TYPE_CHECKING:
+    from .controller import Controller
+
+
+class ProcessSet:
+    """`ranks` of the job. Operations take it as process_set=, once init() or add_process_set() knows it."""
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        if not isinstance(ranks, Iterable):
+            raise ValueError(f"ProcessSet: {ranks!r} is no list of ranks; MPI communicators are not supported")
+        self.ranks: List[int] = sorted(ranks)
+        if any(not isinstance(rank, int) for rank in self.ranks):
+            raise ValueError(f"ProcessSet: ranks are whole numbers, not {self.ranks}")
+        if len(set(self.ranks)) < len(self.ranks):
+            raise ValueError(f"ProcessSet: a rank is named twice in {self.ranks}")
+        self.process_set_id: Optional[int] = None
+        self.mpi_comm = None
+        self.controller: Optional["Controller"] = None  # of members only
+        self._own_rank = -1
+
+    def bind(self, number: int, own_rank: int, controller: Optional["Controller"]) -> None:
+        self.process_set_id, self._own_rank, self.controller = number, own_rank, controller
+
+    def unbind(self) -> None:
+        self.process_set_id, self.controller = None, None
+
+    def size(self) -> Optional[int]:
+        """How many ranks it has; None before it is known."""
+        return None if self.process_set_id is None else len(self.ranks)
+
+    def rank(self) -> Optional[int]:
+        """This rank's place in it; None before it is known, -1 for ranks outside."""
+        if self.process_set_id is None:
+            return None
+        return self.ranks.index(self._own_rank) if self.included() else -1
+
+    def included(self) -> Optional[bool]:
+        """Whether this rank is in it; None before it is known."""
+        return None if self.process_set_id is None else self._own_rank in self.ranks
+
+    def __repr__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+global_process_set = ProcessSet([])

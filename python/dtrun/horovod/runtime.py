@@ -1,0 +1,180 @@
+"""init, shutdown and the numbers of this rank; the process sets that there are."""
+
+import atexit
+import os
+import sys
+import threading
+from typing import Dict, Iterable, List, Optional, Union
+
+import dtrun
+
+from . import settings as environment
+from .controller import Agreed, Controller, Execute
+from .process_sets import ProcessSet, global_process_set
+from .request import Request
+from .signature import Signature
+
+
+class _Job:
+    """What init() made, until shutdown()."""
+
+    def __init__(self, execute: Execute) -> None:
+        self.world = dtrun.world() if dtrun.is_initialized() else dtrun.init()
+        self.settings = environment.read()
+        self.execute = execute
+        node = int(os.environ.get("DTRUN_NODE_RANK", "0"))
+        self.places = self.world.allgather_object((node, dtrun.local_rank()))
+        self.node, self.local_rank = self.places[self.world.rank]
+        self.sets: Dict[int, ProcessSet] = {}
+        self.next_set = 0
+        self.making = threading.Lock()  # communicators are made and freed by one thread at a time
+
+    def add(self, process_set: ProcessSet) -> None:
+        """On every rank, in the same order."""
+        number, self.next_set = self.next_set, self.next_set + 1
+        controller = None
+        if self.world.rank in process_set.ranks:
+            with self.making:
+                comm = self.world.subset(process_set.ranks)
+            controller = Controller(comm, process_set.ranks, self.settings, self._run)
+        process_set.bind(number, self.world.rank, controller)
+        self.sets[number] = process_set
+
+    def remove(self, process_set: ProcessSet) -> None:
+        controller = process_set.controller
+        del self.sets[process_set.process_set_id]
+        process_set.unbind()
+        if controller is not None:
+            controller.stop()
+            with self.making:
+                controller.comm.free()
+
+    def _run(self, controller: Controller, agreed: List[Agreed]) -> None:
+        """Process sets come and go here, between operations of all ranks; the framework's layer does the rest."""
+        begin = 0
+        for at, (decision, request) in enumerate(agreed):
+            kind = decision.signature.kind
+            if not kind.endswith("_process_set"):
+                continue
+            self.execute(controller, agreed[begin:at])
+            begin = at + 1
+            chosen = request.inputs[0]
+            if kind == "add_process_set":
+                self.add(chosen)
+            else:
+                self.remove(chosen)
+            request.end(chosen)
+        self.execute(controller, agreed[begin:])
+
+
+_job: Optional[_Job] = None
+
+
+def job() -> _Job:
+    if _job is None:
+        raise ValueError("hvd.init() has not been called, or hvd.shutdown() has ended it; call hvd.init() first")
+    return _job
+
+
+def init(execute: Execute, comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterable[ProcessSet]] = None) -> None:
+    """Joins the job; every rank calls it, with the same process sets. Once: later calls change nothing."""
+    global _job
+    if _job is not None:
+        return
+    new = _Job(execute)
+    if comm and list(comm) != list(range(new.world.size)):
+        raise NotImplementedError(f"hvd.init(comm={comm!r}): dtrun starts with all ranks; use process_sets for some of them")
+    global_process_set.ranks = list(range(new.world.size))
+    new.add(global_process_set)
+    chosen = [] if process_sets is None or process_sets == "dynamic" else list(process_sets)
+    for process_set in chosen:
+        _check(new, process_set)
+        new.add(process_set)
+    _job = new
+    atexit.register(_leave)
+
+
+def shutdown() -> None:
+    """Ends hvd. Operations that other ranks still wait for fail there: call it on all ranks, after the last one.
+
+    The process stays a rank of its job until it exits, so that init() may follow.
+    """
+    global _job
+    if _job is None:
+        return
+    old, _job = _job, None
+    atexit.unregister(_leave)
+    for process_set in reversed(list(old.sets.values())):
+        old.remove(process_set)
+
+
+def _leave() -> None:
+    if getattr(sys, "last_value", None) is None:  # else dtrun names the rank that ended by an exception
+        shutdown()
+
+
+def is_initialized() -> bool:
+    return _job is not None
+
+
+def rank() -> int:
+    return job().world.rank
+
+
+def size() -> int:
+    return job().world.size
+
+
+def local_rank() -> int:
+    return job().local_rank
+
+
+def local_size() -> int:
+    """Ranks on this host."""
+    return sum(node == job().node for node, _ in job().places)
+
+
+def cross_rank() -> int:
+    """This host's number among those that have a rank of this local rank."""
+    return sum(place == (node, job().local_rank) for node in range(job().node) for place in job().places)
+
+
+def cross_size() -> int:
+    """Hosts that have a rank of this local rank."""
+    return sum(local == job().local_rank for _, local in job().places)
+
+
+def is_homogeneous() -> bool:
+    """Whether every host has as many ranks."""
+    nodes = [node for node, _ in job().places]
+    return len({nodes.count(node) for node in set(nodes)}) == 1
+
+
+def _check(of: _Job, process_set: ProcessSet) -> None:
+    outside = [rank for rank in process_set.ranks if not 0 <= rank < of.world.size]
+    if outside or not process_set.ranks:
+        raise ValueError(f"{process_set} has {'rank %d' % outside[0] if outside else 'no ranks'}; ranks go from 0 to {of.world.size - 1}")
+    if any(other.ranks == process_set.ranks for other in of.sets.values()):
+        raise ValueError(f"{process_set} is a duplicate: there is a process set of these ranks; use that one")
+
+
+def add_process_set(process_set: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
+    """Makes it known. Every rank of the job calls it, members or not, and gets it back."""
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    _check(job(), process_set)
+    return _change("add_process_set", process_set)
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Ends it, on every rank of the job, which all call this. False where it is unknown or has all ranks."""
+    if process_set.process_set_id in (None, 0):
+        return False
+    _change("remove_process_set", process_set)
+    return True
+
+
+def _change(kind: str, process_set: ProcessSet) -> ProcessSet:
+    controller = global_process_set.controller
+    signature = Signature(kind, controller.next_name(kind), splits=tuple(process_set.ranks))
+    return controller.submit(Request(signature, [process_set], [])).wait()

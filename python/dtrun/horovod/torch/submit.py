@@ -1,0 +1,87 @@
+"""From tensors to requests: checks what this rank can check alone, and hands the request to the controller."""
+
+import warnings
+from typing import Any, Callable, List, Optional, Sequence
+
+import torch
+
+from .. import reductions
+from ..process_sets import ProcessSet, global_process_set
+from ..request import Request
+from ..runtime import job
+from ..signature import RAGGED, Signature
+
+
+class Handle:
+    """An operation under way, for poll() and synchronize(). `unpack` makes its answer of the request's result."""
+
+    __slots__ = ("request", "_unpack")
+
+    def __init__(self, request: Request, unpack: Callable[[Any], Any]) -> None:
+        self.request = request
+        self._unpack = unpack
+
+    def wait(self) -> Any:
+        return self._unpack(self.request.wait())
+
+
+def first(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    return tensors[0]
+
+
+def submit(
+    kind: str,
+    tensors: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor] = (),
+    *,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    unpack: Callable[[Any], Any] = first,
+    **aspects: Any,
+) -> Handle:
+    job()  # an error of its own where init() was not called
+    if process_set.process_set_id is None:
+        raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
+    if process_set.controller is None:
+        raise ValueError(f"{kind}: this rank, {job().world.rank}, is not in {process_set}")
+    name = process_set.controller.next_name(kind) if name is None else name
+    for tensor in tensors:
+        _check(kind, name, tensor)
+    described = tuple((str(t.dtype).rpartition(".")[2], tuple(t.shape), t.device.type) for t in tensors)
+    signature = Signature(kind, name, described, **aspects)
+    ready = None
+    if any(tensor.is_cuda for tensor in tensors):
+        ready = torch.cuda.Event()
+        ready.record(torch.cuda.current_stream(tensors[0].device))
+    request = Request(signature, [t.detach() for t in tensors], list(outputs), ready)
+    if outputs and any(output is tensor for output, tensor in zip(outputs, tensors)):
+        request.outputs = request.inputs  # in place
+        unpack = _originals(list(outputs), unpack)
+    process_set.controller.submit(request)
+    return Handle(request, unpack)
+
+
+def _originals(tensors: List[torch.Tensor], unpack: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """In-place operations return the caller's tensors."""
+    return lambda result: unpack(tensors)
+
+
+def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"{kind} '{name}': {type(tensor).__name__} is no torch tensor")
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{kind} '{name}': the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
+    if not tensor.is_contiguous():
+        raise ValueError(f"{kind} '{name}': the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
+    if tensor.dim() == 0 and (kind in RAGGED or kind == "reducescatter"):
+        raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; pass tensor.unsqueeze(0)")
+
+
+def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
+    """The reduction of the parameters `op` and, in older scripts, `average`."""
+    if average is None:
+        return reductions.Average if op is None else reductions.check(op)
+    if op is not None:
+        raise ValueError("op and average say the same; give op only")
+    warnings.warn("average= is deprecated; use op=hvd.Average or op=hvd.Sum", DeprecationWarning, stacklevel=3)
+    return reductions.Average if average else reductions.Sum
