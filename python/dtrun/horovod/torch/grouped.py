@@ -1,0 +1,159 @@
+"""Operations on several tensors that start together: one name, one agreement."""
+
+from typing import List, Optional, Sequence
+
+import torch
+
+from ..process_sets import ProcessSet, global_process_set
+from ..reductions import Average, check
+from . import operations
+from .compression import Compression, Compressor
+from .submit import Handle, reduction_of, submit
+
+
+def _several(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+    tensors = list(tensors)
+    if not tensors:
+        raise ValueError("a grouped operation without tensors; pass one or more")
+    return tensors
+
+
+def grouped_allreduce_async(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    """As allreduce_async of each; gives a list."""
+    tensors = _several(tensors)
+    outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    return _allreduce(tensors, outputs, average, name, op, prescale_factor, postscale_factor, process_set)
+
+
+def grouped_allreduce_async_(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    tensors = _several(tensors)
+    return _allreduce(tensors, tensors, average, name, op, prescale_factor, postscale_factor, process_set)
+
+
+def _allreduce(tensors, outputs, average, name, op, prescale, postscale, process_set) -> Handle:  # type: ignore[no-untyped-def]
+    return submit(
+        "allreduce", tensors, outputs, name=name, op=reduction_of(op, average), prescale=float(prescale),
+        postscale=float(postscale), process_set=process_set, unpack=list,
+    )  # fmt: skip
+
+
+def grouped_allreduce(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    compressed = [compression.compress(tensor) for tensor in _several(tensors)]
+    op = reduction_of(op, average)
+    results = _Allreduce.apply(name, op, prescale_factor, postscale_factor, process_set, *(t for t, _ in compressed))
+    return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
+
+
+def grouped_allreduce_(
+    tensors: Sequence[torch.Tensor],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[torch.Tensor]:
+    return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
+
+
+def grouped_allgather_async(
+    tensors: Sequence[torch.Tensor], name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> Handle:
+    return submit("allgather", _several(tensors), name=name, process_set=process_set, unpack=list)
+
+
+def grouped_allgather(
+    tensors: Sequence[torch.Tensor], name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> List[torch.Tensor]:
+    return list(_Allgather.apply(name, process_set, *_several(tensors)))
+
+
+def grouped_reducescatter_async(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Handle:
+    return submit(
+        "reducescatter", _several(tensors), name=name, op=check(op), prescale=float(prescale_factor),
+        postscale=float(postscale_factor), process_set=process_set, unpack=list,
+    )  # fmt: skip
+
+
+def grouped_reducescatter(
+    tensors: Sequence[torch.Tensor],
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> List[torch.Tensor]:
+    compressed = [compression.compress(tensor) for tensor in _several(tensors)]
+    results = _Reducescatter.apply(name, op, process_set, prescale_factor, postscale_factor, *(t for t, _ in compressed))
+    return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
+
+
+class _Allreduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, op, prescale, postscale, process_set, *tensors):  # type: ignore[no-untyped-def]
+        ctx.args = {"op": op, "prescale_factor": prescale, "postscale_factor": postscale, "process_set": process_set}
+        return tuple(grouped_allreduce_async(tensors, name=name, **ctx.args).wait())
+
+    @staticmethod
+    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
+        return (None,) * 5 + tuple(grouped_allreduce([g.contiguous() for g in gradients], **ctx.args))
+
+
+class _Allgather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, process_set, *tensors):  # type: ignore[no-untyped-def]
+        ctx.rows, ctx.process_set = [tensor.shape[0] for tensor in tensors], process_set
+        return tuple(grouped_allgather_async(tensors, name, process_set).wait())
+
+    @staticmethod
+    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
+        every = operations.allgather(torch.tensor([ctx.rows]), process_set=ctx.process_set)
+        before = every[: ctx.process_set.rank()].sum(0).tolist()
+        reduced = grouped_allreduce([g.contiguous() for g in gradients], op=Average, process_set=ctx.process_set)
+        return (None, None) + tuple(g.narrow(0, begin, rows) for g, begin, rows in zip(reduced, before, ctx.rows))
+
+
+class _Reducescatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):  # type: ignore[no-untyped-def]
+        ctx.process_set = process_set
+        ctx.scale = prescale * postscale * (1 if op == Average else process_set.size() or 1)
+        return tuple(grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale).wait())
+
+    @staticmethod
+    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
+        scaled = [(gradient * ctx.scale).contiguous() for gradient in gradients]
+        return (None,) * 5 + tuple(grouped_allgather(scaled, process_set=ctx.process_set))

@@ -1,0 +1,227 @@
+"""Operations of horovod.torch on one tensor. Those without a trailing underscore give a new tensor.
+
+Ranks may submit them in different orders: an operation starts when every rank of the process set has submitted its name.
+Without a name, the nth operation of a kind is the same on each rank. The *_async calls return a handle for poll() and
+synchronize(); the others wait. Errors that concern all ranks are HorovodInternalError, on each rank that submitted.
+"""
+
+from typing import Any, Callable, Optional, Sequence, Union
+
+import torch
+
+from ..process_sets import ProcessSet, global_process_set
+from ..reductions import Average, check
+from ..request import Request
+from ..signature import Signature
+from . import differentiable
+from .compression import Compression, Compressor
+from .submit import Handle, reduction_of, submit
+
+
+def poll(handle: Handle) -> bool:
+    """Whether synchronize() would not block."""
+    return handle.request.done()
+
+
+def synchronize(handle: Handle) -> Any:
+    """Waits for the operation, and returns its result."""
+    return handle.wait()
+
+
+def allreduce_async(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    """postscale_factor * reduction over the ranks of prescale_factor * tensor."""
+    return submit(
+        "allreduce", [tensor], [torch.empty_like(tensor, requires_grad=False)], name=name, op=reduction_of(op, average),
+        prescale=float(prescale_factor), postscale=float(postscale_factor), process_set=process_set,
+    )  # fmt: skip
+
+
+def allreduce_async_(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    """As allreduce_async, in place."""
+    return submit(
+        "allreduce", [tensor], [tensor], name=name, op=reduction_of(op, average),
+        prescale=float(prescale_factor), postscale=float(postscale_factor), process_set=process_set,
+    )  # fmt: skip
+
+
+def allreduce(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """As allreduce_async, and waits. Gradients flow through it."""
+    compressed, ctx = compression.compress(tensor)
+    op = reduction_of(op, average)
+    result = differentiable.Allreduce.apply(compressed, name, op, prescale_factor, postscale_factor, process_set)
+    return compression.decompress(result, ctx)
+
+
+def allreduce_(
+    tensor: torch.Tensor,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[int] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+
+
+def sparse_allreduce_async(
+    tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet = global_process_set
+) -> Callable[[], torch.Tensor]:
+    """The sum or average of sparse tensors, of which each rank may have other entries. Call what it returns to wait."""
+    names = (None, None) if name is None else (f"{name}.indices", f"{name}.values")
+    indices = allgather_async(tensor._indices().t().contiguous(), names[0], process_set)
+    values = allgather_async(tensor._values(), names[1], process_set)
+
+    def wait() -> torch.Tensor:
+        gathered = synchronize(values)
+        if op == Average:
+            gathered = gathered / process_set.size()
+        return torch.sparse_coo_tensor(synchronize(indices).t(), gathered, tensor.size(), device=tensor.device)
+
+    return wait
+
+
+def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Handle:
+    """The rows of every rank's tensor, in the order of ranks; their numbers may differ."""
+    return submit("allgather", [tensor], name=name, process_set=process_set)
+
+
+def allgather(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> torch.Tensor:
+    return differentiable.Allgather.apply(tensor, name, process_set)
+
+
+def broadcast_async(
+    tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> Handle:
+    """The tensor of `root_rank`, a rank of the job, on every rank."""
+    return _broadcast(tensor, torch.empty_like(tensor, requires_grad=False), root_rank, name, process_set)
+
+
+def broadcast_async_(
+    tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> Handle:
+    return _broadcast(tensor, tensor, root_rank, name, process_set)
+
+
+def _broadcast(tensor: torch.Tensor, output: torch.Tensor, root: int, name: Optional[str], process_set: ProcessSet) -> Handle:
+    if process_set.ranks and root not in process_set.ranks:
+        raise ValueError(f"broadcast: root_rank {root} is not in {process_set}")
+    return submit("broadcast", [tensor], [output], name=name, root=root, process_set=process_set)
+
+
+def broadcast(
+    tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> torch.Tensor:
+    return differentiable.Broadcast.apply(tensor, root_rank, name, process_set)
+
+
+def broadcast_(
+    tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> torch.Tensor:
+    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+
+
+def alltoall_async(
+    tensor: torch.Tensor,
+    splits: Union[None, torch.Tensor, Sequence[int]] = None,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    """splits[r] rows of tensor go to rank r, in order; equal parts without splits. Gives the rows received.
+
+    With splits it gives a tuple: the rows, and how many came from each rank.
+    """
+    return _alltoall(tensor, splits, name, process_set, tuple if splits is not None else lambda result: result[0])
+
+
+def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ignore[no-untyped-def]
+    size = process_set.size() or 1
+    if splits is None:
+        if tensor.dim() and tensor.shape[0] % size:
+            raise ValueError(f"alltoall: {tensor.shape[0]} rows, which {size} ranks do not divide; give splits")
+        rows = [tensor.shape[0] // size if tensor.dim() else 0] * size
+    else:
+        if isinstance(splits, torch.Tensor) and (splits.dtype.is_floating_point or splits.dim() != 1):
+            raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
+        rows = [int(n) for n in splits]
+        if len(rows) != size or min(rows) < 0 or sum(rows) > tensor.shape[0]:
+            raise ValueError(f"alltoall: splits {rows} for {size} ranks and {tensor.shape[0]} rows; give each rank its rows of these")
+        tensor = tensor[: sum(rows)]
+    return submit("alltoall", [tensor], name=name, splits=tuple(rows), process_set=process_set, unpack=unpack)
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):  # type: ignore[no-untyped-def]
+    """As alltoall_async, and waits. Gradients flow through it."""
+    result, received = differentiable.Alltoall.apply(tensor, splits, name, process_set)
+    return result if splits is None else (result, received)
+
+
+def reducescatter_async(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Handle:
+    """This rank's rows of the reduction over the ranks; the first ranks get one more where the rows do not divide."""
+    return submit(
+        "reducescatter", [tensor], name=name, op=check(op), prescale=float(prescale_factor), postscale=float(postscale_factor),
+        process_set=process_set,
+    )  # fmt: skip
+
+
+def reducescatter(
+    tensor: torch.Tensor,
+    name: Optional[str] = None,
+    compression: Compressor = Compression.none,
+    op: int = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    compressed, ctx = compression.compress(tensor)
+    result = differentiable.Reducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
+    return compression.decompress(result, ctx)
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when every rank of the process set has called it."""
+    submit("barrier", [], process_set=process_set, unpack=lambda result: result).wait()
+
+
+def join(device: int = -1) -> int:
+    """This rank has no more data: until every rank has called it, sums and averages of the others count it as zeros.
+
+    Returns the rank that called it last. `device` is not used: zeros are made where the others' tensors are.
+    """
+    request = Request(Signature("join", "join"), [], [])
+    controller = global_process_set.controller
+    if controller is None:
+        raise ValueError("hvd.init() has not been called, or hvd.shutdown() has ended it; call hvd.init() first")
+    return controller.submit(request).wait()
