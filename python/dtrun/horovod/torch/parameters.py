@@ -1,0 +1,50 @@
+"""The parameters of an optimizer by name, and their groups: checked before training starts."""
+
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+
+import torch
+
+Groups = Union[None, int, List[List[torch.Tensor]]]
+
+
+def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) -> Dict[torch.Tensor, str]:
+    """The name of each parameter. Raises ValueError where `named_parameters` does not fit the optimizer."""
+    owned = {p: f"{i}.{j}" for i, group in enumerate(optimizer.param_groups) for j, p in enumerate(group["params"])}
+    if named is None:
+        return {parameter: f"parameter.{place}" for parameter, place in owned.items()}
+    pairs = list(named)
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise ValueError("named_parameters is a sequence of tuples (name, parameter), such as model.named_parameters()")
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise ValueError(f"named_parameters: {', '.join(twice)} is there twice; names are unique, as in model.named_parameters()")
+    found = {parameter: name for name, parameter in pairs}
+    unnamed = [place for parameter, place in owned.items() if parameter not in found]
+    if unnamed:
+        raise ValueError(
+            f"named_parameters names none of the optimizer's parameters {', '.join(unnamed)} (group.place), of shape "
+            f"{tuple(next(p.shape for p in owned if owned[p] == unnamed[0]))}; pass all of them"
+        )
+    return found
+
+
+def grouped(groups: Groups, names: Dict[torch.Tensor, str], trained: List[torch.Tensor]) -> List[Tuple[torch.Tensor, ...]]:
+    """Parameters whose gradients travel together. Alike on every rank, as the order is that of names."""
+    if isinstance(groups, bool) or not isinstance(groups, (int, list)) or (isinstance(groups, int) and groups <= 0):
+        raise ValueError(f"groups is a number from 1 on or a list of lists of parameters, not {groups!r}")
+    if isinstance(groups, int):
+        ordered = sorted(trained, key=lambda parameter: names[parameter])
+        size = -(-len(ordered) // groups)
+        return [tuple(ordered[i : i + size]) for i in range(0, len(ordered), size)]
+    wanted, result, seen = set(trained), [], set()
+    for group in groups:
+        for parameter in group:
+            if not isinstance(parameter, torch.Tensor):
+                raise ValueError(f"groups holds a {type(parameter).__name__}; groups are lists of parameters")
+            if parameter in seen:
+                raise ValueError(f"groups holds '{names.get(parameter)}' twice; a parameter is in one group at most")
+            seen.add(parameter)
+        if chosen := tuple(parameter for parameter in group if parameter in wanted):
+            result.append(chosen)
+    return result + [(parameter,) for parameter in trained if parameter not in seen]
