@@ -8,18 +8,22 @@ import pickle
 from . import errors
 
 
-def dump(value, what):
+def dumps(value):
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def dump(value, what, dumps=dumps):
     """The pickle of `value`. Raises InvalidArgument, which names the part that cannot be pickled."""
     try:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        return dumps(value)
     except Exception as failure:
-        place, part, reason = culprit(value, failure)
+        place, part, reason = culprit(value, failure, dumps=dumps)
         raise errors.InvalidArgument(
             f"{what}: {place or 'the object'} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}"
         ) from failure
 
 
-def culprit(value, failure, place="", depth=4):
+def culprit(value, failure, place="", depth=4, dumps=dumps):
     """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
     if isinstance(value, dict):
         parts = [(f"{place}[{key!r}]", item) for key, item in value.items()]
@@ -31,9 +35,9 @@ def culprit(value, failure, place="", depth=4):
         parts = []
     for name, part in parts if depth else ():
         try:
-            pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL)
+            dumps(part)
         except Exception as inner:
-            return culprit(part, inner, name, depth - 1)
+            return culprit(part, inner, name, depth - 1, dumps)
     return place, value, failure
 
 

@@ -1,0 +1,65 @@
+"""The folder through which a function goes to the ranks and their results come back. Both sides import this.
+
+    call                    what to call, and where modules are found
+    run                     the run directory of the job, as its ranks see it
+    GENERATION-RANK.result  what the function returned there
+    GENERATION-RANK.failed  the text of its exception
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from typing import Any, NamedTuple
+
+
+class Call(NamedTuple):
+    path: list[str]  # sys.path of the caller
+    main: str | None  # the script to load first
+    data: bytes  # the pickle of (function, args, kwargs)
+
+
+class Exchange:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def write(self, name: str, data: bytes) -> None:
+        """Whole or not at all, whenever the writer is killed."""
+        path = os.path.join(self.folder, name)
+        part = f"{path}.{os.getpid()}"
+        with open(part, "wb") as file:
+            file.write(data)
+        os.replace(part, path)
+
+    def read(self, name: str) -> bytes | None:
+        path = os.path.join(self.folder, name)
+        if not os.path.exists(path):
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+
+    def put_call(self, call: Call) -> None:
+        self.write("call", pickle.dumps(tuple(call)))
+
+    def call(self) -> Call | None:
+        data = self.read("call")
+        return data and Call(*pickle.loads(data))
+
+    def verdict(self) -> dict | None:
+        """verdict.json of the run; None when no rank began."""
+        run = self.read("run")
+        if run is None:
+            return None
+        with open(os.path.join(run.decode(), "verdict.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def failure(self, generation: int, rank: int | None) -> str | None:
+        text = self.read(f"{generation}-{rank}.failed")
+        return text and text.decode()
+
+    def results(self, generation: int, ranks: list[int]) -> list[Any]:
+        return [pickle.loads(self.read(f"{generation}-{rank}.result") or _NONE) for rank in ranks]
+
+
+_NONE = pickle.dumps(None)  # of a rank that ended by os._exit(0)

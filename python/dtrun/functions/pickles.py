@@ -1,0 +1,67 @@
+"""Functions as bytes: by cloudpickle where it is installed, which also takes lambdas and what a notebook defines."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import sys
+from typing import Any, Callable
+
+from .. import errors, objects
+
+try:
+    from cloudpickle import dumps as _dumps
+except ImportError:
+    _dumps = None
+
+
+def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str) -> bytes:
+    """The pickle of a call. Raises InvalidArgument, which names the part that cannot be pickled."""
+    if not callable(fn):
+        raise errors.InvalidArgument(f"dtrun: {what}: {fn!r} is not a function; pass the function itself, not what it returns")
+    try:
+        return dumps((fn, tuple(args), dict(kwargs)))
+    except Exception as failure:
+        place, part, reason = _culprit(fn, args, kwargs, failure)
+        raise errors.InvalidArgument(
+            f"dtrun: {what}: {place} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}; {_advice(part)}"
+        ) from failure
+
+
+def dumps(value: Any) -> bytes:
+    if _dumps:
+        return _dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def main_file(fn: Callable) -> str | None:
+    """The script that ranks have to load to find `fn`: pickle writes only its name."""
+    if _dumps or getattr(fn, "__module__", None) != "__main__":
+        return None
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    if file is None:
+        raise errors.InvalidArgument(
+            f"dtrun: {fn.__qualname__} is defined in a notebook or at a prompt, where ranks cannot find it; install cloudpickle "
+            "(pip install cloudpickle), or define it in a module"
+        )
+    return file
+
+
+def _culprit(fn: Callable, args: tuple, kwargs: dict, failure: Exception) -> tuple[str, Any, Exception]:
+    name = getattr(fn, "__qualname__", repr(fn))
+    parts = [("args", args), ("kwargs", kwargs)]
+    if _dumps and inspect.isfunction(fn):  # pickle takes functions by their names, without their variables
+        seen = inspect.getclosurevars(fn)
+        parts += [(f"{name}: its variable {key}", value) for key, value in {**seen.nonlocals, **seen.globals}.items()]
+    for place, part in parts:
+        try:
+            dumps(part)
+        except Exception as inner:
+            return objects.culprit(part, inner, place, dumps=dumps)
+    return f"the function {name}", fn, failure
+
+
+def _advice(part: Any) -> str:
+    if callable(part) and not _dumps:
+        return "install cloudpickle (pip install cloudpickle), or define it at the top of a module"
+    return "make it inside the function, on each rank"

@@ -1,0 +1,69 @@
+"""dtrun as a child of this Python: what it prints appears here while it runs, and it ends when this Python does."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from typing import Mapping, Sequence
+
+LEASH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leash.py")
+KEPT = 16384  # characters of stderr, for the error of a job that never started
+
+
+def execute(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Runs a command to its end: (exit code, the last of its stderr). KeyboardInterrupt ends it, a second one at once."""
+    interrupt = None
+    # A session of its own: Ctrl-C reaches it through this process only, once.
+    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), *words], env=dict(environment),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          start_new_session=True) as process, _Output(process) as output:  # fmt: skip
+        while True:
+            try:
+                output.show()
+                code = process.wait()
+                break
+            except KeyboardInterrupt as cause:
+                interrupt = cause
+                process.send_signal(signal.SIGINT)
+            except BaseException:  # nobody can show what the job prints
+                process.terminate()
+                process.communicate()
+                raise
+    if interrupt:
+        raise interrupt
+    return (128 - code if code < 0 else code), output.tail
+
+
+class _Output:
+    """The two pipes of a process, shown as sys.stdout and sys.stderr: notebooks replace those."""
+
+    def __init__(self, process: subprocess.Popen) -> None:
+        self.tail = ""
+        self.selector = selectors.DefaultSelector()
+        for pipe, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
+            self.selector.register(pipe, selectors.EVENT_READ, (name, codecs.getincrementaldecoder("utf-8")("replace")))
+
+    def __enter__(self) -> _Output:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.selector.close()
+
+    def show(self) -> None:
+        """Until both have ended. After an exception it can be called again."""
+        while self.selector.get_map():
+            for key, _ in self.selector.select():
+                data = os.read(key.fd, 65536)
+                if not data:
+                    self.selector.unregister(key.fileobj)
+                name, decoder = key.data
+                text = decoder.decode(data, final=not data)
+                if name == "stderr":
+                    self.tail = (self.tail + text)[-KEPT:]
+                stream = getattr(sys, name)
+                stream.write(text)
+                stream.flush()
