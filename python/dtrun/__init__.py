@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Loaded when they are first named: `import dtrun` takes milliseconds.
-_LATER = {}
+_LATER = {name: ".functions" for name in ("JobFailed", "run")}
 
 
 def __getattr__(name):

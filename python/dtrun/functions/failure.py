@@ -1,0 +1,33 @@
+"""What a job that failed raises."""
+
+from __future__ import annotations
+
+from ..errors import Error
+
+
+class JobFailed(Error):
+    """A job of dtrun.run failed.
+
+    `exit_code`: dtrun's; 2 where the job could not start
+    `verdict`: verdict.json of the run, a dict; None where the job ended before its ranks ran
+    `rank`: the rank that failed first, or None
+    `traceback`: the text of that rank's exception, or None where it died without one
+    """
+
+    def __init__(self, message: str, exit_code: int, verdict: dict | None = None, rank: int | None = None,
+                 traceback: str | None = None) -> None:  # fmt: skip
+        super().__init__(message, rank)
+        self.exit_code, self.verdict, self.rank, self.traceback = exit_code, verdict, rank, traceback
+
+    def __reduce__(self) -> tuple:
+        return JobFailed, (str(self), self.exit_code, self.verdict, self.rank, self.traceback)
+
+
+def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed: str) -> JobFailed:
+    """The exception: the verdict's first line, then the cause as well as it is known."""
+    if verdict is None:
+        return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}", exit_code)
+    rank, text = verdict["first_failed_rank"], verdict["text"].strip()
+    if traceback:
+        text = f"{text.splitlines()[0]}\n\nRank {rank}:\n{traceback.rstrip()}"
+    return JobFailed(text, exit_code, verdict, rank, traceback)

@@ -1,0 +1,100 @@
+"""run(): starts a job whose ranks call a function."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from typing import Any, Callable, Sequence, Union
+
+from .. import errors
+from . import pickles, process, program
+from .exchange import Call, Exchange
+from .failure import failed
+
+RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank.py")
+Config = Union[str, "os.PathLike[str]", Mapping[str, Any], None]
+
+
+def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = None, np: int | str | None = None,
+        hosts: str | Sequence[str] | None = None, config: Config = None, env: Mapping[str, str] | None = None,
+        verbose: bool = False) -> list:  # fmt: skip
+    """Calls fn(*args, **kwargs) on every rank of a new job, and returns what the ranks returned, by rank.
+
+    np: ranks on all hosts together, or "gpu" or "cpu"; by default what the config says, else one
+    hosts: such as "node0,node1:4" or a list; by default those of the config, else this one
+    config: the path of a TOML file, or options such as {"backend.name": "ucx"}
+    env: variables of the ranks, over those of this process
+    verbose: print dtrun's header too
+
+    What ranks print appears in sys.stdout and sys.stderr. Raises JobFailed when the job fails, and InvalidArgument when
+    the function or an argument cannot be pickled. KeyboardInterrupt ends every rank.
+    """
+    args, kwargs = tuple(args), dict(kwargs or {})
+    call = Call(search_path(), pickles.main_file(fn), pickles.dump_call(fn, args, kwargs, "dtrun.run"))
+    options = list(_config_words(config)) + ([] if verbose else ["-q"])
+    if not isinstance(config, (str, os.PathLike)):
+        options[:0] = ["--set", f"job.name={job_name(fn)}"]
+    if np is not None:
+        options += ["-n", str(np)]
+    if hosts is not None:
+        options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
+    with tempfile.TemporaryDirectory(prefix=".dtrun-run-", dir=_shared(hosts, config)) as folder:
+        exchange = Exchange(folder)
+        exchange.put_call(call)
+        return execute(exchange, options, {**os.environ, **(env or {})})
+
+
+def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
+    """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
+    code, printed = process.execute([program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder], environment)
+    verdict = exchange.verdict()
+    if code != 0 or verdict is None:
+        trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None
+        raise failed(code, verdict, trace, printed)
+    return exchange.results(verdict["generation"], [entry["rank"] for entry in verdict["ranks"]])
+
+
+def search_path() -> list[str]:
+    """sys.path with the working folder by its name."""
+    return [path or os.getcwd() for path in sys.path]
+
+
+def job_name(fn: Callable) -> str:
+    name = re.sub(r"\W+", "-", getattr(fn, "__name__", type(fn).__name__), flags=re.ASCII)
+    return name.strip("-") or "function"
+
+
+def _shared(hosts: Any, config: Config) -> str | None:
+    """Where every host finds the exchange: the working folder if there may be several; else where temporary files lie."""
+    if isinstance(config, Mapping):
+        config = any(key.split(".")[0] == "cluster" for key in config) or None
+    return os.getcwd() if hosts is not None or config is not None else None
+
+
+def _config_words(config: Config) -> Sequence[str]:
+    if config is None:
+        return []
+    if isinstance(config, (str, os.PathLike)):
+        return ["--config", os.fspath(config)]
+    return [word for key, value in _flat("", config) for word in ("--set", f"{key}={value}")]
+
+
+def _flat(prefix: str, table: Mapping[str, Any]) -> Sequence[tuple]:
+    found = []
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found += _flat(f"{prefix}{key}.", value)
+        elif isinstance(value, str):
+            found.append((prefix + key, value))
+        elif isinstance(value, (bool, int, float, list, tuple)):
+            found.append((prefix + key, json.dumps(value)))
+        else:
+            raise errors.InvalidArgument(
+                f"dtrun: dtrun.run: config['{prefix}{key}'] is {value!r} ({type(value).__name__}); options are strings, numbers, "
+                "booleans and lists"
+            )
+    return found

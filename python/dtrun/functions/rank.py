@@ -1,0 +1,66 @@
+"""rank.py FOLDER: a rank that calls the function in FOLDER (exchange.py), and leaves its result there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import runpy
+import sys
+import traceback
+import types
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def main(folder: str) -> None:
+    # This file was started by its path: the modules beside it are not to be found by their bare names.
+    sys.path[0] = PACKAGE
+    from dtrun.functions.exchange import Exchange
+
+    exchange = Exchange(folder)
+    call = exchange.call()
+    if call is None:
+        sys.exit(
+            f"dtrun: dtrun.run: {folder}/call is not on this host; ranks on several hosts find the function in the working folder, "
+            "which has to be shared by all hosts"
+        )
+    number, generation = os.environ.get("DTRUN_RANK"), os.environ.get("DTRUN_GENERATION")
+    if number is None:
+        sys.exit("dtrun: dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
+    exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
+    sys.path[:] = call.path
+    try:
+        exchange.write(f"{generation}-{number}.result", returned(call, number))
+    except Exception as failure:
+        trace = failure.__traceback__
+        for _ in range(2):  # without this file's own frames
+            trace = trace.tb_next if trace and trace.tb_next else trace
+        text = "".join(traceback.format_exception(type(failure), failure, trace))
+        exchange.write(f"{generation}-{number}.failed", text.encode(errors="replace"))
+        raise
+
+
+def returned(call: tuple, number: str) -> bytes:
+    if call.main:
+        as_main(call.main)
+    fn, args, kwargs = pickle.loads(call.data)
+    try:
+        result = fn(*args, **kwargs)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+        result = None
+    from dtrun import objects
+    from dtrun.functions import pickles
+
+    return objects.dump(result, f"dtrun: dtrun.run: the result of rank {number}", pickles.dumps)
+
+
+def as_main(file: str) -> None:
+    """Loads the caller's script, but for its `if __name__ == "__main__"`, so that pickle finds what it defines."""
+    module = types.ModuleType("__dtrun_main__")
+    module.__dict__.update(runpy.run_path(file, run_name="__dtrun_main__"))
+    sys.modules["__main__"] = sys.modules["__dtrun_main__"] = module
+
+
+main(sys.argv[1])

@@ -1,0 +1,167 @@
+"""dtrun.run: functions as ranks, without packages beyond Python's own."""
+
+import signal
+
+from support.job import main, until
+from support.python import PythonTest
+
+FUNCTIONS = """
+import dtrun, os, pathlib, signal, sys, threading, time
+
+def total(start, step=1):
+    with dtrun.init() as world:
+        value = bytearray((start + step * world.rank).to_bytes(8, "little"))
+        world.allreduce(memoryview(value).cast("q"))
+        return world.rank, world.size, int.from_bytes(value, "little")
+
+def wait_for(file):
+    print("waiting", flush=True)
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    return os.environ["RANK"]
+
+def one_fails(how):
+    if os.environ["RANK"] == "1":
+        how()
+    time.sleep(1000)
+
+def first_time_fails():
+    if os.environ["DTRUN_GENERATION"] == "0":
+        raise ValueError("too early")
+    return f"{os.environ['RANK']} of {os.environ['DTRUN_GENERATION']}"
+
+def refuse(): raise KeyError("no such column")
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+def leave(): sys.exit(7)
+def unpicklable(): return {"kept": [threading.Lock()]}
+
+def outcome(*arguments, **named):
+    try:
+        print("returned", dtrun.run(*arguments, **named))
+    except dtrun.Error as error:
+        print(f"{type(error).__name__}: {error}")
+        return error
+"""
+
+
+def calls(text):
+    """A driver script; ranks load it too, so that what it does is behind the usual guard."""
+    return FUNCTIONS + '\nif __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in text.strip().splitlines())
+
+
+class Run(PythonTest):
+    def test_ranks_return_their_results_in_order(self):
+        result = self.python(calls("print(dtrun.run(total, (1,), {'step': 10}, np=3))"))
+        self.assert_ok(result)
+        self.assertEqual(result.out, "[(0, 3, 33), (1, 3, 33), (2, 3, 33)]\n")
+        self.assertEqual(result.err, "")
+        self.assertEqual(list(self.folder.glob(".dtrun-run-*")), [])
+
+    def test_what_ranks_print_appears_while_they_run(self):
+        go = self.folder / "go"
+        job = self.start_python(calls(f"print(dtrun.run(wait_for, ['{go}'], np=2))"))
+        lines = {job.process.stdout.readline() for _ in range(2)}
+        self.assertEqual(lines, {"[0] waiting\n", "[1] waiting\n"})
+        go.touch()
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertEqual(result.out, "['0', '1']\n")
+
+    def test_sys_stdout_may_be_replaced_as_notebooks_do(self):
+        result = self.python(calls(
+            "import io; sys.stdout = seen = io.StringIO(); dtrun.run(print, ['h\u00e9'], np=2); sys.stdout = sys.__stdout__\n"
+            "print(ascii(sorted(seen.getvalue().splitlines())))"))
+        self.assertEqual(result.out, "['[0] h\\xe9', '[1] h\\xe9']\n", str(result))
+
+    def test_options_and_variables_reach_the_job(self):
+        result = self.python(calls(
+            "named = dict(config={'output': {'prefix': 'none'}, 'job.env.B': '2', 'job.processes_per_host': 2}, env={'A': '1'})\n"
+            "print(dtrun.run(eval, ['[__import__(\"os\").environ[name] for name in \"AB\"]'], **named))"))
+        self.assertEqual(result.out, "[['1', '2'], ['1', '2']]\n", str(result))
+
+    def test_two_hosts_share_the_working_folder(self):
+        shell = ["sh", "-c", 'shift; exec "$@"', "sh"]
+        config = {"cluster.remote_shell": shell, "cluster.oversubscribe": True, "network.interface": "lo"}
+        result = self.python(calls(f"print(dtrun.run(total, [1], np=2, hosts=['localhost', '127.0.0.2'], config={config!r}))"))
+        self.assertEqual(result.out, "[(0, 2, 3), (1, 2, 3)]\n", str(result))
+        self.assertEqual(list(self.folder.glob(".dtrun-run-*")), [])
+
+
+class Failures(PythonTest):
+    def outcome(self, text):
+        result = self.python(calls(text))
+        self.assert_ok(result)
+        return result.out
+
+    def test_an_exception_comes_back_with_the_verdict(self):
+        out = self.outcome("e = outcome(one_fails, [refuse], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
+        self.assertRegex(out, r"JobFailed: dtrun: job 'one_fails' failed after .* s: rank 1 exited with code 1\n\nRank 1:\nTraceback")
+        self.assertIn("\n1 1 user-error Traceback (most recent call last):\n  File ", out)
+        self.assertIn("in refuse", out)
+        self.assertIn("KeyError: 'no such column'\n", out)
+        self.assertNotIn("functions/rank.py", out)
+
+    def test_a_rank_that_is_killed_or_leaves(self):
+        out = self.outcome("e = outcome(one_fails, [die], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)\n"
+                           "e = outcome(one_fails, [leave], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
+        self.assertIn("rank 1 was killed by signal 9", out)
+        self.assertIn("\n1 137 signal None\n", out)
+        self.assertIn("\n1 7 user-error None\n", out)
+
+    def test_a_restart_counts_its_own_results(self):
+        out = self.outcome("outcome(first_time_fails, np=2, config={'restart.max': 1})")
+        self.assertIn("returned ['0 of 1', '1 of 1']", out)
+
+    def test_what_cannot_be_pickled_is_named(self):
+        out = self.outcome("outcome(total, ['x', {'a': [threading.Lock()]}], np=2)\n"
+                           "outcome(lambda: 1, np=2)\noutcome(total(1), np=2)\noutcome(unpicklable, np=1)")
+        self.assertIn("InvalidArgument: dtrun: dtrun.run: args[1]['a'][0] (_thread.lock) cannot be pickled: ", out)
+        self.assertRegex(out, "InvalidArgument: dtrun: dtrun.run: the function <lambda> .*cannot be pickled: .*install cloudpickle")
+        self.assertIn("InvalidArgument: dtrun: dtrun.run: (0, 1, 1) is not a function; pass the function itself", out)
+        self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
+
+    def test_a_job_that_cannot_start_says_why(self):
+        out = self.outcome("e = outcome(total, [1], config={'backend.nme': 'ucx'})\nprint(e.exit_code, e.verdict)\n"
+                           "outcome(total, [1], config={'job.name': total})")
+        self.assertIn("unknown option 'backend.nme'; did you mean 'backend.name'", out)
+        self.assertIn("\n2 None\n", out)
+        self.assertIn("InvalidArgument: dtrun: dtrun.run: config['job.name'] is <function total", out)
+
+    def test_without_the_program(self):
+        out = self.outcome("os.environ['DTRUN_BIN'] = '/nowhere/dtrun'\noutcome(total, [1])")
+        self.assertIn("LibraryError: dtrun: DTRUN_BIN: '/nowhere/dtrun' is not a program; set it", out)
+        out = self.outcome("os.environ.update(DTRUN_LIBRARY='/nowhere/lib/x', PATH='/nowhere')\noutcome(total, [1])")
+        self.assertIn("/nowhere/bin/dtrun", out)
+        self.assertIn("install it (pip install dtrun), or set DTRUN_BIN", out)
+
+
+class Ends(PythonTest):
+    """tearDown finds what survives."""
+
+    def started(self):
+        job = self.start_python(calls("dtrun.run(wait_for, ['never'], np=2)"))
+        for _ in range(2):
+            self.assertIn("waiting", job.process.stdout.readline())
+        return job
+
+    def test_ctrl_c_ends_every_rank(self):
+        job = self.started()
+        job.signal(signal.SIGINT)
+        result = job.finish()
+        self.assertEqual(result.code, -signal.SIGINT, str(result))
+        self.assertIn("KeyboardInterrupt", result.err)
+
+    def test_the_job_ends_with_the_python_that_started_it(self):
+        job = self.started()
+        job.signal(signal.SIGKILL)
+        until(lambda: job.run_dir().joinpath("verdict.json").exists(), "the verdict of the job")
+
+
+class Import(PythonTest):
+    def test_import_dtrun_does_not_load_it(self):
+        result = self.python("import dtrun, sys; print([m for m in sys.modules if m.startswith('dtrun.functions')], dtrun.run.__name__)")
+        self.assertEqual(result.out, "[] run\n", str(result))
+
+
+if __name__ == "__main__":
+    main()
