@@ -1,4 +1,4 @@
-"""dtrun.run: functions as ranks, without packages beyond Python's own."""
+"""dtrun.run and dtrun.Distributor: functions as ranks, without packages beyond Python's own."""
 
 import signal
 
@@ -155,6 +155,30 @@ class Ends(PythonTest):
         job = self.started()
         job.signal(signal.SIGKILL)
         until(lambda: job.run_dir().joinpath("verdict.json").exists(), "the verdict of the job")
+
+
+class Distributor(PythonTest):
+    def test_the_result_of_rank_0(self):
+        result = self.python(calls("print(dtrun.Distributor(2, local_mode=True, use_gpu=False).run(total, 5, step=2))"))
+        self.assertEqual(result.out, "(0, 2, 12)\n", str(result))
+
+    def test_a_file_gets_its_arguments_as_words(self):
+        self.write("import beside, os, sys\nprint(__name__, sys.argv[1:], os.environ['CUDA_VISIBLE_DEVICES'] == '', beside.x)", "train.py")
+        self.write("x = 'found'", "beside.py")
+        result = self.python(calls("print(dtrun.Distributor(2, use_gpu=False).run('train.py', 1, '--lr', 0.5))"))
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"[{rank}] __main__ ['1', '--lr', '0.5'] True found\n", result.out)
+        self.assertTrue(result.out.endswith("None\n"))
+
+    def test_what_it_refuses(self):
+        result = self.python(calls(
+            "for make in (lambda: dtrun.Distributor(0), lambda: dtrun.Distributor(2), lambda: dtrun.Distributor(use_gpu=False).run('a.py', b=1)):\n"
+            "    try: make()\n"
+            "    except dtrun.Error as error: print(error)"), env=self.environment(CUDA_VISIBLE_DEVICES="0"))
+        self.assertIn("num_processes is 0; it has to be 1 or more", result.out)
+        self.assertIn("use_gpu=True with 2 processes, but this machine shows 1 GPUs; pass use_gpu=False, or num_processes=1", result.out)
+        self.assertIn("'a.py' is a file, whose arguments are words; b= is for functions", result.out)
 
 
 class Import(PythonTest):

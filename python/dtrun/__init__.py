@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Loaded when they are first named: `import dtrun` takes milliseconds.
-_LATER = {name: ".functions" for name in ("JobFailed", "run")}
+_LATER = {name: ".functions" for name in ("Distributor", "JobFailed", "run")}
 
 
 def __getattr__(name):

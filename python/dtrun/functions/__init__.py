@@ -1,6 +1,7 @@
-"""Python functions as the ranks of a job: run(), JobFailed. docs/functions.md has examples."""
+"""Python functions as the ranks of a job: run(), Distributor, JobFailed. docs/functions.md has examples."""
 
+from .distributor import Distributor
 from .failure import JobFailed
 from .launch import run
 
-__all__ = ["JobFailed", "run"]
+__all__ = ["Distributor", "JobFailed", "run"]

@@ -1,0 +1,61 @@
+"""Distributor: TorchDistributor's interface over dtrun."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from typing import Any, Callable
+
+from .. import errors
+from . import launch
+
+
+class Distributor:
+    """Runs a function or a Python file on several processes, on this machine or on Spark's executors.
+
+    num_processes: ranks of the job
+    local_mode: on this machine; else as barrier tasks of the active Spark session (dtrun.spark)
+    use_gpu: each rank needs a GPU; False hides them from the ranks
+    """
+
+    def __init__(self, num_processes: int = 1, local_mode: bool = True, use_gpu: bool = True) -> None:
+        if isinstance(num_processes, bool) or not isinstance(num_processes, int) or num_processes < 1:
+            raise errors.InvalidArgument(f"dtrun: Distributor: num_processes is {num_processes!r}; it has to be 1 or more")
+        self.num_processes, self.local_mode, self.use_gpu = num_processes, local_mode, use_gpu
+        if use_gpu and local_mode and (found := visible_gpus()) < num_processes:
+            raise errors.FailedPrecondition(
+                f"dtrun: Distributor: use_gpu=True with {num_processes} processes, but this machine shows {found} GPUs; pass "
+                f"use_gpu=False, or num_processes={found or 1}"
+            )
+
+    def run(self, train_object: Callable | str, *args: Any, **kwargs: Any) -> Any:
+        """Calls a function with the arguments, or runs a file with them as its words. Returns what rank 0 returned."""
+        if isinstance(train_object, (str, os.PathLike)):
+            if kwargs:
+                raise errors.InvalidArgument(
+                    f"dtrun: Distributor.run: '{train_object}' is a file, whose arguments are words; {next(iter(kwargs))}= is for functions"
+                )
+            train_object, args = run_file, (os.fspath(train_object), [str(word) for word in args])
+        env = {} if self.use_gpu else {"CUDA_VISIBLE_DEVICES": ""}
+        if self.local_mode:
+            return launch.run(train_object, args, kwargs, np=self.num_processes, env=env)[0]
+        from .. import spark
+
+        return spark.run(train_object, args, kwargs, num_proc=self.num_processes, env=env, use_gpu=self.use_gpu)[0]
+
+
+def run_file(file: str, words: list) -> None:
+    """As `python file words...`."""
+    sys.argv[:] = [file, *words]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
+    runpy.run_path(file, run_name="__main__")
+
+
+def visible_gpus() -> int:
+    """How many GPUs a CUDA program of this process would see."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is not None:
+        return len([word for word in listed.split(",") if word.strip() not in ("", "-1")])
+    folder = "/proc/driver/nvidia/gpus"
+    return len(os.listdir(folder)) if os.path.isdir(folder) else 0
