@@ -50,8 +50,12 @@ class Leaving(PythonTest):
         self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
 
 
-if __name__ == "__main__":
+def needs_numpy():
     probe = subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"{sys.executable} has no numpy: {probe.stderr.strip().splitlines()[-1:]}")
+
+
+if __name__ == "__main__":
+    needs_numpy()
     main()

@@ -28,10 +28,19 @@ def init():
     """Joins the job, and returns its World; blocks until every rank has joined, at most `backend.timeout` of the config."""
     global _world, _inits
     library = _library.library()
-    _library.check(library.dtrun_init(_library.error()), "dtrun.init")
+    if _world is None:
+        from . import interrupts
+
+        interrupts.start()
+    status = library.dtrun_init(_library.error())
+    if status and _world is None:
+        interrupts.stop()
+    _library.check(status, "dtrun.init")
     _inits += 1
     if _world is None:
         _world = World(library.dtrun_world(), library)
+        if _world.size == 1:
+            interrupts.stop()  # no call waits for another rank
         atexit.register(_leave)
     return _world
 
@@ -48,6 +57,10 @@ def finalize():
         atexit.unregister(_leave)
     _inits -= 1
     _library.library().dtrun_finalize()
+    if _inits == 0:
+        from . import interrupts
+
+        interrupts.stop()
 
 
 def _leave():

@@ -1,0 +1,134 @@
+"""Ctrl-C while the main thread stands in a call of libdtrun: the call is cut short, and KeyboardInterrupt follows.
+
+Python runs its handler of SIGINT between two instructions, which a call that waits for other ranks never reaches. Here
+a thread learns of the signal (signal.set_wakeup_fd), sees that the main thread has not moved, and aborts the communicator
+of its call. Operations pay nothing for that. A program that has a handler of its own for SIGINT is left alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+from . import errors
+from .communicator import Communicator
+from .work import Work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import List, Optional
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_SAMPLE_S, _SAMPLES = 0.05, 10
+
+_writer: Optional[int] = None  # the end of the pipe that signals are written to
+
+
+def start() -> None:
+    """Watches from now on, unless somebody else is told of signals. From the main thread; elsewhere it does nothing."""
+    global _writer
+    if _writer is not None or threading.current_thread() is not threading.main_thread():
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if before != -1:
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)
+        return
+    _writer = writer
+    threading.Thread(target=_watch, args=(reader,), name="dtrun-interrupts", daemon=True).start()
+
+
+def stop() -> None:
+    global _writer
+    if _writer is None or threading.current_thread() is not threading.main_thread():
+        return
+    _leave_alone()
+    os.close(_writer)  # the thread ends
+    _writer = None
+
+
+def _leave_alone() -> None:
+    before = signal.set_wakeup_fd(-1)
+    if before not in (-1, _writer):
+        signal.set_wakeup_fd(before)  # somebody took our place
+
+
+def _in_child() -> None:
+    """Signals of a forked child are not this process's."""
+    global _writer
+    if _writer is not None:
+        _leave_alone()
+        _writer = None
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+def _watch(reader: int) -> None:
+    while numbers := os.read(reader, 64):
+        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            frame = _where_it_stands()
+            if frame is not None:
+                _cut_short(frame)
+    os.close(reader)
+
+
+def _main_frame() -> Optional[FrameType]:
+    return sys._current_frames().get(threading.main_thread().ident or 0)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _where_it_stands() -> Optional[FrameType]:
+    """The frame of this package where the main thread waits, or None once it has seen the signal.
+
+    It has when it runs a frame that is not among the first sample's: a frame begins with a look at signals.
+    """
+    frame = _main_frame()
+    frames: List[FrameType] = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    if not any(map(_is_ours, frames)):
+        return None
+    before = (frames[0], frames[0].f_lasti)
+    for _ in range(_SAMPLES):
+        time.sleep(_SAMPLE_S)
+        frame = _main_frame()
+        if frame is None or frame not in frames:
+            return None
+        if _is_ours(frame) and (frame, frame.f_lasti) == before:
+            return frame
+        before = (frame, frame.f_lasti)
+    return None
+
+
+def _cut_short(frame: FrameType) -> None:
+    caller = frame.f_locals.get("self")
+    comm = caller._comm if isinstance(caller, Work) else caller
+    if not isinstance(comm, Communicator):
+        _end_process(f"{frame.f_code.co_name}() cannot be cut short")
+        return
+    try:
+        comm.abort(f"rank {comm.rank} was interrupted (SIGINT) in {frame.f_code.co_name}()")
+    except errors.Error as failure:
+        _end_process(str(failure))
+
+
+def _end_process(why: str) -> None:
+    """As SIGINT does to a program without a handler."""
+    print(f"dtrun: interrupted (SIGINT): {why}; the process ends", file=sys.stderr, flush=True)
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    libc.signal(signal.SIGINT, None)
+    os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,103 @@
+"""A rank that stands in the call that its argument names, until a SIGINT comes; rank 1 ends last.
+
+Ranks print "standing" before, and rank 0 afterwards how long after the signal it went on.
+"""
+
+import linecache
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy
+from checks import refused
+
+import dtrun
+
+CALLS = {
+    "allreduce": lambda world: world.allreduce(numpy.ones(4)),
+    "recv": lambda world: world.recv(numpy.ones(4), 1),
+    "wait": lambda world: world.allreduce(numpy.ones(4), wait=False).wait(),
+    "object": lambda world: world.allgather_object(world.rank),
+    "split": lambda world: world.split(0),
+}
+
+
+def tell():
+    """Prints "standing" once the main thread is inside a call of libdtrun and does not come back from it."""
+
+    def place():
+        frame = sys._current_frames()[threading.main_thread().ident]
+        inside = ".dtrun_" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        return (frame, frame.f_lasti) if inside else None
+
+    def watch():
+        while True:
+            before = place()
+            time.sleep(0.05)
+            if before and before == place():
+                return print("standing", flush=True)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def stay():
+    """Rank 1 until rank 0 has gone on: what ended rank 0's call was not the end of this one."""
+    print("standing", flush=True)
+    try:
+        while True:
+            time.sleep(60)
+    except KeyboardInterrupt:
+        print("rank 1 was interrupted", flush=True)
+        while not os.path.exists(sys.argv[2] + ".over"):
+            time.sleep(0.001)
+        raise
+
+
+def handler_of_the_program(world):
+    """A program that handles SIGINT by itself is left alone."""
+    seen = []
+    signal.signal(signal.SIGINT, lambda *_: seen.append(True))
+    if world.rank == 0:
+        tell()
+        world.recv(numpy.ones(1), 1)
+    else:
+        print("standing", flush=True)
+        while not seen:
+            time.sleep(0.001)
+        time.sleep(1)  # longer than a watcher would look
+        world.send(numpy.ones(1), 0)
+    until = time.monotonic() + 10
+    while not seen:
+        assert time.monotonic() < until
+    world.barrier()
+    print(f"rank {world.rank} handled it", flush=True)
+
+
+def interrupt(call):
+    world = dtrun.init()
+    if world.rank == 1:
+        stay()
+    try:
+        tell()
+        CALLS[call](world)
+    except KeyboardInterrupt:
+        late = time.time() - os.stat(sys.argv[2]).st_mtime  # a file whose time is that of the signal
+        refused(world.barrier, "rank 0 was interrupted (SIGINT)", error=dtrun.Aborted)
+        print(f"rank 0 was interrupted after {late:.3f} s", flush=True)
+        raise
+    finally:
+        open(sys.argv[2] + ".over", "w").close()
+
+
+if sys.argv[1] == "handler":
+    handler_of_the_program(dtrun.init())
+elif sys.argv[1] != "init":
+    interrupt(sys.argv[1])
+elif os.environ["RANK"] == "1":
+    open(sys.argv[2] + ".over", "w").close()
+    stay()
+else:
+    tell()
+    dtrun.init()  # waits for rank 1
