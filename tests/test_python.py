@@ -30,6 +30,9 @@ class Operations(PythonTest):
     def test_objects_that_export_dlpack(self):
         self.assert_ranks_are_done(2, "dlpack_objects.py")
 
+    def test_objects_and_those_that_cannot_be_pickled(self):
+        self.assert_ranks_are_done(3, "objects.py")
+
     def test_work_and_its_memory(self):
         self.assert_ranks_are_done(2, "works.py")
 

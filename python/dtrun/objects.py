@@ -3,53 +3,89 @@
 Both sides are your own program: unpickling runs what the sender put there, so nothing here is for data of strangers.
 """
 
+from __future__ import annotations
+
 import pickle
 
 from . import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, FrozenSet, List, Optional, Sequence, Tuple
 
-def dumps(value):
+    from .communicator import Communicator
+
+
+def dumps(value: Any) -> bytes:
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def dump(value, what, dumps=dumps):
+def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
     """The pickle of `value`. Raises InvalidArgument, which names the part that cannot be pickled."""
     try:
         return dumps(value)
     except Exception as failure:
         place, part, reason = culprit(value, failure, dumps=dumps)
+        kind = f"{type(part).__module__}.{type(part).__qualname__}"
+        raise errors.InvalidArgument(f"{what}: {place} ({kind}) cannot be pickled: {reason}") from failure
+
+
+def load(data: Any, what: str, sender: int) -> Any:
+    try:
+        return pickle.loads(data)
+    except Exception as failure:
         raise errors.InvalidArgument(
-            f"{what}: {place or 'the object'} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}"
+            f"{what}: the object of rank {sender} cannot be unpickled here: {type(failure).__name__}: {failure}; every rank "
+            "needs the modules and classes of the sender"
         ) from failure
 
 
-def culprit(value, failure, place="", depth=4, dumps=dumps):
+def culprit(
+    value: Any,
+    failure: Exception,
+    place: str = "the object",
+    above: FrozenSet[int] = frozenset(),
+    dumps: Callable[[Any], bytes] = dumps,
+) -> Tuple[str, Any, Exception]:
     """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
-    if isinstance(value, dict):
-        parts = [(f"{place}[{key!r}]", item) for key, item in value.items()]
-    elif isinstance(value, (list, tuple)):
-        parts = [(f"{place}[{i}]", item) for i, item in enumerate(value)]
-    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type) and not callable(value):
-        parts = [(f"{place}.{key}", item) for key, item in vars(value).items()]
-    else:
-        parts = []
-    for name, part in parts if depth else ():
+    above |= {id(value)}
+    for name, part in _parts(value, place):
+        if id(part) in above:
+            continue  # a cycle
         try:
             dumps(part)
         except Exception as inner:
-            return culprit(part, inner, name, depth - 1, dumps)
+            return culprit(part, inner, name, above, dumps)
     return place, value, failure
 
 
-def _lengths(comm, mine):
-    mine = bytearray(int(mine).to_bytes(8, "little"))
+def _parts(value: Any, place: str) -> List[Tuple[str, Any]]:
+    if isinstance(value, dict):
+        keys = [(f"{place}, key {key!r}", key) for key in value]
+        return keys + [(f"{place}[{key!r}]", item) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"{place}[{i}]", item) for i, item in enumerate(value)]
+    if isinstance(value, (set, frozenset)):
+        return [(f"{place}, element {item!r}", item) for item in value]
+    if isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type) and not callable(value):
+        return [(f"{place}.{key}", item) for key, item in vars(value).items()]
+    return []
+
+
+def _alone(comm: Communicator, what: str) -> None:
+    if comm._in_group is not None:
+        raise errors.FailedPrecondition(f"{what}: objects do not go in a group, since they take two operations; call it outside")
+
+
+def _lengths(comm: Communicator, length: int) -> List[int]:
+    mine = bytearray(length.to_bytes(8, "little"))
     every = bytearray(8 * comm.size)
     comm.allgather(mine, every)
     return [int.from_bytes(every[8 * r : 8 * r + 8], "little") for r in range(comm.size)]
 
 
-def _length(comm, length, root):
-    buffer = bytearray(int(length).to_bytes(8, "little"))
+def _length(comm: Communicator, length: int, root: int) -> int:
+    buffer = bytearray(length.to_bytes(8, "little"))
     comm.broadcast(buffer, root)
     return int.from_bytes(buffer, "little")
 
@@ -58,7 +94,7 @@ def _length(comm, length, root):
 _FAILED = 2**63
 
 
-def _agreed(comm, data, failure, what):
+def _agreed(comm: Communicator, data: bytes, failure: Optional[errors.Error], what: str) -> List[int]:
     """Lengths of every rank; a rank that could not pickle its object is named on all of them."""
     lengths = _lengths(comm, _FAILED if failure else len(data))
     if failure:
@@ -69,33 +105,36 @@ def _agreed(comm, data, failure, what):
     return lengths
 
 
-def _try_dump(value, what):
+def _try_dump(value: Any, what: str) -> Tuple[bytes, Optional[errors.Error]]:
     try:
         return dump(value, what), None
     except errors.InvalidArgument as failure:
         return b"", failure
 
 
-def allgather_object(comm, value):
+def allgather_object(comm: Communicator, value: Any) -> List[Any]:
     """The `value` of every rank, in a list on every rank."""
+    _alone(comm, "allgather_object")
     data, failure = _try_dump(value, "allgather_object")
     lengths = _agreed(comm, data, failure, "allgather_object")
     every = bytearray(sum(lengths))
     comm.allgather(data, every, lengths)
-    return _split(every, lengths)
+    return _split(every, lengths, "allgather_object")
 
 
-def gather_object(comm, value, root=0):
+def gather_object(comm: Communicator, value: Any, root: int = 0) -> Optional[List[Any]]:
     """The `value` of every rank, in a list on `root`; None elsewhere."""
+    _alone(comm, "gather_object")
     data, failure = _try_dump(value, "gather_object")
     lengths = _agreed(comm, data, failure, "gather_object")
     every = bytearray(sum(lengths)) if comm.rank == root else None
     comm.gather(data, every, root, lengths)
-    return None if every is None else _split(every, lengths)
+    return None if every is None else _split(every, lengths, "gather_object")
 
 
-def broadcast_object(comm, value=None, root=0):
-    """The `value` of `root`, on every rank."""
+def broadcast_object(comm: Communicator, value: Any = None, root: int = 0) -> Any:
+    """The `value` of `root`, on every rank; `value` of the others is not used."""
+    _alone(comm, "broadcast_object")
     data, failure = _try_dump(value, "broadcast_object") if comm.rank == root else (b"", None)
     length = _length(comm, _FAILED if failure else len(data), root)
     if failure:
@@ -107,51 +146,55 @@ def broadcast_object(comm, value=None, root=0):
         return value
     buffer = bytearray(length)
     comm.broadcast(buffer, root)
-    return pickle.loads(buffer)
+    return load(buffer, "broadcast_object", root)
 
 
-def scatter_object(comm, values=None, root=0):
+def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, root: int = 0) -> Any:
     """values[r] of `root`, on rank r."""
-    parts, failure = [b""] * comm.size, None
+    _alone(comm, "scatter_object")
+    parts: List[bytes] = [b""] * comm.size
+    failure: Optional[errors.Error] = None
     if comm.rank == root:
-        values = list(values)
-        if len(values) != comm.size:
-            failure = errors.InvalidArgument(f"scatter_object: {len(values)} values for {comm.size} ranks of {comm.name}")
+        if values is None or len(values) != comm.size:
+            given = "no values" if values is None else f"{len(values)} values"
+            failure = errors.InvalidArgument(f"scatter_object: {given} for {comm.size} ranks of {comm.name}; one for each is needed")
         else:
             for r, value in enumerate(values):
                 parts[r], bad = _try_dump(value, f"scatter_object, values[{r}]")
                 failure = failure or bad
-    lengths = bytearray(b"".join((_FAILED if failure else len(part)).to_bytes(8, "little") for part in parts))
-    comm.broadcast(lengths, root)
-    lengths = [int.from_bytes(lengths[8 * r : 8 * r + 8], "little") for r in range(comm.size)]
+    buffer = bytearray(b"".join((_FAILED if failure else len(part)).to_bytes(8, "little") for part in parts))
+    comm.broadcast(buffer, root)
+    lengths = [int.from_bytes(buffer[8 * r : 8 * r + 8], "little") for r in range(comm.size)]
     if failure:
         raise failure
     if lengths[0] == _FAILED:
         raise errors.RemoteFailure(f"scatter_object: rank {root} had no values to scatter; its own error says why", root)
     mine = bytearray(lengths[comm.rank])
     comm.scatter(b"".join(parts) if comm.rank == root else None, mine, root, lengths)
-    return pickle.loads(mine)
+    return load(mine, "scatter_object", root)
 
 
-def send_object(comm, value, peer, tag=0):
-    """To `peer`, which calls recv_object."""
+def send_object(comm: Communicator, value: Any, peer: int, tag: int = 0) -> None:
+    """To `peer`, which calls recv_object. Blocks at most until the peer receives it."""
+    _alone(comm, "send_object")
     data = dump(value, "send_object")
     comm.send(bytearray(len(data).to_bytes(8, "little")), peer, tag)
     comm.send(data, peer, tag)
 
 
-def recv_object(comm, peer, tag=0):
+def recv_object(comm: Communicator, peer: int, tag: int = 0) -> Any:
     """What `peer` sends with send_object."""
+    _alone(comm, "recv_object")
     length = bytearray(8)
     comm.recv(length, peer, tag)
     data = bytearray(int.from_bytes(length, "little"))
     comm.recv(data, peer, tag)
-    return pickle.loads(data)
+    return load(data, "recv_object", peer)
 
 
-def _split(data, lengths):
+def _split(data: bytearray, lengths: List[int], what: str) -> List[Any]:
     view, values, begin = memoryview(data), [], 0
-    for length in lengths:
-        values.append(pickle.loads(view[begin : begin + length]))
+    for rank, length in enumerate(lengths):
+        values.append(load(view[begin : begin + length], what, rank))
         begin += length
     return values
