@@ -12,10 +12,12 @@ torch, and all that exports DLPack, are used where they lie. See Communicator fo
 torch.distributed, `dtrun.horovod` for Horovod's API, and `dtrun.run` to start functions as ranks.
 """
 
+from __future__ import annotations
+
 import importlib
 
 from ._version import __version__
-from .communicator import ANY_SOURCE, Communicator
+from .communicator import Communicator
 from .errors import (
     Aborted,
     Error,
@@ -27,6 +29,7 @@ from .errors import (
     Timeout,
     Unsupported,
 )
+from .operations import ANY_SOURCE
 from .process import finalize, init, is_initialized, local_rank, local_size, rank, size, world
 from .work import Work
 
@@ -36,11 +39,15 @@ __all__ = [
     "local_size", "rank", "size", "world",
 ]  # fmt: skip
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
 # Loaded when they are first named: `import dtrun` takes milliseconds.
-_LATER = {name: ".functions" for name in ("Distributor", "JobFailed", "run")}
+_LATER: Dict[str, str] = {name: ".functions" for name in ("Distributor", "JobFailed", "run")}
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name], __name__), name)
     raise AttributeError(f"module 'dtrun' has no attribute '{name}'")

@@ -4,6 +4,8 @@ Every call releases Python's lock while it runs. The declarations follow sdk/inc
 compares the sizes with what a compiler says.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import threading
@@ -11,6 +13,10 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int32, c_int64,
 
 from . import errors
 from ._version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
 
 SONAME = "libdtrun.so.0"
 OK, PENDING = 0, 1
@@ -68,12 +74,12 @@ class Op(ctypes.Structure):
     ]
 
 
-E_ = POINTER(CError)
-WORK = POINTER(c_void_p)
-COMM = c_void_p
+E_: Any = POINTER(CError)
+WORK: Any = POINTER(c_void_p)
+COMM: Any = c_void_p
 
 # name: (result, arguments)
-CALLS = {
+CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtrun_version": (c_char_p, []),
     "dtrun_status_text": (c_char_p, [c_int32]),
     "dtrun_init": (c_int32, [E_]),
@@ -109,7 +115,7 @@ CALLS = {
 }
 
 
-def candidates():
+def candidates() -> List[str]:
     """Where libdtrun may be, first the place that was asked for."""
     if chosen := os.environ.get("DTRUN_LIBRARY"):
         return [chosen]
@@ -119,8 +125,8 @@ def candidates():
     return [path for path in found if os.path.exists(path)] + [SONAME]
 
 
-def load():
-    library, path = None, None
+def load() -> ctypes.CDLL:
+    library, reason = None, OSError()
     for path in candidates():
         try:
             library = ctypes.CDLL(path)
@@ -150,17 +156,17 @@ def load():
 
 
 class _ErrorOfThread(threading.local):
-    def __init__(self):
+    def __init__(self) -> None:
         self.value = CError(struct_size=ctypes.sizeof(CError), peer=-1)
         self.pointer = byref(self.value)
 
 
 _of_thread = _ErrorOfThread()
-_library = None
+_library: Optional[ctypes.CDLL] = None
 _lock = threading.Lock()
 
 
-def library():
+def library() -> ctypes.CDLL:
     """libdtrun, loaded by the first call."""
     global _library
     if _library is None:
@@ -170,17 +176,17 @@ def library():
     return _library
 
 
-def error():
+def error() -> Any:
     """This thread's dtrun_error, to pass to a call."""
     return _of_thread.pointer
 
 
-def failure(status, what=""):
+def failure(status: int, what: str = "") -> errors.Error:
     """The exception for a failed call that was given error()."""
     text = _of_thread.value.message.decode(errors="replace") or library().dtrun_status_text(status).decode()
     return errors.make(status, f"{what}: {text}" if what else text, _of_thread.value.peer)
 
 
-def check(status, what=""):
+def check(status: int, what: str = "") -> None:
     if status != OK:
         raise failure(status, what)

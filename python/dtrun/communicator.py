@@ -14,6 +14,8 @@ current one by default, and later work there waits for it; no call blocks.
 Any thread may call; operations that several threads start at once have no defined order.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import weakref
@@ -21,61 +23,53 @@ from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
 from .buffers import HOST, NAMES, describe, like, shape_of
+from .operations import (
+    ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
+    REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
+)  # fmt: skip
 from .work import Work, wait_for_dropped
 
-REDUCTIONS = {
-    "sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5, "premul_sum": 6, "band": 7, "bor": 8, "bxor": 9, "land": 10, "lor": 11,
-}  # fmt: skip
-ANY_SOURCE = -1
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, TypeVar
 
-(ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, SEND, RECV, REDUCE, ALLTOALL, GATHER, SCATTER, ALLGATHERV,
- REDUCE_SCATTERV, ALLTOALLV, GATHERV, SCATTERV) = range(1, 17)  # fmt: skip
+    from ._library import Stream
+    from .buffers import Buffer
 
-_made = weakref.WeakSet()  # finalize() ends them
+    _Self = TypeVar("_Self", bound="Communicator")
+
+_made: weakref.WeakSet[Communicator] = weakref.WeakSet()  # finalize() ends them
 
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
-
-
-def _reduction(op):
-    number = REDUCTIONS.get(op)
-    if number is None:
-        raise errors.InvalidArgument(f"op '{op}' is none of {', '.join(REDUCTIONS)}")
-    return number
-
-
-def _scaled(what, op, scale):
-    """`reduce` and `scale` of an operation: "sum" with a scale is premul_sum, whose scale is 1 where none is given."""
-    if scale is None:
-        return {"reduce": _reduction(op), "scale": 1.0}
-    if op not in ("sum", "premul_sum"):
-        raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with '{op}'")
-    return {"reduce": REDUCTIONS["premul_sum"], "scale": scale}
 
 
 class Communicator:
     """The ranks that make operations together. `rank` and `size` are this rank's number and how many there are."""
 
-    def __init__(self, handle, library):
+    def __init__(self, handle: Any, library: ctypes.CDLL) -> None:
         self._handle = handle
         self._library = library
-        self.rank = library.dtrun_comm_rank(handle)
-        self.size = library.dtrun_comm_size(handle)
-        self.name = library.dtrun_comm_name(handle).decode()
-        self._in_group = None
+        self.rank: int = library.dtrun_comm_rank(handle)
+        self.size: int = library.dtrun_comm_size(handle)
+        self.name: str = library.dtrun_comm_name(handle).decode()
+        self._in_group: Optional[List[Any]] = None  # buffers of the group that is open
         _made.add(self)
 
     @property
-    def backend(self):
+    def backend(self) -> str:
         """Name of what carries host memory, such as "shm+gloo"; "self" in a world of one that dtrun did not start."""
-        return self._library.dtrun_comm_backend(self._live()).decode()
+        return str(self._library.dtrun_comm_backend(self._live()).decode())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = f"rank {self.rank} of {self.size}" if self._handle else "ended"
         return f"<dtrun.Communicator {self.name}: {state}>"
 
     # ---- operations of all ranks ----
 
-    def allreduce(self, send, recv=None, op="sum", *, scale=None, wait=True, stream=None):
+    def allreduce(
+        self, send: Any, recv: Any = None, op: str = "sum", *, scale: Optional[float] = None,
+        wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """recv[i] on every rank = reduction of send[i] over all ranks; in place without recv. Returns the result.
 
         `scale` (a number, with op "sum" or "premul_sum", which are the same then): each rank's elements are multiplied by
@@ -87,17 +81,20 @@ class Communicator:
             self._same("allreduce", a, b, a.count)
         if wait and a.device[0] == HOST and scale is None and self._in_group is None:
             status = self._library.dtrun_allreduce(
-                self._live(), a.pointer, b.pointer, a.count, a.dtype, _reduction(op), None, _library.error()
+                self._live(), a.pointer, b.pointer, a.count, a.dtype, reduction(op), None, _library.error()
             )
             if status:
                 raise _library.failure(status)
             return send if recv is None else recv
         return self._start(
             "allreduce", send if recv is None else recv, a, b, wait, stream,
-            kind=ALLREDUCE, count=a.count, **_scaled("allreduce", op, scale),
+            kind=ALLREDUCE, count=a.count, **scaled("allreduce", op, scale),
         )  # fmt: skip
 
-    def reduce(self, send, recv=None, op="sum", root=0, *, scale=None, wait=True, stream=None):
+    def reduce(
+        self, send: Any, recv: Any = None, op: str = "sum", root: int = 0, *, scale: Optional[float] = None,
+        wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """As allreduce, but only `root` has a result; elsewhere recv is not used, and the result is None."""
         here = self.rank == root
         a = describe(send, here and recv is None)
@@ -105,19 +102,22 @@ class Communicator:
         if here and recv is not None:
             self._same("reduce", a, b, a.count)
         result = (send if recv is None else recv) if here else None
-        reduce = _scaled("reduce", op, scale)
+        reduce = scaled("reduce", op, scale)
         return self._start("reduce", result, a, b, wait, stream, kind=REDUCE, count=a.count, root=root, **reduce)
 
-    def broadcast(self, buffer, root=0, *, wait=True, stream=None):
+    def broadcast(self, buffer: Any, root: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
         """buffer on every rank = buffer of `root`. Returns it."""
         a = describe(buffer, self.rank != root)
         return self._start("broadcast", buffer, None, a, wait, stream, kind=BROADCAST, count=a.count, root=root)
 
-    def barrier(self, *, wait=True):
+    def barrier(self, *, wait: bool = True) -> Any:
         """Returns when every rank has called it."""
         return self._start("barrier", None, None, None, wait, None, kind=BARRIER)
 
-    def allgather(self, send, recv=None, counts=None, *, wait=True, stream=None):
+    def allgather(
+        self, send: Any, recv: Any = None, counts: Optional[Iterable[int]] = None, *,
+        wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """recv = send of rank 0, of rank 1, ...: size * count elements. Without recv: a new array of shape (size, *shape).
 
         `counts`: elements of each rank, equal on all ranks; this one sends counts[rank].
@@ -134,7 +134,10 @@ class Communicator:
         self._same("allgather", a, b, sum(counts))
         return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHERV, recv_counts=counts)
 
-    def reduce_scatter(self, send, recv=None, op="sum", counts=None, *, scale=None, wait=True, stream=None):
+    def reduce_scatter(
+        self, send: Any, recv: Any = None, op: str = "sum", counts: Optional[Iterable[int]] = None, *,
+        scale: Optional[float] = None, wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """recv of rank r = reduction of part r of send over all ranks. Without recv: a new array.
 
         send has size * count elements; or counts[r] in part r, with `counts` equal on all ranks.
@@ -152,13 +155,16 @@ class Communicator:
             recv = like(send, (shape[0] // self.size, *shape[1:]) if fits else (count,))
         b = describe(recv)
         self._same("reduce_scatter", a, b, count)
-        reduce = _scaled("reduce_scatter", op, scale)
+        reduce = scaled("reduce_scatter", op, scale)
         if counts is None:
             return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTER, count=count, **reduce)
         self._elements("reduce_scatter", "send", a, sum(counts))
         return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTERV, recv_counts=counts, **reduce)
 
-    def alltoall(self, send, recv=None, send_counts=None, recv_counts=None, *, wait=True, stream=None):
+    def alltoall(
+        self, send: Any, recv: Any = None, send_counts: Optional[Iterable[int]] = None,
+        recv_counts: Optional[Iterable[int]] = None, *, wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """Part r of recv = part `rank` of send of rank r. Without recv: a new array like send.
 
         Parts have size / n elements each; or send_counts[r] and recv_counts[r], where what this rank sends to r is what r
@@ -167,10 +173,11 @@ class Communicator:
         a = describe(send, False)
         if (send_counts is None) != (recv_counts is None):
             raise errors.InvalidArgument("alltoall: send_counts and recv_counts go together")
-        if send_counts is None:
+        if send_counts is None or recv_counts is None:
             if a.count % self.size:
                 raise errors.InvalidArgument(
-                    f"alltoall: send has {a.count} elements, which {self.size} ranks do not divide; give send_counts and recv_counts"
+                    f"alltoall: send has {a.count} elements, which {self.size} ranks do not divide; give send_counts and "
+                    "recv_counts"
                 )
             recv = like(send, shape_of(send)) if recv is None else recv
             b = describe(recv)
@@ -186,7 +193,10 @@ class Communicator:
             "alltoall", recv, a, b, wait, stream, kind=ALLTOALLV, send_counts=send_counts, recv_counts=recv_counts
         )
 
-    def gather(self, send, recv=None, root=0, counts=None, *, wait=True, stream=None):
+    def gather(
+        self, send: Any, recv: Any = None, root: int = 0, counts: Optional[Iterable[int]] = None, *,
+        wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """recv on `root` = send of rank 0, of rank 1, ...; elsewhere recv is not used, and the result is None.
 
         `counts` are read on root, where counts[r] is the number of elements that rank r sends.
@@ -203,7 +213,10 @@ class Communicator:
             given["recv_counts"] = counts
         return self._start("gather", recv if b else None, a, b, wait, stream, **given)
 
-    def scatter(self, send, recv, root=0, counts=None, *, wait=True, stream=None):
+    def scatter(
+        self, send: Any, recv: Any, root: int = 0, counts: Optional[Iterable[int]] = None, *,
+        wait: bool = True, stream: Optional[Stream] = None,
+    ) -> Any:  # fmt: skip
         """recv of rank r = part r of send of `root`; elsewhere send is not used and may be None. Returns recv.
 
         Every rank gives `counts` or none does; they are read on root, where counts[r] is the number of elements for rank r.
@@ -220,17 +233,17 @@ class Communicator:
 
     # ---- operations of two ranks ----
 
-    def send(self, buffer, peer, tag=0, *, wait=True, stream=None):
+    def send(self, buffer: Any, peer: int, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
         """To `peer`, which receives as many elements with the same tag. Messages of a pair and tag keep their order."""
         a = describe(buffer, False)
         return self._start("send", None, a, None, wait, stream, kind=SEND, count=a.count, peer=peer, tag=tag)
 
-    def recv(self, buffer, peer, tag=0, *, wait=True, stream=None):
+    def recv(self, buffer: Any, peer: int, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
         """From `peer`. Returns buffer."""
         b = describe(buffer)
         return self._start("recv", buffer, None, b, wait, stream, kind=RECV, count=b.count, peer=peer, tag=tag)
 
-    def recv_any(self, buffer, tag=0, *, wait=True, stream=None):
+    def recv_any(self, buffer: Any, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
         """From whoever sends with this tag. Returns the sender's rank."""
         b = describe(buffer)
         source = c_int32(-1)
@@ -239,14 +252,15 @@ class Communicator:
         )
 
     @contextlib.contextmanager
-    def group(self):
+    def group(self) -> Iterator[None]:
         """Operations inside `with comm.group():` end as one, at the end of the block, and may start as one.
 
         A send and a receive of one group never wait for each other. Calls inside return None at once.
         """
         library, handle = self._library, self._live()
         _library.check(library.dtrun_group_begin(handle, _library.error()), "group")
-        self._in_group = kept = []
+        kept: List[Any] = []
+        self._in_group = kept
         try:
             yield
         finally:
@@ -266,7 +280,7 @@ class Communicator:
 
     # ---- communicators ----
 
-    def split(self, color, key=0):
+    def split(self, color: Optional[int], key: int = 0) -> Optional[Communicator]:
         """Ranks of equal `color` become a communicator, ordered by `key` and then by rank. Called by every rank.
 
         A negative color, or None, takes part and gets None.
@@ -276,7 +290,7 @@ class Communicator:
         _library.check(self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()), "split")
         return Communicator(out, self._library) if out else None
 
-    def subset(self, ranks):
+    def subset(self, ranks: Iterable[int]) -> Communicator:
         """`ranks` become a communicator, where ranks[i] is rank i. Called by those ranks only, with the same list."""
         ranks = list(ranks)
         out = c_void_p()
@@ -286,40 +300,40 @@ class Communicator:
         )
         return Communicator(out, self._library)
 
-    def free(self):
+    def free(self) -> None:
         """Ends a communicator made by split or subset. The world and one that has ended are left alone."""
         if self._handle and self.name != "world":
             wait_for_dropped(self)
             handle, self._handle = self._handle, None
             self._library.dtrun_comm_free(handle)
 
-    def abort(self, reason="aborted by the program"):
+    def abort(self, reason: str = "aborted by the program") -> None:
         """Pending and later calls on it fail with Aborted, on this rank. From any thread."""
         _library.check(self._library.dtrun_comm_abort(self._live(), reason.encode(), _library.error()), "abort")
 
-    def alloc(self, size):
+    def alloc(self, size: int) -> memoryview:
         """A memoryview of `size` bytes, zeroed, that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
 
         Valid until the communicator ends.
         """
         out = c_void_p()
         _library.check(self._library.dtrun_alloc(self._live(), size, byref(out), _library.error()), "alloc")
-        return memoryview((ctypes.c_char * size).from_address(out.value)).cast("B")
+        return memoryview((ctypes.c_char * size).from_address(out.value or 0)).cast("B")
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         self.free()
 
     # ---- inside ----
 
-    def _live(self):
+    def _live(self) -> Any:
         if self._handle is None:
             raise errors.FailedPrecondition(f"communicator {self.name} has ended: finalize() or its free() was called")
         return self._handle
 
-    def _counts(self, what, counts, name="counts"):
+    def _counts(self, what: str, counts: Iterable[int], name: str = "counts") -> List[int]:
         counts = [int(count) for count in counts]
         if len(counts) != self.size:
             raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
@@ -328,25 +342,28 @@ class Communicator:
         return counts
 
     @staticmethod
-    def _elements(what, name, buffer, count):
+    def _elements(what: str, name: str, buffer: Buffer, count: int) -> None:
         if buffer.count != count:
             raise errors.InvalidArgument(f"{what}: {name} has {buffer.count} elements, and needs {count}")
 
-    def _same(self, what, a, b, count, name="recv"):
+    def _same(self, what: str, a: Buffer, b: Buffer, count: int, name: str = "recv") -> None:
         self._elements(what, name, b, count)
         if a.dtype != b.dtype:
             raise errors.InvalidArgument(f"{what}: send and recv are of different types: {NAMES[a.dtype]} and {NAMES[b.dtype]}")
         if a.device != b.device:
             raise errors.InvalidArgument(f"{what}: send and recv are on different devices")
 
-    def _start(self, what, result, a, b, wait, stream, *, source=None, scale=1.0, kind, count=0, reduce=0, root=-1, peer=-1,
-               tag=0, send_counts=None, recv_counts=None):  # fmt: skip
+    def _start(
+        self, what: str, result: Any, a: Optional[Buffer], b: Optional[Buffer], wait: bool, stream: Optional[Stream], *,
+        source: Optional[c_int32] = None, scale: float = 1.0, kind: int, count: int = 0, reduce: int = 0, root: int = -1,
+        peer: int = -1, tag: int = 0, send_counts: Optional[List[int]] = None, recv_counts: Optional[List[int]] = None,
+    ) -> Any:  # fmt: skip
         buffer = a or b
         op = _library.Op(
             _SIZEOF_OP, 0, kind, buffer.dtype if buffer else 0, reduce, root, peer, tag, 0, count,
             a.pointer if a else None, b.pointer if b else None, 0,
         )  # fmt: skip
-        kept = [a, b]
+        kept: List[Any] = [a, b]
         for name, counts in (("send_counts", send_counts), ("recv_counts", recv_counts)):
             if counts is not None:
                 array = (c_uint64 * len(counts))(*counts)
@@ -375,16 +392,7 @@ class Communicator:
         return Work(work, result, kept, what, source, self)
 
 
-def end_all():
+def end_all() -> None:
     """Every communicator has ended: the library is about to free them."""
     for comm in list(_made):
         comm._handle = None
-
-
-def current_stream(buffer):
-    """The stream that torch uses now on the buffer's device."""
-    import torch
-
-    kind, index = buffer.device
-    handle = torch.cuda.current_stream(index).cuda_stream
-    return _library.Stream(ctypes.sizeof(_library.Stream), 0, kind, index, handle)

@@ -6,12 +6,19 @@ stays failed: later calls raise the first cause again.
 """
 
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+
 class Error(RuntimeError):
     """A call of libdtrun failed. `status`: its number in dtrun/abi/base.h; `peer`: the rank that failed, or None."""
 
     status = 13
 
-    def __init__(self, message, peer=None):
+    def __init__(self, message: str, peer: Optional[int] = None) -> None:
         super().__init__(message)
         self.peer = peer
 
@@ -67,7 +74,7 @@ class LibraryError(Error, ImportError):
 BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
 
 
-def make(status, message, peer):
+def make(status: int, message: str, peer: int) -> Error:
     """The exception for a status that libdtrun returned."""
     error = BY_STATUS.get(status, Error)(message, peer if peer >= 0 else None)
     error.status = status

@@ -5,8 +5,6 @@ Both sides are your own program: unpickling runs what the sender put there, so n
 
 from __future__ import annotations
 
-import pickle
-
 from . import errors
 
 TYPE_CHECKING = False
@@ -22,6 +20,8 @@ def dumps(value: Any) -> bytes:
 
 def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
     """The pickle of `value`. Raises InvalidArgument, which names the part that cannot be pickled."""
+    import pickle  # at its first use: `import dtrun` takes milliseconds
+
     try:
         return dumps(value)
     except Exception as failure:
@@ -31,6 +31,8 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
 
 
 def load(data: Any, what: str, sender: int) -> Any:
+    import pickle
+
     try:
         return pickle.loads(data)
     except Exception as failure:
@@ -48,6 +50,8 @@ def culprit(
     dumps: Callable[[Any], bytes] = dumps,
 ) -> Tuple[str, Any, Exception]:
     """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
+    import pickle
+
     above |= {id(value)}
     for name, part in _parts(value, place):
         if id(part) in above:

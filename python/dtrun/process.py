@@ -4,6 +4,8 @@ init() is counted, as in libdtrun: each needs one finalize(). A program that end
 the job by itself; one that ends by an exception does not, so that dtrun names it.
 """
 
+from __future__ import annotations
+
 import atexit
 import sys
 
@@ -11,20 +13,24 @@ from . import _library, errors
 from .communicator import Communicator, end_all
 from .work import wait_for_dropped
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
 
 class World(Communicator):
     """Every rank of the job. `with dtrun.init() as world:` leaves the job at the end of the block."""
 
-    def __exit__(self, kind, value, trace):
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
             finalize()
 
 
-_world = None
+_world: Optional[World] = None
 _inits = 0
 
 
-def init():
+def init() -> World:
     """Joins the job, and returns its World; blocks until every rank has joined, at most `backend.timeout` of the config."""
     global _world, _inits
     library = _library.library()
@@ -45,7 +51,7 @@ def init():
     return _world
 
 
-def finalize():
+def finalize() -> None:
     """Leaves the job. The last one ends every communicator; without an init() it does nothing."""
     global _world, _inits
     if _inits == 0:
@@ -63,41 +69,41 @@ def finalize():
         interrupts.stop()
 
 
-def _leave():
+def _leave() -> None:
     if getattr(sys, "last_value", None) is None:
         while _inits:
             finalize()
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether init() has succeeded and finalize() has not ended it. False in a child that was forked after init()."""
     return _world is not None and bool(_library.library().dtrun_is_initialized())
 
 
-def world():
+def world() -> World:
     """The World; after init()."""
     if _world is None:
         raise errors.FailedPrecondition("dtrun.init() has not been called, or finalize() has ended it")
     return _world
 
 
-def rank():
+def rank() -> int:
     """This rank's number in the job, from 0; after init()."""
     return world().rank
 
 
-def size():
+def size() -> int:
     """How many ranks the job has; after init()."""
     return world().size
 
 
-def local_rank():
+def local_rank() -> int:
     """This rank's number on its host, from 0; after init()."""
     world()
-    return _library.library().dtrun_local_rank()
+    return int(_library.library().dtrun_local_rank())
 
 
-def local_size():
+def local_size() -> int:
     """How many ranks of the job are on this host; after init()."""
     world()
-    return _library.library().dtrun_local_world_size()
+    return int(_library.library().dtrun_local_world_size())

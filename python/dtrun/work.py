@@ -30,8 +30,9 @@ class Work:
     __slots__ = ("_comm", "_failure", "_handle", "_kept", "_lock", "_result", "_source", "what")
 
     def __init__(
-        self, handle: ctypes.c_void_p, result: Any, kept: Any, what: str, source: Any = None, comm: Optional[Communicator] = None
-    ) -> None:
+        self, handle: ctypes.c_void_p, result: Any, kept: Any, what: str, source: Any = None,
+        comm: Optional[Communicator] = None,
+    ) -> None:  # fmt: skip
         self._handle: Optional[ctypes.c_void_p] = handle
         self._kept = kept  # buffers, and arrays that libdtrun writes to at the end
         self._result = result

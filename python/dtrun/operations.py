@@ -1,0 +1,46 @@
+"""The numbers of operations and reductions (dtrun/abi/types.h), and what they are made of besides buffers."""
+
+from __future__ import annotations
+
+import ctypes
+
+from . import _library, errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
+
+    from .buffers import Buffer
+
+REDUCTIONS = {
+    "sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5, "premul_sum": 6, "band": 7, "bor": 8, "bxor": 9, "land": 10, "lor": 11,
+}  # fmt: skip
+ANY_SOURCE = -1
+
+(ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, SEND, RECV, REDUCE, ALLTOALL, GATHER, SCATTER, ALLGATHERV,
+ REDUCE_SCATTERV, ALLTOALLV, GATHERV, SCATTERV) = range(1, 17)  # fmt: skip
+
+
+def reduction(op: str) -> int:
+    number = REDUCTIONS.get(op)
+    if number is None:
+        raise errors.InvalidArgument(f"op '{op}' is none of {', '.join(REDUCTIONS)}")
+    return number
+
+
+def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
+    """`reduce` and `scale` of an operation: "sum" with a scale is premul_sum, whose scale is 1 where none is given."""
+    if scale is None:
+        return {"reduce": reduction(op), "scale": 1.0}
+    if op not in ("sum", "premul_sum"):
+        raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with '{op}'")
+    return {"reduce": REDUCTIONS["premul_sum"], "scale": scale}
+
+
+def current_stream(buffer: Buffer) -> _library.Stream:
+    """The stream that torch uses now on the buffer's device."""
+    import torch
+
+    kind, index = buffer.device
+    handle = torch.cuda.current_stream(index).cuda_stream
+    return _library.Stream(ctypes.sizeof(_library.Stream), 0, kind, index, handle)
