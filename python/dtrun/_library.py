@@ -1,7 +1,7 @@
 """libdtrun through ctypes: finds it, checks its version, declares its calls. Loaded once, at the first use.
 
-Every call releases Python's lock while it runs. The declarations follow sdk/include/dtrun/dtrun.h; test_library.py
-compares the sizes with what a compiler says.
+Every call releases Python's lock while it runs. The declarations follow sdk/include/dtrun/dtrun.h;
+tests/test_python_package.py compares them with what a compiler says.
 """
 
 from __future__ import annotations
