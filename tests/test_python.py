@@ -33,6 +33,10 @@ class Operations(PythonTest):
     def test_objects_and_those_that_cannot_be_pickled(self):
         self.assert_ranks_are_done(3, "objects.py")
 
+    def test_random_operations_give_what_numpy_gives(self):
+        for count in (2, 3):
+            self.assert_ranks_are_done(count, "random_operations.py", "1", "20")
+
     def test_work_and_its_memory(self):
         self.assert_ranks_are_done(2, "works.py")
 
