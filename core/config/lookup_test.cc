@@ -25,7 +25,7 @@ TEST(Lookup, ListsTheNamesOfATable) {
               ElementsAre("job", "cluster", "launcher", "backend", "plugins", "comm", "network", "restart",
                           "watch", "failures", "logs", "output"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"),
-              ElementsAre("name", "path", "sha256", "staging", "timeout", "options"));
+              ElementsAre("name", "path", "sha256", "staging", "torch", "timeout", "options"));
 }
 
 TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
@@ -45,8 +45,9 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", true, ""),
             "did you mean 'backend.name' (string or list of strings, default \"gloo\")? see: dtrun config "
             "explain backend.name");
-  EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
-            "known here: name, path, sha256, staging, timeout, options; see: dtrun config explain backend");
+  EXPECT_EQ(
+      UnknownHint(CoreSchema(), "backend.wibble", false, ""),
+      "known here: name, path, sha256, staging, torch, timeout, options; see: dtrun config explain backend");
   EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
             "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, "
             "logs, output");

@@ -129,6 +129,16 @@ void AddPlugins(Schema& schema) {
                    "which cannot be used then ends before it starts."),
               "auto"),
       {"auto", "off"}));
+  schema.push_back(Choices(
+      Default(
+          Long(
+              Option("backend.torch", Type::kEnum, kCommunicator,
+                     "what torch.distributed uses in Python programs that ask for gloo or nothing"),
+              "\"script\": what the program asks for. \"dtrun\": this communicator, without a change of the "
+              "program; its Python needs torch 2.5 or later and the dtrun package, which torch then loads by "
+              "itself."),
+          "script"),
+      {"script", "dtrun"}));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,
                                         "longest wait for peers in one operation"),
                                  "60s"),

@@ -29,6 +29,7 @@ inline constexpr char kBackendFileId[] =
 inline constexpr char kAnyFile[] = "any";
 inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // options::ToJson
 inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
+inline constexpr char kTorchBackend[] = "DTRUN_TORCH_BACKEND";      // backend.torch, if not "script"
 
 // The backend of device memory, where the job has one beside the host's; as the four above.
 inline constexpr char kDeviceBackend[] = "DTRUN_DEVICE_BACKEND";

@@ -66,6 +66,9 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
       {contract::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
       {contract::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
+  if (const std::string torch = inputs.settings.Text("backend.torch"); torch != "script") {
+    out[contract::kTorchBackend] = torch;
+  }
   if (process.rank_count == 1) {
     out[contract::kRank] = std::to_string(process.rank);
     out[contract::kLocalRank] = std::to_string(process.local_rank);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/base/standard_output.h"
+#include "core/contract/environment.h"
 #include "core/launch/launch.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
@@ -23,8 +24,14 @@ bool CallsDtrun(const plan::Plan& plan) {
   return pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
 }
 
+// Whether torch.distributed is led to it: backend.torch.
+bool LeadsTorch(const plan::Plan& plan) {
+  return plan.processes.front().env.contains(contract::kTorchBackend);
+}
+
 std::string BackendText(const plan::Plan& plan) {
   const bool own = plan.backend == "none" || CallsDtrun(plan);
+  if (!own && LeadsTorch(plan)) return plan.backend + ", also for torch.distributed in place of gloo";
   return plan.backend + (own ? "" : ", for programs that call dtrun's library");
 }
 
