@@ -1,11 +1,14 @@
 """Collectives that reduce."""
 
+import torch
 from torch.distributed import ReduceOp
 
 from .. import errors
 from ..communicator import ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV
+from . import sparse
 from . import tensors as t
 from .reductions import reduction
+from .work import Work
 
 
 def _op(opts, op):
@@ -24,6 +27,9 @@ class Reducing:
         tensor = t.single("allreduce", tensors)
         op, opts = _op(opts, op)
         number, factor = reduction("allreduce", op)
+        if tensor.layout is torch.sparse_coo and tensor.is_cpu and factor is None:
+            sparse.allreduce(self.comm, tensor, number, self._timeout_ns)
+            return Work([], [tensor])
         dense, finish = t.in_place("allreduce", tensor)
         if factor is not None:
             dense.mul_(factor)
