@@ -275,6 +275,17 @@ class Plugins(JobTest):
         rows = json.loads(self.dtrun("plugins", "list", "--json").out)["plugins"]
         self.assertEqual({row["state"] for row in rows}, {"ok"}, rows)
 
+    def test_list_says_what_cannot_be_used_here(self):
+        rows = json.loads(self.dtrun("plugins", "list", "--json").out)["plugins"]
+        text = self.dtrun("plugins", "list").out
+        for row in rows:
+            described = self.dtrun("plugins", "describe", row["name"], "--kind", row["kind"], "--json")
+            here = json.loads(described.out)["here"]
+            reason = here.get("error") or here.get("unusable")
+            self.assertEqual(row.get("unusable"), reason)
+            if reason:
+                self.assertIn(f"not usable here: {reason}", text)
+
     def test_a_folder_that_is_not_there(self):
         for words in (["--set", "plugins.path=nosuch"], [self.write('[plugins]\npath = ["nosuch"]\n')]):
             place = "--set plugins.path" if len(words) == 2 else "job.toml:2:8: plugins.path"

@@ -123,6 +123,9 @@ class OnACleanDebian(CleanDebianTest):
         self.inside("python3 -m venv environment && environment/bin/pip install -q --no-index ./*.whl")
         output = self.inside(f"PATH=/srv/environment/bin:/usr/bin:/bin dtrun -q -n 2 {OVER_GLOO} python train.py")
         self.assertIn("rank 1 of 2: the sum is 3", output)
+        plugins = self.inside("environment/bin/dtrun plugins list")
+        for library in ("libmpi.so.40", "libucp.so.0", "libnccl.so.2"):
+            self.assertRegex(plugins, rf"not usable here: .*{library}")
 
 
 if __name__ == "__main__":

@@ -23,30 +23,11 @@ struct Row {
   std::string abi = "-";
   std::string state = "ok";
   std::string summary;
+  std::string unusable;  // here, and why: such as a library that is missing; "" when it can be used
 };
 
 std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
   return plugin::SearchPath(arguments.plugin_dirs, {});
-}
-
-Row RunPreflight(const plugin::File& found, const std::vector<plugin::Folder>& folders) {
-  Row row{found, "-", "-", "ok", ""};
-  auto file = plugin::Find(found.kind, found.name, folders);  // with the permission checks
-  if (!file) {
-    row.state = file.error().text;
-    return row;
-  }
-  row.file = *file;
-  auto probe = plugin::Probe::Start(*file);
-  if (!probe) {
-    row.state = probe.error().text;
-    return row;
-  }
-  const plugin::Description& description = (*probe)->description();
-  row.version = description.version;
-  row.abi = description.abi;
-  row.summary = description.summary;
-  return row;
 }
 
 std::string TextOf(const options::Spec& spec) {
@@ -118,6 +99,37 @@ Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const
   return probe.Launch(defaults->SnapshotOf("backend.options."), 1, 1);
 }
 
+// What the plugin found on this host: a backend its library, a device plugin its devices.
+Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
+                                     plugin::Probe& probe) {
+  if (file.kind == plugin::Kind::kBackend) return DefaultLaunch(arguments, file, probe);
+  if (file.kind == plugin::Kind::kDevice) return probe.Devices();
+  return plugin::LaunchInfo{};
+}
+
+Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
+                 const std::vector<plugin::Folder>& folders) {
+  Row row{found, "-", "-", "ok", "", ""};
+  auto file = plugin::Find(found.kind, found.name, folders);  // with the permission checks
+  if (!file) {
+    row.state = file.error().text;
+    return row;
+  }
+  row.file = *file;
+  auto probe = plugin::Probe::Start(*file);
+  if (!probe) {
+    row.state = probe.error().text;
+    return row;
+  }
+  const plugin::Description& description = (*probe)->description();
+  row.version = description.version;
+  row.abi = description.abi;
+  row.summary = description.summary;
+  const auto found_here = FoundHere(arguments, *file, **probe);
+  row.unusable = found_here ? plugin::Unusable(*found_here) : found_here.error().text;
+  return row;
+}
+
 }  // namespace
 
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
@@ -128,7 +140,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
     return 0;
   }
   std::vector<Row> rows;
-  for (const plugin::File& file : files) rows.push_back(RunPreflight(file, folders));
+  for (const plugin::File& file : files) rows.push_back(RunPreflight(arguments, file, folders));
   if (json) {
     Json out = Json::array();
     for (const Row& row : rows) {
@@ -144,6 +156,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
                      {"origin", row.file.origin},
                      {"shadowed", shadowed},
                      {"warnings", row.file.warnings}});
+      if (!row.unusable.empty()) out.back()["unusable"] = row.unusable;
     }
     WriteOutput(JsonDocument(1, {{"plugins", out}}));
     return 0;
@@ -153,6 +166,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
     PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), ShownName(row.file),
                 row.version, row.abi, row.state == "ok" ? row.summary : row.state);
     PrintOutput("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
+    if (!row.unusable.empty()) PrintOutput("{:<40} not usable here: {}\n", "", row.unusable);
     for (const auto& path : row.file.shadowed) PrintOutput("{:<40} shadows {}\n", "", path.string());
     for (const std::string& warning : row.file.warnings) PrintOutput("{:<40} warning: {}\n", "", warning);
   }
@@ -200,9 +214,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     return 2;
   }
   const plugin::Description& it = (*probe)->description();
-  Result<plugin::LaunchInfo> info = plugin::LaunchInfo{};
-  if (file->kind == plugin::Kind::kBackend) info = DefaultLaunch(arguments, *file, **probe);
-  if (file->kind == plugin::Kind::kDevice) info = (*probe)->Devices();
+  const Result<plugin::LaunchInfo> info = FoundHere(arguments, *file, **probe);
   if (json) {
     Json out = {{"kind", plugin::KindText(file->kind)},
                 {"name", ShownName(*file)},
