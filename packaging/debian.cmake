@@ -34,6 +34,14 @@ runs MPI programs, and has its own library of collectives. This package has the
 launchers, shared memory and the gloo backend."
   DEPENDS "libssl3, libnl-3-200, libnl-route-3-200"
   RECOMMENDS "openssh-client" SUGGESTS "python3, elfutils, dtrun-backend-mpi, dtrun-backend-ucx, dtrun-backend-nccl, dtrun-train")
+dtrun_package(python python3-dtrun python "dtrun's collectives for Python"
+"import dtrun: the ranks of a job exchange arrays of numpy, torch and others
+where they lie, and Python objects."
+  DEPENDS "${same}, python3 (>= 3.9)" SUGGESTS "python3-numpy, python3-torch")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+# What Python compiles is not the package's: it is made and removed with it.
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CPACK_DTRUN_SOURCE}/packaging/control/python/postinst
+                                              ${CPACK_DTRUN_SOURCE}/packaging/control/python/prerm)
 dtrun_package(sdk dtrun-sdk devel "headers to compile programs and plugins for dtrun"
 "For programs that call dtrun's library (pkg-config dtrun, or CMake's
 find_package(dtrun)), and for backends, launchers and devices of your

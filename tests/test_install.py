@@ -33,6 +33,11 @@ class Install(JobTest):
         self.assertEqual(self.run_here("dtrun -q -n 2 echo hello").count("hello\n"), 2)
         self.assertIn(str(self.prefix / "lib/dtrun/plugins"), self.run_here("dtrun plugins list"))
 
+    def test_python_finds_the_library_beside_it(self):
+        place = self.prefix / "lib/python3/dist-packages"
+        program = "import dtrun; w = dtrun.init(); print(w.size, dtrun.__file__)"
+        self.assertEqual(self.run_here(f"python3 -B -c '{program}'", PYTHONPATH=str(place)), f"1 {place}/dtrun/__init__.py\n")
+
     def test_the_training_example_has_its_config_its_source_and_its_page(self):
         if not (BUILD / "bin/dtrun-train").exists():
             self.skipTest("because libtorch was not found when this build was configured")

@@ -11,6 +11,13 @@ from support.clean_debian import CleanDebianTest, reason_without
 from support.job import BUILD, SOURCE, main, skip
 
 NEXT = "0.99.0"  # a later version than any
+IN_PYTHON = """
+import array, dtrun
+with dtrun.init() as world:
+    x = array.array("d", [world.rank + 1.0])
+    world.allreduce(x)
+    print(f"rank {world.rank} of {world.size}: the sum is {x[0]:g}")
+"""
 
 
 class Packages(CleanDebianTest):
@@ -30,6 +37,8 @@ class Packages(CleanDebianTest):
         plugins = self.inside("dtrun plugins list")
         for name in ("gloo", "nccl", "ucx", "per-process", "torchrun"):  # one that does not load has no version
             self.assertRegex(plugins, rf"(?m)^\S+ +{name} +\d+\.")
+        (self.root / "srv/train.py").write_text(IN_PYTHON)
+        self.assertIn("rank 1 of 2: the sum is 3", self.inside("dtrun -q -n 2 python3 train.py"))
         # The program of docs/install.md, by its own commands.
         page = (SOURCE / "docs/install.md").read_text()
         (self.root / "srv/sum.c").write_text(re.search(r"(?ms)^```c file=sum.c\n(.*?)^```$", page)[1])
@@ -42,11 +51,11 @@ class Packages(CleanDebianTest):
         before = self.inside("find / -xdev -name '*dtrun*' -o -xdev -name 'libglpN*'")
         self.pack("first")
         names = sorted(path.name.split("_")[0] for path in (self.root / "first").iterdir())
-        self.assertLessEqual({"dtrun", "dtrun-backend-nccl", "dtrun-backend-ucx", "dtrun-sdk"}, set(names))
+        self.assertLessEqual({"dtrun", "dtrun-backend-nccl", "dtrun-backend-ucx", "dtrun-sdk", "python3-dtrun"}, set(names))
         for name in names:  # what the archive cannot give is told here, also of those that are too large to install
             self.inside(f"apt-get install -s -qq --no-install-recommends /first/{name}_*.deb /first/dtrun_*.deb")
         self.install("/first/dtrun_*.deb", "/first/dtrun-sdk_*.deb", "/first/dtrun-backend-nccl_*.deb",
-                     "/first/dtrun-backend-ucx_*.deb", "gcc", "libc6-dev", "pkg-config")
+                     "/first/dtrun-backend-ucx_*.deb", "/first/python3-dtrun_*.deb", "gcc", "libc6-dev", "pkg-config")
         self.run_what_is_installed()
         for name in ("copyright", "changelog.Debian.gz", "LICENSE", "configs/quickstart.toml"):
             self.assertTrue((self.root / "usr/share/doc/dtrun" / name).exists(), name)
@@ -56,11 +65,11 @@ class Packages(CleanDebianTest):
 
         self.pack("second", "-D", f"CPACK_PACKAGE_VERSION={NEXT}")
         self.install("/second/dtrun_*.deb", "/second/dtrun-sdk_*.deb", "/second/dtrun-backend-nccl_*.deb",
-                     "/second/dtrun-backend-ucx_*.deb")
+                     "/second/dtrun-backend-ucx_*.deb", "/second/python3-dtrun_*.deb")
         self.assertEqual(self.inside("dpkg-query -W -f '${Version} ' dtrun dtrun-sdk"), f"{NEXT}-1 {NEXT}-1 ")
         self.run_what_is_installed()
 
-        self.inside("rm -rf /first /second /srv/* && apt-get purge -y -qq 'dtrun*'")
+        self.inside("rm -rf /first /second /srv/* && apt-get purge -y -qq 'dtrun*' python3-dtrun")
         self.assertEqual(self.inside("find / -xdev -name '*dtrun*' -o -xdev -name 'libglpN*'"), before)
 
 
