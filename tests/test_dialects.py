@@ -155,6 +155,13 @@ class Outer(JobTest):
         self.assertEqual((seen["SLURM_JOB_ID"], seen["OMPI_MCA_btl"]), ("77", "self,tcp"))
         self.assertIn("RANK=5, WORLD_SIZE=9 of an outer launcher: not passed on to the ranks", result.err)
 
+    def test_a_port_that_the_user_has_exported_is_told(self):
+        environment = self.environment(MASTER_PORT="29512")
+        self.assertIn("warning    MASTER_PORT=29512 is not used", self.dtrun("true", env=environment).err)
+        kept = self.dtrun("--set", "job.master_port=29512", "sh", "-c", "echo $MASTER_PORT", env=environment)
+        self.assertEqual(kept.out, "29512\n")
+        self.assertNotIn("warning", kept.err)
+
     def test_what_the_user_gives_to_the_job_is_passed_on(self):
         result = self.ranks(1, "sh", "-c", "echo $TF_CONFIG", env=self.environment(TF_CONFIG="outer"),
                             sets=[NONE, "job.env.TF_CONFIG=mine", "output.prefix=none"])

@@ -290,6 +290,10 @@ Result<Plan> Build(const Inputs& inputs) {
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);
+  if (plan.master_port == 0) {
+    const std::string port = UnusedMasterPort(inputs.environment, user);
+    if (!port.empty()) plan.warnings.push_back(port);
+  }
   std::vector<Variables> wanted;
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
     const auto& env = InfoOf(inputs.backend, i).env;

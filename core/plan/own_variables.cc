@@ -92,4 +92,17 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
   return notes;
 }
 
+std::string UnusedMasterPort(const environments::Variables& environment,
+                             const environments::Variables& user) {
+  const auto port = environment.find("MASTER_PORT");
+  if (port == environment.end() || user.contains("MASTER_PORT")) return {};
+  for (const std::string_view outer : {std::string_view(contract::kJobKey), std::string_view("RANK")}) {
+    if (environment.contains(std::string(outer))) return {};
+  }
+  return fmt::format(
+      "MASTER_PORT={0} is not used, and rank 0 gets a free port; to keep it, add "
+      "--set job.master_port={0}",
+      port->second);
+}
+
 }  // namespace dtrun::plan

@@ -1,5 +1,5 @@
-// Variables of the name DTRUN_... that do nothing: misspelt, or for ranks alone. (A misspelt DTRUN_CONFIG_...
-// is an error: core/config.)
+// Variables that the user may have set in vain. Of the name DTRUN_...: misspelt, or for ranks alone. (A
+// misspelt DTRUN_CONFIG_... is an error: core/config.)
 //
 // Pure; any thread.
 #pragma once
@@ -14,5 +14,9 @@ namespace dtrun::plan {
 // A note for each of them in `environment`; `options`: the variables of the options, DTRUN_CONFIG_...
 std::vector<std::string> IgnoredVariables(const environments::Variables& environment,
                                           const std::vector<std::string>& options);
+
+// What to tell one who has exported MASTER_PORT for rank 0, which gets another; empty, when it is an outer
+// launcher's, or the job's own. `user`: the variables of job.env.
+std::string UnusedMasterPort(const environments::Variables& environment, const environments::Variables& user);
 
 }  // namespace dtrun::plan

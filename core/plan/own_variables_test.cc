@@ -36,5 +36,15 @@ TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
   EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions), IsEmpty());
 }
 
+TEST(UnusedMasterPort, IsToldUnlessItIsAnOuterLaunchersOrTheJobs) {
+  EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "29500"}}, {}),
+            "MASTER_PORT=29500 is not used, and rank 0 gets a free port; to keep it, add --set "
+            "job.master_port=29500");
+  EXPECT_EQ(UnusedMasterPort({}, {}), "");
+  EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"RANK", "0"}}, {}), "");
+  EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"DTRUN_JOB_KEY", "0"}}, {}), "");
+  EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}}, {{"MASTER_PORT", "2"}}), "");
+}
+
 }  // namespace
 }  // namespace dtrun::plan
