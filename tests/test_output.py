@@ -124,6 +124,14 @@ class Terminal(JobTest):
         until(lambda: process.poll() is not None, "dtrun to end")
         return got.decode().replace("\r\n", "\n")
 
+    def test_help_and_lists_break_between_words(self):
+        for words in ["--help"], ["plan", "--help"], ["config", "list"]:
+            for columns, variables in (50, {}), (100, {"COLUMNS": "50"}):
+                text = self.seen(columns, *words, **variables)
+                for line in text.splitlines():
+                    self.assertTrue(len(line) <= 50 or " " not in line.strip(), line)
+        self.assertIn("\n  launchers that every rank also gets", self.seen(70, "config", "list", "job"))
+
     def test_colours_say_what_is_meant(self):
         text = self.seen(100, "-n", 2, "sh", "-c", "echo hello; exit $RANK")
         self.assertIn("\x1b[36m[0]\x1b[0m hello", text)

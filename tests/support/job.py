@@ -110,7 +110,7 @@ class JobTest(unittest.TestCase):
         self.assertEqual(survivors, [], "processes survived the job")
 
     def environment(self, **more):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("DTRUN_", "OMP_"))}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("DTRUN_", "OMP_", "COLUMNS"))}
         name, value = self.mark.split("=")
         environment.update({name: value, "TMPDIR": str(self.folder)})
         environment.update(more)

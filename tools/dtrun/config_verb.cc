@@ -110,9 +110,9 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
                  config::UnknownHint(settings.schema(), own.prefix, true, ""));
     return kUserError;
   }
-  WriteOutput(text);
+  WriteTable(text);
   if (own.prefix.empty()) {
-    PrintOutput(
+    WriteTable(
         "\n'dtrun config explain KEY' explains one of them, 'dtrun plugins describe NAME' those of another "
         "plugin.\n");
   }

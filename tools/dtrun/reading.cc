@@ -2,6 +2,11 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "core/base/number.h"
 #include "core/base/standard_output.h"
 #include "core/output/message.h"
 #include "core/output/sink.h"
@@ -11,18 +16,28 @@ namespace dtrun::cli {
 
 namespace {
 
-std::string FormFor(int descriptor, std::string_view text) {
+// The width that COLUMNS asks for, else the terminal's.
+int ColumnsOf(const output::Sink& sink) {
+  const char* const asked = std::getenv("COLUMNS");
+  const auto columns = asked == nullptr ? std::nullopt : NumberOf<int>(asked);
+  return columns && *columns > 0 ? *columns : sink.columns();
+}
+
+std::string FormFor(int descriptor, std::string_view text, bool colour) {
   const output::Sink sink(descriptor);
   if (!sink.terminal()) return std::string(text);
-  return output::Message(text, sink.columns(), output::WantsColour(output::ColourWhen::kAuto, true));
+  return output::Message(text, ColumnsOf(sink),
+                         colour && output::WantsColour(output::ColourWhen::kAuto, true));
 }
 
 }  // namespace
 
-void WriteForReading(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text)); }
+void WriteForReading(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text, true)); }
+
+void WriteTable(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text, false)); }
 
 void FormMessagesForReading() {
-  FormMessages([](std::string_view text) { return FormFor(STDERR_FILENO, text); });
+  FormMessages([](std::string_view text) { return FormFor(STDERR_FILENO, text, true); });
 }
 
 }  // namespace dtrun::cli

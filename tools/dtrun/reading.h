@@ -1,5 +1,5 @@
 // What the verbs print for people to read, on stdout and stderr: broken between words at the width of a
-// terminal, with colours there, and as it is in a pipe or a file. Main thread.
+// terminal (COLUMNS, where it is set), with colours there, and as it is in a pipe or a file. Main thread.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,9 @@
 namespace dtrun::cli {
 
 void WriteForReading(std::string_view text);
+
+// Help, and lists of many lines: without colours.
+void WriteTable(std::string_view text);
 
 // Messages are shown so from now on.
 void FormMessagesForReading();
