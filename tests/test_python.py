@@ -1,19 +1,22 @@
 """The package of python/dtrun over libdtrun: each program of programs/python is a rank."""
 
+import os
 import subprocess
 import sys
 import time
 
 from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.pages import run_page
 
+PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.0"),
+           "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 PROGRAMS = SOURCE / "tests" / "programs" / "python"
 
 
 class PythonTest(JobTest):
     def package(self, **more):
         """The environment in which `import dtrun` finds the package and the library of this build."""
-        found = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.0")}
-        return self.environment(**{**found, "PYTHONDONTWRITEBYTECODE": "1", **more})
+        return self.environment(**PACKAGE, **more)
 
     def assert_ranks_are_done(self, count, program, *arguments):
         result = self.ranks(count, sys.executable, PROGRAMS / program, *arguments, env=self.package())
@@ -55,6 +58,14 @@ class Leaving(PythonTest):
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("ValueError: bad batch", result.err)
         self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
+
+
+class Page(PythonTest):
+    def test_the_programs_of_the_page(self):
+        interpreter = self.folder / "bin"  # its python3 is the one that has numpy
+        interpreter.mkdir()
+        (interpreter / "python3").symlink_to(sys.executable)
+        run_page(self, "docs/python.md", **{**PACKAGE, "PATH": f"{interpreter}:{os.environ['PATH']}"})
 
 
 def needs_numpy():
