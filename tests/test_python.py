@@ -1,9 +1,11 @@
 """The package of python/dtrun over libdtrun: each program of programs/python is a rank."""
 
+import importlib.util
 import os
 import subprocess
 import sys
 import time
+import unittest
 
 from support.job import BUILD, SOURCE, JobTest, main, skip
 from support.pages import run_page
@@ -32,6 +34,10 @@ class Operations(PythonTest):
 
     def test_objects_that_export_dlpack(self):
         self.assert_ranks_are_done(2, "dlpack_objects.py")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), f"{sys.executable} has no torch")
+    def test_tensors_of_torch(self):
+        self.assert_ranks_are_done(2, "tensors.py")
 
     def test_objects_and_those_that_cannot_be_pickled(self):
         self.assert_ranks_are_done(3, "objects.py")

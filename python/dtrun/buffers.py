@@ -67,7 +67,9 @@ def _of_torch(tensor: Any) -> Buffer:
         if number is None:
             raise bad(tensor, f"has the type {tensor.dtype}, which no operation has; convert it first")
         _torch_dtypes[tensor.dtype] = number
-    if number >= COMPLEX and (tensor.is_conj() or tensor.is_neg()):
+    if tensor.is_sparse:
+        raise bad(tensor, f"of shape {tuple(tensor.shape)} is sparse; pass tensor.to_dense()")
+    if tensor.is_neg() or (number >= COMPLEX and tensor.is_conj()):
         raise bad(tensor, "is a lazy conjugate, whose memory holds other values; pass tensor.resolve_conj().resolve_neg()")
     if not tensor.is_contiguous():
         raise bad(tensor, f"of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
