@@ -40,6 +40,12 @@ class Interrupt(PythonTest):
     def test_an_exchange_of_objects_is_cut_short(self):
         self.assert_cut_short("object")
 
+    def test_the_end_of_a_group_is_cut_short(self):
+        self.assert_cut_short("group")
+
+    def test_the_end_of_a_communicator_is_cut_short(self):
+        self.assert_cut_short("free")
+
     def test_the_making_of_a_communicator_is_cut_short(self):
         self.assert_cut_short("split")
 

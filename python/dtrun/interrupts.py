@@ -114,15 +114,26 @@ def _where_it_stands() -> Optional[FrameType]:
 
 
 def _cut_short(frame: FrameType) -> None:
-    caller = frame.f_locals.get("self")
-    comm = caller._comm if isinstance(caller, Work) else caller
-    if not isinstance(comm, Communicator):
-        _end_process(f"{frame.f_code.co_name}() cannot be cut short")
+    comm = _communicator_of(frame)
+    call = f"{frame.f_code.co_name}()"
+    if comm is None:
+        _end_process(f"{call} cannot be cut short")
         return
     try:
-        comm.abort(f"rank {comm.rank} was interrupted (SIGINT) in {frame.f_code.co_name}()")
+        comm.abort(f"rank {comm.rank} was interrupted (SIGINT) in {call}")
     except errors.Error as failure:
         _end_process(str(failure))
+
+
+def _communicator_of(frame: Optional[FrameType]) -> Optional[Communicator]:
+    """Whose method the frame is, or a frame of this package above it."""
+    while frame is not None and _is_ours(frame):
+        caller = frame.f_locals.get("self")
+        comm = caller._comm if isinstance(caller, Work) else caller
+        if isinstance(comm, Communicator):
+            return comm
+        frame = frame.f_back
+    return None
 
 
 def _end_process(why: str) -> None:

@@ -21,7 +21,20 @@ CALLS = {
     "wait": lambda world: world.allreduce(numpy.ones(4), wait=False).wait(),
     "object": lambda world: world.allgather_object(world.rank),
     "split": lambda world: world.split(0),
+    "group": lambda world: group(world),
+    "free": lambda world: free(world),
 }
+
+
+def group(world):
+    with world.group():
+        world.recv(numpy.ones(4), 1)
+
+
+def free(world):
+    """A communicator that waits for an operation whose Work was dropped."""
+    with world.subset([0, 1]) as both:
+        both.recv(numpy.ones(4), 1, wait=False)
 
 
 def tell():
@@ -78,13 +91,16 @@ def handler_of_the_program(world):
 def interrupt(call):
     world = dtrun.init()
     if world.rank == 1:
+        if call == "free":
+            world.subset([0, 1])
         stay()
     try:
         tell()
         CALLS[call](world)
     except KeyboardInterrupt:
         late = time.time() - os.stat(sys.argv[2]).st_mtime  # a file whose time is that of the signal
-        refused(world.barrier, "rank 0 was interrupted (SIGINT)", error=dtrun.Aborted)
+        if call != "free":  # that of the world goes on
+            refused(world.barrier, "rank 0 was interrupted (SIGINT)", error=dtrun.Aborted)
         print(f"rank 0 was interrupted after {late:.3f} s", flush=True)
         raise
     finally:
