@@ -23,6 +23,7 @@ from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
 from .buffers import HOST, NAMES, describe, like, shape_of
+from .memory import allocate
 from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
@@ -123,14 +124,15 @@ class Communicator:
         `counts`: elements of each rank, equal on all ranks; this one sends counts[rank].
         """
         a = describe(send, False)
-        if recv is None:
-            recv = like(send, (self.size, *shape_of(send))) if counts is None else like(send, (sum(counts),))
-        b = describe(recv)
         if counts is None:
+            recv = like(send, (self.size, *shape_of(send))) if recv is None else recv
+            b = describe(recv)
             self._same("allgather", a, b, self.size * a.count)
             return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHER, count=a.count)
         counts = self._counts("allgather", counts)
         self._elements("allgather", "send", a, counts[self.rank])
+        recv = like(send, (sum(counts),)) if recv is None else recv
+        b = describe(recv)
         self._same("allgather", a, b, sum(counts))
         return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHERV, recv_counts=counts)
 
@@ -143,12 +145,8 @@ class Communicator:
         send has size * count elements; or counts[r] in part r, with `counts` equal on all ranks.
         """
         a = describe(send, False)
-        if counts is None and a.count % self.size:
-            raise errors.InvalidArgument(
-                f"reduce_scatter: send has {a.count} elements, which {self.size} ranks do not divide; give counts"
-            )
         counts = counts if counts is None else self._counts("reduce_scatter", counts)
-        count = a.count // self.size if counts is None else counts[self.rank]
+        count = self._part("reduce_scatter", a, "counts") if counts is None else counts[self.rank]
         if recv is None:
             shape = shape_of(send)
             fits = counts is None and shape and shape[0] % self.size == 0
@@ -174,15 +172,11 @@ class Communicator:
         if (send_counts is None) != (recv_counts is None):
             raise errors.InvalidArgument("alltoall: send_counts and recv_counts go together")
         if send_counts is None or recv_counts is None:
-            if a.count % self.size:
-                raise errors.InvalidArgument(
-                    f"alltoall: send has {a.count} elements, which {self.size} ranks do not divide; give send_counts and "
-                    "recv_counts"
-                )
+            count = self._part("alltoall", a, "send_counts and recv_counts")
             recv = like(send, shape_of(send)) if recv is None else recv
             b = describe(recv)
             self._same("alltoall", a, b, a.count)
-            return self._start("alltoall", recv, a, b, wait, stream, kind=ALLTOALL, count=a.count // self.size)
+            return self._start("alltoall", recv, a, b, wait, stream, kind=ALLTOALL, count=count)
         send_counts = self._counts("alltoall", send_counts, "send_counts")
         recv_counts = self._counts("alltoall", recv_counts, "recv_counts")
         recv = like(send, (sum(recv_counts),)) if recv is None else recv
@@ -295,9 +289,8 @@ class Communicator:
         ranks = list(ranks)
         out = c_void_p()
         array = (c_int32 * len(ranks))(*ranks)
-        _library.check(
-            self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error()), "subset"
-        )
+        status = self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error())
+        _library.check(status, "subset")
         return Communicator(out, self._library)
 
     def free(self) -> None:
@@ -314,11 +307,9 @@ class Communicator:
     def alloc(self, size: int) -> memoryview:
         """A memoryview of `size` bytes, zeroed, that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
 
-        Valid until the communicator ends.
+        Freed with its last view, and at the latest when the communicator ends: no view may be used after that.
         """
-        out = c_void_p()
-        _library.check(self._library.dtrun_alloc(self._live(), size, byref(out), _library.error()), "alloc")
-        return memoryview((ctypes.c_char * size).from_address(out.value or 0)).cast("B")
+        return allocate(self, size)
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -340,6 +331,13 @@ class Communicator:
         if min(counts) < 0:
             raise errors.InvalidArgument(f"{what}: {name} has a negative entry: {min(counts)}")
         return counts
+
+    def _part(self, what: str, send: Buffer, instead: str) -> int:
+        if send.count % self.size:
+            raise errors.InvalidArgument(
+                f"{what}: send has {send.count} elements, which {self.size} ranks do not divide; give {instead}"
+            )
+        return int(send.count // self.size)
 
     @staticmethod
     def _elements(what: str, name: str, buffer: Buffer, count: int) -> None:

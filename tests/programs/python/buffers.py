@@ -53,6 +53,17 @@ def strides(world):
     assert world.allreduce(numpy.zeros((0, 3))).shape == (0, 3)
 
 
+def counts(world):
+    n = world.size
+    refused(lambda: world.allgather(numpy.ones(2), numpy.ones(2 * n + 1)), f"recv has {2 * n + 1} elements, and needs {2 * n}", error=INVALID)
+    refused(lambda: world.allgather(numpy.ones(2), counts=[2] * (n + 1)), f"counts has {n + 1} entries", f"has {n} ranks", error=INVALID)
+    refused(lambda: world.allgather(numpy.ones(2), counts=[-1] * n), "a negative entry: -1", error=INVALID)
+    refused(lambda: world.alltoall(numpy.ones(n), send_counts=[1] * n), "go together", error=INVALID)
+    if n > 1:
+        refused(lambda: world.reduce_scatter(numpy.ones(n + 1)), f"{n} ranks do not divide; give counts", error=INVALID)
+        refused(lambda: world.alltoall(numpy.ones(n + 1)), "give send_counts and recv_counts", error=INVALID)
+
+
 def types(world):
     for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                  "complex64", "complex128"):  # fmt: skip
@@ -80,6 +91,25 @@ def plain_buffers(world):
     refused(lambda: world.allgather(bytearray(2)), "bytearray has no shape: pass recv", error=INVALID)
 
 
+def allocated(world):
+    """Memory of the transport goes with its last view, not before an operation on it has ended."""
+
+    def pages():
+        return int(open("/proc/self/statm").read().split()[0])
+
+    def use():
+        mine = numpy.frombuffer(world.alloc(8 << 20), "f8")
+        assert not mine.any()
+        mine[:] = 1
+        return world.allreduce(mine[1:], wait=False)
+
+    equal(use().wait()[-3:], [world.size] * 3)
+    before = pages()
+    for _ in range(30):
+        assert use().wait()[0] == world.size
+    assert pages() - before < (120 << 20) // 4096, "memory of alloc was not freed"
+
+
 def scales(world):
     expected = [sum(range(1, world.size + 1))] * 2
     for wait in (True, False):
@@ -101,7 +131,7 @@ def scales(world):
 
 
 with dtrun.init() as world:
-    for check in (read_only, scalars, strides, types, plain_buffers, scales):
+    for check in (read_only, scalars, strides, counts, types, plain_buffers, allocated, scales):
         check(world)
     world.barrier()
     print(f"rank {world.rank} of {world.size} is done")
