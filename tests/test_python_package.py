@@ -43,6 +43,11 @@ class Package(JobTest):
         self.assert_fails(done, "LibraryError", "none.so", "set DTRUN_LIBRARY")
         self.assertEqual(self.python("import dtrun", library=self.folder / "none.so").returncode, 0)  # loaded by init()
 
+    def test_dtrun_says_nothing_about_the_variable_of_the_package(self):
+        result = self.ranks(1, "true", env=self.environment(DTRUN_LIBRARY=str(LIBRARY)))
+        self.assert_ok(result)
+        self.assertNotIn("DTRUN_LIBRARY", result.err)
+
     @unittest.skipUnless(shutil.which("cc"), "there is no C compiler")
     def test_structures_are_as_a_compiler_lays_them_out(self):
         program = self.folder / "layout"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
 constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error"};
-constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY"};
+constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
 constexpr std::string_view kOfRanks[] = {contract::kRank,
                                          contract::kFirstRank,
                                          contract::kWorldSize,

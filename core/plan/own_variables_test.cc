@@ -30,7 +30,10 @@ TEST(IgnoredVariables, AreToldOfWithTheOneThatWasMeant) {
 }
 
 TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
-  EXPECT_THAT(IgnoredVariables({{"DTRUN_LOG", "debug"}, {"DTRUN_CONFIG_JOB_GRACE", "3s"}, {"PATH", "/bin"}},
+  EXPECT_THAT(IgnoredVariables({{"DTRUN_LOG", "debug"},
+                                {"DTRUN_LIBRARY", "libdtrun.so.0"},
+                                {"DTRUN_CONFIG_JOB_GRACE", "3s"},
+                                {"PATH", "/bin"}},
                                kOptions),
               IsEmpty());
   EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions), IsEmpty());
