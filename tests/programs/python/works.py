@@ -103,6 +103,32 @@ def threads(world):
     world.barrier()
 
 
+def communicators_of_threads(world):
+    """Each thread has a communicator of its own, some handles are kept and some dropped."""
+    failures = []
+
+    def run(comm, number):
+        try:
+            for i in range(300):
+                mine = numpy.full(100, float(number + i))
+                if i % 3 == 0:
+                    comm.allreduce(numpy.ones(100), wait=False)
+                got = comm.allreduce(mine, wait=i % 2 == 0)
+                equal(got if i % 2 == 0 else got.wait(), (number + i) * comm.size)
+        except BaseException as failure:
+            failures.append(failure)
+
+    parts = [world.split(0) for _ in range(4)]
+    running = [threading.Thread(target=run, args=(part, number)) for number, part in enumerate(parts)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert not failures, failures
+    for part in parts:
+        part.free()
+
+
 def freed(world):
     """A communicator's end waits for dropped operations; a Work that is still held says that it is over."""
     with world.split(0) as part:
@@ -118,7 +144,7 @@ def freed(world):
 
 
 with dtrun.init() as world:
-    for check in (results, time_out, dropped, threads, freed):
+    for check in (results, time_out, dropped, threads, communicators_of_threads, freed):
         check(world)
     world.barrier()
     print(f"rank {world.rank} of {world.size} is done")
