@@ -10,11 +10,18 @@ no backend, get it without a change: torch calls _autoload() by the entry point 
 group `torch.backends`.
 """
 
-import torch.distributed as dist
 
-from .create import create
-from .group import Group
-from .selection import autoload as _autoload
+def _autoload():
+    """Entry point of the group torch.backends. torch calls it at the end of its import, which may be the one below."""
+    from .selection import autoload
+
+    autoload()
+
+
+import torch.distributed as dist  # noqa: E402
+
+from .create import create  # noqa: E402
+from .group import Group  # noqa: E402
 
 __all__ = ["Group", "_autoload"]
 
