@@ -1,0 +1,34 @@
+"""What the programs of this folder share: functions named check_* run one after another, on every rank."""
+
+import warnings
+
+import torch
+import torch.distributed as dist
+
+warnings.simplefilter("ignore", FutureWarning)  # names that torch 2.13 deprecates and that programs use
+
+
+def equal(got, expected):
+    got, expected = torch.as_tensor(got), torch.as_tensor(expected)
+    assert got.shape == expected.shape and torch.equal(got.to(torch.float64), expected.to(torch.float64)), f"{got} is not {expected}"
+
+
+def refused(call, kind, *texts):
+    try:
+        call()
+    except kind as failure:
+        for text in texts:
+            assert text in str(failure), f"'{text}' is not in: {failure}"
+        return
+    raise AssertionError(f"nobody refused it: {kind}, {texts}")
+
+
+def run(module, backend="dtrun"):
+    dist.init_process_group(backend)
+    rank, world = dist.get_rank(), dist.get_world_size()
+    checks = [check for name, check in vars(module).items() if name.startswith("check_")]
+    for check in checks:
+        check(rank, world)
+        dist.barrier()
+    dist.destroy_process_group()
+    print(f"rank {rank} of {world}: {len(checks)} checks hold", flush=True)
