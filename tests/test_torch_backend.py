@@ -1,0 +1,192 @@
+"""The backend "dtrun" of torch.distributed, by `import dtrun.torch` and by `backend.torch`.
+
+Runs with the torch 2 of `tools/setup frameworks`, or of the Python that DTRUN_TEST_TORCH names.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.job import BUILD, SOURCE, JobTest, main, skip
+
+PLACES = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3", sys.executable]
+PROGRAMS = SOURCE / "tests/torch_backend"
+# Ends with the version of torch, where torch.distributed has gloo to compare with.
+PROBE = "import torch, torch.distributed as d; d.is_gloo_available() or exit('torch has no gloo'); print(torch.__version__)"
+
+
+def version_of(python):
+    if python is None or not Path(python).exists():
+        return None
+    done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, check=False)
+    return tuple(map(int, done.stdout.split(".")[:2])) if done.returncode == 0 else None
+
+
+class TorchBackend(JobTest):
+    def environment(self, **more):
+        return super().environment(
+            PYTHONPATH=f"{SOURCE / 'python'}:{self.metadata()}", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
+        )
+
+    def metadata(self):
+        """A folder with the entry point that an installed package has."""
+        folder = self.folder / "installed"
+        info = folder / "dtrun-0.1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dtrun\nVersion: 0.1.0\n")
+        (info / "entry_points.txt").write_text("[torch.backends]\ndtrun = dtrun.torch:_autoload\n")
+        return folder
+
+    def hold(self, name, world):
+        result = self.ranks(world, PYTHON, PROGRAMS / name)
+        self.assert_ok(result)
+        for rank in range(world):
+            self.assertRegex(result.out, f"rank {rank} of {world}: [1-9][0-9]* checks hold")
+
+    def run_text(self, text, world=2, sets=(), flags=(), **more):
+        script = self.write("import torch, torch.distributed as dist\n" + text, "script.py")
+        return self.ranks(world, PYTHON, script, sets=["job.grace=2s", *sets], flags=flags, **more)
+
+    def assert_fails(self, text, *errors, **more):
+        result = self.run_text(text, **more)
+        self.assertEqual(result.code, 1, str(result))
+        for error in errors:
+            self.assertIn(error, result.err, str(result))
+
+
+class Calls(TorchBackend):
+    def test_collectives_of_two_and_three_ranks(self):
+        for world in (2, 3):
+            self.hold("collectives.py", world)
+
+    def test_works_messages_and_groups_of_two_and_three_ranks(self):
+        for world in (2, 3):
+            self.hold("works.py", world)
+
+    def test_what_trains_over_it(self):
+        for world in (2, 3):
+            self.hold("training.py", world)
+
+
+    def test_its_benchmark_still_runs(self):
+        words = [SOURCE / "tools/bench/torch_backend.py", "--python", PYTHON, "--rounds", "2", "--calls", "20"]
+        done = subprocess.run([sys.executable, *words], env=self.environment(DTRUN_BUILD=str(BUILD)), cwd=self.folder,
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("weights after 2 steps equal: True", done.stdout)
+        self.assertIn("| call | torch's gloo |", done.stdout)
+
+    def test_a_script_may_import_it_before_torch(self):
+        script = self.write("import dtrun.torch, torch.distributed as dist\ndist.init_process_group('dtrun')\ndist.barrier()\n", "first.py")
+        self.assert_ok(self.ranks(2, PYTHON, script))
+
+
+class Misuse(TorchBackend):
+    def test_a_world_that_is_not_dtruns(self):
+        self.assert_fails(
+            "import dtrun.torch\ndist.init_process_group('dtrun', rank=0, world_size=1, store=dist.HashStore())\n",
+            "init_process_group: rank 0 of 1, and dtrun started this process as rank 1 of 2; leave rank and world_size out",
+        )
+
+    def test_a_process_that_dtrun_did_not_start(self):
+        script = "import dtrun.torch, torch.distributed as d\nd.init_process_group('dtrun', rank=0, world_size=2, store=d.HashStore())"
+        done = subprocess.run([PYTHON, "-c", script], env=self.environment(), capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("rank 0 of 2, and dtrun started this process as rank 0 of 1; start the program with dtrun -n N", done.stderr)
+
+    def test_a_second_init(self):
+        self.assert_fails(
+            "import dtrun.torch\ndist.init_process_group('dtrun')\ndist.init_process_group('dtrun')\n",
+            "trying to initialize the default process group twice!",
+        )
+
+    def test_arguments_that_do_not_fit(self):
+        cases = {
+            "dist.all_gather_into_tensor(torch.ones(3), torch.ones(2))": "all_gather_into_tensor: the output has 3 elements, and must have 2 for each of 2 ranks",
+            "dist.all_to_all_single(torch.ones(3), torch.ones(3))": "all_to_all_single: output has 3 rows, which 2 ranks do not divide",
+            "dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)": "allreduce: ",
+            "dist.all_reduce(torch.ones(2).to(torch.float8_e5m2))": "allreduce: torch.float8_e5m2 cannot be reduced",
+            "dist.all_reduce(torch.ones(2, device='meta'))": "allreduce: the tensor is on meta; the backend dtrun moves tensors of cpu",
+            "dist.group.WORLD.reduce_scatter([torch.ones(1)], [[torch.ones(1)]]).wait()": "reduce_scatter: 1 tensors to reduce for 2 ranks",
+        }  # fmt: skip
+        text = "import dtrun.torch\ndist.init_process_group('dtrun')\n"
+        for call in cases:
+            text += f"try: {call}\nexcept RuntimeError as failure: print('refused:', failure, flush=True)\n"
+        result = self.run_text(text + "x = torch.ones(1); dist.all_reduce(x); print('still', int(x), flush=True)\n")
+        self.assert_ok(result)
+        for error in cases.values():
+            self.assertIn("refused: " + error, result.out)
+        self.assertIn("still 2", result.out)
+
+    def test_ranks_that_call_something_else(self):
+        self.assert_fails(
+            "import dtrun.torch\ndist.init_process_group('dtrun')\n"
+            "dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n",
+            "allreduce", "broadcast",
+        )  # fmt: skip
+
+    def test_ddp_reports_a_rank_that_died(self):
+        self.assert_fails(
+            "import dtrun.torch, os, signal\ndist.init_process_group('dtrun')\n"
+            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))\n"
+            "if dist.get_rank() == 1: os._exit(1)\n"
+            "model(torch.ones(1, 2)).sum().backward()\n",
+            "rank 1 exited with code 1",
+        )
+
+    def test_a_group_waits_as_long_as_the_script_says(self):
+        self.assert_fails(
+            "import dtrun.torch, time\nfrom datetime import timedelta\n"
+            "dist.init_process_group('dtrun', timeout=timedelta(seconds=1))\n"
+            "if dist.get_rank() == 0: dist.all_reduce(torch.ones(2))\n"
+            "dist.recv(torch.ones(1), 0) if dist.get_rank() else None\n",
+            "dtrun.errors.Timeout",
+        )
+
+
+class InPlaceOfGloo(TorchBackend):
+    SAYS = (
+        "print(dist.get_rank(), dist.get_backend(), type(dist.group.WORLD).__module__, flush=True)\n"
+        "x = torch.ones(2); dist.all_reduce(x); dist.monitored_barrier(); assert x[0] == 2\ndist.destroy_process_group()\n"
+    )
+
+    def setUp(self):
+        super().setUp()
+        if VERSION < (2, 5):
+            self.skipTest(f"torch {'.'.join(map(str, VERSION))} loads no backends by itself; 2.5 does")
+
+    def test_scripts_that_ask_for_gloo_or_nothing(self):
+        for ask in ("'gloo'", "", "'cpu:gloo'"):
+            for more in ({"sets": ["backend.torch=dtrun"]}, {"flags": ["--torch-backend", "dtrun"]}):
+                with self.subTest(ask=ask, more=more):
+                    result = self.run_text(f"dist.init_process_group({ask})\n" + self.SAYS, **more)
+                    self.assert_ok(result)
+                    for rank in range(2):
+                        self.assertIn(f"{rank} dtrun dtrun.torch.group", result.out)
+                    self.assertIn("also for torch.distributed in place of gloo", result.err)
+
+    def test_a_mesh_that_makes_the_process_group(self):
+        text = "from torch.distributed.device_mesh import init_device_mesh\ninit_device_mesh('cpu', (2,))\n"
+        result = self.run_text(text + self.SAYS, sets=["backend.torch=dtrun"])
+        self.assert_ok(result)
+        self.assertIn("1 dtrun dtrun.torch.group", result.out)
+
+    def test_without_the_option_gloo_is_gloo(self):
+        result = self.run_text("dist.init_process_group('gloo')\n" + self.SAYS)
+        self.assert_ok(result)
+        self.assertIn("1 gloo torch.distributed.distributed_c10d", result.out)
+        self.assertNotIn("in place of gloo", result.err)
+
+    def test_another_name_is_refused(self):
+        result = self.ranks(1, "true", flags=["--torch-backend", "nccl"])
+        self.assert_user_error(result, "--torch-backend=nccl: backend.torch: expected one of")
+
+
+if __name__ == "__main__":
+    VERSIONS = {python: version_of(python) for python in PLACES}
+    PYTHON = next((python for python, version in VERSIONS.items() if version and version >= (2, 0)), None)
+    if PYTHON is None:
+        skip(f"none of {', '.join(str(place) for place in PLACES if place)} has torch 2 with gloo: `tools/setup frameworks` fetches it")
+    VERSION = VERSIONS[PYTHON]
+    main()
