@@ -52,7 +52,8 @@ class Controller:
 
     def next_name(self, kind: str) -> str:
         """A name for an operation that has none: the nth of its kind on each rank is the same."""
-        return f"{kind}.noname.{next(self._names[kind])}"
+        with self._condition:
+            return f"{kind}.noname.{next(self._names[kind])}"
 
     def submit(self, request: Request) -> Request:
         """Announces it in the next round. Its name must not be that of one under way."""
@@ -126,6 +127,8 @@ class Controller:
     def _take(self, decision: Decision) -> Optional[Request]:
         with self._condition:
             request = self._requests.pop(decision.name, None)
+            if decision.last >= 0:  # ranks that joined early have counted fewer operations
+                self._names.clear()
         if request is not None and decision.error is not None:
             request.fail(f"{request.signature.kind} '{decision.name}': {self._in_job(decision.error)}")
         return request

@@ -114,4 +114,5 @@ class Negotiation:
 
     def _missing_text(self, name: str) -> str:
         entry = self._entries.get(name)
-        return "ranks " + ", ".join(map(str, self._missing(entry))) + " never submitted it" if entry else "unknown name"
+        missing = self._missing(entry) if entry else []
+        return f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} did not submit it"
