@@ -1,0 +1,86 @@
+"""What hvd says where ranks do not agree, and where a rank alone is wrong; afterwards operations still work."""
+
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import dtrun.horovod.torch as hvd
+
+
+def fails(kind, call, *texts):
+    try:
+        call()
+    except kind as error:
+        for text in texts:
+            assert text in str(error), f"'{text}' is not in: {error}"
+        return
+    raise AssertionError(f"no {kind.__name__} with {texts}")
+
+
+fails(ValueError, lambda: hvd.allreduce(torch.ones(1)), "hvd.init() has not been called")
+fails(ValueError, hvd.rank, "hvd.init() has not been called")
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+lost = hvd.HorovodInternalError
+one = torch.ones(1)
+
+# Ranks differ: every rank is told, with the name and who has what.
+fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name="g"), "allreduce 'g': the shapes differ: rank 0 has (3,), rank 1 has (4,)")
+fails(lost, lambda: hvd.allreduce(one.to([torch.int32, torch.float32][rank % 2]), name="t"), "'t'", "int32", "rank 1 has float32")
+fails(lost, lambda: hvd.allreduce(one, name="o", op=[hvd.Sum, hvd.Max][rank % 2]), "the reductions differ", "rank 1 has Max")
+fails(lost, lambda: hvd.broadcast(one, rank, name="b"), "the root ranks differ", "rank 1 has 1")
+fails(lost, lambda: hvd.allgather(torch.ones(1, 2 + rank), name="a"), "the shapes differ", "rank 1 has (*, 3)")
+fails(lost, lambda: [hvd.allgather, hvd.allreduce][rank % 2](one, name="k"), "the operations differ", "rank 1 has allreduce")
+fails(lost, lambda: hvd.add_process_set([rank]), "the process sets differ", "rank 1 has (1,)")
+
+# This rank alone is wrong.
+handle = hvd.allreduce_async(one, name="twice") if rank == 0 else None
+if rank == 0:
+    fails(ValueError, lambda: hvd.allreduce_async(one, name="twice"), "'twice'", "is under way on this rank")
+hvd.barrier()
+hvd.synchronize(handle or hvd.allreduce_async(one, name="twice"))
+fails(ValueError, lambda: hvd.allreduce(torch.ones(4, 4).t()), "not contiguous")
+fails(ValueError, lambda: hvd.allgather(torch.tensor(1)), "without dimensions")
+fails(ValueError, lambda: hvd.alltoall(torch.ones(size + 1)), f"{size + 1} rows, which {size} ranks do not divide")
+fails(ValueError, lambda: hvd.alltoall(one, [1] * (size + 1)), "splits")
+fails(ValueError, lambda: hvd.allreduce(one, process_set=hvd.ProcessSet([0])), "is not known")
+fails(ValueError, lambda: hvd.add_process_set([size]), f"rank {size}")
+fails(ValueError, lambda: hvd.broadcast(one, size), f"root_rank {size}")
+fails(NotImplementedError, lambda: hvd.allreduce(one, op=hvd.Adasum), "use op=hvd.Average")
+fails(lost, lambda: hvd.broadcast_object(lambda: 0, 0), "could not pickle") if rank else fails(
+    Exception, lambda: hvd.broadcast_object(lambda: 0, 0), "cannot be pickled"
+)
+
+# The optimizer.
+model = torch.nn.Linear(2, 2)
+sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+named = list(model.named_parameters())
+fails(ValueError, lambda: hvd.DistributedOptimizer(sgd, named[:1]), "0.1", "(2,)")
+fails(ValueError, lambda: hvd.DistributedOptimizer(sgd, [("w", p) for _, p in named]), "w is there twice")
+fails(ValueError, lambda: hvd.DistributedOptimizer(sgd, list(model.parameters())), "tuples")
+fails(ValueError, lambda: hvd.DistributedOptimizer(sgd, named, backward_passes_per_step=0), "backward_passes_per_step")
+optimizer = hvd.DistributedOptimizer(sgd, named)
+model(torch.ones(1, 2)).sum().backward()
+fails(AssertionError, optimizer.zero_grad, "before optimizer.step()")
+fails(AssertionError, lambda: model(torch.ones(1, 2)).sum().backward(), "more than backward_passes_per_step=1")
+optimizer.step()
+
+assert torch.equal(hvd.allreduce(one, op=hvd.Sum), one * size)
+print(f"rank {rank} of {size} is done", flush=True)
+
+if sys.argv[1:2] == ["stall"]:  # rank 1 never submits it: the job's environment says when it is told and ended
+    told = Path(sys.argv[2])
+    if rank != 1:
+        fails(lost, lambda: hvd.allreduce(one, name="late"), "'late'", "rank 1")
+        told.touch()
+    while not told.exists():
+        time.sleep(0.01)
+    assert torch.equal(hvd.allreduce(one, op=hvd.Sum, name="after"), one * size)
+    print(f"rank {rank} of {size} went on", flush=True)
+if sys.argv[1:] == ["leave"]:
+    if rank == 1:
+        sys.exit(0)
+    fails(lost, lambda: hvd.allreduce(one, name="late"), "'late'", "rank 1")
+    print(f"rank {rank} of {size} was told", flush=True)

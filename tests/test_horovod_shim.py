@@ -1,0 +1,74 @@
+"""Horovod's API over libdtrun: each program of programs/horovod is a rank.
+
+Runs with the torch of the Python that DTRUN_TEST_TORCH names, of `tools/setup frameworks`, or of Debian.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.job import BUILD, SOURCE, JobTest, main, skip
+
+PROGRAMS = SOURCE / "tests/programs/horovod"
+SHIM = SOURCE / "python/dtrun/horovod/shim"
+PLACES = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3", sys.executable]
+
+
+def has_torch(python):
+    return bool(python) and Path(python).exists() and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+PYTHON = next(filter(has_torch, PLACES), None)
+
+
+class HorovodShim(JobTest):
+    def package(self, *paths, **more):
+        """The environment in which `import dtrun.horovod.torch` finds the package and the library of this build."""
+        path = ":".join(map(str, [SOURCE / "python", *paths]))
+        return self.environment(
+            PYTHONPATH=path, DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), PYTHONDONTWRITEBYTECODE="1", **more
+        )
+
+    def hold(self, count, program, *arguments, done="is done", absent=(), sets=(), env=None):
+        result = self.ranks(count, PYTHON, PROGRAMS / program, *arguments, sets=sets, env=env or self.package())
+        self.assert_ok(result)
+        for rank in range(count):
+            if rank not in absent:
+                self.assertIn(f"rank {rank} of {count} {done}", result.out, str(result))
+        return result
+
+    def test_operations_in_the_order_of_each_rank(self):
+        for count in (2, 3):
+            self.hold(count, "operations.py")
+
+    def test_training_equals_that_of_one_process(self):
+        for count in (1, 2, 3):
+            self.hold(count, "training.py")
+
+    def test_ranks_that_differ_are_named(self):
+        for count in (2, 3):
+            self.hold(count, "errors.py")
+
+    def test_an_operation_that_a_rank_never_submits(self):
+        limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
+        result = self.hold(3, "errors.py", "stall", self.folder / "told", done="went on", env=self.package(**limits))
+        self.assertRegex(result.err + result.out, r"hvd\.allreduce 'late': submitted by 2 of 3 ranks \d s ago, and not by rank 1")
+
+    def test_a_rank_that_leaves_is_named(self):
+        self.hold(2, "errors.py", "leave", done="was told", absent=[1])
+
+    def test_training_continues_from_the_commit_after_a_restart(self):
+        result = self.hold(2, "elastic.py", done="continued", sets=["restart.max=1"])
+        for rank in range(2):
+            self.assertIn(f"generation 0: rank {rank} starts at step 0, 8 samples left", result.out)
+            self.assertIn(f"generation 1: rank {rank} starts at step 3, 5 samples left", result.out)
+
+    def test_a_script_that_knows_only_horovod(self):
+        self.hold(2, "unmodified.py", env=self.package(SHIM))
+
+
+if __name__ == "__main__":
+    if PYTHON is None:
+        skip("no Python with torch was found: install python3-torch, run `tools/setup frameworks`, or set DTRUN_TEST_TORCH")
+    main()
