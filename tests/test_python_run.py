@@ -155,6 +155,7 @@ class Ends(PythonTest):
         job = self.started()
         job.signal(signal.SIGKILL)
         until(lambda: job.run_dir().joinpath("verdict.json").exists(), "the verdict of the job")
+        until(lambda: not list(self.folder.glob(".dtrun-run-*")), "the end of the exchange")
 
 
 class Distributor(PythonTest):

@@ -35,7 +35,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     """
     args, kwargs = tuple(args), dict(kwargs or {})
     call = Call(search_path(), pickles.main_file(fn), pickles.dump_call(fn, args, kwargs, "dtrun.run"))
-    options = list(_config_words(config)) + ([] if verbose else ["-q"])
+    options = list(config_words(config)) + ([] if verbose else ["-q"])
     if not isinstance(config, (str, os.PathLike)):
         options[:0] = ["--set", f"job.name={job_name(fn)}"]
     if np is not None:
@@ -50,7 +50,8 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
     """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
-    code, printed = process.execute([program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder], environment)
+    words = [program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder]
+    code, printed = process.execute(words, environment, exchange.folder)
     verdict = exchange.verdict()
     if code != 0 or verdict is None:
         trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None
@@ -75,7 +76,7 @@ def _shared(hosts: Any, config: Config) -> str | None:
     return os.getcwd() if hosts is not None or config is not None else None
 
 
-def _config_words(config: Config) -> Sequence[str]:
+def config_words(config: Config) -> Sequence[str]:
     if config is None:
         return []
     if isinstance(config, (str, os.PathLike)):

@@ -8,23 +8,27 @@ import selectors
 import signal
 import subprocess
 import sys
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 LEASH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leash.py")
 KEPT = 16384  # characters of stderr, for the error of a job that never started
 
 
-def execute(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Runs a command to its end: (exit code, the last of its stderr). KeyboardInterrupt ends it, a second one at once."""
+def execute(words: Sequence[str], environment: Mapping[str, str], folder: str, streams: Mapping[str, Any] | None = None) -> tuple[int, str]:
+    """Runs a command to its end: (exit code, the last of its stderr). KeyboardInterrupt ends it, a second one at once.
+
+    folder: removed when this process dies before the command has ended
+    streams: where its stdout and stderr go to, by these names; by default to those of sys
+    """
     interrupt = None
     # A session of its own: Ctrl-C reaches it through this process only, once.
-    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), *words], env=dict(environment),
+    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), folder, *words], env=dict(environment),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          start_new_session=True) as process, _Output(process) as output:  # fmt: skip
+                          start_new_session=True) as process, _Output(process, streams) as output:  # fmt: skip
         while True:
             try:
                 output.show()
-                code = process.wait()
+                process.wait()
                 break
             except KeyboardInterrupt as cause:
                 interrupt = cause
@@ -35,14 +39,14 @@ def execute(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
                 raise
     if interrupt:
         raise interrupt
-    return (128 - code if code < 0 else code), output.tail
+    return process.returncode, output.tail
 
 
 class _Output:
     """The two pipes of a process, shown as sys.stdout and sys.stderr: notebooks replace those."""
 
-    def __init__(self, process: subprocess.Popen) -> None:
-        self.tail = ""
+    def __init__(self, process: subprocess.Popen, streams: Mapping[str, Any] | None) -> None:
+        self.tail, self.streams = "", streams
         self.selector = selectors.DefaultSelector()
         for pipe, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
             self.selector.register(pipe, selectors.EVENT_READ, (name, codecs.getincrementaldecoder("utf-8")("replace")))
@@ -64,6 +68,6 @@ class _Output:
                 text = decoder.decode(data, final=not data)
                 if name == "stderr":
                     self.tail = (self.tail + text)[-KEPT:]
-                stream = getattr(sys, name)
+                stream = self.streams[name] if self.streams else getattr(sys, name)
                 stream.write(text)
                 stream.flush()
