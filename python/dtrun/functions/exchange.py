@@ -18,6 +18,8 @@ class Call(NamedTuple):
     path: list[str]  # sys.path of the caller
     main: str | None  # the script to load first
     data: bytes  # the pickle of (function, args, kwargs)
+    cwd: str | None = None  # the working folder, where it is not the job's
+    env: dict | None = None  # variables of this host's ranks
 
 
 class Exchange:
@@ -57,6 +59,18 @@ class Exchange:
     def failure(self, generation: int, rank: int | None) -> str | None:
         text = self.read(f"{generation}-{rank}.failed")
         return text and text.decode()
+
+    def last_result(self, rank: int) -> bytes | None:
+        """The pickle of what a rank has returned in the last generation in which it did."""
+        return self._last(f"-{rank}.result")
+
+    def last_failure(self, rank: int) -> str | None:
+        text = self._last(f"-{rank}.failed")
+        return text and text.decode()
+
+    def _last(self, end: str) -> bytes | None:
+        generations = [int(name[: -len(end)]) for name in os.listdir(self.folder) if name.endswith(end)]
+        return self.read(f"{max(generations)}{end}") if generations else None
 
     def results(self, generation: int, ranks: list[int]) -> list[Any]:
         return [pickle.loads(self.read(f"{generation}-{rank}.result") or _NONE) for rank in ranks]

@@ -9,34 +9,33 @@ from typing import Any, Callable
 
 from .. import errors, objects
 
+
+def _by_name(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
 try:
-    from cloudpickle import dumps as _dumps
+    from cloudpickle import dumps
 except ImportError:
-    _dumps = None
+    dumps = _by_name
 
 
-def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str) -> bytes:
+def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps) -> bytes:
     """The pickle of a call. Raises InvalidArgument, which names the part that cannot be pickled."""
     if not callable(fn):
         raise errors.InvalidArgument(f"dtrun: {what}: {fn!r} is not a function; pass the function itself, not what it returns")
     try:
         return dumps((fn, tuple(args), dict(kwargs)))
     except Exception as failure:
-        place, part, reason = _culprit(fn, args, kwargs, failure)
+        place, part, reason = _culprit(fn, args, kwargs, failure, dumps)
         raise errors.InvalidArgument(
             f"dtrun: {what}: {place} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}; {_advice(part)}"
         ) from failure
 
 
-def dumps(value: Any) -> bytes:
-    if _dumps:
-        return _dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-
-
 def main_file(fn: Callable) -> str | None:
     """The script that ranks have to load to find `fn`: pickle writes only its name."""
-    if _dumps or getattr(fn, "__module__", None) != "__main__":
+    if dumps is not _by_name or getattr(fn, "__module__", None) != "__main__":
         return None
     file = getattr(sys.modules["__main__"], "__file__", None)
     if file is None:
@@ -47,10 +46,10 @@ def main_file(fn: Callable) -> str | None:
     return file
 
 
-def _culprit(fn: Callable, args: tuple, kwargs: dict, failure: Exception) -> tuple[str, Any, Exception]:
+def _culprit(fn: Callable, args: tuple, kwargs: dict, failure: Exception, dumps: Callable) -> tuple[str, Any, Exception]:
     name = getattr(fn, "__qualname__", repr(fn))
     parts = [("args", args), ("kwargs", kwargs)]
-    if _dumps and inspect.isfunction(fn):  # pickle takes functions by their names, without their variables
+    if dumps is not _by_name and inspect.isfunction(fn):  # pickle takes functions by their names, without their variables
         seen = inspect.getclosurevars(fn)
         parts += [(f"{name}: its variable {key}", value) for key, value in {**seen.nonlocals, **seen.globals}.items()]
     for place, part in parts:
@@ -62,6 +61,6 @@ def _culprit(fn: Callable, args: tuple, kwargs: dict, failure: Exception) -> tup
 
 
 def _advice(part: Any) -> str:
-    if callable(part) and not _dumps:
+    if callable(part) and dumps is _by_name:
         return "install cloudpickle (pip install cloudpickle), or define it at the top of a module"
     return "make it inside the function, on each rank"

@@ -29,6 +29,9 @@ def main(folder: str) -> None:
         sys.exit("dtrun: dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
     exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
     sys.path[:] = call.path
+    os.environ.update(call.env or {})
+    if call.cwd:
+        os.chdir(call.cwd)
     try:
         exchange.write(f"{generation}-{number}.result", returned(call, number))
     except Exception as failure:
