@@ -1,0 +1,5 @@
+"""Functions as ranks on Spark's executors: each task of a barrier stage is a host of one job. docs/functions.md."""
+
+from .launch import run
+
+__all__ = ["run"]
