@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <fstream>
 
+#include "core/base/fd.h"
 #include "core/failures/finding.h"
+#include "core/failures/table.h"
 
 namespace dtrun::failures {
 namespace {
@@ -49,6 +53,20 @@ TEST_F(OwnFiles, AreReadBeforeTheShippedOne) {
   EXPECT_EQ(own[0].what, "the scratch folder of ada is full");
   EXPECT_EQ(FindFailures("EADDRINUSE").at(0).what, "w");
   EXPECT_EQ(FindFailures("Bootstrap : no socket interface found").at(0).failure->id, "nccl-no-interface");
+}
+
+TEST_F(OwnFiles, AreReadAheadOfTheFirstSearch) {
+  const std::filesystem::path file = Write(kGood);
+  UseFiles({file});
+  const UniqueFd watch(inotify_init1(IN_CLOEXEC));
+  inotify_add_watch(watch.get(), file.c_str(), IN_CLOSE_NOWRITE);
+  {
+    const ReadAhead ahead(std::chrono::milliseconds(0));
+    char event[4096];
+    ASSERT_GT(read(watch.get(), event, sizeof event), 0);
+  }
+  Write("");
+  EXPECT_EQ(FindFailures("error: scratch of ada is full\n").size(), 1u);
 }
 
 TEST_F(OwnFiles, ABadEntryIsToldAndTheOthersCount) {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <stop_token>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -117,6 +120,20 @@ std::shared_ptr<const Table> Known() {
     shared.table = std::make_shared<const Table>(files);
   }
   return shared.table;
+}
+
+ReadAhead::ReadAhead(std::chrono::milliseconds after) {
+  const auto read = [after](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait_for(lock, stop, after, [] { return false; });
+    if (!stop.stop_requested()) Known();
+  };
+  try {
+    thread_ = std::jthread(read);
+  } catch (const std::system_error&) {  // no thread: it is read when it is needed
+  }
 }
 
 }  // namespace dtrun::failures

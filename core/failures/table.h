@@ -1,15 +1,16 @@
 // The known failures: entries of TOML files, those of the user before those that ship with dtrun.
 //
-// A table is immutable; any thread. The process's own is read when a text is first searched, so a job that
-// goes well reads no file.
+// A table is immutable; any thread. The process's own is read when a text is first searched, or by ReadAhead.
 #pragma once
 
 #include <bitset>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -65,5 +66,16 @@ void UseFiles(std::vector<std::filesystem::path> own);
 
 // The process's table.
 std::shared_ptr<const Table> Known();
+
+// Reads the process's table in the background, so that a failure's verdict does not wait for it.
+class ReadAhead {
+ public:
+  // After this time, so that short jobs that go well read nothing. Where no thread can start, the table is
+  // read when it is needed.
+  explicit ReadAhead(std::chrono::milliseconds after = std::chrono::milliseconds(100));
+
+ private:
+  std::jthread thread_;  // its end waits for a reading that has begun
+};
 
 }  // namespace dtrun::failures

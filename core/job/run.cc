@@ -372,6 +372,7 @@ class Runner {
   bool told_unread_ = false;
   bool told_ = false;  // the verdict, before a restart that did not come
   boost::asio::io_context loop_;
+  const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
