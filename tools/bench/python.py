@@ -22,7 +22,7 @@ def with_numpy():
     import numpy
 
     world, values = dtrun.init(), numpy.zeros(1)
-    return world.rank, world.barrier, lambda: world.allreduce(values)
+    return world.rank, world.barrier, lambda: world.allreduce(values), dtrun.finalize
 
 
 def with_tensor():
@@ -30,7 +30,7 @@ def with_tensor():
     import torch
 
     world, values = dtrun.init(), torch.zeros(1, dtype=torch.float64)
-    return world.rank, world.barrier, lambda: world.allreduce(values)
+    return world.rank, world.barrier, lambda: world.allreduce(values), dtrun.finalize
 
 
 def with_gloo():
@@ -39,7 +39,8 @@ def with_gloo():
 
     distributed.init_process_group("gloo")
     values = torch.zeros(1, dtype=torch.float64)
-    return distributed.get_rank(), distributed.barrier, lambda: distributed.all_reduce(values)
+    end = distributed.destroy_process_group
+    return distributed.get_rank(), distributed.barrier, lambda: distributed.all_reduce(values), end
 
 
 CANDIDATES = {"dtrun, numpy": with_numpy, "dtrun, torch tensor": with_tensor, "torch's gloo": with_gloo}
@@ -47,7 +48,7 @@ CANDIDATES = {"dtrun, numpy": with_numpy, "dtrun, torch tensor": with_tensor, "t
 
 def rank(candidate, calls):
     """What each rank runs; rank 0 prints microseconds a call."""
-    number, barrier, call = CANDIDATES[candidate]()
+    number, barrier, call, end = CANDIDATES[candidate]()
     for _ in range(100):
         call()
     barrier()
@@ -57,6 +58,7 @@ def rank(candidate, calls):
     spent = time.perf_counter() - begin
     if number == 0:
         print(spent / calls * 1e6, flush=True)
+    end()
 
 
 def driver(options):
