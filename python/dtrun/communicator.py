@@ -28,6 +28,7 @@ from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
 )  # fmt: skip
+from .operations import REDUCTIONS as REDUCTIONS  # others import it from here
 from .work import Work, wait_for_dropped
 
 TYPE_CHECKING = False
