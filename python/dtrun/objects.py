@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def dumps(value: Any) -> bytes:
+    import pickle  # at its first use: `import dtrun` takes milliseconds
+
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
-    """The pickle of `value`. Raises InvalidArgument, which names the part that cannot be pickled."""
-    import pickle  # at its first use: `import dtrun` takes milliseconds
-
+    """The pickle of `value` by `dumps`. Raises InvalidArgument, which names the part that cannot be pickled."""
     try:
         return dumps(value)
     except Exception as failure:
@@ -43,15 +43,10 @@ def load(data: Any, what: str, sender: int) -> Any:
 
 
 def culprit(
-    value: Any,
-    failure: Exception,
-    place: str = "the object",
-    above: FrozenSet[int] = frozenset(),
+    value: Any, failure: Exception, place: str = "the object", above: FrozenSet[int] = frozenset(),
     dumps: Callable[[Any], bytes] = dumps,
-) -> Tuple[str, Any, Exception]:
+) -> Tuple[str, Any, Exception]:  # fmt: skip
     """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
-    import pickle
-
     above |= {id(value)}
     for name, part in _parts(value, place):
         if id(part) in above:
