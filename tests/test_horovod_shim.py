@@ -66,6 +66,28 @@ class HorovodShim(JobTest):
 
     def test_a_script_that_knows_only_horovod(self):
         self.hold(2, "unmodified.py", env=self.package(SHIM))
+        result = self.ranks(2, PYTHON, "-m", "dtrun.horovod", PROGRAMS / "unmodified.py", env=self.package())
+        self.assert_ok(result)
+        self.assertIn("rank 1 of 2 is done", result.out)
+
+    def say(self, text, *paths):
+        """What a script says on stderr as it ends with an error."""
+        script = self.write(text, "script.py")
+        done = subprocess.run([PYTHON, script], capture_output=True, text=True, env=self.package(SHIM, *paths))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return done.stderr.splitlines()[-1]
+
+    def test_horovod_itself_is_not_mixed_with_it(self):
+        real = self.folder / "real" / "horovod" / "common"
+        real.mkdir(parents=True)
+        for file in (real.parent / "__init__.py", real / "__init__.py", real / "basics.py"):
+            file.touch()
+        text = f"import sys; sys.path.insert(0, '{real.parents[1]}')\nimport horovod.common.basics\nimport dtrun.horovod.torch as hvd\nhvd.init()"
+        self.assertIn(f"Horovod itself is loaded in this process, from {real / 'basics.py'}", self.say(text))
+
+    def test_parts_that_are_absent_are_named(self):
+        for part in ("tensorflow", "keras", "spark"):
+            self.assertIn(f"horovod.{part}: dtrun's horovod has horovod.torch", self.say(f"import horovod.{part}"))
 
 
 if __name__ == "__main__":

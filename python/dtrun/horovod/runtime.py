@@ -81,6 +81,7 @@ def init(execute: Execute, comm: Optional[List[int]] = None, process_sets: Union
     global _job
     if _job is not None:
         return
+    refuse_horovod_itself()
     new = _Job(execute)
     if comm and list(comm) != list(range(new.world.size)):
         raise NotImplementedError(f"hvd.init(comm={comm!r}): dtrun starts with all ranks; use process_sets for some of them")
@@ -92,6 +93,16 @@ def init(execute: Execute, comm: Optional[List[int]] = None, process_sets: Union
         new.add(process_set)
     _job = new
     atexit.register(_leave)
+
+
+def refuse_horovod_itself() -> None:
+    """Two libraries would each believe that they lead this rank's operations."""
+    other = sys.modules.get("horovod.common.basics")  # which only Horovod itself has
+    if other is not None:
+        raise ImportError(
+            f"dtrun: Horovod itself is loaded in this process, from {getattr(other, '__file__', 'an unknown place')}; import "
+            "either horovod.torch or dtrun.horovod.torch, or start the script with `python -m dtrun.horovod`"
+        )
 
 
 def shutdown() -> None:
