@@ -136,9 +136,10 @@ class Hangs(JobTest):
 
     @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
     def test_ranks_that_wait_for_a_lock_of_another_are_not_blamed(self):
+        limit_s = 3 * LIMIT_S  # a busy machine needs seconds for a look at the stacks
         script = self.write(
             "import datetime, fcntl, os, time, torch, torch.distributed as d\n"
-            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={LIMIT_S})); t = torch.ones(9)\n"
+            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={limit_s})); t = torch.ones(9)\n"
             "lock = open(os.environ['DIR'] + '/lock', 'w')\n"
             "if d.get_rank() == 0: fcntl.flock(lock, fcntl.LOCK_EX)\n"
             "d.barrier()\n"
@@ -303,7 +304,7 @@ class NativePrograms(JobTest):
         for attempt in range(8):
             go = self.folder / f"go{attempt}"
             job = self.start_ranks(3, program, sets=["backend.name=none", f"job.name=try{attempt}"], env=self.environment(GO=str(go)))
-            until(lambda: self.sleeps(program), "rank 1 to sleep")
+            until(lambda: all(self.sleeps(program, rank) for rank in (1, 2)), "ranks 1 and 2 to sleep")
             go.touch()
             result = job.finish()
             stacks = next(self.folder.glob(f"runs/try{attempt}/2*/stacks.txt")).read_text()
@@ -312,12 +313,12 @@ class NativePrograms(JobTest):
         return result, stacks
 
     @staticmethod
-    def sleeps(program):
-        """Whether rank 1 has come to its place."""
+    def sleeps(program, rank):
+        """Whether that rank has come to its place."""
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 mine = (folder / "exe").readlink() == program
-                if mine and b"\0RANK=1\0" in (folder / "environ").read_bytes():
+                if mine and f"\0RANK={rank}\0".encode() in (folder / "environ").read_bytes():
                     return "nanosleep" in (folder / "wchan").read_text() or (folder / "stat").read_text().split()[2] == "S"
             except OSError:
                 pass
