@@ -10,7 +10,9 @@ warnings.simplefilter("ignore", FutureWarning)  # names that torch 2.13 deprecat
 
 def equal(got, expected):
     got, expected = torch.as_tensor(got), torch.as_tensor(expected)
-    assert got.shape == expected.shape and torch.equal(got.to(torch.float64), expected.to(torch.float64)), f"{got} is not {expected}"
+    assert got.shape == expected.shape and torch.equal(got.to(torch.float64), expected.to(torch.float64)), (
+        f"{got} is not {expected}"
+    )
 
 
 def refused(call, kind, *texts):

@@ -12,7 +12,17 @@ from torch.distributed import ReduceOp
 
 import dtrun.torch
 
-TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+TYPES = [
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+]
 
 
 def total(world):
@@ -27,7 +37,13 @@ def check_all_reduce_of_every_type(rank, world):
 
 
 def check_every_reduction(rank, world):
-    expected = {ReduceOp.SUM: total(world), ReduceOp.PRODUCT: math.factorial(world), ReduceOp.MIN: 1, ReduceOp.MAX: world, ReduceOp.AVG: (world + 1) / 2}
+    expected = {
+        ReduceOp.SUM: total(world),
+        ReduceOp.PRODUCT: math.factorial(world),
+        ReduceOp.MIN: 1,
+        ReduceOp.MAX: world,
+        ReduceOp.AVG: (world + 1) / 2,
+    }
     for op, value in expected.items():
         x = torch.full((3,), rank + 1.0)
         dist.all_reduce(x, op)

@@ -30,7 +30,13 @@ def train(model, rank, steps=4, optimizer=None):
 
 def check_ddp_has_the_weights_that_gloo_gives(rank, world):
     gloo = dist.new_group(backend="gloo")
-    ways = [{}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}, {"bucket_cap_mb": 0.001}]
+    ways = [
+        {},
+        {"gradient_as_bucket_view": True},
+        {"find_unused_parameters": True},
+        {"static_graph": True},
+        {"bucket_cap_mb": 0.001},
+    ]
     for way in ways:
         ours = train(DistributedDataParallel(net(), **way), rank)
         theirs = train(DistributedDataParallel(net(), process_group=gloo, **way), rank)

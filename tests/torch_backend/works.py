@@ -1,6 +1,7 @@
 """Works, messages, coalescing, groups, and a process group that is made again."""
 
 import sys
+import tempfile
 from datetime import timedelta
 
 import torch
@@ -40,7 +41,7 @@ def check_a_wait_that_is_too_short_says_so_and_goes_on(rank, world):
     if rank == 0:
         x = torch.zeros(1)
         work = dist.irecv(x, 1)
-        refused(lambda: work.wait(timedelta(milliseconds=20)), TimeoutError, "still runs after 0.02 s")
+        refused(lambda: work.wait(timedelta(milliseconds=20)), RuntimeError, "still runs after 0.02 s")
         assert not work.is_completed()
         dist.send(torch.ones(1), 1, tag=1)
         work.wait()
@@ -48,6 +49,18 @@ def check_a_wait_that_is_too_short_says_so_and_goes_on(rank, world):
     elif rank == 1:
         dist.recv(torch.zeros(1), 0, tag=1)
         dist.send(torch.full((1,), 5.0), 0)
+
+
+def check_a_work_that_nobody_keeps_goes_on(rank, world):
+    x, odd = torch.full((200000,), float(rank)), torch.zeros(200000, 2)[:, 1]
+    if rank < 2:
+        dist.isend(x, 1 - rank)
+        dist.recv(odd, 1 - rank)
+        equal(odd, torch.full((200000,), 1 - rank))
+    dist.all_reduce(x, async_op=True)
+    dist.all_reduce(odd.zero_().fill_(1), async_op=True)
+    dist.barrier()
+    equal(x[:1], [world * (world - 1) / 2])
 
 
 def check_messages(rank, world):
@@ -121,8 +134,11 @@ def check_barriers(rank, world):
 
 
 def check_a_group_that_is_made_again_works(rank, world):
+    place = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(place)
     dist.destroy_process_group()
-    dist.init_process_group("dtrun", timeout=timedelta(seconds=30))
+    store = dist.FileStore(f"{place[0]}/store", world)  # at the port of env:// rank 0's first store may still answer
+    dist.init_process_group("dtrun", store=store, rank=rank, world_size=world, timeout=timedelta(seconds=30))
     x = torch.ones(1)
     dist.all_reduce(x)
     equal(x, [world])

@@ -29,4 +29,3 @@ NAME = "dtrun"
 
 if NAME.upper() not in dist.Backend._plugins:
     dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
-

@@ -38,7 +38,11 @@ def _check(world, rank, size):
     if (rank, size) != (world.rank, world.size):
         raise errors.InvalidArgument(
             f"init_process_group: rank {rank} of {size}, and dtrun started this process as rank {world.rank} of {world.size}; "
-            + ("start the program with dtrun -n N" if world.size == 1 else "leave rank and world_size out, or pass RANK and WORLD_SIZE")
+            + (
+                "start the program with dtrun -n N"
+                if world.size == 1
+                else "leave rank and world_size out, or pass RANK and WORLD_SIZE"
+            )
         )
 
 

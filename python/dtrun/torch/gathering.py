@@ -20,7 +20,8 @@ class Gathering:
         _parts("allgather", "outputs", outputs, self.comm.size)
         if outputs[self.comm.rank].numel() != source.numel():
             raise errors.InvalidArgument(
-                f"allgather: output {self.comm.rank} has {outputs[self.comm.rank].numel()} elements, and this rank sends {source.numel()}"
+                f"allgather: output {self.comm.rank} has {outputs[self.comm.rank].numel()} elements, "
+                f"and this rank sends {source.numel()}"
             )
         _same_type("allgather", source, outputs[0])
         flat, finish = t.flat_target("allgather", outputs)
@@ -36,7 +37,8 @@ class Gathering:
         what = "all_gather_into_tensor"
         if output.numel() != source.numel() * self.comm.size:
             raise errors.InvalidArgument(
-                f"{what}: the output has {output.numel()} elements, and must have {source.numel()} for each of {self.comm.size} ranks"
+                f"{what}: the output has {output.numel()} elements, "
+                f"and must have {source.numel()} for each of {self.comm.size} ranks"
             )
         _same_type(what, source, output)
         dense, finish = t.target(what, output)
@@ -103,5 +105,6 @@ def _equal(what, tensors, like):
     for r, tensor in enumerate(tensors):
         if tensor.numel() != like.numel() or tensor.dtype != like.dtype:
             raise errors.InvalidArgument(
-                f"{what}: tensor {r} of the list has {tensor.numel()} elements of {tensor.dtype}, and needs {like.numel()} of {like.dtype}"
+                f"{what}: tensor {r} of the list has {tensor.numel()} elements of {tensor.dtype}, "
+                f"and needs {like.numel()} of {like.dtype}"
             )

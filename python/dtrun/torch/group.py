@@ -22,7 +22,8 @@ _CPU = torch.device("cpu")
 
 
 class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
-    """Ranks of torch.distributed over `comm`, a dtrun.Communicator. `timeout` (seconds) of an operation: None is `backend.timeout`."""
+    """Ranks of torch.distributed over `comm`, a dtrun.Communicator. `timeout`, in seconds, is that of an operation; None:
+    `backend.timeout` of the config."""
 
     def __init__(self, store, comm, timeout=None, ranks=None):
         super().__init__(comm.rank, comm.size)
@@ -174,7 +175,8 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         """One Work of several."""
         if all(work is ENDED for work in works):
             return ENDED
-        return Work([p for w in works for p in w._parts], result, [f for w in works for f in w._finish], self._follow)
+        taken = [work.take() for work in works]
+        return Work([p for parts, _ in taken for p in parts], result, [f for _, finish in taken for f in finish], self._follow)
 
     def _start_coalescing(self, device):
         self._coalesced = []
@@ -183,4 +185,3 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         """The Work of all that was started since _start_coalescing."""
         works, self._coalesced = self._coalesced, None
         return self._join(works, [tensor for work in works for tensor in work._result])
-

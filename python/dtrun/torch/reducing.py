@@ -33,9 +33,7 @@ class Reducing:
         dense, finish = t.in_place("allreduce", tensor)
         if factor is not None:
             dense.mul_(factor)
-        return self._launch(
-            "allreduce", opts, ALLREDUCE, dense, dense, [finish], [tensor], count=dense.numel(), reduce=number
-        )
+        return self._launch("allreduce", opts, ALLREDUCE, dense, dense, [finish], [tensor], count=dense.numel(), reduce=number)
 
     def allreduce_coalesced(self, tensors, opts=None):
         """As allreduce of each of `tensors`; those of one type go as one."""
@@ -75,19 +73,25 @@ class Reducing:
         output, inputs = t.single("reduce_scatter", outputs), _only("reduce_scatter", inputs)
         op, opts = _op(opts, op)
         if len(inputs) != self.comm.size:
-            raise errors.InvalidArgument(f"reduce_scatter: {len(inputs)} tensors to reduce for {self.comm.size} ranks; give one for each")
+            raise errors.InvalidArgument(
+                f"reduce_scatter: {len(inputs)} tensors to reduce for {self.comm.size} ranks; give one for each"
+            )
         if inputs[self.comm.rank].numel() != output.numel():
             raise errors.InvalidArgument(
-                f"reduce_scatter: the output has {output.numel()} elements, and input {self.comm.rank} has {inputs[self.comm.rank].numel()}"
+                f"reduce_scatter: the output has {output.numel()} elements, "
+                f"and input {self.comm.rank} has {inputs[self.comm.rank].numel()}"
             )
-        return self._reduce_scatter("reduce_scatter", output, t.flat_source("reduce_scatter", inputs), op, opts, t.counts(inputs))
+        return self._reduce_scatter(
+            "reduce_scatter", output, t.flat_source("reduce_scatter", inputs), op, opts, t.counts(inputs)
+        )
 
     def _reduce_scatter_base(self, output, source, opts=None):
         """output of rank r = reduction of part r of `source`, which has equal parts."""
         op, opts = _op(opts, ReduceOp.SUM)
         if source.numel() != output.numel() * self.comm.size:
             raise errors.InvalidArgument(
-                f"reduce_scatter_tensor: the input has {source.numel()} elements, and must have {output.numel()} for each of {self.comm.size} ranks"
+                f"reduce_scatter_tensor: the input has {source.numel()} elements, "
+                f"and must have {output.numel()} for each of {self.comm.size} ranks"
             )
         return self._reduce_scatter("reduce_scatter_tensor", output, t.source("reduce_scatter_tensor", source), op, opts)
 

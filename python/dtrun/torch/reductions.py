@@ -5,7 +5,16 @@ from torch.distributed import ReduceOp
 from .. import errors
 from ..communicator import REDUCTIONS
 
-_NAMES = {"SUM": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max", "AVG": "avg", "BAND": "band", "BOR": "bor", "BXOR": "bxor"}
+_NAMES = {
+    "SUM": "sum",
+    "PRODUCT": "prod",
+    "MIN": "min",
+    "MAX": "max",
+    "AVG": "avg",
+    "BAND": "band",
+    "BOR": "bor",
+    "BXOR": "bxor",
+}
 NUMBERS = {getattr(ReduceOp, name): REDUCTIONS[ours] for name, ours in _NAMES.items()}
 
 

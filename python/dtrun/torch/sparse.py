@@ -28,7 +28,5 @@ def _gather(comm, rows, lengths, timeout_ns):
     width = rows[0].numel() if len(rows) else rows.new_empty((1, *rows.shape[1:])).numel()
     every = rows.new_empty((sum(lengths), *rows.shape[1:]))
     counts = [length * width for length in lengths]
-    submit(
-        comm, "allreduce", ALLGATHERV, rows, every, wait=True, timeout_ns=timeout_ns, count=rows.numel(), recv_counts=counts
-    )
+    submit(comm, "allreduce", ALLGATHERV, rows, every, wait=True, timeout_ns=timeout_ns, count=rows.numel(), recv_counts=counts)
     return every

@@ -13,7 +13,9 @@ def check(what, tensor):
     if not isinstance(tensor, torch.Tensor):
         raise errors.InvalidArgument(f"{what}: {type(tensor).__name__} is no tensor")
     if tensor.layout is not torch.strided:
-        raise errors.Unsupported(f"{what}: the tensor is {tensor.layout}; pass tensor.to_dense(), or use Embedding(sparse=False)")
+        raise errors.Unsupported(
+            f"{what}: the tensor is {tensor.layout}; pass tensor.to_dense(), or use Embedding(sparse=False)"
+        )
     if not tensor.is_cpu:
         raise errors.Unsupported(f"{what}: the tensor is on {tensor.device}; the backend dtrun moves tensors of cpu")
 
@@ -101,11 +103,14 @@ def rows(what, tensor, splits, size, name):
     length = tensor.shape[0] if tensor.dim() else 0
     if not splits:
         if length % size:
-            raise errors.InvalidArgument(f"{what}: {name} has {length} rows, which {size} ranks do not divide; give {name}_split_sizes")
+            raise errors.InvalidArgument(
+                f"{what}: {name} has {length} rows, which {size} ranks do not divide; give {name}_split_sizes"
+            )
         return [tensor.numel() // size] * size
     if len(splits) != size or sum(splits) != length:
         raise errors.InvalidArgument(
-            f"{what}: {name}_split_sizes {list(splits)} must have {size} entries, with the sum {length}, which is the first dimension of {name}"
+            f"{what}: {name}_split_sizes {list(splits)} must have {size} entries, with the sum {length}, "
+            f"which is the first dimension of {name}"
         )
     row = tensor.numel() // length if length else 0
     return [split * row for split in splits]

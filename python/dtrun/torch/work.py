@@ -1,10 +1,13 @@
 """Work as torch.distributed has it: an operation under way, with wait, a future, and what to do at its end."""
 
 import queue
+import sys
 import threading
 
 import torch
 import torch.distributed as dist
+
+from .. import errors
 
 
 class Work(dist.Work):
@@ -67,6 +70,11 @@ class Work(dist.Work):
     _source_rank = source_rank
     synchronize = wait
 
+    def take(self):
+        """(parts, finish), for another Work that goes on with them; this one is over."""
+        taken, self._parts, self._finish, self._ended = (self._parts, self._finish), (), (), True
+        return taken
+
     def _make_future(self):
         promise = torch.futures.Future()
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
@@ -85,12 +93,19 @@ class Work(dist.Work):
 
     def _wait(self, seconds):
         if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
-            raise TimeoutError(f"still runs after {seconds:g} s")
+            raise _still_runs(seconds)
         try:
             if not self._ended:
                 self._end(seconds)
+        except TimeoutError:
+            raise _still_runs(seconds) from None
         finally:
             self._lock.release()
+
+    def __del__(self):
+        """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
+        if not self._ended and not sys.is_finalizing():
+            threading.Thread(target=_drain, args=(self._parts, self._finish), daemon=True, name="dtrun-dropped").start()
 
     def _end(self, seconds):
         """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
@@ -102,6 +117,15 @@ class Work(dist.Work):
         except RuntimeError as failure:  # every failure of an operation is a dtrun.Error
             self._failure = failure
         self._ended = True
+
+
+def _still_runs(seconds):
+    return errors.Timeout(f"the operation still runs after {seconds:g} s; wait again, or abort the process group")
+
+
+def _drain(parts, finish):
+    """The end of a work that nobody asks about; its failure is every later call's too."""
+    Work(parts, [], finish)._wait(None)
 
 
 def _outcome(promise):
