@@ -17,7 +17,10 @@ def main() -> None:
         return
     script = sys.argv[1]
     if not os.path.exists(script):
-        sys.exit(f"dtrun: python -m dtrun.horovod: '{script}' does not exist; name a script, or give no argument to get the folder for PYTHONPATH")
+        sys.exit(
+            f"dtrun: python -m dtrun.horovod: '{script}' does not exist; name a script, or give no argument to get the "
+            "folder for PYTHONPATH"
+        )
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     sys.path.insert(0, SHIM)

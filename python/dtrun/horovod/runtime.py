@@ -164,7 +164,8 @@ def is_homogeneous() -> bool:
 def _check(of: _Job, process_set: ProcessSet) -> None:
     outside = [rank for rank in process_set.ranks if not 0 <= rank < of.world.size]
     if outside or not process_set.ranks:
-        raise ValueError(f"{process_set} has {'rank %d' % outside[0] if outside else 'no ranks'}; ranks go from 0 to {of.world.size - 1}")
+        what = f"rank {outside[0]}" if outside else "no ranks"
+        raise ValueError(f"{process_set} has {what}; ranks go from 0 to {of.world.size - 1}")
     if any(other.ranks == process_set.ranks for other in of.sets.values()):
         raise ValueError(f"{process_set} is a duplicate: there is a process set of these ranks; use that one")
 

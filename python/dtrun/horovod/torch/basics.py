@@ -78,8 +78,8 @@ def rocm_built() -> bool:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    raise NotImplementedError(f"hvd.start_timeline('{file_path}'): dtrun writes no timeline; `dtrun report` reads its flight recorder")
+    raise NotImplementedError(f"hvd.start_timeline('{file_path}'): dtrun writes no timeline; see its flight recorder")
 
 
 def stop_timeline() -> None:
-    raise NotImplementedError("hvd.stop_timeline(): dtrun writes no timeline; `dtrun report` reads its flight recorder")
+    raise NotImplementedError("hvd.stop_timeline(): dtrun writes no timeline; see its flight recorder")

@@ -35,7 +35,8 @@ def _batches(agreed: List[Agreed], limit: int) -> List[List[Agreed]]:
     for item in agreed:
         signature = item[0].signature
         size = _bytes(signature)
-        fusible = signature.kind == "allreduce" and size < min(limit, _ALONE_BYTES) and len({t[0::2] for t in signature.tensors}) == 1
+        alike = len({tensor[0::2] for tensor in signature.tensors}) == 1
+        fusible = alike and signature.kind == "allreduce" and size < min(limit, _ALONE_BYTES)
         key = (signature.tensors[0][0::2], signature.op, signature.prescale, signature.postscale) if fusible else None
         if key is not None and key == open_key and open_bytes + size <= limit:
             batches[-1].append(item)

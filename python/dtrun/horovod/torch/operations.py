@@ -170,7 +170,7 @@ def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ign
             raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
         rows = [int(n) for n in splits]
         if len(rows) != size or min(rows) < 0 or sum(rows) > tensor.shape[0]:
-            raise ValueError(f"alltoall: splits {rows} for {size} ranks and {tensor.shape[0]} rows; give each rank its rows of these")
+            raise ValueError(f"alltoall: splits {rows} for {size} ranks and {tensor.shape[0]} rows; give each rank its part")
         tensor = tensor[: sum(rows)]
     return submit("alltoall", [tensor], name=name, splits=tuple(rows), process_set=process_set, unpack=unpack)
 
