@@ -16,7 +16,9 @@ PLACES = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/pyt
 
 
 def has_torch(python):
-    return bool(python) and Path(python).exists() and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+    if python is None or not Path(python).exists():
+        return False
+    return subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0
 
 
 PYTHON = next(filter(has_torch, PLACES), None)
@@ -82,7 +84,8 @@ class HorovodShim(JobTest):
         real.mkdir(parents=True)
         for file in (real.parent / "__init__.py", real / "__init__.py", real / "basics.py"):
             file.touch()
-        text = f"import sys; sys.path.insert(0, '{real.parents[1]}')\nimport horovod.common.basics\nimport dtrun.horovod.torch as hvd\nhvd.init()"
+        text = f"import sys; sys.path.insert(0, '{real.parents[1]}')\nimport horovod.common.basics\n"
+        text += "import dtrun.horovod.torch as hvd\nhvd.init()"
         self.assertIn(f"Horovod itself is loaded in this process, from {real / 'basics.py'}", self.say(text))
 
     def test_parts_that_are_absent_are_named(self):

@@ -16,7 +16,8 @@ generation = int(os.environ["DTRUN_GENERATION"])
 
 @hvd.elastic.run
 def train(state):
-    print(f"generation {generation}: rank {hvd.rank()} starts at step {state.step}, {len(list(state.sampler))} samples left", flush=True)
+    left = len(list(state.sampler))
+    print(f"generation {generation}: rank {hvd.rank()} starts at step {state.step}, {left} samples left", flush=True)
     while state.step < 6:
         optimizer.zero_grad()
         model(torch.ones(1, 2)).sum().backward()

@@ -27,7 +27,7 @@ lost = hvd.HorovodInternalError
 one = torch.ones(1)
 
 # Ranks differ: every rank is told, with the name and who has what.
-fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name="g"), "allreduce 'g': the shapes differ: rank 0 has (3,), rank 1 has (4,)")
+fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name="g"), "'g': the shapes differ: rank 0 has (3,), rank 1 has (4,)")
 fails(lost, lambda: hvd.allreduce(one.to([torch.int32, torch.float32][rank % 2]), name="t"), "'t'", "int32", "rank 1 has float32")
 fails(lost, lambda: hvd.allreduce(one, name="o", op=[hvd.Sum, hvd.Max][rank % 2]), "the reductions differ", "rank 1 has Max")
 fails(lost, lambda: hvd.broadcast(one, rank, name="b"), "the root ranks differ", "rank 1 has 1")
