@@ -14,6 +14,7 @@ from .. import errors
 from . import pickles, process, program
 from .exchange import Call, Exchange
 from .failure import failed
+from .folder import going_with_us
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank.py")
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any], None]
@@ -42,7 +43,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
         options += ["-n", str(np)]
     if hosts is not None:
         options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
-    with tempfile.TemporaryDirectory(prefix=".dtrun-run-", dir=_shared(hosts, config)) as folder:
+    with going_with_us(tempfile.mkdtemp(prefix=".dtrun-run-", dir=_shared(hosts, config))) as folder:
         exchange = Exchange(folder)
         exchange.put_call(call)
         return execute(exchange, options, {**os.environ, **(env or {})})
@@ -51,7 +52,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
     """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
     words = [program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder]
-    code, printed = process.execute(words, environment, exchange.folder)
+    code, printed = process.execute(words, environment)
     verdict = exchange.verdict()
     if code != 0 or verdict is None:
         trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None

@@ -14,21 +14,20 @@ LEASH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leash.py")
 KEPT = 16384  # characters of stderr, for the error of a job that never started
 
 
-def execute(words: Sequence[str], environment: Mapping[str, str], folder: str, streams: Mapping[str, Any] | None = None) -> tuple[int, str]:
+def execute(words: Sequence[str], environment: Mapping[str, str], streams: Mapping[str, Any] | None = None) -> tuple[int, str]:
     """Runs a command to its end: (exit code, the last of its stderr). KeyboardInterrupt ends it, a second one at once.
 
-    folder: removed when this process dies before the command has ended
     streams: where its stdout and stderr go to, by these names; by default to those of sys
     """
     interrupt = None
     # A session of its own: Ctrl-C reaches it through this process only, once.
-    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), folder, *words], env=dict(environment),
+    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), *words], env=dict(environment),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           start_new_session=True) as process, _Output(process, streams) as output:  # fmt: skip
         while True:
             try:
                 output.show()
-                process.wait()
+                code = process.wait()
                 break
             except KeyboardInterrupt as cause:
                 interrupt = cause
@@ -39,7 +38,7 @@ def execute(words: Sequence[str], environment: Mapping[str, str], folder: str, s
                 raise
     if interrupt:
         raise interrupt
-    return process.returncode, output.tail
+    return (128 - code if code < 0 else code), output.tail
 
 
 class _Output:

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import random
-import shutil
 import socket
 import sys
 import traceback
@@ -14,6 +13,7 @@ from typing import Any, Iterator, NamedTuple
 
 from ..functions import launch, process, program
 from ..functions.exchange import Call, Exchange
+from ..functions.folder import going_with_us
 from .channel import Speaker
 
 PORTS = (20000, 32768)
@@ -60,15 +60,15 @@ def _result(job: Job, context: Any, speaker: Speaker) -> bytes | None:
     index = context.partitionId()
     folder = f"/tmp/{job.name}-"  # the same on every host, but for the host's number
     os.mkdir(f"{folder}{index}", mode=0o700)
-    try:
-        exchange = Exchange(f"{folder}{index}")
+    with going_with_us(f"{folder}{index}") as here:
+        exchange = Exchange(here)
         exchange.put_call(Call(launch.search_path(), None, job.data, os.getcwd(), _devices(job, context)))
         port = context.allGather(str(_port()))[0]
         root = context.getTaskInfos()[0].address.rsplit(":", 1)[0]
         words = [program.find(), "run", "-q", *job.options, *_cluster(job, index, f"{root}:{port}")]
         code, printed = process.execute(
             [*words, "--", sys.executable, launch.RANK, folder + HOST], {**os.environ, **job.env, "DTRUN_CLUSTER_KEY": job.key},
-            exchange.folder, {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")})  # fmt: skip
+            {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")})  # fmt: skip
         if code == 0:
             return exchange.last_result(index)
         verdict = exchange.verdict() if index == 0 else None
@@ -77,8 +77,6 @@ def _result(job: Job, context: Any, speaker: Speaker) -> bytes | None:
         if index == 0 and verdict is None:
             raise NotStarted("dtrun could not start the job; the driver says why")  # Spark ends the tasks that wait for it
         return None
-    finally:
-        shutil.rmtree(f"{folder}{index}")
 
 
 def _cluster(job: Job, index: int, root: str) -> list:
