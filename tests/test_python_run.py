@@ -182,6 +182,33 @@ class Distributor(PythonTest):
         self.assertIn("'a.py' is a file, whose arguments are words; b= is for functions", result.out)
 
 
+class Driver(PythonTest):
+    def test_only_who_has_the_key_is_heard(self):
+        result = self.python("""
+import json, socket
+from dtrun.functions.channel import HEAD, Listener, Speaker
+
+key = b"k" * 32
+with Listener(key) as listener:
+    address = ("127.0.0.1", listener.port)
+    for proof, frame in ((b"x" * 32, HEAD.pack(b"o", 1) + b"x"), (key, HEAD.pack(b"?", 1) + b"x"), (key, HEAD.pack(b"o", 1 << 31))):
+        stranger = Speaker(address, proof)
+        try:
+            stranger.socket.sendall(frame)
+            assert stranger.socket.recv(1) == b""
+        except ConnectionError:
+            pass  # closed before it was read
+    silent = socket.create_connection(address)
+    task = Speaker(address, key)
+    task.stream(b"o").write("rank 0 prints\\n" * 3)
+    task.send(b"f", json.dumps({"host": 0}))
+    task.close()
+print(listener.failures)
+""")
+        self.assert_ok(result)
+        self.assertEqual(result.out, "rank 0 prints\n" * 3 + "[{'host': 0}]\n")
+
+
 class Import(PythonTest):
     def test_import_dtrun_does_not_load_it(self):
         result = self.python("import dtrun, sys; print([m for m in sys.modules if m.startswith('dtrun.functions')], dtrun.run.__name__)")

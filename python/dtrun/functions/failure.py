@@ -23,11 +23,14 @@ class JobFailed(Error):
         return JobFailed, (str(self), self.exit_code, self.verdict, self.rank, self.traceback)
 
 
-def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed: str) -> JobFailed:
-    """The exception: the verdict's first line, then the cause as well as it is known."""
+def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed: str, why: str = "") -> JobFailed:
+    """The exception: the verdict's first line, then the cause as well as it is known.
+
+    why: what the platform says that started the tasks
+    """
     if verdict is None:
-        return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}", exit_code)
+        return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}\n{why}".rstrip(), exit_code)
     rank, text = verdict["first_failed_rank"], verdict["text"].strip()
     if traceback:
         text = f"{text.splitlines()[0]}\n\nRank {rank}:\n{traceback.rstrip()}"
-    return JobFailed(text, exit_code, verdict, rank, traceback)
+    return JobFailed(f"{text}\n{why}" if why else text, exit_code, verdict, rank, traceback)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import re
-import secrets
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .. import errors
-from ..functions import launch, pickles
-from ..functions.failure import JobFailed, failed
+from ..functions.driver import Driver
 from . import task
-from .channel import Listener
 
 GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -29,42 +25,22 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     What ranks print appears in the driver. Raises JobFailed when the job fails; Spark does not repeat it then.
     """
     context = _spark_context()
-    num_proc = context.defaultParallelism if num_proc is None else num_proc
-    if isinstance(num_proc, bool) or not isinstance(num_proc, int) or num_proc < 1:
-        raise errors.InvalidArgument(f"dtrun: dtrun.spark.run: num_proc is {num_proc!r}; it has to be 1 or more")
     from pyspark import cloudpickle  # every executor has it
 
-    data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), "dtrun.spark.run", cloudpickle.dumps)
-    key = secrets.token_hex(32)
-    name = f"dtrun-spark-{secrets.token_hex(8)}"
-    options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
-    with Listener(bytes.fromhex(key)) as channel, _group(context, name):
-        driver = (context.getConf().get("spark.driver.host"), channel.port)
-        job = task.Job(data, num_proc, options, dict(env or {}), use_gpu, driver, name, key)
-        cause = None
+    num_proc = context.defaultParallelism if num_proc is None else num_proc
+    results, cause, why = {}, None, ""
+    with Driver("dtrun.spark.run", fn, args, kwargs, num_proc, env, config, cloudpickle.dumps) as driver, _group(context, driver.name):
+        job = driver.job(context.getConf().get("spark.driver.host"))
         try:
-            stage = context.parallelize(range(num_proc), num_proc).barrier().mapPartitions(lambda _: task.host(job))
-            results = dict(stage.collect())
+            stage = context.parallelize(range(num_proc), num_proc).barrier()
+            results = dict(stage.mapPartitions(lambda _: task.host(job, use_gpu)).collect())
         except KeyboardInterrupt:
-            context.cancelJobGroup(name)
+            context.cancelJobGroup(driver.name)
             raise
-        except Exception as failure:  # of Spark; the tasks may have said why
-            results, cause = {}, failure
-    if len(results) != num_proc:
-        raise _failure(channel.failures, cause) from cause
-    return [pickle.loads(results[rank]) for rank in range(num_proc)]
-
-
-def _failure(said: list, cause: Exception | None) -> JobFailed:
-    if not said:
-        return JobFailed(f"dtrun: dtrun.spark.run: Spark ended the tasks, and none has said why: {cause or 'see its log'}", 1)
-    root = min(said, key=lambda one: one["host"])
-    verdict = root.get("verdict")
-    trace = next((one.get("trace") for one in said if verdict and one["host"] == verdict["first_failed_rank"]), None)
-    failure = failed(root["code"], verdict, trace, root["printed"])
-    if lost := re.search(r"ExecutorLostFailure .*", str(cause)):
-        failure.args = (f"{failure}\nSpark: {lost.group()}",)
-    return failure
+        except Exception as failure:  # the tasks say why, but for those that Spark has lost
+            lost = re.search(r"ExecutorLostFailure .*", str(failure))
+            cause, why = failure, f"Spark: {lost.group()}" if lost else ""
+    return driver.results(results, cause, why)
 
 
 def _spark_context() -> Any:

@@ -19,7 +19,7 @@ import time
 NONCE, PROOF = 32, 32
 HEAD = struct.Struct("!cI")
 LONGEST = 64 << 20  # of a frame
-LAST_WORDS_S = 10  # how long tasks that Spark has ended may still talk
+LAST_WORDS_S = 10  # how long tasks that are ended may still talk
 STREAMS = {b"o": "stdout", b"e": "stderr"}
 
 
@@ -32,7 +32,7 @@ class Speaker:
         while len(nonce) < NONCE:
             part = self.socket.recv(NONCE - len(nonce))
             if not part:
-                raise ConnectionError(f"dtrun: spark: the driver at {address[0]}:{address[1]} has closed the connection")
+                raise ConnectionError(f"dtrun: the driver at {address[0]}:{address[1]} has closed the connection")
             nonce += part
         self.socket.sendall(hmac.digest(key, nonce, "sha256"))
 
@@ -66,6 +66,7 @@ class Listener:
 
     def __init__(self, key: bytes) -> None:
         self.key, self.failures = key, []
+        self.unshown = None  # why nothing can be printed any more
         self.socket = socket.create_server(("", 0), backlog=128)
         self.port = self.socket.getsockname()[1]
         self._ended, self._end = socket.socketpair()
@@ -73,16 +74,18 @@ class Listener:
         for one in (self.socket, self._ended):
             one.setblocking(False)
             self._selector.register(one, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._listen, name="dtrun.spark", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="dtrun.driver", daemon=True)
 
     def __enter__(self) -> Listener:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Hears those who are still there to their end."""
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Hears those who are still there to their end. Raises what kept the output from being printed."""
         self._end.close()
         self._thread.join()
+        if self.unshown and kind is None:
+            raise self.unshown
 
     def _listen(self) -> None:
         deadline = None
@@ -105,19 +108,27 @@ class Listener:
         return any(key.data and key.data.known for key in self._selector.get_map().values())
 
     def _accept(self) -> None:
-        peer, _ = self.socket.accept()
-        peer.setblocking(False)
         hearing = _Hearing(self)
-        peer.send(hearing.nonce)
+        try:
+            peer, _ = self.socket.accept()
+            peer.setblocking(False)
+            peer.send(hearing.nonce)
+        except OSError:  # gone again: tasks report that themselves
+            return
         self._selector.register(peer, selectors.EVENT_READ, hearing)
 
     def take(self, kind: bytes, text: str) -> None:
         if kind == b"f":
             self.failures.append(json.loads(text))
             return
-        stream = getattr(sys, STREAMS[kind])
-        stream.write(text)
-        stream.flush()
+        if self.unshown:
+            return  # but read on, so that no rank blocks
+        try:
+            stream = getattr(sys, STREAMS[kind])
+            stream.write(text)
+            stream.flush()
+        except Exception as failure:
+            self.unshown = failure
 
 
 class _Hearing:

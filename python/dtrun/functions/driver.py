@@ -1,0 +1,59 @@
+"""The driver of a job whose hosts are a platform's tasks: what it tells them, hears from them and makes of it."""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+from collections.abc import Mapping
+from typing import Any, Callable, Sequence
+
+from .. import errors
+from . import launch, pickles
+from .channel import Listener
+from .failure import JobFailed, failed
+from .member import Job
+
+
+class Driver:
+    """One call, on `num_proc` tasks. A context manager: it listens to them inside of it."""
+
+    def __init__(self, what: str, fn: Callable, args: Sequence, kwargs: Mapping[str, Any] | None, num_proc: Any,
+                 env: Mapping[str, str] | None, config: Mapping[str, Any] | None, dumps: Callable) -> None:  # fmt: skip
+        if isinstance(num_proc, bool) or not isinstance(num_proc, int) or num_proc < 1:
+            raise errors.InvalidArgument(f"dtrun: {what}: num_proc is {num_proc!r}; it has to be 1 or more")
+        if config is not None and not isinstance(config, Mapping):
+            raise errors.InvalidArgument(f"dtrun: {what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
+        self.what, self.num_proc, self.env = what, num_proc, dict(env or {})
+        self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
+        self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
+        self.key, self.name = secrets.token_hex(32), f"{what.rsplit('.', 1)[0].replace('.', '-')}-{secrets.token_hex(8)}"
+        self.channel = Listener(bytes.fromhex(self.key))
+
+    def __enter__(self) -> Driver:
+        self.channel.__enter__()
+        return self
+
+    def __exit__(self, *outcome: object) -> None:
+        self.channel.__exit__(*outcome)
+
+    def job(self, address: str) -> Job:
+        """address: of this machine, as tasks reach it"""
+        return Job(self.data, self.num_proc, self.options, self.env, (address, self.channel.port), self.name, self.key)
+
+    def results(self, pickled: Mapping[int, bytes], cause: Exception | None, why: str = "") -> list:
+        """What the ranks returned, by rank. After the end of the context.
+
+        cause: the platform's exception, if it had one; why: its reason for an end of the tasks, in words
+        """
+        if len(pickled) == self.num_proc:
+            return [pickle.loads(pickled[rank]) for rank in range(self.num_proc)]
+        raise self._failure(cause, why) from cause
+
+    def _failure(self, cause: Exception | None, why: str) -> JobFailed:
+        said = self.channel.failures
+        if not said:
+            return JobFailed(f"dtrun: {self.what}: the tasks ended, and none has said why: {why or cause or 'see their logs'}", 1)
+        root = min(said, key=lambda one: one["host"])
+        verdict = root.get("verdict")
+        trace = next((one.get("trace") for one in said if verdict and one["host"] == verdict["first_failed_rank"]), None)
+        return failed(root["code"], verdict, trace, root["printed"], why)

@@ -1,0 +1,94 @@
+"""A platform's task that is one host of a job, with one rank: what tasks of Spark and of Ray do on their machines."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import socket
+import sys
+import traceback
+from typing import Any, Callable, NamedTuple
+
+from . import launch, process, program
+from .channel import Speaker
+from .exchange import Call, Exchange
+from .folder import going_with_us
+
+PORTS = (20000, 32768)
+HOST = "${DTRUN_NODE_RANK}"  # dtrun puts the host's number there
+
+
+class Job(NamedTuple):
+    """What the driver tells every task."""
+
+    data: bytes  # the pickle of the call
+    tasks: int
+    options: tuple  # of dtrun's command line
+    env: dict
+    driver: tuple  # address of the channel
+    name: str  # of this call, unique
+    key: str  # 64 hex digits
+
+
+class NotStarted(RuntimeError):
+    """The job could not start. The driver has been told."""
+
+
+def take_part(job: Job, index: int, root: Callable[[], str], devices: Callable[[], dict]) -> bytes | None:
+    """The pickle of what this task's rank returned; None when the job failed: the driver has heard why.
+
+    root: ADDRESS:PORT of task 0, where the others join; may wait for them
+    devices: the variables that show this task's GPUs
+    """
+    speaker = Speaker(job.driver, bytes.fromhex(job.key))
+    try:
+        return _result(job, index, root, devices, speaker)
+    except NotStarted:
+        raise
+    except Exception:
+        speaker.send(b"f", json.dumps({"host": index, "code": 2, "printed": traceback.format_exc()}))
+        raise
+    finally:
+        speaker.close()
+
+
+def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Speaker) -> bytes | None:
+    folder = f"/tmp/{job.name}-"  # the same on every host, but for the host's number
+    os.mkdir(f"{folder}{index}", mode=0o700)
+    with going_with_us(f"{folder}{index}") as here:
+        exchange = Exchange(here)
+        exchange.put_call(Call(launch.search_path(), None, job.data, os.getcwd(), devices()))
+        words = [program.find(), "run", "-q", *job.options, *_cluster(job, index, root()), "--", sys.executable, launch.RANK, folder + HOST]
+        environment = {**os.environ, **job.env, "DTRUN_CLUSTER_KEY": job.key}
+        streams = {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")}
+        code, printed = process.execute(words, environment, streams)
+        if code == 0:
+            return exchange.last_result(index)
+        verdict = exchange.verdict() if index == 0 else None
+        said = {"host": index, "code": code, "printed": printed, "verdict": verdict, "trace": exchange.last_failure(index)}
+        speaker.send(b"f", json.dumps(said))
+        if index == 0 and verdict is None:
+            raise NotStarted("dtrun could not start the job; the driver says why")  # the platform ends the tasks that wait for it
+        return None
+
+
+def _cluster(job: Job, index: int, root: str) -> list:
+    options = {"connect": "manual", "host_count": job.tasks, "root": root, "oversubscribe": "true"}
+    words = [word for key, value in options.items() for word in ("--set", f"cluster.{key}={value}")]
+    return ["--host-index", str(index), "--set", "job.processes_per_host=1", "--set", "job.cwd=/tmp", *words]
+
+
+def free_port() -> int:
+    """A port for the root. Below those that the kernel gives out, so that nobody else gets it by chance before dtrun listens."""
+    while True:
+        port = random.randrange(*PORTS)
+        with socket.socket() as free:
+            try:
+                free.bind(("", port))
+            except OSError as failure:
+                if failure.errno != errno.EADDRINUSE:
+                    raise
+                continue
+            return port
