@@ -108,6 +108,11 @@ class Failures(PythonTest):
         self.assertIn("\n1 137 signal None\n", out)
         self.assertIn("\n1 7 user-error None\n", out)
 
+    def test_a_launcher_whose_processes_are_not_ranks(self):
+        out = self.outcome("e = outcome(total, [1], np=2, config={'launcher.name': 'per-node'})\nprint(e.exit_code, e.verdict['exit_class'])")
+        self.assertIn("this process is not one rank; use the launcher per-process (launcher.name) to run functions", out)
+        self.assertIn("\n1 user-error\n", out)
+
     def test_a_restart_counts_its_own_results(self):
         out = self.outcome("outcome(first_time_fails, np=2, config={'restart.max': 1})")
         self.assertIn("returned ['0 of 1', '1 of 1']", out)

@@ -24,10 +24,10 @@ def main(folder: str) -> None:
             f"dtrun: dtrun.run: {folder}/call is not on this host; ranks on several hosts find the function in the working folder, "
             "which has to be shared by all hosts"
         )
+    exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
     number, generation = os.environ.get("DTRUN_RANK"), os.environ.get("DTRUN_GENERATION")
     if number is None:
         sys.exit("dtrun: dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
-    exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
     sys.path[:] = call.path
     os.environ.update(call.env or {})
     if call.cwd:
