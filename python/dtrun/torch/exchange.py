@@ -1,7 +1,7 @@
 """Collectives in which every rank sends something else to each."""
 
 from .. import errors
-from ..communicator import ALLTOALLV
+from ..operations import ALLTOALLV
 from . import tensors as t
 
 

@@ -1,7 +1,7 @@
 """Collectives that copy: broadcast, allgather, gather, scatter."""
 
 from .. import errors
-from ..communicator import ALLGATHER, ALLGATHERV, BROADCAST, GATHER, SCATTER
+from ..operations import ALLGATHER, ALLGATHERV, BROADCAST, GATHER, SCATTER
 from . import tensors as t
 from .reducing import _only
 

@@ -8,7 +8,7 @@ import torch
 from torch.distributed import AllreduceOptions, ProcessGroup
 
 from .. import _library
-from ..communicator import BARRIER
+from ..operations import BARRIER
 from .exchange import Exchange
 from .gathering import Gathering
 from .messages import Messages

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from ..communicator import ANY_SOURCE, RECV, SEND
+from ..operations import ANY_SOURCE, RECV, SEND
 from . import tensors as t
 
 

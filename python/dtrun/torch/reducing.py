@@ -4,7 +4,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from .. import errors
-from ..communicator import ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV
+from ..operations import ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV
 from . import sparse
 from . import tensors as t
 from .reductions import reduction

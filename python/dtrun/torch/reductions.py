@@ -3,7 +3,7 @@
 from torch.distributed import ReduceOp
 
 from .. import errors
-from ..communicator import REDUCTIONS
+from ..operations import REDUCTIONS
 
 _NAMES = {
     "SUM": "sum",

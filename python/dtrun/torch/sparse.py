@@ -3,8 +3,8 @@
 import torch
 
 from .. import errors
-from ..communicator import ALLGATHER, ALLGATHERV
-from ..communicator import REDUCTIONS as _NUMBERS
+from ..operations import ALLGATHER, ALLGATHERV
+from ..operations import REDUCTIONS as _NUMBERS
 from .submit import submit
 
 
