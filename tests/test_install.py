@@ -38,6 +38,13 @@ class Install(JobTest):
         program = "import dtrun; w = dtrun.init(); print(w.size, dtrun.__file__)"
         self.assertEqual(self.run_here(f"python3 -B -c '{program}'", PYTHONPATH=str(place)), f"1 {place}/dtrun/__init__.py\n")
 
+    def test_torch_finds_the_backend(self):
+        program = ("from importlib.metadata import entry_points, version\n"
+                   "print(version('dtrun'), [point.value for point in entry_points(group='torch.backends') if point.name == 'dtrun'])")
+        place = self.prefix / "lib/python3/dist-packages"
+        found = self.run_here(f'python3 -B -c "{program}"', PYTHONPATH=str(place))
+        self.assertEqual(found, f"{self.run_here('dtrun --version').split()[1]} ['dtrun.torch:_autoload']\n")
+
     def test_the_training_example_has_its_config_its_source_and_its_page(self):
         if not (BUILD / "bin/dtrun-train").exists():
             self.skipTest("because libtorch was not found when this build was configured")

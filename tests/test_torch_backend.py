@@ -26,17 +26,8 @@ def version_of(python):
 class TorchBackend(JobTest):
     def environment(self, **more):
         return super().environment(
-            PYTHONPATH=f"{SOURCE / 'python'}:{self.metadata()}", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
+            PYTHONPATH=f"{SOURCE}/python:{BUILD}/python", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
         )
-
-    def metadata(self):
-        """A folder with the entry point that an installed package has."""
-        folder = self.folder / "installed"
-        info = folder / "dtrun-0.1.0.dist-info"
-        info.mkdir(parents=True, exist_ok=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dtrun\nVersion: 0.1.0\n")
-        (info / "entry_points.txt").write_text("[torch.backends]\ndtrun = dtrun.torch:_autoload\n")
-        return folder
 
     def hold(self, name, world):
         result = self.ranks(world, PYTHON, PROGRAMS / name)

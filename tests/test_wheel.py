@@ -87,6 +87,10 @@ class InAnEmptyEnvironment(JobTest):
         version = self.run_here("python -c", "import dtrun; print(dtrun.__version__)")
         self.assertEqual(self.run_here("dtrun --version"), f"dtrun {version}")
 
+    def test_torch_finds_the_backend(self):
+        program = "from importlib.metadata import entry_points as e; print(e(group='torch.backends')['dtrun'].value)"
+        self.assertEqual(self.run_here("python -c", program), "dtrun.torch:_autoload\n")
+
     def test_a_package_without_the_program_is_named(self):
         message = self.run_here("dtrun --version", code=2, PYTHONPATH=str(SOURCE / "python"))
         self.assertIn(f"{SOURCE}/python/dtrun/native/bin/dtrun is missing", message)
