@@ -1,38 +1,27 @@
 """Unmodified scripts of the frameworks that PyPI has: PyTorch 2, Lightning, accelerate, transformers, DeepSpeed,
-TensorFlow, mpi4py.
+TensorFlow, JAX, mpi4py; those of torch with its own gloo and with dtrun in gloo's place.
 
 Runs where `tools/setup frameworks` has fetched them, into build/frameworks.
 """
 
-import shutil
-import subprocess
-import unittest
-
-from support.job import SOURCE, JobTest, main, skip
-
-PLACE = SOURCE / "build/frameworks"
-PYTHON = PLACE / "bin/python3"
-SCRIPTS = SOURCE / "tests/frameworks"
-
-
-def has(module):
-    return PYTHON.exists() and subprocess.run([PYTHON, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{module}'))"],
-                                              check=False).returncode == 0
-
-
-def needs(module):
-    return unittest.skipUnless(has(module), f"{PLACE} has no {module}")
+from support.frameworks import PLACE, PYTHON, SCRIPTS, TORCH_BACKENDS, needs, needs_compiler, require, settings
+from support.job import JobTest, main
 
 
 class Frameworks(JobTest):
-    def run_script(self, name, *words, sets=()):
-        return self.ranks(2, PYTHON, SCRIPTS / name, *words, sets=[f"job.env.TORCH_EXTENSIONS_DIR={PLACE}/extensions", *sets])
+    def run_script(self, name, *words, sets=(), torch_backend="gloo"):
+        return self.ranks(2, PYTHON, SCRIPTS / name, *words, sets=[*settings(torch_backend), *sets])
 
     def assert_both_say(self, result, text):
         self.assert_ok(result)
         for rank in range(2):
             self.assertIn(text.format(rank), result.out)
         self.assertNotIn("the ranks have not joined each other", result.err)
+
+    def hold_with_torch(self, text, name, *words):
+        for backend in TORCH_BACKENDS:
+            with self.subTest(backend=backend, words=words):
+                self.assert_both_say(self.run_script(name, *words, torch_backend=backend), f"{text} over {backend}")
 
     @needs("torch")
     def test_torch_of_today_without_a_process_group_is_named(self):
@@ -48,20 +37,24 @@ class Frameworks(JobTest):
 
     @needs("torch")
     def test_torch_of_today(self):
-        self.assert_both_say(self.run_script("../programs/ddp.py"), "rank {} of 2 agrees")
+        self.hold_with_torch("rank {} of 2 agrees", "../programs/ddp.py")
+
+    @needs("torch")
+    def test_fsdp2(self):
+        self.hold_with_torch("rank {} of 2 took 4 steps", "fsdp2_train.py")
 
     @needs("lightning")
     def test_lightning_with_a_process_for_each_rank(self):
-        self.assert_both_say(self.run_script("lightning_fit.py", "ddp"), "rank {} of 2 took 4 steps")
+        self.hold_with_torch("rank {} of 2 took 4 steps", "lightning_fit.py", "ddp", 2, 1)
 
     @needs("lightning")
     def test_lightning_that_spawns_by_itself(self):
-        result = self.run_script("lightning_fit.py", "ddp_spawn", sets=["launcher.name=per-node"])
+        result = self.run_script("lightning_fit.py", "ddp_spawn", 2, 1, sets=["launcher.name=per-node"])
         self.assert_both_say(result, "rank {} of 2 took 4 steps")
 
     @needs("accelerate")
     def test_accelerate(self):
-        self.assert_both_say(self.run_script("accelerate_train.py"), "rank {} of 2 took 4 steps, sum 3")
+        self.hold_with_torch("rank {} of 2 took 4 steps, sum 3,", "accelerate_train.py")
 
     @needs("accelerate")
     def test_the_own_tests_of_accelerate(self):
@@ -75,12 +68,18 @@ class Frameworks(JobTest):
 
     @needs("transformers")
     def test_the_trainer_of_hugging_face(self):
-        self.assert_both_say(self.run_script("transformers_train.py", self.folder / "out"), "rank {} of 2 took 4 steps")
+        self.hold_with_torch("rank {} of 2 took 4 steps", "transformers_train.py", self.folder / "out")
 
     @needs("deepspeed")
-    @unittest.skipUnless(shutil.which("g++"), "DeepSpeed compiles its part for CPUs at first, and there is no g++")
+    @needs_compiler
     def test_deepspeed(self):
         self.assert_both_say(self.run_script("deepspeed_train.py"), "rank {} of 2: sum 3")
+        for stage in (1, 2, 3):
+            self.hold_with_torch(f"rank {{}} of 2 took 4 steps at stage {stage}", "deepspeed_zero.py", stage)
+
+    @needs("jax")
+    def test_jax(self):
+        self.assert_both_say(self.run_script("jax_sum.py", sets=["job.dialects=jax"]), "rank {} of 2: sum 3")
 
     @needs("tensorflow")
     def test_tensorflow_by_tf_config(self):
@@ -111,6 +110,5 @@ class Frameworks(JobTest):
 
 
 if __name__ == "__main__":
-    if not PYTHON.exists():
-        skip(f"{PLACE} is missing: `tools/setup frameworks` fetches PyTorch 2, Lightning, TensorFlow and others from PyPI")
+    require()
     main()

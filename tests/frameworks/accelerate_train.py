@@ -16,5 +16,6 @@ for batch in data:
     optimizer.step()
     steps += 1
 total = accelerator.reduce(torch.tensor([accelerator.process_index + 1.0]), "sum").item()
-print(f"rank {accelerator.process_index} of {accelerator.num_processes} took {steps} steps, sum {total:g}", flush=True)
+print(f"rank {accelerator.process_index} of {accelerator.num_processes} took {steps} steps, sum {total:g}, "
+      f"over {torch.distributed.get_backend()}", flush=True)
 accelerator.end_training()

@@ -1,4 +1,4 @@
-"""An ordinary Lightning script on two CPUs: nothing in it knows of dtrun."""
+"""An ordinary Lightning script on CPUs, for STRATEGY DEVICES NODES: nothing in it knows of dtrun."""
 
 import logging
 import sys
@@ -22,8 +22,9 @@ class Line(lightning.LightningModule):
 
     def on_train_end(self):
         weights = self.all_gather(self.layer.weight.detach())
-        assert torch.equal(weights[0], weights[1]), "ranks differ"
-        print(f"rank {self.global_rank} of {self.trainer.world_size} took {self.global_step} steps", flush=True)
+        assert all(torch.equal(weights[0], other) for other in weights), "ranks differ"
+        print(f"rank {self.global_rank} of {self.trainer.world_size} took {self.global_step} steps "
+              f"over {torch.distributed.get_backend()}", flush=True)
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
@@ -31,6 +32,7 @@ class Line(lightning.LightningModule):
 
 if __name__ == "__main__":
     data = torch.utils.data.DataLoader(torch.randn(64, 8, generator=torch.Generator().manual_seed(1)), batch_size=8)
-    trainer = lightning.Trainer(accelerator="cpu", devices=2, num_nodes=1, strategy=sys.argv[1], max_epochs=1, logger=False,
-                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer = lightning.Trainer(accelerator="cpu", strategy=sys.argv[1], devices=int(sys.argv[2]), num_nodes=int(sys.argv[3]),
+                                max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                                enable_model_summary=False)
     trainer.fit(Line(), data)

@@ -17,4 +17,5 @@ trainer = Trainer(model=model, train_dataset=data, args=TrainingArguments(
     output_dir=sys.argv[1], use_cpu=True, per_device_train_batch_size=4, num_train_epochs=1, report_to=[],
     save_strategy="no", disable_tqdm=True, logging_strategy="no"))
 trainer.train()
-print(f"rank {trainer.args.process_index} of {trainer.args.world_size} took {trainer.state.global_step} steps", flush=True)
+print(f"rank {trainer.args.process_index} of {trainer.args.world_size} took {trainer.state.global_step} steps "
+      f"over {torch.distributed.get_backend()}", flush=True)

@@ -19,6 +19,6 @@ weight = model.module.weight.detach().clone()
 gathered = [torch.empty_like(weight) for _ in range(dist.get_world_size())]
 dist.all_gather(gathered, weight)
 assert all(torch.equal(other, weight) for other in gathered), "ranks differ"
-print(f"rank {dist.get_rank()} of {dist.get_world_size()} agrees, loss {loss.item():.4f}", flush=True)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()} agrees over {dist.get_backend()}, loss {loss.item():.4f}", flush=True)
 dist.barrier()
 dist.destroy_process_group()
