@@ -22,8 +22,8 @@ TEST(Lookup, KnowsOptionsAndTables) {
 
 TEST(Lookup, ListsTheNamesOfATable) {
   EXPECT_THAT(NamesIn(CoreSchema(), ""),
-              ElementsAre("job", "cluster", "launcher", "backend", "plugins", "comm", "network", "restart",
-                          "watch", "failures", "logs", "output"));
+              ElementsAre("job", "cluster", "launcher", "backend", "plugins", "python", "comm", "network",
+                          "restart", "watch", "failures", "logs", "output"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"),
               ElementsAre("name", "path", "sha256", "staging", "torch", "timeout", "options"));
 }
@@ -48,9 +48,10 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
   EXPECT_EQ(
       UnknownHint(CoreSchema(), "backend.wibble", false, ""),
       "known here: name, path, sha256, staging, torch, timeout, options; see: dtrun config explain backend");
-  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
-            "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, "
-            "logs, output");
+  EXPECT_EQ(
+      UnknownHint(CoreSchema(), "wibble", false, ""),
+      "tables: job, cluster, launcher, backend, plugins, python, comm, network, restart, watch, failures, "
+      "logs, output");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

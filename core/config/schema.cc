@@ -277,6 +277,7 @@ Schema All() {
   AddJob(schema);
   AddCluster(schema);
   AddPlugins(schema);
+  AddPython(schema);
   AddComm(schema);
   AddNetwork(schema);
   AddRestart(schema);

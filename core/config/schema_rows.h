@@ -1,6 +1,6 @@
 // schema_rows.h - how rows of core's schema are written: an option, and what each call adds to it.
 //
-// Included by the files that list options (schema.cc, schema_job.cc). Pure; any thread.
+// Included by the files that list options (schema.cc, schema_job.cc, schema_python.cc). Pure; any thread.
 #pragma once
 
 #include <string>
@@ -63,7 +63,8 @@ inline Spec Long(Spec spec, const char* text) {
   return spec;
 }
 
-// The rows of [job].
+// The rows of [job] and of [python].
 void AddJob(Schema& schema);
+void AddPython(Schema& schema);
 
 }  // namespace dtrun::config::rows

@@ -219,7 +219,10 @@ Result<plan::Plan> Preparation::MakePlan() {
   if (!chosen) return chosen.error();
   // A later plan may be made in another process, which asks again.
   for (Candidate& candidate : candidates_) candidate.probe.reset();
-  return Build(*chosen, {}, nullptr);
+  auto plan = Build(*chosen, {}, nullptr);
+  if (!plan) return plan;
+  if (Status modules = CheckModulesHere(); !modules) return modules.error();
+  return plan;
 }
 
 Result<plan::Plan> Preparation::PlanOfRun() {
@@ -308,7 +311,10 @@ Result<std::vector<preflight::Request>> Preparation::PreflightRequests(
   const bool idle = std::ranges::all_of(
       request.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
   std::vector<preflight::Request> requests;
-  if (idle) return requests;
+  auto modules = ModulesToAsk();
+  if (!modules) return modules.error();
+  request.modules = *std::move(modules);
+  if (idle && request.modules.names.empty()) return requests;
   for (const plan::Host& host : *hosts) {
     request.local_ranks = host.local_size;
     requests.push_back(request);

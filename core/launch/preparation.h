@@ -47,6 +47,9 @@ class Preparation final : public job::Planner {
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
 
+  // Of python.modules, asked of the program that ranks run. REQUIRES: a plan was made, or Check.
+  Result<preflight::ModuleRequest> ModulesToAsk() const;
+
   // What a run would refuse before it asks other hosts or backends, but for the program, which a host may
   // have and this one not. REQUIRES: no problems.
   Status Check();
@@ -93,6 +96,9 @@ class Preparation final : public job::Planner {
   Result<plugin::LaunchInfo> AskForInfo(Candidate& candidate, const std::vector<plan::Host>& hosts);
   Status Ask(Candidate& candidate);
   bool MayUseDevices() const;
+  // preparation_modules.cc
+  Status CheckModules(const std::string& host, const std::string& missing) const;
+  Status CheckModulesHere() const;
   Result<preflight::Answer> AskHere();
   Result<Chosen> ChooseHere();
   Result<Chosen> ChooseByAll(const std::vector<plan::Hardware>& reported,

@@ -207,7 +207,9 @@ Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Har
   auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    by_host.emplace_back((*hosts)[i].name, answers[i]);
+    const std::string& host = (*hosts)[i].name;
+    if (Status modules = CheckModules(host, answers[i].missing_modules); !modules) return modules.error();
+    by_host.emplace_back(host, answers[i]);
   }
   auto routes = preflight::ChooseRoutes(Wish(), by_host);
   if (!routes) return routes.error();

@@ -25,10 +25,18 @@ struct BackendRequest {
   bool needed = false;       // no other will do in its place
 };
 
+struct ModuleRequest {
+  std::vector<std::string> names;  // of Python modules; empty: none
+  std::string interpreter = {};
+  std::string folder = {};                            // of the ranks
+  std::map<std::string, std::string> variables = {};  // of theirs, those that Python reads
+};
+
 struct Request {
   std::vector<BackendRequest> backends;
   int host_count = 1;
   int local_ranks = 1;
+  ModuleRequest modules = {};
   // For `dtrun doctor`: the host is looked at as a whole.
   bool checks = false;
   std::vector<std::string> host_names = {};           // that every host must know
@@ -60,7 +68,8 @@ struct Check {
 struct Answer {
   std::vector<BackendAnswer> backends;  // in the order of the request
   std::vector<Check> checks = {};
-  double clock_seconds = 0;  // since 1970, by the clock of that host
+  std::string missing_modules = {};  // as MissingModules says it
+  double clock_seconds = 0;          // since 1970, by the clock of that host
 };
 
 // "ok", "warning", "problem"

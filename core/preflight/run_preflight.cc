@@ -7,6 +7,7 @@
 #include "core/pmi/kind.h"
 #include "core/preflight/check/checks.h"
 #include "core/preflight/gpu_access.h"
+#include "core/preflight/modules.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/routes.h"
 
@@ -46,6 +47,12 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
   return answer;
 }
 
+Check ModulesCheck(const Answer& answer) {
+  if (answer.missing_modules.empty()) return {"modules", Level::kOk, "all of python.modules are there"};
+  return {"modules", Level::kProblem, answer.missing_modules,
+          "install it there, or name the interpreter that has it in job.command"};
+}
+
 }  // namespace
 
 Answer RunPreflight(const Request& request, const std::vector<std::string>& environment) {
@@ -54,7 +61,9 @@ Answer RunPreflight(const Request& request, const std::vector<std::string>& envi
   answer.clock_seconds = now.count();
   for (const BackendRequest& backend : request.backends)
     answer.backends.push_back(Try(backend, request, environment));
+  answer.missing_modules = MissingModules(request.modules, environment);
   if (request.checks) answer.checks = CheckHost(request, answer.backends);
+  if (request.checks && !request.modules.names.empty()) answer.checks.push_back(ModulesCheck(answer));
   return answer;
 }
 

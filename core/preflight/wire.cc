@@ -26,6 +26,13 @@ Result<T> Parse(const std::string& text, const char* what, Read read) {
   }
 }
 
+Json Encode(const ModuleRequest& modules) {
+  return {{"names", modules.names},
+          {"interpreter", modules.interpreter},
+          {"folder", modules.folder},
+          {"variables", modules.variables}};
+}
+
 }  // namespace
 
 std::string Encode(const Request& request) {
@@ -43,6 +50,7 @@ std::string Encode(const Request& request) {
   return JsonLine(Json{{"backends", backends},
                        {"host_count", request.host_count},
                        {"local_ranks", request.local_ranks},
+                       {"modules", Encode(request.modules)},
                        {"checks", request.checks},
                        {"host_names", request.host_names},
                        {"host", request.host},
@@ -69,6 +77,11 @@ Result<Request> DecodeRequest(const std::string& text) {
     }
     json.at("host_count").get_to(request.host_count);
     json.at("local_ranks").get_to(request.local_ranks);
+    const Json& modules = json.at("modules");
+    modules.at("names").get_to(request.modules.names);
+    modules.at("interpreter").get_to(request.modules.interpreter);
+    modules.at("folder").get_to(request.modules.folder);
+    modules.at("variables").get_to(request.modules.variables);
     json.at("checks").get_to(request.checks);
     json.at("host_names").get_to(request.host_names);
     json.at("host").get_to(request.host);
@@ -95,7 +108,10 @@ std::string Encode(const Answer& answer) {
     checks.push_back(
         {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"fix", one.fix}});
   }
-  return JsonLine(Json{{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
+  return JsonLine(Json{{"backends", backends},
+                       {"checks", checks},
+                       {"missing_modules", answer.missing_modules},
+                       {"clock_seconds", answer.clock_seconds}});
 }
 
 Result<Answer> DecodeAnswer(const std::string& text) {
@@ -119,6 +135,7 @@ Result<Answer> DecodeAnswer(const std::string& text) {
       one.at("what").get_to(check.what);
       one.at("fix").get_to(check.fix);
     }
+    json.at("missing_modules").get_to(answer.missing_modules);
     json.at("clock_seconds").get_to(answer.clock_seconds);
     return Result<Answer>(std::move(answer));
   });

@@ -114,6 +114,9 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
   // Without a command there is one that stands for any.
   const bool any_program = settings.Get("job.command").origin.place.empty() && arguments.command.empty();
+  const bool asks_modules = !any_program && visit.refusal.empty();
+  const auto modules = asks_modules ? preparation.ModulesToAsk() : preflight::ModuleRequest();
+  if (!modules) visit.refusal = modules.error().text;
   std::error_code unknown;
   const std::string folder =
       settings.Has("job.cwd") ? settings.Text("job.cwd") : std::filesystem::current_path(unknown).string();
@@ -129,6 +132,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
     if (!any_program) {
       request.program = plan::CommandOf(settings, environment, folder).front();
     }
+    if (modules) request.modules = *modules;
     request.folder = folder;
     request.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
     request.variables = variables;

@@ -1,0 +1,63 @@
+// Python modules that hosts must have: what to ask them, and what their answers mean.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/hosts/this_machine.h"
+#include "core/launch/preparation.h"
+#include "core/plan/at.h"
+#include "core/preflight/modules.h"
+
+namespace dtrun::launch {
+namespace {
+
+constexpr char kModules[] = "python.modules";
+
+bool IsPython(const std::string& program) {
+  const std::string name = std::filesystem::path(program).filename();
+  return name.starts_with("python") || name.starts_with("pypy");
+}
+
+// What Python, or the search for it, reads.
+bool IsOfPython(const std::string& variable) {
+  return variable == "PATH" || variable == "LD_LIBRARY_PATH" || variable.starts_with("PYTHON");
+}
+
+}  // namespace
+
+Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
+  preflight::ModuleRequest request;
+  if (!settings().Has(kModules)) return request;
+  if (!IsPython(program_)) {
+    return plan::At(
+        settings(), kModules,
+        fmt::format("ranks run '{}', which is no Python; write the interpreter in front of the script, as "
+                    "in [\"python3\", \"train.py\"], or take {} out",
+                    program_, kModules));
+  }
+  request.names = settings().List(kModules);
+  request.interpreter = program_;
+  std::error_code unknown;
+  request.folder = settings().Has("job.cwd") ? settings().Text("job.cwd")
+                                             : std::filesystem::current_path(unknown).string();
+  for (const auto& [name, value] : plan::UserVariables(settings())) {
+    if (IsOfPython(name) && value.find("${") == value.npos) request.variables[name] = value;
+  }
+  return request;
+}
+
+Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
+  if (missing.empty()) return {};
+  return plan::At(
+      settings(), kModules,
+      fmt::format("on host '{}', {}; install it there, or name the interpreter that has it in job.command",
+                  host, missing));
+}
+
+Status Preparation::CheckModulesHere() const {
+  const auto request = ModulesToAsk();
+  if (!request) return request.error();
+  return CheckModules(hosts::HostName(), preflight::MissingModules(*request, {}));
+}
+
+}  // namespace dtrun::launch

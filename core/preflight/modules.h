@@ -1,0 +1,16 @@
+// Whether a host has the Python modules that a job needs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/preflight/preflight.h"
+
+namespace dtrun::preflight {
+
+// Starts the interpreter, which looks for the modules without importing them, but for the packages that hold
+// them. What is missing, and for whom: "'/usr/bin/python3' has no module 'torch'"; empty: nothing is.
+// `environment`: "NAME=value", before the request's variables; empty: this process's own.
+std::string MissingModules(const ModuleRequest& request, const std::vector<std::string>& environment);
+
+}  // namespace dtrun::preflight

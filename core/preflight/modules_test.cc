@@ -1,0 +1,57 @@
+#include "core/preflight/modules.h"
+
+#include <gmock/gmock.h>
+
+namespace dtrun::preflight {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+ModuleRequest Asking(std::vector<std::string> names) {
+  return {std::move(names), "python3", "/", {{"PATH", "/usr/bin:/bin"}}};
+}
+
+TEST(MissingModules, AreNamedWithTheInterpreter) {
+  EXPECT_EQ(MissingModules(Asking({"json", "os.path"}), {}), "");
+  EXPECT_EQ(MissingModules(Asking({"json", "nosuch", "json.nosuch", "nosuch.a", ".b"}), {}),
+            "'/usr/bin/python3' has no module 'nosuch', 'json.nosuch', 'nosuch.a', '.b'");
+}
+
+TEST(MissingModules, AreLookedForWithTheVariablesOfTheRanks) {
+  ModuleRequest request = Asking({"only_there"});
+  request.variables["PYTHONPATH"] = ::testing::TempDir();
+  std::fclose(std::fopen((::testing::TempDir() + "only_there.py").c_str(), "w"));
+  EXPECT_EQ(MissingModules(request, {"PYTHONPATH=/nonexist"}), "");
+  std::remove((::testing::TempDir() + "only_there.py").c_str());
+  EXPECT_THAT(MissingModules(request, {}), HasSubstr("no module 'only_there'"));
+}
+
+TEST(MissingModules, AreLookedForInTheOwnEnvironmentWhereNoneIsGiven) {
+  ModuleRequest request = Asking({"json"});
+  request.variables.clear();
+  EXPECT_EQ(MissingModules(request, {}), "");  // by PATH, which is not the first variable
+}
+
+TEST(MissingModules, NeedAnInterpreterThatRuns) {
+  ModuleRequest request = Asking({"json"});
+  request.interpreter = "nosuch-python";
+  EXPECT_THAT(MissingModules(request, {}), HasSubstr("cannot find the program 'nosuch-python'"));
+  request.interpreter = "false";
+  EXPECT_THAT(MissingModules(request, {}), MatchesRegex("'.*/false' cannot be asked for modules: .*"));
+}
+
+TEST(MissingModules, TravelWithARequestAndItsAnswer) {
+  Request request;
+  request.modules = Asking({"json", "nosuch"});
+  const auto decoded = DecodeRequest(Encode(request));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->modules.names, request.modules.names);
+  EXPECT_EQ(decoded->modules.variables, request.modules.variables);
+  const auto answer = DecodeAnswer(RunPreflight(Encode(request)));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(answer->missing_modules, HasSubstr("/python3' has no module 'nosuch'"));
+}
+
+}  // namespace
+}  // namespace dtrun::preflight
