@@ -68,6 +68,17 @@ class Calls(TorchBackend):
         self.assertIn("weights after 2 steps equal: True", done.stdout)
         self.assertIn("| call | torch's gloo |", done.stdout)
 
+    def test_a_script_may_end_with_works_that_nobody_keeps(self):
+        text = (
+            "import dtrun.torch\ndist.init_process_group('dtrun')\nr = dist.get_rank()\n"
+            "x, y = torch.full((200000,), float(r)), torch.zeros(200000)\n"
+            "dist.isend(x, 1 - r)\ndist.recv(y, 1 - r)\nprint(r, 'got', int(y[0]), flush=True)\n"
+            "dist.all_reduce(x, async_op=True)\n"
+        )
+        result = self.run_text(text)
+        self.assert_ok(result)
+        self.assertIn("0 got 1", result.out)
+
     def test_a_script_may_import_it_before_torch(self):
         script = self.write("import dtrun.torch, torch.distributed as dist\ndist.init_process_group('dtrun')\ndist.barrier()\n", "first.py")
         self.assert_ok(self.ranks(2, PYTHON, script))

@@ -1,10 +1,13 @@
 """Makes the process groups that init_process_group and new_group ask for."""
 
+import atexit
+
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import default_pg_timeout
 
 from .. import errors, process
 from .group import Group
+from .work import finish_in_order
 
 _inits = 0  # of default groups, on every rank alike
 
@@ -13,6 +16,8 @@ def create(options, _):
     """The Group for torch's options: of all ranks, or of some."""
     global _inits
     world = process.world() if process.is_initialized() else process.init()
+    atexit.unregister(finish_in_order)
+    atexit.register(finish_in_order)  # is called before what init() has registered
     ranks = list(options.global_ranks_in_group)
     if ranks:
         _check(world, dist.get_rank(), dist.get_world_size())

@@ -3,6 +3,7 @@
 import queue
 import sys
 import threading
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -83,7 +84,7 @@ class Work(dist.Work):
         elif self._follow is not None:
             self._follow(self, promise)
         else:
-            threading.Thread(target=self._complete, args=(promise,), daemon=True, name="dtrun-future").start()
+            _on_a_thread(self._complete, promise)
         return future
 
     def _complete(self, promise):
@@ -105,7 +106,7 @@ class Work(dist.Work):
     def __del__(self):
         """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
         if not self._ended and not sys.is_finalizing():
-            threading.Thread(target=_drain, args=(self._parts, self._finish), daemon=True, name="dtrun-dropped").start()
+            _on_a_thread(_drain, self._parts, self._finish)
 
     def _end(self, seconds):
         """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
@@ -128,6 +129,29 @@ def _drain(parts, finish):
     Work(parts, [], finish)._wait(None)
 
 
+_threads, _followers = set(), weakref.WeakSet()
+
+
+def _on_a_thread(call, *arguments):
+    def run():
+        call(*arguments)
+        _threads.discard(threading.current_thread())
+
+    thread = threading.Thread(target=run, daemon=True, name="dtrun-work")
+    _threads.add(thread)
+    thread.start()
+
+
+def finish_in_order():
+    """At the end of a program, before dtrun is finalized: operations that threads wait for may end. One that ends by an
+    exception does not wait."""
+    if getattr(sys, "last_value", None) is None:
+        for follower in list(_followers):
+            follower.stop()
+        for thread in list(_threads):
+            thread.join()
+
+
 def _outcome(promise):
     value = promise.value()
     if isinstance(value, BaseException):
@@ -142,6 +166,7 @@ class Follower:
         self._queue = queue.SimpleQueue()
         self._thread = None
         self._lock = threading.Lock()
+        _followers.add(self)
 
     def __call__(self, work, promise):
         self._queue.put((work, promise))
