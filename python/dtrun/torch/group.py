@@ -156,7 +156,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         seconds = timeout.total_seconds() if timeout else 0
         return int(seconds * 1e9) if seconds > 0 else self._timeout_ns
 
-    def _launch(self, what, opts, kind, send, recv, finish, result, follow=True, **given):
+    def _launch(self, what, opts, kind, send, recv, finish, result, ordered=True, **given):
         """Starts an operation, or makes it where opts say that the caller blocks."""
         wait = opts is not None and not opts.asyncOp and self._coalesced is None
         timeout_ns = self._timeout_ns if opts is None else self._ns(opts.timeout)
@@ -166,7 +166,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
             for call in finish:
                 call()
             return ENDED
-        work = Work([part], result, finish, self._follow if follow else None)
+        work = Work([part], result, finish, self._follow, ordered)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -176,7 +176,8 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         if all(work is ENDED for work in works):
             return ENDED
         taken = [work.take() for work in works]
-        return Work([p for parts, _ in taken for p in parts], result, [f for _, finish in taken for f in finish], self._follow)
+        parts, finish = [p for parts, _ in taken for p in parts], [f for _, finish in taken for f in finish]
+        return Work(parts, result, finish, self._follow, all(work._ordered for work in works))
 
     def _start_coalescing(self, device):
         self._coalesced = []

@@ -25,6 +25,6 @@ class Messages:
     def _message(self, what, kind, send, recv, finish, tensors, peer, tag, source=None):
         dense = recv if send is None else send
         return self._launch(
-            what, None, kind, send, recv, [finish], list(tensors), follow=False,
+            what, None, kind, send, recv, [finish], list(tensors), ordered=False,
             count=dense.numel(), peer=peer, tag=tag, source=source,
         )  # fmt: skip

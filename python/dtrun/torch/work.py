@@ -14,12 +14,13 @@ from .. import errors
 class Work(dist.Work):
     """Operations that were started together. Who waits for it does the waiting; a thread does once a future is asked for."""
 
-    def __init__(self, parts, result, finish=(), follow=None):
+    def __init__(self, parts, result, finish=(), follow=None, ordered=True):
         super().__init__()
         self._parts = parts  # dtrun.Work
         self._result = result  # what wait() made complete: a list of tensors
         self._finish = finish  # what to call when all parts have ended
-        self._follow = follow  # Follower of the group, or None: a thread of its own
+        self._follow = follow  # Follower of the group
+        self._ordered = ordered  # whether it ends after those started before it
         self._failure = None
         self._ended = not parts and not finish
         self._future = None
@@ -81,10 +82,10 @@ class Work(dist.Work):
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
         if self._ended:
             promise.set_result(self._failure or self._result)
-        elif self._follow is not None:
+        elif self._ordered:
             self._follow(self, promise)
         else:
-            _on_a_thread(self._complete, promise)
+            self._follow.on_a_thread(self._complete, promise)
         return future
 
     def _complete(self, promise):
@@ -106,7 +107,7 @@ class Work(dist.Work):
     def __del__(self):
         """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
         if not self._ended and not sys.is_finalizing():
-            _on_a_thread(_drain, self._parts, self._finish)
+            self._follow.on_a_thread(_drain, self._parts, self._finish)
 
     def _end(self, seconds):
         """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
@@ -129,27 +130,15 @@ def _drain(parts, finish):
     Work(parts, [], finish)._wait(None)
 
 
-_threads, _followers = set(), weakref.WeakSet()
-
-
-def _on_a_thread(call, *arguments):
-    def run():
-        call(*arguments)
-        _threads.discard(threading.current_thread())
-
-    thread = threading.Thread(target=run, daemon=True, name="dtrun-work")
-    _threads.add(thread)
-    thread.start()
+_followers = weakref.WeakSet()
 
 
 def finish_in_order():
-    """At the end of a program, before dtrun is finalized: operations that threads wait for may end. One that ends by an
-    exception does not wait."""
+    """At the end of a program, before dtrun is finalized: operations that threads wait for may end. A program that ends by
+    an exception does not wait."""
     if getattr(sys, "last_value", None) is None:
         for follower in list(_followers):
             follower.stop()
-        for thread in list(_threads):
-            thread.join()
 
 
 def _outcome(promise):
@@ -160,11 +149,12 @@ def _outcome(promise):
 
 
 class Follower:
-    """A thread that completes futures of a group's collectives, in their order."""
+    """Threads of a group: one that completes futures of its collectives, in their order, and those for single works."""
 
     def __init__(self):
         self._queue = queue.SimpleQueue()
         self._thread = None
+        self._single = set()
         self._lock = threading.Lock()
         _followers.add(self)
 
@@ -176,8 +166,19 @@ class Follower:
                     self._thread = threading.Thread(target=self._run, daemon=True, name="dtrun-futures")
                     self._thread.start()
 
+    def on_a_thread(self, call, *arguments):
+        def run():
+            call(*arguments)
+            self._single.discard(thread)
+
+        thread = threading.Thread(target=run, daemon=True, name="dtrun-work")
+        self._single.add(thread)
+        thread.start()
+
     def stop(self):
         """After the works that it has."""
+        for thread in list(self._single):
+            thread.join()
         with self._lock:
             if self._thread is not None:
                 self._queue.put(None)
