@@ -60,6 +60,10 @@ TEST(Report, ARowIsAsWideAsTheHead) {
   EXPECT_EQ(row.size(), TableHead().size());
   EXPECT_THAT(row, AllOf(HasSubstr("1KiB"), HasSubstr("shm"), HasSubstr("0.20"), HasSubstr("5.12"),
                          HasSubstr("0.50")));
+  Cell small = report.cells[1];
+  small.efficiency = 4.43e-06;
+  EXPECT_THAT(TableRow(report, small), ::testing::EndsWith(" 4.43e-06\n"));
+  EXPECT_EQ(TableRow(report, small).size(), TableHead().size());
 }
 
 TEST(Report, ABarrierHasNoBandwidth) {

@@ -36,17 +36,17 @@ std::string HeaderText(const Report& report) {
 }
 
 std::string TableHead() {
-  return fmt::format("{:>10}  {:<18} {:>9} {:>9} {:>9} {:>7} {:>10} {:>10} {:>6}\n", "bytes", "layer",
+  return fmt::format("{:>10}  {:<18} {:>9} {:>9} {:>9} {:>7} {:>10} {:>10} {:>8}\n", "bytes", "layer",
                      "min us", "median us", "p99 us", "samples", "algbw GB/s", "busbw GB/s", "E");
 }
 
 std::string TableRow(const Report& report, const Cell& cell) {
   const bool moves = cell.shape.bytes > 0;
-  return fmt::format("{:>10}  {:<18} {:>9} {:>9} {:>9} {:>7} {:>10} {:>10} {:>6}\n",
+  return fmt::format("{:>10}  {:<18} {:>9} {:>9} {:>9} {:>7} {:>10} {:>10} {:>8}\n",
                      moves ? FormatBytes(cell.shape.bytes) : "-", report.columns[cell.column].name,
                      Number(cell.time.min / 1e3), Number(cell.time.median / 1e3), Number(cell.time.p99 / 1e3),
                      cell.time.samples, moves ? Number(cell.algbw) : "-", moves ? Number(cell.busbw) : "-",
-                     cell.efficiency ? fmt::format("{:.2f}", *cell.efficiency) : "-");
+                     cell.efficiency ? Number(*cell.efficiency) : "-");
 }
 
 std::string FooterText(const Report& report) {
