@@ -83,6 +83,14 @@ class Train(JobTest):
         self.assertNotEqual(result.code, 0)
         self.assertIn("33", result.err)
 
+    def test_an_unknown_option_is_named(self):
+        result = self.train(1, "--modl", "cnn")
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("dtrun-train: unknown argument '--modl'; dtrun-train --help lists the options", result.err)
+        result = self.train(1, "--epochs", "many")
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("dtrun-train: --epochs: 'many' is not a number from 1 to 100000; dtrun-train --help", result.err)
+
     def test_missing_data_says_how_to_get_it(self):
         result = self.train(2, "--data", self.folder / "nowhere")
         self.assertNotEqual(result.code, 0)

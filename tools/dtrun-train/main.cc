@@ -21,7 +21,12 @@ void Describe(CLI::App& app, Options& options, std::string& device) {
     return app.add_option(name, to, what)->capture_default_str();
   };
   const auto number = [&](const char* name, auto& to, auto least, auto most, const char* what) {
-    return app.add_option(name, to, what)->check(CLI::Range(least, most).description(""))->type_name("N");
+    const auto bounds = [range = CLI::Range(least, most), least, most](const std::string& text) {
+      std::string copy = text;  // a validator may change it
+      if (range(copy).empty()) return std::string();
+      return fmt::format("'{}' is not a number from {} to {}", text, least, most);
+    };
+    return app.add_option(name, to, what)->check(bounds)->type_name("N");
   };
   app.set_version_flag(
       "--version",
@@ -187,9 +192,14 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     train::Train(options, device);
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    fmt::print(stderr, "dtrun-train: unknown argument '{}'; dtrun-train --help lists the options\n",
+               app.remaining().front());
+    return 2;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) fmt::print(stderr, "dtrun-train: ");
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    fmt::print(stderr, "dtrun-train: {}; dtrun-train --help lists the options\n", error.what());
+    return 2;
   } catch (const c10::Error& error) {
     fmt::print(stderr, "dtrun-train: {}\n", error.what_without_backtrace());
   } catch (const std::exception& error) {
