@@ -106,6 +106,7 @@ class Explain(JobTest):
         for name in ("connection-reset", "torch-store-gone"):
             self.assertIn(f"  id {name}; a text of ", result.out)
         self.assertIn("  next: look at the first failure of rank 0\n", result.out)
+        self.assertTrue(self.dtrun("explain", "[Errno 104]").out.startswith("perhaps this known failure; to be sure, "))
         part = json.loads(self.dtrun("explain", "--json", "[Errno 104]").out)
         self.assertEqual(([], ["connection-reset"]), (part["findings"], [one["id"] for one in part["mentions"]]))
 

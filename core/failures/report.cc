@@ -53,8 +53,10 @@ std::string ToText(const std::vector<Finding>& findings, const std::string& wher
 }
 
 std::string ToText(const std::vector<Mention>& mentions) {
-  std::string out = fmt::format("part of {} known failure{}; to know which, {}\n", mentions.size(),
-                                mentions.size() == 1 ? "" : "s", kGiveMore);
+  std::string out =
+      mentions.size() == 1
+          ? fmt::format("perhaps this known failure; to be sure, {}\n", kGiveMore)
+          : fmt::format("perhaps one of {} known failures; to know which, {}\n", mentions.size(), kGiveMore);
   for (std::size_t i = 0; i < std::min(mentions.size(), kMostMentions); ++i) {
     const KnownFailure& failure = *mentions[i].failure;
     fmt::format_to(std::back_inserter(out), "\n{}\n  next: {}\n  id {}; a text of {}\n    | {}\n",
