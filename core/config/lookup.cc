@@ -126,6 +126,16 @@ std::string NearestKey(const options::Schema& schema, const std::string& key) {
   return Nearest(key, keys).value_or("");
 }
 
+std::string KeyNamed(const options::Schema& schema, std::string name) {
+  std::ranges::replace(name, '-', '_');
+  for (const std::string& key : {name, "job." + name}) {
+    if (FindSpec(schema, key) != nullptr) return key;
+  }
+  const auto has_it = [&](const options::Spec& spec) { return NameOf(spec.key) == name; };
+  const auto found = std::ranges::find_if(schema, has_it);
+  return std::ranges::count_if(schema, has_it) == 1 ? found->key : "";
+}
+
 std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin) {
   const std::string table(TableOf(key));

@@ -30,6 +30,10 @@ std::string Summary(const options::Spec& spec);
 // Neighbours in the same table come first, then options of that name elsewhere.
 std::string NearestKey(const options::Schema& schema, const std::string& key);
 
+// The full key of the option with the name `name`, or of the full key, where one alone has it or [job] does:
+// "job.cwd" of "cwd"; empty: there is none. '-' stands for '_'.
+std::string KeyNamed(const options::Schema& schema, std::string name);
+
 // The hint for an unknown `key`: the nearest one, else the names beside it. `whole` prints
 // full keys. `plugin` names the plugin whose options these are, or is empty.
 std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,

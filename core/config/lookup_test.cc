@@ -63,5 +63,12 @@ TEST(Summary, TellsTypeAndDefault) {
             "(number or one of \"cpu\", \"gpu\", \"auto\", default 1)");
 }
 
+TEST(KeyNamed, IsTheOneOfJobOrTheOnlyOne) {
+  EXPECT_EQ(KeyNamed(CoreSchema(), "name"), "job.name");
+  EXPECT_EQ(KeyNamed(CoreSchema(), "join-timeout"), "cluster.join_timeout");
+  EXPECT_EQ(KeyNamed(CoreSchema(), "logs.dir"), "logs.dir");
+  EXPECT_EQ(KeyNamed(CoreSchema(), "epochs"), "");
+}
+
 }  // namespace
 }  // namespace dtrun::config

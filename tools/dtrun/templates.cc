@@ -43,10 +43,10 @@ Error Unknown(const std::string& name, const std::vector<Template>& templates) {
   std::vector<std::string> names;
   for (const Template& one : templates) names.push_back(one.name);
   const auto nearest = Nearest(name, names);
-  return {DTRUN_INVALID_ARGUMENT,
-          fmt::format("--template {}: there is no such template; {}; there are {}", name,
-                      nearest ? fmt::format("did you mean '{}'?", *nearest) : "--list says what each is for",
-                      fmt::join(names, ", "))};
+  return {
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("--template {}: there is no such template; {}there are {}; --list says what each is for",
+                  name, nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
 }
 
 Status WriteNew(const std::string& file, const std::string& text, bool force) {
@@ -106,10 +106,10 @@ int InitConfig(const InitArguments& arguments) {
                                       arguments.file)});
   }
   if (arguments.file != "-" && fs::path(arguments.file).extension() != ".toml") {
-    return Complain(Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("'{}': a config's name ends in .toml, so that `dtrun FILE` knows it; write {}", arguments.file,
-                    fs::path(arguments.file).replace_extension(".toml").string())});
+    return Complain(
+        Error{DTRUN_INVALID_ARGUMENT,
+              fmt::format("'{}': a config's name ends in .toml, so that `dtrun FILE` knows it; write {}",
+                          arguments.file, fs::path(arguments.file).replace_extension(".toml").string())});
   }
   if (arguments.file == "-") {
     WriteOutput(chosen->text);

@@ -288,17 +288,18 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
 }
 
 int CommandLine::Run(const std::vector<std::string>& words) {
-  dtrun::cli::Grammar grammar{&app_,
-                              {run_, plan_, doctor_, bench_layer_},
-                              [](const std::string& name) {
-                                const char* path = std::getenv("PATH");
-                                return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
-                              },
-                              [](const std::string& name) {
-                                const auto& schema = dtrun::config::CoreSchema();
-                                return dtrun::config::FindSpec(schema, name) != nullptr ||
-                                       dtrun::config::IsTable(schema, name);
-                              }};
+  dtrun::cli::Grammar grammar{
+      &app_,
+      {run_, plan_, doctor_, bench_layer_},
+      [](const std::string& name) {
+        const char* path = std::getenv("PATH");
+        return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
+      },
+      [](const std::string& name) {
+        const auto& schema = dtrun::config::CoreSchema();
+        return dtrun::config::FindSpec(schema, name) != nullptr || dtrun::config::IsTable(schema, name);
+      },
+      [](const std::string& name) { return dtrun::config::KeyNamed(dtrun::config::CoreSchema(), name); }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {
     dtrun::PrintMessage("dtrun: {}\n", split.error().text);

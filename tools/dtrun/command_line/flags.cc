@@ -56,6 +56,8 @@ constexpr ForeignFlag kFlags[] = {
     {" --max-restarts ", "torchrun", kSetting, "restart.max"},
     {" --log-dir ", "torchrun", kSetting, "logs.dir"},
     {" --master-port ", "torchrun", kSetting, "job.master_port"},
+    {" --port ", "other launchers", kRefused,
+     "rank 0 gets a free port, or the one of --set job.master_port=N"},
     {" --master-addr ", "torchrun, deepspeed", kRefused, kAddress},
     {" --redirects -r --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
      "--virtual-local-rank ",

@@ -89,6 +89,13 @@ class Splitter {
   std::string NoVerb(const std::string& word) const { return cli::NoVerb(Here(), word); }
   std::string Unknown(const std::string& option) const { return UnknownOption(Here(), option); }
 
+  std::string UnknownLong(const std::string& name) const {
+    const std::string key = TakesJobs() && grammar_.key ? grammar_.key(name.substr(2)) : "";
+    if (key.empty()) return Unknown(name);
+    return fmt::format("unknown option '{}'; write --set {}=VALUE; options of the program go after it", name,
+                       key);
+  }
+
   void Enter(CLI::App* verb) {
     at_ = verb;
     out_.verb += (out_.verb.empty() ? "" : " ") + verb->get_name();
@@ -237,7 +244,7 @@ class Splitter {
       if (const CLI::Option* own = at_->get_option_no_throw(name)) return TakeOwn(*own, name, word, equals);
       if (const ForeignFlag* foreign = FindForeignFlag(name))
         return TakeForeign(*foreign, name, word, equals);
-      if (is_long) return Wrong(Unknown(name));
+      if (is_long) return Wrong(UnknownLong(name));
       const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
       const ForeignFlag* foreign = digit > 2 ? FindForeignFlag(name.substr(0, digit)) : nullptr;  // -np2
       if (foreign != nullptr && equals == std::string::npos) {
@@ -280,7 +287,9 @@ class Splitter {
     }
     if (equals != std::string::npos) return Add(option, name, word.substr(equals + 1));
     if (next_ == words_.size()) {
-      return Wrong(fmt::format("{} needs a value: {} {}", name, name, option.get_type_name()));
+      // KEY=VALUE would be masked, as a secret's name and value are.
+      const std::string form = option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
+      return Wrong(fmt::format("{} needs a value: {} {}", name, name, form));
     }
     const std::string& value = words_[next_++];
     if (next_ == words_.size() && (value.ends_with(".py") || grammar_.known(value)))

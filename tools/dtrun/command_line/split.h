@@ -33,6 +33,9 @@ struct Grammar {
   std::function<bool(const std::string& name)> known;
   // Whether a config has an option of that name. Empty: nobody knows.
   std::function<bool(const std::string& name)> option = {};
+  // The key of the option that a flag of that name, without dashes, may be meant for; empty: none. May be
+  // empty.
+  std::function<std::string(const std::string& name)> key = {};
 };
 
 // Errors name the word, and say what to type instead. Secrets are masked in them and in the lines.
