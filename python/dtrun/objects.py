@@ -27,7 +27,7 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
     except Exception as failure:
         place, part, reason = culprit(value, failure, dumps=dumps)
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
-        raise errors.InvalidArgument(f"{what}: {place} ({kind}) cannot be pickled: {reason}") from failure
+        raise errors.InvalidArgument(f"{what}: {place or 'the object'} ({kind}) cannot be pickled: {reason}") from failure
 
 
 def load(data: Any, what: str, sender: int) -> Any:
@@ -43,7 +43,7 @@ def load(data: Any, what: str, sender: int) -> Any:
 
 
 def culprit(
-    value: Any, failure: Exception, place: str = "the object", above: FrozenSet[int] = frozenset(),
+    value: Any, failure: Exception, place: str = "", above: FrozenSet[int] = frozenset(),
     dumps: Callable[[Any], bytes] = dumps,
 ) -> Tuple[str, Any, Exception]:  # fmt: skip
     """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
@@ -60,12 +60,12 @@ def culprit(
 
 def _parts(value: Any, place: str) -> List[Tuple[str, Any]]:
     if isinstance(value, dict):
-        keys = [(f"{place}, key {key!r}", key) for key in value]
+        keys = [(f"{place} key {key!r}".lstrip(), key) for key in value]
         return keys + [(f"{place}[{key!r}]", item) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return [(f"{place}[{i}]", item) for i, item in enumerate(value)]
     if isinstance(value, (set, frozenset)):
-        return [(f"{place}, element {item!r}", item) for item in value]
+        return [(f"{place} element {item!r}".lstrip(), item) for item in value]
     if isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type) and not callable(value):
         return [(f"{place}.{key}", item) for key, item in vars(value).items()]
     return []

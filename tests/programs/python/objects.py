@@ -38,18 +38,18 @@ def culprits(world):
     cycle.itself, cycle.bad = cycle, [lock]
     for value, place in (
         (lock, "the object (_thread.lock) cannot be pickled"),
-        ({"a": [1, (2, lambda: 0)]}, "the object['a'][1][1] (builtins.function) cannot be pickled"),
-        (Part(model=Part(layers=[1, {"hook": lock}])), "the object.model.layers[1]['hook'] (_thread.lock)"),
-        ([[[[[[[[lock]]]]]]]], "the object" + "[0]" * 8),
-        (cycle, "the object.bad[0] (_thread.lock)"),
-        ({lock: 1}, "the object, key <unlocked _thread.lock"),
+        ({"a": [1, (2, lambda: 0)]}, "['a'][1][1] (builtins.function) cannot be pickled"),
+        (Part(model=Part(layers=[1, {"hook": lock}])), ".model.layers[1]['hook'] (_thread.lock)"),
+        ([[[[[[[[lock]]]]]]]], ": " + "[0]" * 8),
+        (cycle, ".bad[0] (_thread.lock)"),
+        ({lock: 1}, "key <unlocked _thread.lock"),
         ([x for x in [1]] and (x for x in [1]), "(builtins.generator)"),
     ):
         refused(lambda: world.send_object(value, 1), "send_object: ", place, error=INVALID)
     # One rank fails: it says why, and the others name it instead of waiting.
     for call in (world.allgather_object, world.gather_object):
         if world.rank == 1:
-            refused(lambda: call({"bad": lock}), "the object['bad']", error=INVALID)
+            refused(lambda: call({"bad": lock}), "['bad']", error=INVALID)
         else:
             assert refused(lambda: call(1), "rank 1 could not pickle", error=dtrun.RemoteFailure).peer == 1
     for call in (lambda: world.broadcast_object(lock), lambda: world.scatter_object([lock] * world.size), lambda: world.scatter_object([])):
