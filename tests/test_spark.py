@@ -99,6 +99,21 @@ class Local(SparkTest):
         for rank in range(2):
             self.assertIn(f"[{rank}] file got ['5']\n", result.out)
 
+    def test_workers_of_tensorflow(self):
+        result = self.start_driver("""
+import json
+from dtrun.spark.tensorflow import MirroredStrategyRunner
+
+def config(name):
+    seen = json.loads(os.environ["TF_CONFIG"])
+    return name, len(seen["cluster"]["worker"]), seen["task"]
+
+print("chief", MirroredStrategyRunner(num_slots=2, use_gpu=False, use_custom_strategy=True).run(config, name="a"))
+print("local", MirroredStrategyRunner(num_slots=2, local_mode=True, use_gpu=False, use_custom_strategy=True).run(config, name="b"))
+""").finish()
+        self.assertIn("chief ('a', 2, {'type': 'worker', 'index': 0})\n", result.out, str(result))
+        self.assertIn("local ('b', 2, {'type': 'worker', 'index': 0})\n", result.out)
+
     def test_ctrl_c_ends_every_rank(self):
         job = self.start_driver("dtrun.spark.run(wait, num_proc=2)")
         self.read_until(job, "waiting", 2)
