@@ -27,10 +27,9 @@ class Driver:
         self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
         self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
         self.key, self.name = secrets.token_hex(32), f"{what.rsplit('.', 1)[0].replace('.', '-')}-{secrets.token_hex(8)}"
-        self.channel = Listener(bytes.fromhex(self.key))
 
     def __enter__(self) -> Driver:
-        self.channel.__enter__()
+        self.channel = Listener(bytes.fromhex(self.key)).__enter__()
         return self
 
     def __exit__(self, *outcome: object) -> None:
