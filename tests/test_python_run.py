@@ -7,6 +7,7 @@ from support.python import PythonTest
 
 FUNCTIONS = """
 import dtrun, os, pathlib, signal, sys, threading, time
+sys.modules["cloudpickle"] = None  # as where it is not installed
 
 def total(start, step=1):
     with dtrun.init() as world:
