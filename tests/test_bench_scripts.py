@@ -1,6 +1,7 @@
 """Every script of tools/bench still runs, with as little of its work as it takes; what it measures is not looked at.
 
-networks.py asks stock libraries, which takes minutes: only its line of arguments is read.
+networks.py asks stock libraries, which takes minutes: only its line of arguments is read. torch_backend.py needs torch 2 from PyPI,
+which tools/setup frameworks installs.
 """
 
 import os
@@ -10,6 +11,7 @@ import unittest
 from support import lab
 from support.job import BUILD, DTRUN, SOURCE, JobTest, main
 
+FRAMEWORKS = SOURCE / "build/frameworks/bin/python3"
 # What is run, and what must stand in its answer.
 SCRIPTS = {
     "connect.py --ranks 2 --rounds 1": ["| shm |"],
@@ -59,6 +61,10 @@ class BenchScripts(JobTest):
     def test_scripts_between_hosts(self):
         self.run_scripts(BETWEEN_HOSTS)
 
+    @unittest.skipUnless(FRAMEWORKS.exists(), f"{FRAMEWORKS} is missing: tools/setup frameworks makes it")
+    def test_torch(self):
+        self.run_scripts({f"torch_backend.py --python {FRAMEWORKS} --rounds 2 --calls 10": ["dtrun", "gloo"]})
+
     def test_an_unknown_network_is_answered_with_the_known_ones(self):
         done = self.run_script("networks.py no-such-network")
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
@@ -66,7 +72,7 @@ class BenchScripts(JobTest):
 
     def test_no_script_is_left_out(self):
         programs = {path.name for path in (SOURCE / "tools/bench").glob("*.py") if os.access(path, os.X_OK)}
-        self.assertEqual(programs, {line.split()[0] for line in [*SCRIPTS, *BETWEEN_HOSTS, "networks.py"]})
+        self.assertEqual(programs, {line.split()[0] for line in [*SCRIPTS, *BETWEEN_HOSTS, "networks.py", "torch_backend.py"]})
 
 
 if __name__ == "__main__":
