@@ -131,6 +131,13 @@ def check_barriers(rank, world):
     dist.barrier()
     dist.barrier(async_op=True).wait()
     dist.group.WORLD.monitored_barrier(timedelta(seconds=20))
+    late = "Rank 1" if world == 2 else "Ranks 1, 2"
+    if rank == 0:
+        barrier = dist.group.WORLD.monitored_barrier
+        refused(
+            lambda: barrier(timedelta(milliseconds=50), True), RuntimeError, f"{late} failed to pass monitoredBarrier in 50 ms"
+        )
+        refused(lambda: barrier(timedelta(milliseconds=50)), RuntimeError, "Rank 1 failed to pass")
 
 
 def check_a_group_that_is_made_again_works(rank, world):

@@ -6,12 +6,14 @@ collectives) calls those that ProcessGroup lets Python override. Calls return a 
 
 import torch
 from torch.distributed import AllreduceOptions, ProcessGroup
+from torch.distributed.distributed_c10d import default_pg_timeout
 
 from .. import _library
 from ..operations import BARRIER
 from .exchange import Exchange
 from .gathering import Gathering
 from .messages import Messages
+from .monitored import monitored_barrier
 from .reducing import Reducing
 from .reductions import NUMBERS as REDUCTIONS
 from .submit import submit
@@ -33,6 +35,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         self._timeout_ns = 0 if timeout is None else int(timeout * 1e9)
         self._follow = Follower()
         self._coalesced = None
+        self._monitored = 0
         self._names = ["", ""]
         self._fast = _library.library().dtrun_allreduce
         self._handle = comm._live()
@@ -56,8 +59,12 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         return self._launch("barrier", opts, BARRIER, None, None, [], [])
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """As barrier, and blocks; the failure after `timeout` names a rank that did not come."""
-        submit(self.comm, "monitored_barrier", BARRIER, None, None, wait=True, timeout_ns=self._ns(timeout))
+        """As barrier, and blocks; the failure after `timeout`, half an hour where none is given, names who did not come."""
+        self._monitored += 1
+        seconds = self._ns(timeout) / 1e9 or default_pg_timeout.total_seconds()
+        monitored_barrier(
+            self._store, self.comm.rank, self.comm.size, f"{self.comm.name}/{self._monitored}", seconds, wait_all_ranks
+        )
 
     # ---- what torch asks about a group ----
 

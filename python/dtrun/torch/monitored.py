@@ -1,0 +1,45 @@
+"""monitored_barrier: rank 0 waits for each of the others and names those that do not come, as gloo's does.
+
+It goes over the group's store and leaves the communicator alone, so that it tells of ranks that hang in an operation.
+"""
+
+import time
+from datetime import timedelta
+
+from .. import errors
+
+
+def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
+    """`name` is that of the call, the same on all ranks and never used again. Rank 0 blocks at most `seconds` for all; others wait for its answer."""
+    key = f"monitored_barrier/{name}"
+    if rank == 0:
+        late = _late(store, key, size, seconds, wait_all_ranks)
+        store.set(f"{key}/answer", late)
+        if late:
+            raise errors.Timeout(f"monitored_barrier: [Rank 0]: {late} failed to pass monitoredBarrier in {seconds * 1e3:g} ms")
+        return
+    store.set(f"{key}/{rank}", "")
+    try:
+        store.wait([f"{key}/answer"], timedelta(seconds=seconds))
+    except RuntimeError:
+        raise errors.Timeout(
+            f"monitored_barrier: Rank {rank} reached monitoredBarrier, and rank 0 did not answer in {seconds * 1e3:g} ms; "
+            "see what rank 0 says"
+        ) from None
+    if late := store.get(f"{key}/answer").decode():
+        raise errors.RemoteFailure(
+            f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but rank 0 waited in vain for {late}"
+        )
+
+
+def _late(store, key, size, seconds, all_of_them):
+    """ "" where all have come, or "Rank 1", or "Ranks 1, 2" where all that are late are asked for."""
+    deadline, late = time.monotonic() + seconds, []
+    for rank in range(1, size):
+        try:
+            store.wait([f"{key}/{rank}"], timedelta(seconds=max(0.001, deadline - time.monotonic())))
+        except RuntimeError:
+            late.append(str(rank))
+            if not all_of_them:
+                break
+    return f"Rank{'s' * (len(late) > 1)} {', '.join(late)}" if late else ""
