@@ -28,6 +28,18 @@ with dtrun.init() as world:
 OVER_GLOO = "--set comm.local=none --set backend.name=gloo"
 
 
+def torch_of_today():
+    """A Python whose torch loads entry points; None where there is none."""
+    for python in (os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3"):
+        probe = "import torch, sys; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 5))"
+        if python and Path(python).exists() and subprocess.run([python, "-c", probe], check=False).returncode == 0:
+            return python
+    return None
+
+
+TORCH = torch_of_today()
+
+
 def package(what, folder, *more):
     done = subprocess.run([SOURCE / "tools/package", what, folder, *more], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -42,11 +54,15 @@ def setUpModule():
     WHEEL = package("wheel", folder, BUILD)
 
 
-class InAnEmptyEnvironment(JobTest):
+class Environment(JobTest):
+    """A virtual environment with nothing but the wheel."""
+
+    python = sys.executable
+
     def setUp(self):
         super().setUp()
         self.place = self.folder / "environment"
-        subprocess.run([sys.executable, "-m", "venv", self.place], check=True)
+        subprocess.run([self.python, "-m", "venv", self.place], check=True)
         self.run_here("pip install -q --no-index", WHEEL)
         self.train = self.write(TRAIN, "train.py")
 
@@ -60,6 +76,8 @@ class InAnEmptyEnvironment(JobTest):
         self.assertEqual(done.returncode, code, f"{command}\n{done.stdout}\n{done.stderr}")
         return done.stdout if code == 0 else done.stderr
 
+
+class InAnEmptyEnvironment(Environment):
     def test_name_and_size(self):
         self.assertRegex(WHEEL.name, r"^dtrun-[0-9.]+-py3-none-manylinux_2_3[0-6]_x86_64\.whl$")
         self.assertLess(WHEEL.stat().st_size, 25 * MIB)
@@ -99,6 +117,20 @@ class InAnEmptyEnvironment(JobTest):
     def test_nothing_stays_when_it_is_removed(self):
         self.run_here("pip uninstall -q -y dtrun")
         self.assertEqual([str(file) for file in self.place.rglob("*dtrun*")], [])
+
+
+@unittest.skipUnless(TORCH, "no Python with torch 2.5: `tools/setup frameworks` installs it, or DTRUN_TEST_TORCH names one")
+class BesideTorch(Environment):
+    python = TORCH
+
+    def test_torch_loads_the_backend_by_the_entry_point(self):
+        where = "import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])"
+        packages = subprocess.run([TORCH, "-c", where], capture_output=True, text=True, check=True).stdout
+        (next(self.place.glob("lib/python3*/site-packages")) / "torch.pth").write_text(packages)
+        self.write("import torch.distributed as dist; dist.init_process_group('gloo'); print('by', dist.get_backend())", "by.py")
+        for option, backend in (("--torch-backend dtrun", "dtrun"), ("", "gloo")):
+            output = self.run_here(f"dtrun run -q {option} -n 2 python by.py")
+            self.assertEqual(output.count(f"by {backend}"), 2, output)
 
 
 class SourceArchive(JobTest):

@@ -31,4 +31,9 @@ def read(source):
     ]
     head = "".join(f"{name}: {value}\n" for name, value in fields)
     text = f"{head}\n{(source / table['readme']).read_text()}"
-    return Project(table["name"], version[1], text, table.get("entry-points", {}), table["license-files"], source)
+    entry_points = table.get("entry-points", {})
+    for place in (place for points in entry_points.values() for place in points.values()):
+        module = source / "python" / place.split(":")[0].replace(".", "/")
+        if not (module / "__init__.py").exists() and not module.with_suffix(".py").exists():
+            raise SystemExit(f"dtrun_build: pyproject.toml: the entry point '{place}' has no module in python/; correct it")
+    return Project(table["name"], version[1], text, entry_points, table["license-files"], source)
