@@ -20,6 +20,7 @@ from .negotiation import Decision, Negotiation
 from .request import Request
 from .settings import Settings
 from .signature import Signature
+from .timeline import timeline
 
 Agreed = Tuple[Decision, Optional[Request]]  # no request: this rank has joined
 Execute = Callable[["Controller", List[Agreed]], None]
@@ -93,7 +94,9 @@ class Controller:
             raise
 
     def _round(self) -> bool:
-        announced = self._announcements.exchange(self._collect())
+        new = self._collect()
+        timeline.cycle()
+        announced = self._announcements.exchange(new)
         left = []
         for rank, signatures in enumerate(announced):
             if signatures and signatures[-1].kind == "leave":

@@ -19,6 +19,7 @@ class Decision(NamedTuple):
     joined: int  # how many ranks have joined
     last: int = -1  # the rank that joined last, of the decision that ends a join
     error: Optional[str] = None
+    since: float = 0.0  # time.monotonic() of the first announcement
 
     @property
     def signature(self) -> Signature:
@@ -71,7 +72,7 @@ class Negotiation:
                 continue
             del self._entries[name]
             error = error or mismatch(entry.signatures) or self._refuse_joined(entry.signatures)
-            decisions.append(Decision(name, entry.signatures, len(self._joined), error=error))
+            decisions.append(Decision(name, entry.signatures, len(self._joined), error=error, since=entry.since))
         self._aborted.clear()
         if len(self._joined) == self._size:
             decisions.append(Decision("join", dict(self._joined), self._size, last=list(self._joined)[-1]))

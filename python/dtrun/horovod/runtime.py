@@ -13,6 +13,7 @@ from .controller import Agreed, Controller, Execute
 from .process_sets import ProcessSet, global_process_set
 from .request import Request
 from .signature import Signature
+from .timeline import timeline
 
 
 class _Job:
@@ -92,6 +93,8 @@ def init(execute: Execute, comm: Optional[List[int]] = None, process_sets: Union
         _check(new, process_set)
         new.add(process_set)
     _job = new
+    if new.settings.timeline:
+        start_timeline(new.settings.timeline, new.settings.timeline_cycles)
     atexit.register(_leave)
 
 
@@ -117,6 +120,19 @@ def shutdown() -> None:
     atexit.unregister(_leave)
     for process_set in reversed(list(old.sets.values())):
         old.remove(process_set)
+    timeline.stop()
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Rank 0 begins to write its timeline to `file_path`."""
+    if job().world.rank == 0:
+        timeline.start(file_path, mark_cycles)
+
+
+def stop_timeline() -> None:
+    """Completes the file; after init()."""
+    if job().world.rank == 0:
+        timeline.stop()
 
 
 def _leave() -> None:

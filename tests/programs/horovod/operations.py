@@ -1,5 +1,9 @@
 """Every operation of dtrun.horovod.torch against a reference computed here, submitted in other orders on other ranks."""
 
+import json
+import os
+import tempfile
+
 import torch
 
 import dtrun.horovod.torch as hvd
@@ -128,7 +132,21 @@ def objects_and_join():
     hvd.barrier()
 
 
-for part in (reductions, movements, orders, sets, gradients, objects_and_join):
+def timelines():
+    path = os.path.join(tempfile.gettempdir(), f"timeline-{size}.json")
+    hvd.start_timeline(path, mark_cycles=True)
+    same(hvd.allreduce(torch.ones(3), op=hvd.Max, name="seen"), torch.ones(3))
+    hvd.stop_timeline()
+    if rank == 0:
+        with open(path) as file:
+            events = json.load(file)
+        rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        seen = [event["name"] for event in events if event["ph"] == "X" and rows[event["tid"]] == "seen"]
+        assert seen == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE"], events
+        assert "CYCLE_START" in [event["name"] for event in events]
+
+
+for part in (reductions, movements, orders, sets, gradients, objects_and_join, timelines):
     part()
 assert (hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (rank, size, 0, 1) and hvd.is_homogeneous()
 hvd.shutdown()

@@ -16,6 +16,8 @@ from ..runtime import (
     remove_process_set,
     shutdown,
     size,
+    start_timeline,
+    stop_timeline,
 )
 from .execute import execute
 
@@ -75,11 +77,3 @@ def cuda_built() -> bool:
 
 def rocm_built() -> bool:
     return False
-
-
-def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    raise NotImplementedError(f"hvd.start_timeline('{file_path}'): dtrun writes no timeline; see its flight recorder")
-
-
-def stop_timeline() -> None:
-    raise NotImplementedError("hvd.stop_timeline(): dtrun writes no timeline; see its flight recorder")

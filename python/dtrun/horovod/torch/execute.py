@@ -2,7 +2,8 @@
 
 import functools
 import math
-from typing import Callable, Dict, List, Tuple
+import time
+from typing import Any, Callable, Dict, List, Tuple
 
 import torch
 
@@ -12,6 +13,7 @@ from ..controller import Agreed, Controller
 from ..negotiation import Decision
 from ..request import Request
 from ..signature import Signature
+from ..timeline import timeline
 from . import reduction
 
 _ALONE_BYTES = 1 << 20  # a tensor of this size gains nothing from travelling with others
@@ -21,11 +23,16 @@ def execute(controller: Controller, agreed: List[Agreed]) -> None:
     with torch.no_grad():
         for batch in _batches(agreed, controller.settings.fusion_bytes):
             requests = [request for _, request in batch if request is not None]
+            begin = time.monotonic()
             try:
-                _on_device(requests, lambda batch=batch: _run(controller, batch))
+                results = _on_device(requests, lambda batch=batch: _run(controller, batch))
             except (errors.InvalidArgument, errors.Unsupported) as refused:  # alike on every rank, and nothing has started
                 for request in requests:
                     request.fail(f"{request.signature.kind} '{request.signature.name}': {refused}")
+                continue
+            timeline.ran([decision for decision, _ in batch], begin)
+            for request, result in zip(requests, results):
+                request.end(result)
 
 
 def _batches(agreed: List[Agreed], limit: int) -> List[List[Agreed]]:
@@ -56,7 +63,8 @@ def _itemsize(dtype: str) -> int:
     return torch.empty((), dtype=getattr(torch, dtype)).element_size()
 
 
-def _run(controller: Controller, batch: List[Agreed]) -> None:
+def _run(controller: Controller, batch: List[Agreed]) -> List[Any]:
+    """The results of the requests of `batch`, in its order."""
     decision, request = batch[0]
     if decision.signature.kind == "allreduce":
         inputs, outputs = [], []
@@ -65,11 +73,8 @@ def _run(controller: Controller, batch: List[Agreed]) -> None:
             inputs += ins
             outputs += outs
         reduction.allreduce(controller.comm, decision.signature, inputs, outputs)
-        for _, own in batch:
-            if own is not None:
-                own.end(own.outputs)
-    elif request is not None:
-        request.end(_OPERATIONS[decision.signature.kind](controller, decision, request))
+        return [own.outputs for _, own in batch if own is not None]
+    return [] if request is None else [_OPERATIONS[decision.signature.kind](controller, decision, request)]
 
 
 def _zeros(signature: Signature) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
@@ -78,18 +83,18 @@ def _zeros(signature: Signature) -> Tuple[List[torch.Tensor], List[torch.Tensor]
     return zeros, zeros
 
 
-def _on_device(requests: List[Request], run: Callable[[], None]) -> None:
+def _on_device(requests: List[Request], run: Callable[[], List[Any]]) -> List[Any]:
     """Runs after the work that was queued on a device when the tensors were submitted, and ends with the device."""
     ready = [event for request in requests for event in [request.ready] if event is not None]
     if not ready:
-        run()
-        return
+        return run()
     stream = torch.cuda.Stream(requests[0].inputs[0].device)
     with torch.cuda.device(stream.device), torch.cuda.stream(stream):
         for event in ready:
             stream.wait_event(event)
-        run()
+        results = run()
     stream.synchronize()
+    return results
 
 
 def _broadcast(controller: Controller, decision: Decision, request: Request) -> List[torch.Tensor]:
