@@ -60,6 +60,9 @@ class HorovodShim(JobTest):
     def test_a_rank_that_leaves_is_named(self):
         self.hold(2, "errors.py", "leave", done="was told", absent=[1])
 
+    def test_an_operation_that_one_rank_cannot_end(self):
+        self.hold(2, "errors.py", "memory", done="was told", sets=["backend.timeout=5s"])
+
     def test_training_continues_from_the_commit_after_a_restart(self):
         result = self.hold(2, "elastic.py", done="continued", sets=["restart.max=1"])
         for rank in range(2):

@@ -140,7 +140,12 @@ class Controller:
         return text if self.ranks == list(range(len(self.ranks))) else f"process set {self.ranks}, by place in it: {text}"
 
     def _perform(self, agreed: List[Agreed]) -> None:
-        self._execute(self, [(decision, request) for decision, request in agreed if decision.error is None])
+        try:
+            self._execute(self, [(decision, request) for decision, request in agreed if decision.error is None])
+        except BaseException:
+            with self._condition:  # those that have not ended end with the process set
+                self._requests.update((d.name, request) for d, request in agreed if request is not None and not request.done())
+            raise
 
     def _end(self, reason: str) -> None:
         with self._condition:

@@ -1,5 +1,7 @@
 """What hvd says where ranks do not agree, and where a rank alone is wrong; afterwards operations still work."""
 
+import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -79,6 +81,15 @@ if sys.argv[1:2] == ["stall"]:  # rank 1 never submits it: the job's environment
         time.sleep(0.01)
     assert torch.equal(hvd.allreduce(one, op=hvd.Sum, name="after"), one * size)
     print(f"rank {rank} of {size} went on", flush=True)
+if sys.argv[1:] == ["memory"]:  # rank 1 cannot hold the result of an operation that all have agreed on
+    mine = torch.ones(8 << 20)
+    if rank == 1:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
+    fails(lost, lambda: hvd.allgather(mine, name="large"), "allgather 'large'")
+    fails(lost, lambda: hvd.allreduce(one), "allreduce")
+    print(f"rank {rank} of {size} was told", flush=True)
+    os._exit(0)
 if sys.argv[1:] == ["leave"]:
     if rank == 1:
         sys.exit(0)
