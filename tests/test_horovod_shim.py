@@ -94,6 +94,7 @@ class HorovodShim(JobTest):
     def test_parts_that_are_absent_are_named(self):
         for part in ("tensorflow", "keras", "spark"):
             self.assertIn(f"horovod.{part}: dtrun's horovod has horovod.torch", self.say(f"import horovod.{part}"))
+        self.assertIn("horovod.run: start the script with `dtrun", self.say("import horovod\nhorovod.run(print, np=2)"))
 
 
 if __name__ == "__main__":

@@ -26,3 +26,8 @@ class _Absent:
 
 
 sys.meta_path.append(_Absent())  # type: ignore[arg-type]
+
+
+def run(*args, **kwargs):  # type: ignore[no-untyped-def]
+    """Horovod starts functions as ranks with this; dtrun starts scripts."""
+    raise NotImplementedError("dtrun: horovod.run: start the script with `dtrun -n RANKS python -m dtrun.horovod SCRIPT` instead")
