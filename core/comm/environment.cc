@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -124,25 +125,37 @@ PluginSetting ReadPlugin(Reader& reader, const char* name, const char* path, con
   return plugin;
 }
 
-// "cuda=/path#id:other=/path".
+// "cuda=/path#build-id 0f". Nothing where it is no such text: a path with ':' or '#' is cut elsewhere.
+std::optional<PluginSetting> DeviceIn(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t hash = std::min(text.find('#'), text.size());
+  if (equals == 0 || equals == text.npos || equals > hash) return std::nullopt;
+  PluginSetting device;
+  device.name = text.substr(0, equals);
+  device.path = text.substr(equals + 1, hash - equals - 1);
+  if (hash < text.size()) device.file_id = text.substr(hash + 1);
+  const bool is_id = hash == text.size() ||
+                     (!device.file_id.empty() && device.file_id.find_first_of("/#") == std::string::npos);
+  const bool whole = device.path.starts_with('/') && is_id;
+  return whole ? std::optional(device) : std::nullopt;
+}
+
 std::vector<PluginSetting> ReadDevices(Reader& reader) {
   std::vector<PluginSetting> devices;
   const std::string text = reader.Text(contract::kDevices);
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    const std::size_t equals = one.find('=');
-    const std::size_t hash = std::min(one.find('#'), one.size());
-    if (equals == one.npos || equals > hash) {
-      reader.Fail(fmt::format("{} has '{}'; expected name=/path", contract::kDevices, one));
-      continue;
+  for (const std::string_view one : text.empty() ? std::vector<std::string_view>() : Split(text, ':')) {
+    std::optional<PluginSetting> device = DeviceIn(one);
+    if (!device) {
+      reader.Fail(
+          fmt::format("{} has '{}'; expected name=/path or name=/path#id between colons, where no path has "
+                      "':' or '#': move such a plugin",
+                      contract::kDevices, one));
+    } else if (std::ranges::find(devices, device->name, &PluginSetting::name) != devices.end()) {
+      reader.Fail(fmt::format("{} has the device '{}' twice; leave one of them out", contract::kDevices,
+                              device->name));
+    } else {
+      devices.push_back(*std::move(device));
     }
-    PluginSetting device;
-    device.name = one.substr(0, equals);
-    device.path =
-        ReadPath(reader, contract::kDevices, std::string(one.substr(equals + 1, hash - equals - 1)));
-    if (hash < one.size()) device.file_id = one.substr(hash + 1);
-    devices.push_back(std::move(device));
   }
   return devices;
 }

@@ -55,6 +55,32 @@ TEST(Environment, OfAProgramThatDtrunDidNotStartIsAWorldOfOne) {
   EXPECT_EQ(e->world_size, 1);
 }
 
+TEST(Environment, OfARankHasDevicePluginsBetweenColons) {
+  const Result<Environment> e =
+      Read(With("DTRUN_DEVICES", "cuda=/p/libdtrun_device_cuda.so#build-id 0f:npu=/p/npu.so"));
+  ASSERT_TRUE(e.ok()) << e.error().text;
+  ASSERT_EQ(e->devices.size(), 2u);
+  EXPECT_EQ(e->devices[0].name, "cuda");
+  EXPECT_EQ(e->devices[0].path, "/p/libdtrun_device_cuda.so");
+  EXPECT_EQ(e->devices[0].file_id, "build-id 0f");
+  EXPECT_EQ(e->devices[1].path, "/p/npu.so");
+}
+
+TEST(Environment, DevicePluginsOfPathsWithColonOrHashAreRefusedAndSoAreTwoOfAName) {
+  for (const auto& [text, said] :
+       {std::pair("cuda=/a:b/x.so", "has 'b/x.so'; expected name=/path"),
+        {"cuda=/a#b/x.so#build-id 0f", "has 'cuda=/a#b/x.so#build-id 0f'; expected"},
+        {"cuda=x.so", "where no path has ':' or '#': move such a plugin"},
+        {"=/a", "has '=/a'"},
+        {"cuda=/a:", "has ''"},
+        {"cuda=/a#", "has 'cuda=/a#'"},
+        {"cuda=/a:cuda=/b", "has the device 'cuda' twice"}}) {
+    const Result<Environment> e = Read(With("DTRUN_DEVICES", text));
+    ASSERT_FALSE(e.ok()) << text;
+    EXPECT_THAT(e.error().text, HasSubstr(said)) << text;
+  }
+}
+
 TEST(Environment, OfARankIsReadWhole) {
   const Result<Environment> e = Read(Complete());
   ASSERT_TRUE(e.ok()) << e.error().text;
