@@ -27,7 +27,7 @@ constexpr std::int32_t kLastKind = 62;  // types.h
 
 Error NoDevices(std::string_view name, std::int32_t kind) {
   return Error{DTRUN_UNSUPPORTED,
-               fmt::format("'{}' takes host memory only, not memory of {}", name, sdk::DeviceKindText(kind))};
+               fmt::format("'{}' takes host memory only, not memory of {}", name, comm::KindName(kind))};
 }
 
 Status CheckKind(std::int32_t kind) {
@@ -39,9 +39,8 @@ Status CheckKind(std::int32_t kind) {
 Error WrongMemory(const dtrun_op& op, const std::string& buffer, const dtrun_memory& memory,
                   const Route& route) {
   const std::string subject = fmt::format("{}: {} is ", sdk::OperationName(op.kind), buffer);
-  const std::string place =
-      fmt::format("{} {}", sdk::DeviceKindText(memory.device_kind), memory.device_index);
-  const std::string device = fmt::format("{} {}", sdk::DeviceKindText(route.device_kind), route.device_index);
+  const std::string place = fmt::format("{} {}", comm::KindName(memory.device_kind), memory.device_index);
+  const std::string device = fmt::format("{} {}", comm::KindName(route.device_kind), route.device_index);
   if (!route.OfDevice()) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  subject + "on " + place + "; give the call a stream of it: dtrun_submit_on"};
@@ -82,7 +81,7 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::strin
           DTRUN_FAILED_PRECONDITION,
           fmt::format("{}: the ranks of '{}' are not connected by {} yet, and a message concerns two of "
                       "them; call dtrun_comm_connect on all first",
-                      sdk::OperationName(op->kind), making_.name, sdk::DeviceKindText(stream.device_kind))};
+                      sdk::OperationName(op->kind), making_.name, comm::KindName(stream.device_kind))};
     }
     const std::lock_guard lock(connect_mutex_);
     if (device_.load(std::memory_order_acquire) == nullptr) {
@@ -95,8 +94,8 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::strin
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("{} {} {}, and '{}' is connected to {} {}; a process uses one device for "
                            "each communicator",
-                           wish, sdk::DeviceKindText(stream.device_kind), stream.device_index, making_.name,
-                           sdk::DeviceKindText(route->device_kind), route->device_index)};
+                           wish, comm::KindName(stream.device_kind), stream.device_index, making_.name,
+                           comm::KindName(route->device_kind), route->device_index)};
 }
 
 dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_error* err) {
@@ -125,7 +124,7 @@ Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
   }
   if (index < 0 || index >= count) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("there is no {} {}: this process has {} of them, from 0",
-                                                     sdk::DeviceKindText(kind), index, count)};
+                                                     comm::KindName(kind), index, count)};
   }
   Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
   if (!carrier) return std::move(carrier).error();
@@ -154,7 +153,7 @@ Status dtrun_comm::AgreeOnDevice(const Route& route) {
   dtrun_kv* const kv = making_.device_kv;
   if (kv == nullptr || making_.size == 1) return {};
   const std::string mine =
-      fmt::format("{} memory by {}", sdk::DeviceKindText(route.device_kind), route.carrier.name);
+      fmt::format("{} memory by {}", comm::KindName(route.device_kind), route.carrier.name);
   if (Status set = kv->Set(fmt::format("route/{}", making_.rank), mine); !set) return set;
   Result<std::string> first = kv->Get("route/0", making_.timeout);
   if (!first && first.error().code == DTRUN_TIMEOUT) {
@@ -162,7 +161,7 @@ Status dtrun_comm::AgreeOnDevice(const Route& route) {
         DTRUN_TIMEOUT,
         fmt::format(
             "rank 0 of '{}' made no call on memory of {} within {}; its first call connects all ranks",
-            making_.name, sdk::DeviceKindText(route.device_kind), dtrun::FormatDuration(making_.timeout)),
+            making_.name, comm::KindName(route.device_kind), dtrun::FormatDuration(making_.timeout)),
         0};
   }
   if (!first) return std::move(first).error();
@@ -310,9 +309,8 @@ dtrun_status dtrun_comm::AllocateOn(std::uint64_t bytes, std::int32_t kind, std:
       own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
           : device_plugin_->table->mem_alloc(device_plugin_->instance, &params, &memory, &cause);
   if (status != DTRUN_OK) {
-    return Explained(
-               status, cause,
-               fmt::format("dtrun_alloc_on of {} bytes on {} {}", bytes, sdk::DeviceKindText(kind), index))
+    return Explained(status, cause,
+                     fmt::format("dtrun_alloc_on of {} bytes on {} {}", bytes, comm::KindName(kind), index))
         .CopyTo(err);
   }
   return Keep(memory, {true, own, params}, out);

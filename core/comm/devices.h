@@ -20,6 +20,11 @@ struct Device {
   std::string name;  // "cuda"
 };
 
+// What messages call a kind: "cuda"; of one that the ABI has no name for, that of its device plugin, once
+// that is loaded. Any thread.
+std::string KindName(std::int32_t kind);
+void NameKind(std::int32_t kind, const std::string& name);
+
 class Devices {
  public:
   virtual ~Devices() = default;

@@ -222,6 +222,25 @@ TEST_F(OnDevice, OrdersAnotherStreamAfterAWork) {
   EXPECT_NE(first.get().native, nullptr);
 }
 
+TEST_F(OnDevice, OfAKindThatHasNoNameIsCalledByItsPlugin) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  const auto said = [&](auto&& call) {
+    try {
+      call();
+    } catch (const dtrun::Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(said([&] { world.connect(kKind, 99); }), HasSubstr("there is no fake 99: this process has"));
+  world.connect(kKind, 0);
+  float value = 1;
+  const dtrun::Stream stream(world, kKind, 0);
+  EXPECT_THAT(said([&] { world.on(stream).allreduce(&value, 1); }), HasSubstr("and the stream is of fake 0"));
+  EXPECT_THAT(said([&] { world.connect(kKind, 1); }), HasSubstr("is connected to fake 0"));
+}
+
 TEST_F(OnDevice, RefusesWhatIsNotOfTheStreamsDevice) {
   const dtrun::Session session;
   const dtrun::Communicator world = session.world();

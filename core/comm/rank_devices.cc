@@ -69,6 +69,7 @@ Result<const Device*> RankDevices::Start(const PluginSetting& setting) {
     at = plugins_.emplace(setting.path, *started).first;
   }
   const dtrun_device& table = at->second.plugin->device();
+  NameKind(table.kind, setting.name);
   return &devices_.try_emplace(table.kind, Device{&table, at->second.instance, setting.name}).first->second;
 }
 
@@ -119,7 +120,7 @@ Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
       DTRUN_UNSUPPORTED,
       fmt::format("no backend of this job moves memory of {}, and backend.staging is \"off\"; set it to "
                   "\"auto\", or name a backend such as \"nccl\"",
-                  sdk::DeviceKindText(kind))};
+                  KindName(kind))};
 }
 
 }  // namespace dtrun::comm
