@@ -192,8 +192,8 @@ struct dtrun_comm {
   dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const std::string& wish,
                                               const dtrun_op* op);
   dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
-  // All ranks are about to connect the same kind in the same way.
-  dtrun::Status AgreeOnDevice(const dtrun::comm::Route& route);
+  // What would carry its memory, not open yet; the device's plugin is then known.
+  dtrun::Result<std::unique_ptr<dtrun::comm::Route>> FindDevice(std::int32_t kind, std::int32_t index);
   // Asks the device's plugin about the buffers of `op`, and about its stream where there is one.
   [[gnu::cold]] dtrun_status PrepareOnDevice(const dtrun::comm::Route& route, const dtrun_op& op,
                                              const dtrun_stream* stream, bool wants_work, bool* captured,
@@ -223,7 +223,8 @@ struct dtrun_comm {
 
   dtrun::comm::Making making_;
   dtrun::comm::Route host_;
-  std::mutex connect_mutex_;  // guards the next two while they are made
+  std::mutex connect_mutex_;  // guards the next three while they are made
+  int connects_ = 0;          // that were tried; the same on all ranks
   std::unique_ptr<dtrun::comm::Route> device_route_;
   const dtrun::comm::Device* device_plugin_ = nullptr;
   std::atomic<dtrun::comm::Route*> device_ = nullptr;  // device_route_, once it is open

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/plugin_error.h"
+#include "core/comm/agreement.h"
 #include "core/comm/communicator.h"
 #include "core/plugin/host.h"
 #include "dtrun/plugin/names.hpp"
@@ -107,11 +108,7 @@ dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_er
   return route ? DTRUN_OK : route.error().CopyTo(err);
 }
 
-// What fails here leaves the communicator failed, as a failed operation would: the other ranks are on their
-// way.
-Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
-  if (Status usable = Usable(); !usable) return usable;
-  if (making_.devices == nullptr) return NoDevices(making_.name, kind);
+Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::int32_t index) {
   Result<const Device*> device = making_.devices->Plugin(kind);
   if (!device) return std::move(device).error();
   std::int32_t count = 0;
@@ -120,7 +117,7 @@ Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
                               return table.count(self, &count, error);
                             });
       !counted) {
-    return counted;
+    return std::move(counted).error();
   }
   if (index < 0 || index >= count) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("there is no {} {}: this process has {} of them, from 0",
@@ -128,48 +125,41 @@ Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
   }
   Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
   if (!carrier) return std::move(carrier).error();
-
   auto route = std::make_unique<Route>();
   route->carrier = *std::move(carrier);
   route->device_kind = kind;
   route->device_index = index;
-  if (Status asked = comm::Ask(making_, *route); !asked) return asked;
-  Status made = AgreeOnDevice(*route);
-  if (made) made = comm::Open(making_, making_.device_kv, *route);
+  if (Status asked = comm::Ask(making_, *route); !asked) return std::move(asked).error();
+  device_plugin_ = *device;
+  return route;
+}
+
+// A rank that refuses leaves all as they were. What fails later leaves the communicator failed, as a failed
+// operation would.
+Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
+  if (Status usable = Usable(); !usable) return usable;
+  if (making_.devices == nullptr) return NoDevices(making_.name, kind);
+  const std::string device = comm::KindName(kind);
+  Result<std::unique_ptr<Route>> found = FindDevice(kind, index);
+  const Result<std::string> mine =
+      found ? Result<std::string>(fmt::format("{} memory by {}", device, (*found)->carrier.name))
+            : found.error();
+  Status made = comm::Agree(making_, ++connects_, device, mine);
+  if (!made && (!found || made.error().code == DTRUN_REMOTE_FAILURE)) {
+    if (found && making_.report) making_.report(made.error().peer, made.error().text);
+    return made;
+  }
+  if (made) made = comm::Open(making_, making_.device_kv, **found);
   if (!made) {
     Record(made.error(), PluginError());
     AbortBackend(made.error().text);
     return made;
   }
-  device_plugin_ = *device;
-  device_route_ = std::move(route);
+  device_route_ = *std::move(found);
   device_.store(device_route_.get(), std::memory_order_release);
   if (failed_.load(std::memory_order_acquire))
     AbortBackend(failure_.message);  // meanwhile, by another thread
   return {};
-}
-
-Status dtrun_comm::AgreeOnDevice(const Route& route) {
-  dtrun_kv* const kv = making_.device_kv;
-  if (kv == nullptr || making_.size == 1) return {};
-  const std::string mine =
-      fmt::format("{} memory by {}", comm::KindName(route.device_kind), route.carrier.name);
-  if (Status set = kv->Set(fmt::format("route/{}", making_.rank), mine); !set) return set;
-  Result<std::string> first = kv->Get("route/0", making_.timeout);
-  if (!first && first.error().code == DTRUN_TIMEOUT) {
-    return Error{
-        DTRUN_TIMEOUT,
-        fmt::format(
-            "rank 0 of '{}' made no call on memory of {} within {}; its first call connects all ranks",
-            making_.name, comm::KindName(route.device_kind), dtrun::FormatDuration(making_.timeout)),
-        0};
-  }
-  if (!first) return std::move(first).error();
-  if (*first == mine) return {};
-  return Error{DTRUN_MISMATCH,
-               fmt::format("'{}': rank 0 moves {}, and rank {} moves {}; all ranks use one kind of "
-                           "device and the same backend",
-                           making_.name, *first, making_.rank, mine)};
 }
 
 Result<std::string_view> dtrun_comm::RouteOf(std::int32_t kind) {

@@ -189,7 +189,7 @@ TEST_F(OnDevices, MemoryComesFromTheDeviceWhereTheBackendHasNone) {
 TEST_F(OnDevices, RanksThatMoveOtherMemoryAreNamed) {
   testing::LocalSpaces spaces;
   const auto kv = spaces.Space("device/");
-  ASSERT_TRUE(kv->Set("route/0", "rocm memory by nccl").ok());
+  ASSERT_TRUE(kv->Set("route/1", "0 rocm memory by nccl").ok());
   Making making = AMaking();
   making.rank = 1;
   making.device_kv = kv.get();

@@ -1,0 +1,107 @@
+#include "core/comm/agreement.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/base/number.h"
+#include "core/plugin/host.h"
+#include "dtrun/plugin/names.hpp"
+
+namespace dtrun::comm {
+namespace {
+
+constexpr std::string_view kAll = "all";
+
+// "15 2 rank 2 cannot ..." of an error; its reader blames the same rank.
+std::string Encoded(const Error& error) {
+  return fmt::format("{} {} {}", error.code, error.peer, error.text);
+}
+
+Error Decoded(const std::string& verdict) {
+  std::string_view rest = verdict;
+  std::int32_t numbers[2] = {};
+  for (std::int32_t& number : numbers) {
+    const auto taken = TakeNumber<std::int32_t>(&rest);
+    if (!taken || !rest.starts_with(' '))
+      return Error{DTRUN_INTERNAL, fmt::format("'{}' is no answer of a rank", verdict)};
+    number = *taken;
+    rest.remove_prefix(1);
+  }
+  return Error{numbers[0], std::string(rest), numbers[1]};
+}
+
+std::string Key(std::string_view what, int attempt) { return fmt::format("{}/{}", what, attempt); }
+
+// Told by whoever knows first.
+Status Tell(dtrun_kv& kv, int attempt, const std::string& verdict) {
+  const Result<bool> told = kv.CompareSet(Key("verdict", attempt), false, {}, verdict);
+  return told ? Status() : told.error();
+}
+
+// The ranks that others wait for.
+std::vector<int> Missing(const Making& making, int attempt) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < making.size; ++rank) {
+    if (!making.device_kv->TryGet(fmt::format("{}/{}", Key("here", attempt), rank))) missing.push_back(rank);
+  }
+  return missing;
+}
+
+Error NobodyCame(const Making& making, int attempt, const std::string& device) {
+  const std::vector<int> missing = Missing(making, attempt);
+  return Error{
+      DTRUN_TIMEOUT,
+      fmt::format("{} of '{}' made no call on memory of {} within {}; the first call connects all ranks",
+                  missing.empty() ? "a rank" : sdk::RanksText(missing), making.name, device,
+                  FormatDuration(making.timeout)),
+      missing.size() == 1 ? missing.front() : -1};
+}
+
+// What this rank knows of all: nothing, the error of one, or that all can.
+Result<std::string> Compare(const Making& making, int attempt, const std::string& mine) {
+  dtrun_kv& kv = *making.device_kv;
+  const std::string said = fmt::format("{} {}", making.rank, mine);
+  const Result<bool> first = kv.CompareSet(Key("route", attempt), false, {}, said);
+  if (!first) return first.error();
+  Result<std::string> theirs = kv.Get(Key("route", attempt), making.timeout);
+  if (!theirs) return theirs;
+  const std::size_t space = theirs->find(' ');
+  if (theirs->substr(space + 1) != mine) {
+    return Encoded(
+        {DTRUN_MISMATCH,
+         fmt::format("'{}': rank {} moves {}, and rank {} moves {}; all ranks use one kind of "
+                     "device and the same backend",
+                     making.name, theirs->substr(0, space), theirs->substr(space + 1), making.rank, mine)});
+  }
+  const Result<std::int64_t> ready = kv.Add(Key("ready", attempt), 1);
+  if (!ready) return ready.error();
+  return *ready == making.size ? std::string(kAll) : std::string();
+}
+
+}  // namespace
+
+Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine) {
+  dtrun_kv* const kv = making.device_kv;
+  if (kv == nullptr || making.size == 1) return mine ? Status() : mine.error();
+  if (Status here = kv->Set(fmt::format("{}/{}", Key("here", attempt), making.rank), ""); !here) return here;
+  if (!mine) {
+    const Error refusal{DTRUN_REMOTE_FAILURE,
+                        fmt::format("rank {} cannot connect '{}' to {}: {}", making.rank, making.name, device,
+                                    mine.error().text),
+                        making.rank};
+    if (Status told = Tell(*kv, attempt, Encoded(refusal)); !told) return told;
+    return mine.error();
+  }
+  const Result<std::string> known = Compare(making, attempt, *mine);
+  if (!known) return known.error();
+  if (!known->empty()) {
+    if (Status told = Tell(*kv, attempt, *known); !told) return told;
+  }
+  const Result<std::string> verdict = kv->Get(Key("verdict", attempt), making.timeout);
+  if (!verdict && verdict.error().code == DTRUN_TIMEOUT) return NobodyCame(making, attempt, device);
+  if (!verdict) return verdict.error();
+  return *verdict == kAll ? Status() : Decoded(*verdict);
+}
+
+}  // namespace dtrun::comm
