@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "core/base/plugin_error.h"
+#include "core/base/printable.h"
+#include "core/comm/builds.h"
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/plugin_call.h"
 #include "core/comm/self.h"
@@ -106,6 +108,10 @@ Status Runtime::JoinJob() {
     ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
   }
   if (Status started = StartBackend(); !started) return started;
+  const dtrun_plugin& table = plugin_->table();
+  const std::string mine = fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, e.backend.name,
+                                       Printable(table.version), table.abi_major, table.abi_minor_built);
+  if (Status same = CheckBuilds(*client_->Space("builds/world/"), e.rank, mine); !same) return same;
   if (Status started = StartEngine(); !started) return started;
 
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
