@@ -18,10 +18,10 @@ class Frameworks(JobTest):
             self.assertIn(text.format(rank), result.out)
         self.assertNotIn("the ranks have not joined each other", result.err)
 
-    def hold_with_torch(self, text, name, *words):
+    def hold_with_torch(self, text, name, *words, sets=()):
         for backend in TORCH_BACKENDS:
             with self.subTest(backend=backend, words=words):
-                self.assert_both_say(self.run_script(name, *words, torch_backend=backend), f"{text} over {backend}")
+                self.assert_both_say(self.run_script(name, *words, sets=sets, torch_backend=backend), f"{text} over {backend}")
 
     @needs("torch")
     def test_torch_of_today_without_a_process_group_is_named(self):
@@ -49,8 +49,7 @@ class Frameworks(JobTest):
 
     @needs("lightning")
     def test_lightning_that_spawns_by_itself(self):
-        result = self.run_script("lightning_fit.py", "ddp_spawn", 2, 1, sets=["launcher.name=per-node"])
-        self.assert_both_say(result, "rank {} of 2 took 4 steps")
+        self.hold_with_torch("rank {} of 2 took 4 steps", "lightning_fit.py", "ddp_spawn", 2, 1, sets=["launcher.name=per-node"])
 
     @needs("accelerate")
     def test_accelerate(self):
