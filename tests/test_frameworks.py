@@ -88,6 +88,11 @@ class Frameworks(JobTest):
                 self.assert_both_say(self.run_script("tensorflow_train.py", sets=sets), "worker {} of 2: sum 3")
 
     @needs("tensorflow")
+    def test_a_training_loop_of_tensorflow(self):
+        result = self.run_script("tensorflow_loop.py", sets=['job.dialects=["tf-config"]'])
+        self.assert_both_say(result, "worker {} of 2 took 4 steps")
+
+    @needs("tensorflow")
     def test_a_job_with_parameter_servers_ends_with_its_chief(self):
         sets = ["job.roles={chief=1, worker=2, ps=1}", 'job.dialects=["tf-config"]']
         result = self.ranks(4, PYTHON, SCRIPTS / "tensorflow_parameter_server.py", sets=sets)

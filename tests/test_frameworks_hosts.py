@@ -63,7 +63,9 @@ class FrameworksOnHosts(ClusterTest):
 
     @needs("tensorflow")
     def test_tensorflow_workers(self):
-        self.assert_all_say(self.run_script("tensorflow_train.py", sets=["job.dialects=tf-config"]), "worker {} of 3: sum 6")
+        sets = ["job.dialects=tf-config"]
+        self.assert_all_say(self.run_script("tensorflow_train.py", sets=sets), "worker {} of 3: sum 6")
+        self.assert_all_say(self.run_script("tensorflow_loop.py", sets=sets), "worker {} of 3 took 4 steps")
 
     @needs("tensorflow")
     def test_tensorflow_parameter_server(self):
