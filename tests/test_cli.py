@@ -91,6 +91,7 @@ class Typed(JobTest):
         self.assertEqual(self.ranks_of("-n", "2", "python3", "train.py", "-n", "9", "--", "x"),
                          ["rank 0 of 2 -n 9 -- x", "rank 1 of 2 -n 9 -- x"])
         self.assertEqual(self.ranks_of("python3", "train.py"), ["rank 0 of 1"])
+        self.assertTrue((self.folder / "runs/train/latest/rank-0.out").exists())  # named after the script
         self.assertEqual(self.ranks_of("run", "-n2", "python3", "train.py"), ["rank 0 of 2", "rank 1 of 2"])
 
     def test_a_script_runs_by_the_python_of_the_path(self):

@@ -28,7 +28,20 @@ bool IsJobName(const std::string& name) {
          std::all_of(name.begin(), name.end(), IsNameCharacter);
 }
 
-// A legal name that resembles the stem of the config file.
+// The script of "./run.sh" or "python3 -u train.py"; empty: there is none, or its name is not to be shown.
+std::filesystem::path ScriptOf(const std::vector<std::string>& command) {
+  const auto is_script = [](const std::string& word) {
+    return (word.ends_with(".py") || word.ends_with(".sh")) && MaskText(word) == word;
+  };
+  auto word = command.begin();
+  if (word != command.end() && !is_script(*word)) {
+    word =
+        std::find_if(word + 1, command.end(), [](const std::string& one) { return !one.starts_with('-'); });
+  }
+  return word != command.end() && is_script(*word) ? *word : "";
+}
+
+// A legal name that resembles the stem of a config or script.
 std::string JobNameOf(const std::filesystem::path& file) {
   std::string name = file.stem().string().substr(0, kMaxNameBytes);
   std::replace_if(
@@ -245,7 +258,10 @@ void Loader::TakeCommand() {
 
 void Loader::NameJob() {
   options::Value& name = settings_.values_.find("job.name")->second;
-  if (!name.set()) name.data = JobNameOf(request_.file);
+  if (name.set()) return;
+  const auto* const command = std::get_if<std::vector<std::string>>(&settings_.Get("job.command").data);
+  const bool by_script = request_.file.empty() && command != nullptr;
+  name.data = JobNameOf(by_script ? ScriptOf(*command) : request_.file);
 }
 
 void Loader::Finish(std::size_t first_spec, std::size_t end) {

@@ -166,6 +166,19 @@ TEST_F(LoadTest, WorksWithoutAFile) {
   EXPECT_EQ(loaded.settings.folder(), std::filesystem::current_path());
 }
 
+TEST_F(LoadTest, NamesAJobWithoutAFileByItsScript) {
+  const auto name = [](std::vector<std::string> command) {
+    Request request;
+    request.command = std::move(command);
+    return Load(request, {}).settings.Text("job.name");
+  };
+  EXPECT_EQ(name({"python3", "-u", "src/train.py", "--lr", "1"}), "train");
+  EXPECT_EQ(name({"./my run.sh"}), "my-run");
+  EXPECT_EQ(name({"python3", "-c", "print(1)", "x.py"}), "job");
+  EXPECT_EQ(name({"cp", "a", "b.sh"}), "job");
+  EXPECT_EQ(name({"python3", "train--token sekret1.py"}), "job");
+}
+
 TEST_F(LoadTest, MakesALegalJobNameOfAnyFileName) {
   Request request;
   request.command = {"true"};
@@ -202,9 +215,10 @@ TEST_F(LoadTest, RefusesAnEmptyFolderOfLogsAsAnUnsetVariableMakesIt) {
 TEST_F(LoadTest, ExplainsAFileItCannotRead) {
   Request request;
   request.file = folder_.path() / "none.toml";
-  EXPECT_EQ(folder_.Short(Load(request, {}).problems),
-            "dtrun: none.toml: cannot open the file: no such file or directory; 'dtrun config init none.toml' "
-            "writes a new one\n");
+  EXPECT_EQ(
+      folder_.Short(Load(request, {}).problems),
+      "dtrun: none.toml: cannot open the file: no such file or directory; 'dtrun config init none.toml' "
+      "writes a new one\n");
   request.file = folder_.path();
   EXPECT_THAT(Render(Load(request, {}).problems), HasSubstr("this is a folder"));
   EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("the file has more than 1MiB"));

@@ -6,7 +6,8 @@ namespace dtrun::config::rows {
 void AddJob(Schema& schema) {
   schema.push_back(Long(Option("job.name", Type::kString, kRoot, "name of the job in logs and folders"),
                         "1 to 64 of the characters A-Z a-z 0-9 . _ -. If unset, the name of the config "
-                        "file without its extension, or \"job\" without a file."));
+                        "file without its extension; without a file that of the script, such as train of "
+                        "train.py, or else \"job\"."));
   schema.push_back(Long(
       Option("job.command", Type::kList, kPlan, "program and arguments of every rank"),
       "Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and the like expand per rank; write $${ for "
