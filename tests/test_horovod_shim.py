@@ -4,11 +4,12 @@ Runs with the torch of the Python that DTRUN_TEST_TORCH names, of `tools/setup f
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main, skip
 
 PROGRAMS = SOURCE / "tests/programs/horovod"
 SHIM = SOURCE / "python/dtrun/horovod/shim"
@@ -74,6 +75,29 @@ class HorovodShim(JobTest):
         result = self.ranks(2, PYTHON, "-m", "dtrun.horovod", PROGRAMS / "unmodified.py", env=self.package())
         self.assert_ok(result)
         self.assertIn("rank 1 of 2 is done", result.out)
+
+    def test_the_config_leads_a_script_to_it(self):
+        """As in an installed tree, where the Python package stands beside the program."""
+        prefix = self.folder / "prefix"
+        packages = prefix / "lib/python3/dist-packages"
+        packages.mkdir(parents=True)
+        (prefix / "bin").mkdir()
+        shutil.copy(DTRUN, prefix / "bin")
+        for file in (BUILD / "lib").iterdir():
+            (prefix / "lib" / file.name).symlink_to(file)
+        (packages / "dtrun").symlink_to(SOURCE / "python/dtrun")
+        command = [prefix / "bin/dtrun", "-n", "2", "--set", "python.horovod=shim", PYTHON, PROGRAMS / "unmodified.py"]
+        for missing in (False, True):
+            with self.subTest(missing=missing):
+                if missing:
+                    (packages / "dtrun").unlink()
+                done = subprocess.run(command, cwd=self.folder, env=self.package(), capture_output=True, text=True)
+                if missing:
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("--set python.horovod: there is no Python package of this dtrun", done.stderr)
+                else:
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    self.assertIn("rank 1 of 2 is done", done.stdout)
 
     def say(self, text, *paths):
         """What a script says on stderr as it ends with an error."""

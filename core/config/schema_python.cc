@@ -9,6 +9,13 @@ void AddPython(Schema& schema) {
            "For example [\"torch\", \"numpy\"]. Before ranks start, the interpreter of job.command looks for "
            "each of them on every host, without importing it. If one is missing, the job does not start, and "
            "dtrun names host, module and interpreter."));
+  schema.push_back(Choices(
+      Default(
+          Long(Option("python.horovod", Type::kEnum, kPlan, "what `import horovod` finds in Python programs"),
+               "\"script\": Horovod, where it is installed. \"shim\": the API of horovod.torch over this "
+               "communicator, by the dtrun package, whose folder comes first on PYTHONPATH."),
+          "script"),
+      {"script", "shim"}));
 }
 
 }  // namespace dtrun::config::rows

@@ -24,6 +24,7 @@
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 #include "core/plan/pmi.h"
+#include "core/plan/python.h"
 #include "core/plan/routes.h"
 #include "core/plan/vendor.h"
 
@@ -144,6 +145,11 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   process->env.insert(vendor.begin(), vendor.end());
   for (const auto& [name, value] : dialects->fallback) {
     if (!inputs.environment.contains(name)) process->env.emplace(name, value);
+  }
+  if (settings.Text("python.horovod") == "shim") {
+    const auto shim = HorovodShim(ProgramFolder());
+    if (!shim) return At(settings, "python.horovod", shim.error());
+    PutFirstOnPythonPath(*shim, inputs.environment, &process->env);
   }
   // Else what a Python program prints comes late, and is lost when it is killed.
   if (!inputs.environment.contains(kUnbuffered)) process->env.emplace(kUnbuffered, "1");

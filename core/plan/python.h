@@ -1,0 +1,24 @@
+// Where `import horovod` leads in the ranks' Python programs: python.horovod. Any thread.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "core/base/result.h"
+
+namespace dtrun::plan {
+
+// The folder whose `horovod` is dtrun's, of the Python package that belongs to the program in the folder
+// `bin`: that of a wheel, or of an installed tree.
+Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin);
+
+// The folder of the running program.
+std::filesystem::path ProgramFolder();
+
+// Puts `folder` before the PYTHONPATH that a rank has in `own`, or else inherits.
+void PutFirstOnPythonPath(const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& inherited,
+                          std::map<std::string, std::string>* own);
+
+}  // namespace dtrun::plan
