@@ -71,6 +71,15 @@ class OneHost(JobTest):
         unknown = self.write(text.replace("interface", "interfce"), "unknown.toml")
         self.assert_user_error(self.dtrun("--config", unknown), "interfce", "did you mean 'interface'")
 
+    def test_every_backend_that_may_serve_has_its_options_checked(self):
+        text = ('[job]\ncommand = ["true"]\n[backend]\nname = "cpu:gloo,cuda:nccl"\n'
+                '[backend.nccl]\np2p = "onn"\n[backend.gloo]\ninterfce = "lo"\n')
+        result = self.dtrun("config", "check", self.write(text))
+        self.assert_user_error(result, "job.toml:6:7: backend.options.p2p", "job.toml:8:1: unknown option 'backend.gloo.interfce'")
+        beside = '[job]\ncommand = ["true"]\n[backend]\nname = "nccl"\n[backend.ucx]\nwibble = 1\n'
+        result = self.dtrun("config", "check", self.write(beside))
+        self.assert_user_error(result, "job.toml:6:1: unknown option 'backend.ucx.wibble'")
+
     def test_an_override_may_name_the_backend(self):
         sets = ["backend.name=gloo", "backend.ucx.wibble=1", "backend.gloo.interface=lo"]
         result = self.ranks(1, "true", sets=sets, flags=["-v"])

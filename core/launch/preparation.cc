@@ -76,21 +76,31 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   self.loaded_ = self.ReadConfig();
   for (const Error& wrong : WrongValues(self.loaded_.settings))
     self.loaded_.problems.push_back({"", Printable(wrong.text), ""});
-  if (!self.loaded_.problems.empty()) return self;
-  if (self.settings().Has("failures.path")) {
+  if (self.loaded_.problems.empty() && self.settings().Has("failures.path")) {
     const std::vector<std::string>& own = self.settings().List("failures.path");
     failures::UseFiles({own.begin(), own.end()});
   }
   self.choice_ = config::BackendChoiceOf(self.loaded_.settings);
   const std::vector<std::string>& names = self.choice_.names;
+  if (names.empty()) return self;  // which is one of the problems
   self.AddCandidate(self.loaded_.settings, names.front());
   for (std::size_t i = 1; i < names.size(); ++i) {
     self.request_.backend = names[i];
     config::Loaded loaded = self.ReadConfig();
-    std::ranges::move(loaded.problems, std::back_inserter(self.loaded_.problems));
+    self.AddProblems(std::move(loaded.problems));
     self.AddCandidate(std::move(loaded.settings), names[i]);
   }
   return self;
+}
+
+// Every reading finds those of the whole config.
+void Preparation::AddProblems(std::vector<config::Problem> found) {
+  for (config::Problem& one : found) {
+    const auto same = std::ranges::find_if(loaded_.problems, [&](const config::Problem& known) {
+      return known.place == one.place && known.message == one.message;
+    });
+    if (same == loaded_.problems.end()) loaded_.problems.push_back(std::move(one));
+  }
 }
 
 config::Loaded Preparation::ReadConfig() {
@@ -236,7 +246,7 @@ Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offe
   for (Candidate& candidate : candidates_) candidate.probe.reset();
   std::vector<plan::Hardware> reported = HardwareOf(offers);
   if (answers.empty()) {
-    if (MayNeedUnnamed()) AddUnnamed();
+    if (Status added = MayNeedUnnamed() ? AddUnnamed() : Status(); !added) return added.error();
     Candidate& draft = candidates_.front();
     draft.answer = AnswerOf(draft);
     return Build({.asked = false}, std::move(reported), network);
@@ -248,7 +258,7 @@ Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offe
 
 Status Preparation::Check() {
   if (Status read = ReadHardware(); !read) return read;
-  if (MayNeedUnnamed()) AddUnnamed();
+  if (Status added = MayNeedUnnamed() ? AddUnnamed() : Status(); !added) return added;
   Candidate& draft = candidates_.front();
   draft.answer = AnswerOf(draft);
   const auto plan = Build({.asked = false}, {}, nullptr, false);

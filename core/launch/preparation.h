@@ -87,11 +87,12 @@ class Preparation final : public job::Planner {
   static std::unique_ptr<plugin::Probe> BeginBackend(const config::Settings& so_far,
                                                      const std::vector<plugin::Folder>& folders);
   Result<std::unique_ptr<plugin::Probe>> Described(const plugin::File& backend);
+  void AddProblems(std::vector<config::Problem> found);
   void AddCandidate(config::Settings settings, std::string name);
   config::Loaded ReadConfig();
   // preparation_backends.cc
   bool MayNeedUnnamed();
-  void AddUnnamed();
+  Status AddUnnamed();
   static plan::Backend AnswerOf(const Candidate& candidate);
   Result<plugin::LaunchInfo> AskForInfo(Candidate& candidate, const std::vector<plan::Host>& hosts);
   Status Ask(Candidate& candidate);

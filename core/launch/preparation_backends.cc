@@ -64,8 +64,9 @@ bool Preparation::MayNeedUnnamed() {
   return !info || preflight::MovesDeviceMemoryOnly(*info);
 }
 
-// Those for the host's memory beside a backend that moves a device's only.
-void Preparation::AddUnnamed() {
+// Those for the host's memory beside a backend that moves a device's only. One that cannot be loaded is
+// passed over; a mistake in the options that the config has for one that can is the user's.
+Status Preparation::AddUnnamed() {
   for (const std::string& name : config::HostBackends()) {
     const auto same = std::ranges::find(candidates_, name, &Candidate::name);
     if (same != candidates_.end()) continue;
@@ -73,9 +74,15 @@ void Preparation::AddUnnamed() {
     config::Loaded loaded = ReadConfig();
     AddCandidate(std::move(loaded.settings), name);
     if (loaded.problems.empty()) continue;
+    if (candidates_.back().file) {
+      const config::Problem& first = loaded.problems.front();
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   Printable(fmt::format("{}: {}{}", first.place, first.message,
+                                         first.hint.empty() ? "" : "; " + first.hint))};
+    }
     candidates_.back().why_not = Printable(loaded.problems.front().message);
-    candidates_.back().file.reset();
   }
+  return {};
 }
 
 preflight::RouteWish Preparation::Wish() const {
@@ -180,8 +187,9 @@ Result<preflight::Answer> Preparation::AskHere() {
       device = device || preflight::MovesDeviceMemory(one.info) || expected;
     }
     if (i + 1 == choice_.names.size() && candidates_.size() == choice_.names.size() && !host && device &&
-        choice_.host.empty())
-      AddUnnamed();
+        choice_.host.empty()) {
+      if (Status added = AddUnnamed(); !added) return added.error();
+    }
   }
   return answer;
 }
