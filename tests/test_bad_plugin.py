@@ -181,6 +181,24 @@ class BadPlugin(JobTest):
         result = self.dtrun("--set", f"backend.sha256={right[1:]}", "--", "true")
         self.assert_user_error(result, "backend.sha256", "64 hexadecimal digits")
 
+    def test_a_launcher_that_finds_hosts_sees_the_table_of_its_name(self):
+        shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
+        config = self.folder / "job.toml"
+        ask = ["--plugin-dir", self.plugins, "plan", "--config", config]
+        good = '[job]\ncommand = ["true"]\n[cluster]\nfrom = "bad"\n[launcher.bad]\nfirst_host = "login7"\n'
+        config.write_text(good)
+        environment = {**self.environment(), "FAULT": "well"}
+        result = self.dtrun(*ask, env=environment)
+        self.assert_ok(result)
+        self.assertIn("login7", result.out)
+        result = self.dtrun(*ask, "--set", "launcher.bad.first_host=login8", env=environment)
+        self.assertIn("login8", result.out)
+        for wrong, texts in ((good.replace("first_host", "first_hots"), ["job.toml:6:1: unknown option 'launcher.bad.first_hots'",
+                                                                         "did you mean 'first_host'"]),
+                             (good.replace("launcher.bad", "launcher.bda"), ["unknown table 'launcher.bda'", "[launcher.bad]"])):
+            config.write_text(wrong)
+            self.assert_user_error(self.dtrun(*ask, env=environment), *texts)
+
     def test_a_launcher_takes_a_variable_away(self):
         shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
         launch = ["--plugin-dir", self.plugins, "--set", "launcher.name=bad"]

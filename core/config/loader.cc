@@ -146,11 +146,14 @@ Loaded Loader::Run() {
   TakeCommand();
   NameJob();
   const std::size_t own = settings_.schema_.size();
-  if (readable_) AskPlugin("launcher");  // which may be asked for hosts, with its options
+  if (!request_.launcher.empty()) problems_ = {};  // those of the rest are told elsewhere
+  if (readable_) AskPlugin("launcher");            // which may be asked for hosts, with its options
+  if (!request_.launcher.empty()) return {std::move(settings_), std::move(problems_).Take()};
   TakeHosts();
   Finish(0, own);
   CheckBackendName();
   CheckBackendTables();
+  CheckLauncherTables();
   if (readable_) AskPlugin("backend");
   return {std::move(settings_), std::move(problems_).Take()};
 }
@@ -179,7 +182,7 @@ void Loader::RunPass(const Pass& pass) {
   if (pass.table != nullptr) WalkTable(pass, *pass.table, pass.prefix);
   if (pass.own_table != nullptr) {
     Pass own = pass;
-    own.shown = fmt::format("backend.{}.", pass.plugin);
+    own.shown = fmt::format("{}.{}.", pass.prefix.substr(0, pass.prefix.find('.')), pass.plugin);
     WalkTable(own, *pass.own_table, pass.prefix);
   }
   ReadEnvironment(pass);
@@ -190,7 +193,7 @@ void Loader::RunPass(const Pass& pass) {
 void Loader::AskPlugin(const std::string& kind) {
   const std::string name_key = kind + ".name";
   if (!plugin_schema_ || failed_.count(name_key) != 0) return;
-  const std::string name = kind == "backend" ? ChosenBackend() : settings_.Text(name_key);
+  const std::string name = kind == "backend" ? ChosenBackend() : ChosenLauncher();
   if (kind == "backend" && name == "none") return;
   const Result<options::Schema> schema = plugin_schema_(kind, name, settings_);
   if (!schema) {
@@ -214,9 +217,12 @@ void Loader::AskPlugin(const std::string& kind) {
   if (kind == "backend") {
     pass.own_name_only = IsUnnamed(name);
     FindBackendTables(&pass);
+  } else {
+    FindLauncherTables(&pass);
   }
   RunPass(pass);
-  Finish(first, settings_.schema_.size());
+  // A launcher that the config says nothing of may be asked, and bears that an option is unset.
+  if (request_.launcher.empty() || pass.own_table != nullptr) Finish(first, settings_.schema_.size());
 }
 
 void Loader::WalkTable(const Pass& pass, const Node& table, const std::string& prefix) {
@@ -240,6 +246,8 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
     }
   } else if (pass.prefix.empty() && prefix == "backend." && is_table) {
     backend_tables_.push_back(&member);
+  } else if (pass.prefix.empty() && prefix == "launcher." && is_table) {
+    launcher_tables_.push_back(&member);
   } else {
     FailUnknown(pass, key, InFile(member.at), is_table, false);
   }

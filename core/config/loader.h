@@ -44,6 +44,13 @@ class Loader {
   void FindBackendTables(Pass* pass);
   std::optional<std::string> BackendKey(const std::string& key) const;
 
+  // launchers.cc
+  std::string ChosenLauncher() const;
+  bool KnowsLauncher(const std::string& name) const;
+  void CheckLauncherTables();
+  void FindLauncherTables(Pass* pass);
+  std::optional<std::string> LauncherKey(const std::string& key) const;
+
   // loader.cc
   void ReadDocument();
   void RunPass(const Pass& pass);
@@ -99,8 +106,9 @@ class Loader {
   bool readable_ = true;        // the file, when one is given
   Node root_;
   std::vector<const Member*> backend_tables_;  // [backend.NAME], in root_
-  std::map<std::string, Place> places_;        // of values that were given
-  std::set<std::string> failed_;               // keys that have a problem already
+  std::vector<const Member*> launcher_tables_;
+  std::map<std::string, Place> places_;  // of values that were given
+  std::set<std::string> failed_;         // keys that have a problem already
 };
 
 }  // namespace dtrun::config

@@ -98,8 +98,10 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
     place.source = typed->second;
   }
   Pass of = pass;
-  if (const auto own = BackendKey(key)) {
-    if (own->empty()) return;  // another backend's
+  auto own = BackendKey(key);
+  if (!own) own = LauncherKey(key);
+  if (own) {
+    if (own->empty()) return;  // another plugin's
     of.shown = key.substr(0, key.find('.', key.find('.') + 1) + 1);
     key = *own;
   }

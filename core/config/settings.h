@@ -105,8 +105,10 @@ struct Request {
   std::vector<Given> given;                        // above --set
   bool elsewhere = false;  // a platform that has not set its variables is no problem: there are no hosts
   std::string backend;     // of several in backend.name, the one whose options are read; empty: the first
+  std::string launcher;    // only the options of this launcher are read, which launcher.name need not name
   std::vector<std::string>
       backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
+  std::vector<std::string> launcher_names;  // that exist, for tables [launcher.NAME]
   std::vector<std::string> devices;  // the device plugins that exist, whose kinds backend.name may give
   // The launcher plugins that find hosts or connect to them, by what plugins.path says so far; asked for when
   // cluster.from or cluster.connect may name one. Empty: there are none.

@@ -68,6 +68,7 @@ Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
 
 Result<dtrun_options> LauncherPlugins::OptionsOf(const plugin::Description& launcher) const {
   if (launcher.file.path == chosen_) return options_;
+  if (read_) return read_(launcher);
   return options::DefaultsOf(launcher.options, kOptions);
 }
 

@@ -1,12 +1,13 @@
 // The launcher plugins on the search path as sources of hosts and as connectors, each asked in a child
 // process.
 //
-// The one that the config names for plans sees the options that it has there, the others their defaults. Each
-// is asked for hosts once. Main thread; the children that wait for a
-// request end with it, or with EndProbes().
+// Each sees the options that the config has for it: [launcher.options] of the one that it names for plans,
+// and [launcher.NAME] of any. Each is asked for hosts once. Main thread; the children that wait for a request
+// end with it, or with EndProbes().
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,10 +32,13 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& hosts,
                                                    const std::vector<std::string>& argv) override;
 
-  // From now on the launcher of this file has these options.
-  void SetOptions(const std::filesystem::path& file, dtrun_options options) {
+  // From now on the launcher of this file has these options, and others what `read` says: the defaults, where
+  // that is empty.
+  using Read = std::function<Result<dtrun_options>(const plugin::Description& launcher)>;
+  void SetOptions(const std::filesystem::path& file, dtrun_options options, Read read = {}) {
     chosen_ = file;
     options_ = std::move(options);
+    read_ = std::move(read);
   }
 
   // Ends the children. What they said of themselves stays known.
@@ -58,6 +62,7 @@ class LauncherPlugins final : public hosts::Launchers {
   const std::vector<plugin::Folder> folders_;
   std::filesystem::path chosen_;  // the launcher of the config; empty: not known
   dtrun_options options_;
+  Read read_;
   std::map<std::string, Known> known_;  // by the name that users type, or by the path
 };
 

@@ -71,6 +71,7 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(self.plugin_dirs_, {}))) {
     if (file.kind == plugin::Kind::kBackend) request.backends.push_back(file.name);
     if (file.kind == plugin::Kind::kDevice) request.devices.push_back(file.name);
+    if (file.kind == plugin::Kind::kLauncher) request.launcher_names.push_back(plugin::TypedForm(file.name));
   }
   self.request_ = std::move(request);
   self.loaded_ = self.ReadConfig();
@@ -118,20 +119,39 @@ std::vector<plugin::Folder> Preparation::FoldersOf(const config::Settings& so_fa
       plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : std::vector<std::string>());
 }
 
+// The config is read once more for each launcher that is asked and that launcher.name does not name.
+void Preparation::SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const {
+  config::Request request = request_;
+  request.launchers = {};
+  launchers->SetOptions(
+      launcher_file_.path, so_far.SnapshotOf("launcher.options."),
+      [request](const plugin::Description& launcher) mutable -> Result<dtrun_options> {
+        request.launcher = plugin::TypedForm(launcher.file.name);
+        const config::Loaded own =
+            config::Load(request, [&](std::string_view, const std::string&, const config::Settings&) {
+              return Result<options::Schema>(launcher.options);
+            });
+        if (own.problems.empty()) return own.settings.SnapshotOf("launcher.options.");
+        const config::Problem& first = own.problems.front();
+        return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}{}", first.place, first.message,
+                                                         first.hint.empty() ? "" : "; " + first.hint)};
+      });
+}
+
 std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Settings& so_far) {
   std::vector<plugin::Folder> folders = FoldersOf(so_far);
   if (launchers_ == nullptr ||
       !std::ranges::equal(folders, launchers_->folders(), {}, &plugin::Folder::path, &plugin::Folder::path)) {
     launchers_ = std::make_shared<LauncherPlugins>(std::move(folders));
   }
-  launchers_->SetOptions(launcher_file_.path, so_far.SnapshotOf("launcher.options."));
+  SetOptions(so_far, launchers_.get());
   return launchers_;
 }
 
 std::shared_ptr<hosts::Launchers> Preparation::launchers() const {
   if (launchers_ != nullptr) return launchers_;
   auto launchers = std::make_shared<LauncherPlugins>(FoldersOf(settings()));
-  launchers->SetOptions(launcher_file_.path, settings().SnapshotOf("launcher.options."));
+  SetOptions(settings(), launchers.get());
   return launchers;
 }
 

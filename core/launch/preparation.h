@@ -112,6 +112,7 @@ class Preparation final : public job::Planner {
 
   // Where plugins are, by what plugins.path says so far.
   std::vector<plugin::Folder> FoldersOf(const config::Settings& so_far) const;
+  void SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const;
   std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
 
   std::vector<std::string> plugin_dirs_;
