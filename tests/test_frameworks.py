@@ -60,10 +60,12 @@ class Frameworks(JobTest):
         folder = next(PLACE.glob("lib/python3*/site-packages/accelerate/test_utils/scripts"))
         tests = {"test_script": "Num processes: 2", "test_sync": "Test Distributed `no_sync`"}  # its others are for GPUs
         for name, text in tests.items():
-            with self.subTest(name=name):
-                result = self.ranks(2, PYTHON, folder / f"{name}.py", sets=["job.env.ACCELERATE_USE_CPU=true"])
-                self.assert_ok(result)
-                self.assertIn(text, result.out)
+            for backend in TORCH_BACKENDS:
+                with self.subTest(name=name, backend=backend):
+                    sets = [*settings(backend), "job.env.ACCELERATE_USE_CPU=true"]
+                    result = self.ranks(2, PYTHON, folder / f"{name}.py", sets=sets)
+                    self.assert_ok(result)
+                    self.assertIn(text, result.out)
 
     @needs("transformers")
     def test_the_trainer_of_hugging_face(self):
