@@ -35,6 +35,17 @@ class Contract(JobTest):
                     self.assertIn(ours, result.err)
                     self.assertIn(f"rank 2 calls {theirs}", result.err)
 
+    @unittest.skipUnless((BUILD / "lib/dtrun/plugins/libdtrun_backend_ucx.so").exists(), "the ucx plugin is not built")
+    def test_a_backend_that_meets_the_wrong_bytes_first_does_not_hide_the_calls(self):
+        for what in ("count", "dtype", "order"):  # as to the others, it moves the same bytes
+            ours, theirs = DIFFERENCES[what]
+            with self.subTest(what=what):
+                result = self.ranks(3, RANK, "differ", what, sets=[*BACKENDS["ucx"], "backend.timeout=60s"])
+                self.assertEqual(result.code, 3, str(result))
+                self.assertRegex(result.err, r"job '\w+' failed after .*: the ranks' calls do not match: rank [01] calls ")
+                self.assertIn(ours, result.err)
+                self.assertIn(f"rank 2 calls {theirs}", result.err)
+
     def test_a_rank_that_skips_a_call_is_named_with_where_it_is(self):
         for layer, sets in LAYERS.items():
             with self.subTest(layer=layer):

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "core/base/plugin_error.h"
@@ -20,6 +22,9 @@ namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 
 namespace {
+
+// A rank that has found out why the calls fail does not leave before the others have looked at its own.
+constexpr std::chrono::milliseconds kOthersLook{200};
 
 // The caller's mistakes leave the communicator usable: nothing was started.
 bool IsRefusal(dtrun_status status) {
@@ -138,6 +143,15 @@ void dtrun_comm::AbortBackend(std::string_view reason) {
 
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,
                               dtrun_error* err) {
+  // A backend may meet other bytes than it expects, or lose a rank that has, before the checker has looked.
+  if (ring_ != nullptr && sdk::IsCollective(op.kind)) {
+    if (std::optional<Error> differs = making_.recorder->Difference(*ring_, making_.name, op.sequence)) {
+      Record(*differs, PluginError());
+      AbortBackend(differs->text);
+      std::this_thread::sleep_for(kOthersLook);
+      return FirstFailure(err);
+    }
+  }
   Error error = Explained(status, cause, comm::Describe(op, making_.name));
   if (IsRefusal(status)) return error.CopyTo(err);
   if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE) error.text += Whereabouts(op);

@@ -207,7 +207,8 @@ struct dtrun_comm {
   void EndWatch();
   dtrun_status Keep(void* memory, const Block& block, void** out);
 
-  // Remembers the failure of `op` if it is the first, and hands out the first.
+  // Remembers the failure of `op` if it is the first, and hands out the first. That the ranks' calls differ
+  // is the cause before what the backend says.
   dtrun_status Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause, dtrun_error* err);
   // Remembers it and tells the agent whom to blame. True when it is the first.
   bool Record(const dtrun::Error& error, const dtrun_error& cause);

@@ -86,6 +86,31 @@ void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error&
   }
 }
 
+std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& name,
+                                          std::uint64_t number) const {
+  const std::uint64_t communicator = ring.communicator.load();
+  sdk::Signature mine, other;
+  std::uint64_t chain = 0;
+  if (!Read(ring, number, &mine, &chain)) return std::nullopt;
+  for (int rank = 0; rank < mapping_.recorder_memory().ranks; ++rank) {
+    for (int index = 0; index < kRings; ++index) {
+      const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
+      if (&theirs == &ring || theirs.communicator.load(std::memory_order_acquire) != communicator) continue;
+      if (theirs.moving.load(std::memory_order_acquire) || !Read(theirs, number, &other, &chain) ||
+          other == mine)
+        continue;
+      std::pair first(ring.rank, mine), second(theirs.rank, other);
+      if (second.first < first.first) std::swap(first, second);
+      return Error{DTRUN_MISMATCH,
+                   fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", number, name,
+                               first.first, sdk::SignatureText(first.second), second.first,
+                               sdk::SignatureText(second.second)),
+                   theirs.rank};
+    }
+  }
+  return std::nullopt;
+}
+
 std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {
   const std::uint64_t communicator = ring.communicator.load();
   std::string behind, others;

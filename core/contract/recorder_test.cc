@@ -71,6 +71,24 @@ TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
   EXPECT_EQ(difference->second, 2);
 }
 
+TEST_F(RecorderTest, TellsARankAtOnceHowItsCallDiffers) {
+  for (const int rank : {0, 1, 2}) Call(rank, 1, Summed(rank == 2 ? 9 : 8));
+  for (const int rank : {0, 1}) Call(rank, 2, Summed(8));
+  const auto said = [&](int rank, std::uint64_t number) {
+    const auto difference = recorders_[static_cast<std::size_t>(rank)]->Difference(
+        *rings_[static_cast<std::size_t>(rank)], "world", number);
+    return difference ? difference->text : "";
+  };
+  const char* const text =
+      "call 1 on 'world' differs: rank 0 calls allreduce (float32 x 8, sum), rank 2 calls allreduce (float32 "
+      "x 9, "
+      "sum)";
+  EXPECT_EQ(said(0, 1), text);
+  EXPECT_EQ(said(2, 1), text);
+  EXPECT_EQ(said(0, 2), "") << "rank 2 has not come to it";
+  EXPECT_EQ(said(2, 2), "");
+}
+
 TEST_F(RecorderTest, TellsKindsOfMemoryApart) {
   for (const int rank : {0, 1}) {
     sdk::Signature call = Summed(8);
