@@ -157,8 +157,10 @@ class Outer(JobTest):
 
     def test_a_port_that_the_user_has_exported_is_told(self):
         environment = self.environment(MASTER_PORT="29512")
-        self.assertIn("warning    MASTER_PORT=29512 is not used", self.dtrun("true", env=environment).err)
-        kept = self.dtrun("--set", "job.master_port=29512", "sh", "-c", "echo $MASTER_PORT", env=environment)
+        for launcher in [], ["torchrun", "--no-python"]:
+            self.assertIn("warning    MASTER_PORT=29512 is not used", self.dtrun(*launcher, "true", env=environment).err)
+        environment["DTRUN_CONFIG_JOB_MASTER_PORT"] = "29512"
+        kept = self.dtrun("sh", "-c", "echo $MASTER_PORT", env=environment)
         self.assertEqual(kept.out, "29512\n")
         self.assertNotIn("warning", kept.err)
 

@@ -100,8 +100,8 @@ std::string UnusedMasterPort(const environments::Variables& environment,
     if (environment.contains(std::string(outer))) return {};
   }
   return fmt::format(
-      "MASTER_PORT={0} is not used, and rank 0 gets a free port; to keep it, add "
-      "--set job.master_port={0}",
+      "MASTER_PORT={0} is not used, and rank 0 gets a free port; to keep it, export "
+      "DTRUN_CONFIG_JOB_MASTER_PORT={0} in its place",
       port->second);
 }
 

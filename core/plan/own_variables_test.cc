@@ -41,8 +41,8 @@ TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
 
 TEST(UnusedMasterPort, IsToldUnlessItIsAnOuterLaunchersOrTheJobs) {
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "29500"}}, {}),
-            "MASTER_PORT=29500 is not used, and rank 0 gets a free port; to keep it, add --set "
-            "job.master_port=29500");
+            "MASTER_PORT=29500 is not used, and rank 0 gets a free port; to keep it, export "
+            "DTRUN_CONFIG_JOB_MASTER_PORT=29500 in its place");
   EXPECT_EQ(UnusedMasterPort({}, {}), "");
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"RANK", "0"}}, {}), "");
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"DTRUN_JOB_KEY", "0"}}, {}), "");
