@@ -130,7 +130,7 @@ def check_groups(rank, world):
 def check_barriers(rank, world):
     dist.barrier()
     dist.barrier(async_op=True).wait()
-    dist.group.WORLD.monitored_barrier(timedelta(seconds=20))
+    dist.group.WORLD.monitored_barrier(20.0)
     late = "Rank 1" if world == 2 else "Ranks 1, 2"
     if rank == 0:
         barrier = dist.group.WORLD.monitored_barrier

@@ -61,7 +61,9 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         """As barrier, and blocks; the failure after `timeout`, half an hour where none is given, names who did not come."""
         self._monitored += 1
-        seconds = self._ns(timeout) / 1e9 or default_pg_timeout.total_seconds()
+        seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout  # torch takes both
+        if seconds is None or seconds < 0:
+            seconds = self._timeout_ns / 1e9 or default_pg_timeout.total_seconds()
         monitored_barrier(
             self._store, self.comm.rank, self.comm.size, f"{self.comm.name}/{self._monitored}", seconds, wait_all_ranks
         )

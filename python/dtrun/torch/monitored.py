@@ -20,16 +20,19 @@ def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
         return
     store.set(f"{key}/{rank}", "")
     try:
-        store.wait([f"{key}/answer"], timedelta(seconds=seconds))
+        store.wait([f"{key}/answer"], timedelta(seconds=seconds + 1))  # rank 0 answers at the end of its time
     except RuntimeError:
-        raise errors.Timeout(
-            f"monitored_barrier: Rank {rank} reached monitoredBarrier, and rank 0 did not answer in {seconds * 1e3:g} ms; "
-            "see what rank 0 says"
-        ) from None
+        raise errors.Timeout(f"{_waited(rank)}, which did not answer in {seconds * 1e3:g} ms; see what rank 0 says") from None
     if late := store.get(f"{key}/answer").decode():
-        raise errors.RemoteFailure(
-            f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but rank 0 waited in vain for {late}"
-        )
+        raise errors.RemoteFailure(f"{_waited(rank)}, which waited in vain for {late}")
+
+
+def _waited(rank):
+    """As gloo says it."""
+    return (
+        f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for "
+        "send/recv from rank 0"
+    )
 
 
 def _late(store, key, size, seconds, all_of_them):
