@@ -20,8 +20,8 @@ class PythonTest(JobTest):
         """The environment in which `import dtrun` finds the package and the library of this build."""
         return self.environment(**PACKAGE, **more)
 
-    def assert_ranks_are_done(self, count, program, *arguments):
-        result = self.ranks(count, sys.executable, PROGRAMS / program, *arguments, env=self.package())
+    def assert_ranks_are_done(self, count, program, *arguments, sets=()):
+        result = self.ranks(count, sys.executable, PROGRAMS / program, *arguments, sets=sets, env=self.package())
         self.assert_ok(result)
         for rank in range(count):
             self.assertIn(f"rank {rank} of {count} is done", result.out)
@@ -53,6 +53,11 @@ class Operations(PythonTest):
 class Leaving(PythonTest):
     def test_init_and_finalize_and_children(self):
         self.assert_ranks_are_done(2, "leaving.py")
+
+    def test_a_job_may_be_joined_again(self):
+        for sets in ([], ["comm.local=none"]):
+            with self.subTest(sets):
+                self.assert_ranks_are_done(2, "again.py", sets=sets)
 
     def test_a_program_that_returns_leaves_in_order(self):
         self.assert_ranks_are_done(2, "ending.py", "return")

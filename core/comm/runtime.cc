@@ -94,8 +94,12 @@ Status Runtime::JoinJob() {
       store::Client::Connect({e.store, e.job_key, e.generation, e.rank});
   if (!client) return std::move(client).error();
   client_ = *std::move(client);
-  kv_ = client_->Space("comm/world/");
-  device_kv_ = client_->Space("device/world/");
+  // What an earlier time of this process in the job has left in the store is no part of this one.
+  static std::atomic<int> joined{0};
+  const std::string time = joined == 0 ? "" : fmt::format("again.{}/", joined.load());
+  const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
+  kv_ = space("comm/world/");
+  device_kv_ = space("device/world/");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (!e.recorder.empty()) {
@@ -111,7 +115,7 @@ Status Runtime::JoinJob() {
   const dtrun_plugin& table = plugin_->table();
   const std::string mine = fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, e.backend.name,
                                        Printable(table.version), table.abi_major, table.abi_minor_built);
-  if (Status same = CheckBuilds(*client_->Space("builds/world/"), e.rank, mine); !same) return same;
+  if (Status same = CheckBuilds(*space("builds/world/"), e.rank, mine); !same) return same;
   if (Status started = StartEngine(); !started) return started;
 
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
@@ -122,8 +126,8 @@ Status Runtime::JoinJob() {
     return error;
   }
   world_ = *std::move(world);
-  family_ = std::make_unique<Family>(
-      [client = client_](std::string prefix) { return client->Space(std::move(prefix)); });
+  family_ = std::make_unique<Family>(space);
+  ++joined;
   return {};
 }
 
