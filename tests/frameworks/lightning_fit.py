@@ -26,6 +26,9 @@ class Line(lightning.LightningModule):
         print(f"rank {self.global_rank} of {self.trainer.world_size} took {self.global_step} steps "
               f"over {torch.distributed.get_backend()}", flush=True)
 
+    def teardown(self, stage):
+        torch.distributed.destroy_process_group()  # with it alive, torch may abort at the end of a spawned process
+
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
