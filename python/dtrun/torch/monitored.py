@@ -10,11 +10,14 @@ from .. import errors
 
 
 def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
-    """`name` is that of the call, the same on all ranks and never used again. Rank 0 blocks at most `seconds` for all; others wait for its answer."""
+    """`name` is that of the call, the same on all ranks and never used again. Rank 0 blocks at most `seconds` for all; others
+    wait for its answer."""
     key = f"monitored_barrier/{name}"
     if rank == 0:
-        late = _late(store, key, size, seconds, wait_all_ranks)
+        late, here = _look(store, key, size, seconds, wait_all_ranks)
         store.set(f"{key}/answer", late)
+        if here:  # rank 0 may hold the store: it stays until they have read the answer
+            store.wait([f"{key}/{r}/read" for r in here], timedelta(seconds=seconds + 1))
         if late:
             raise errors.Timeout(f"monitored_barrier: [Rank 0]: {late} failed to pass monitoredBarrier in {seconds * 1e3:g} ms")
         return
@@ -23,7 +26,9 @@ def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
         store.wait([f"{key}/answer"], timedelta(seconds=seconds + 1))  # rank 0 answers at the end of its time
     except RuntimeError:
         raise errors.Timeout(f"{_waited(rank)}, which did not answer in {seconds * 1e3:g} ms; see what rank 0 says") from None
-    if late := store.get(f"{key}/answer").decode():
+    late = store.get(f"{key}/answer").decode()
+    store.set(f"{key}/{rank}/read", "")
+    if late:
         raise errors.RemoteFailure(f"{_waited(rank)}, which waited in vain for {late}")
 
 
@@ -35,14 +40,15 @@ def _waited(rank):
     )
 
 
-def _late(store, key, size, seconds, all_of_them):
-    """ "" where all have come, or "Rank 1", or "Ranks 1, 2" where all that are late are asked for."""
-    deadline, late = time.monotonic() + seconds, []
+def _look(store, key, size, seconds, all_of_them):
+    """(who is late, in words: "", "Rank 1", or "Ranks 1, 2" where all are asked for; those who have come)."""
+    deadline, late, here = time.monotonic() + seconds, [], []
     for rank in range(1, size):
         try:
             store.wait([f"{key}/{rank}"], timedelta(seconds=max(0.001, deadline - time.monotonic())))
+            here.append(rank)
         except RuntimeError:
             late.append(str(rank))
             if not all_of_them:
                 break
-    return f"Rank{'s' * (len(late) > 1)} {', '.join(late)}" if late else ""
+    return (f"Rank{'s' * (len(late) > 1)} {', '.join(late)}" if late else ""), here
