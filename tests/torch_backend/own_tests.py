@@ -12,13 +12,14 @@ import faulthandler
 import os
 import subprocess
 import sys
+import tempfile
 import traceback
 import unittest
 from collections import Counter
 from datetime import timedelta
 
 os.environ.setdefault("BACKEND", "gloo")  # what the tests ask for
-os.environ.setdefault("TEMP_DIR", "/tmp")
+os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
 LIMIT_S = 120  # for one test
 
 
@@ -42,19 +43,8 @@ def main():
 
 def job(options, after, sums):
     """Runs the tests behind `after`; returns the one that ended the job, or None."""
-    words = [
-        options.dtrun,
-        "-q",
-        "-n",
-        options.n,
-        "--torch-backend",
-        options.backend,
-        "--set",
-        "output.prefix=none",
-        "--set",
-        "job.grace=2s",
-        "--",
-    ]
+    words = [options.dtrun, "-q", "-n", options.n, "--torch-backend", options.backend]
+    words += ["--set", "output.prefix=none", "--set", "job.grace=2s", "--"]
     words += [sys.executable, __file__, "-k", options.k, "--at-once", options.at_once, "--after", after]
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
     current, seen = None, []
@@ -132,7 +122,7 @@ def one(dist, own, kind, name, store, rank, world, codes):
     from torch.testing._internal.common_utils import set_rng_seed
 
     test = kind(name)
-    test.rank, test.file_name = rank, f"/tmp/own-tests-{os.environ['DTRUN_JOB_KEY'][:8]}-{name}"
+    test.rank, test.file_name = rank, f"{os.environ['TEMP_DIR']}/own-tests-{os.environ['DTRUN_JOB_KEY'][:8]}-{name}"
     try:
         if rank == 0:
             own.initialize_temp_directories()
