@@ -59,6 +59,14 @@ MemberMark* Map(const std::string& path, int rank) {
   return reinterpret_cast<MemberMark*>(static_cast<std::byte*>(pages) + kRings * sizeof(Ring));
 }
 
+// Every text begins with a kind of plugin and its name: "backend 'demo'".
+bool MayBeWritten(std::string_view text) {
+  const std::size_t quote = text.find(" '");
+  return quote != std::string_view::npos && std::ranges::all_of(text.substr(0, quote), [](char c) {
+           return c == ' ' || ('a' <= c && c <= 'z');
+         });
+}
+
 UnderWay ReadMarks(const MemberMark* first) {
   if (first->retired.load(std::memory_order_relaxed) != 0) return {};
   UnderWay under_way;
@@ -67,9 +75,10 @@ UnderWay ReadMarks(const MemberMark* first) {
     const std::int32_t depth = first[i].depth.load(std::memory_order_relaxed);
     const std::uint32_t taken = first[i].taken.load(std::memory_order_acquire);
     if (taken == 0 || depth < 1 || depth > kDeepest) continue;
-    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
     const std::string text(first[i].text, strnlen(first[i].text, kMarkTextBytes));
-    if (text.empty() || all.find(text) != std::string::npos) continue;
+    if (!MayBeWritten(text)) continue;
+    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
+    if (all.find(text) != std::string::npos) continue;
     if (all.size() + text.size() > 3 * kMarkTextBytes) break;
     all += (all.empty() ? "" : "; ") + text;
   }

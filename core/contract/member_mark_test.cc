@@ -116,8 +116,25 @@ TEST(MemberMark, DoesNotBelieveWhatStandsThere) {
     marks[i].taken = 1;
     marks[i].depth = i == 0 ? 1 : -5;
     std::memset(marks[i].text, 'x', sizeof marks[i].text);
+    std::memcpy(marks[i].text, "backend 'x", 10);
   }
-  EXPECT_EQ(MembersUnderWay(recorder.recorder_memory(), 0).members, std::string(kMarkTextBytes, 'x'));
+  EXPECT_EQ(MembersUnderWay(recorder.recorder_memory(), 0).members,
+            "backend 'x" + std::string(kMarkTextBytes - 10, 'x'));
+}
+
+// Small numbers in all words, as a write past the end of an array leaves them.
+TEST(MemberMark, DoesNotBelieveNumbers) {
+  const RecorderMapping recorder = *RecorderMapping::Create(1);
+  MemberMark& mark = *recorder.recorder_memory().MarksOf(0);
+  for (const char byte : {'\2', '@', 'a'}) {
+    mark.taken = kByMainThread;
+    mark.depth = 1;
+    std::memset(mark.text, 0, sizeof mark.text);
+    for (std::size_t at = 0; at < kMarkTextBytes; at += 8) mark.text[at] = byte;
+    const UnderWay under_way = MembersUnderWay(recorder.recorder_memory(), 0);
+    EXPECT_EQ(under_way.members, "");
+    EXPECT_FALSE(under_way.main_thread);
+  }
 }
 
 TEST(MemberMark, WorksWithoutARecorder) {
