@@ -174,10 +174,12 @@ def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, r
 
 
 def send_object(comm: Communicator, value: Any, peer: int, tag: int = 0) -> None:
-    """To `peer`, which calls recv_object. Blocks at most until the peer receives it."""
+    """To `peer`, which calls recv_object. Blocks at most until the peer receives it, or that it cannot be pickled."""
     _alone(comm, "send_object")
-    data = dump(value, "send_object")
-    comm.send(bytearray(len(data).to_bytes(8, "little")), peer, tag)
+    data, failure = _try_dump(value, "send_object")
+    comm.send((_FAILED if failure else len(data)).to_bytes(8, "little"), peer, tag)
+    if failure:
+        raise failure
     comm.send(data, peer, tag)
 
 
@@ -186,7 +188,10 @@ def recv_object(comm: Communicator, peer: int, tag: int = 0) -> Any:
     _alone(comm, "recv_object")
     length = bytearray(8)
     comm.recv(length, peer, tag)
-    data = bytearray(int.from_bytes(length, "little"))
+    count = int.from_bytes(length, "little")
+    if count == _FAILED:
+        raise errors.RemoteFailure(f"recv_object: rank {peer} could not pickle its object; its own error says why", peer)
+    data = bytearray(count)
     comm.recv(data, peer, tag)
     return load(data, "recv_object", peer)
 

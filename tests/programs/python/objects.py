@@ -45,7 +45,11 @@ def culprits(world):
         ({lock: 1}, "key <unlocked _thread.lock"),
         ([x for x in [1]] and (x for x in [1]), "(builtins.generator)"),
     ):
-        refused(lambda: world.send_object(value, 1), "send_object: ", place, error=INVALID)
+        if world.rank == 0:
+            refused(lambda: world.send_object(value, 1, tag=4), "send_object: ", place, error=INVALID)
+        elif world.rank == 1:
+            got = refused(lambda: world.recv_object(0, tag=4), "recv_object: rank 0 could not pickle", error=dtrun.RemoteFailure)
+            assert got.peer == 0
     # One rank fails: it says why, and the others name it instead of waiting.
     for call in (world.allgather_object, world.gather_object):
         if world.rank == 1:
