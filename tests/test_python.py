@@ -62,6 +62,9 @@ class Leaving(PythonTest):
     def test_a_program_that_returns_leaves_in_order(self):
         self.assert_ranks_are_done(2, "ending.py", "return")
 
+    def test_finalize_says_what_nobody_answered(self):
+        self.assert_ranks_are_done(2, "ending.py", "finalize")
+
     def test_a_rank_that_raises_is_named_at_once_whatever_still_runs(self):
         begin = time.monotonic()
         result = self.ranks(2, sys.executable, PROGRAMS / "ending.py", "raise", env=self.package(), sets=["job.grace=1s"])

@@ -29,7 +29,7 @@ from .operations import (
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
 )  # fmt: skip
 from .operations import REDUCTIONS as REDUCTIONS  # others import it from here
-from .work import Work, wait_for_dropped
+from .work import Work, wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,11 +295,16 @@ class Communicator:
         return Communicator(out, self._library)
 
     def free(self) -> None:
-        """Ends a communicator made by split or subset. The world and one that has ended are left alone."""
+        """Ends a communicator made by split or subset. The world and one that has ended are left alone.
+
+        Waits for its operations under way, at most `backend.timeout`.
+        """
         if self._handle and self.name != "world":
-            wait_for_dropped(self)
+            failure = wait_for_all(self)
             handle, self._handle = self._handle, None
             self._library.dtrun_comm_free(handle)
+            if failure is not None:
+                raise failure
 
     def abort(self, reason: str = "aborted by the program") -> None:
         """Pending and later calls on it fail with Aborted, on this rank. From any thread."""

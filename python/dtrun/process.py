@@ -11,7 +11,7 @@ import sys
 
 from . import _library, errors
 from .communicator import Communicator, end_all
-from .work import wait_for_dropped
+from .work import wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,12 +52,16 @@ def init() -> World:
 
 
 def finalize() -> None:
-    """Leaves the job. The last one ends every communicator; without an init() it does nothing."""
+    """Leaves the job. The last one ends every communicator; without an init() it does nothing.
+
+    It waits for the operations under way, at most `backend.timeout`.
+    """
     global _world, _inits
     if _inits == 0:
         return
+    failure = None
     if _inits == 1:
-        wait_for_dropped()
+        failure = wait_for_all()
         end_all()
         _world = None
         atexit.unregister(_leave)
@@ -67,6 +71,8 @@ def finalize() -> None:
         from . import interrupts
 
         interrupts.stop()
+    if failure is not None:
+        raise failure
 
 
 def _leave() -> None:

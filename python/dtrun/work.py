@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from _thread import allocate_lock
 from collections import deque
 
-from . import _library
+from . import _library, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
 _dropped: Deque[Tuple[ctypes.c_void_p, Any, Any]] = deque()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_dropped))
 
+_held: weakref.WeakSet[Work] = weakref.WeakSet()  # those that run and have a Work
+
 
 class Work:
     """An operation under way. Its buffers belong to it until wait() or done() report its end, and stay alive until then.
 
     Made by Communicator; any thread may use it. A Work that is dropped while the operation runs lets it go on: a failure
-    of it is raised by the next call on the communicator, whose free() and finalize() wait for it.
+    of it is raised by the next call on the communicator. free() and finalize() wait for what runs, held or dropped.
     """
 
-    __slots__ = ("_comm", "_failure", "_handle", "_kept", "_lock", "_result", "_source", "what")
+    __slots__ = ("_comm", "_failure", "_handle", "_kept", "_lock", "_result", "_source", "__weakref__", "what")
 
     def __init__(
         self, handle: ctypes.c_void_p, result: Any, kept: Any, what: str, source: Any = None,
@@ -41,6 +44,7 @@ class Work:
         self._comm = comm
         self._lock = allocate_lock()
         self.what = what
+        _held.add(self)
         if _dropped:
             release_ended()
 
@@ -78,6 +82,11 @@ class Work:
         finally:
             self._lock.release()
 
+    def end(self) -> None:
+        """Blocks until it has ended; a failure is left to wait()."""
+        with self._lock:
+            self._wait(None)
+
     def wait_on(self, stream: _library.Stream) -> None:
         """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait."""
         if self._handle is not None:
@@ -97,6 +106,7 @@ class Work:
         handle, self._handle = self._handle, None
         _library.library().dtrun_work_release(handle)
         self._kept = None
+        _held.discard(self)
 
     def __del__(self, dropped: Any = _dropped) -> None:
         handle = getattr(self, "_handle", None)
@@ -123,20 +133,26 @@ def release_ended() -> None:
             library.dtrun_work_release(operation[0])
 
 
-def wait_for_dropped(comm: Optional[Communicator] = None) -> None:
-    """Blocks until those operations without a Work have ended that are of `comm`, or all of them."""
-    library = _library.library()
+def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
+    """Blocks until the operations of `comm`, or all, have ended. The failure of one that has no Work to raise it."""
+    for work in list(_held):
+        if comm is None or work._comm is comm:
+            work.end()
+    library, failure = _library.library(), None
     for _ in range(len(_dropped)):
         try:
             operation = _dropped.popleft()
         except IndexError:
-            return
+            break
         if comm is not None and operation[2] is not comm:
             _dropped.append(operation)
             continue
         try:
-            library.dtrun_work_wait(operation[0], -1, _library.error())
+            status = library.dtrun_work_wait(operation[0], -1, _library.error())
         except BaseException:  # an interrupt: it still runs
             _dropped.append(operation)
             raise
+        if status != _library.OK and failure is None:
+            failure = _library.failure(status)
         library.dtrun_work_release(operation[0])
+    return failure

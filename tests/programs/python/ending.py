@@ -3,6 +3,7 @@
 import sys
 
 import numpy
+from checks import refused
 
 import dtrun
 
@@ -19,6 +20,12 @@ if sys.argv[1] == "return":
         world.recv(numpy.zeros(1), 1)
         world.send(mine, 1, tag=9)
         world.send(mine, 1, tag=8)
+    print(f"rank {world.rank} of {world.size} is done", flush=True)
+elif sys.argv[1] == "finalize":
+    if world.rank == 1:
+        refused(dtrun.finalize, "recv from rank 0", "rank 0 left", error=dtrun.RemoteFailure)
+        refused(work.wait, "rank 0 left", error=dtrun.RemoteFailure)
+        assert not dtrun.is_initialized()
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif world.rank == 1:
     raise ValueError("bad batch")

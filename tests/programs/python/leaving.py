@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import numpy
 from checks import equal, refused
@@ -33,7 +34,7 @@ def after_the_end(world, part, work):
             refused(call, f"communicator {comm.name} has ended", "finalize()", error=OVER)
         comm.free()
         assert "ended" in repr(comm)
-    refused(work.wait, error=OVER)
+    equal(work.wait(), [5])  # finalize() has waited for it
     assert work.done()
     refused(dtrun.world, "dtrun.init() has not been called", error=OVER)
     refused(dtrun.rank, error=OVER)
@@ -51,10 +52,20 @@ part = world.split(world.rank % 2, -world.rank)
 assert world.split(None) is None
 work = part.allreduce(numpy.ones(1), wait=False)
 work.wait()
-lost = world.recv(numpy.ones(1), 1 - world.rank, tag=5, wait=False)  # nobody sends
+late = world.allreduce(numpy.zeros(1), wait=False)
+if world.rank == 1:
+    late = world.recv(numpy.zeros(1), 0, tag=5, wait=False)
+    world.recv(numpy.zeros(1), 0, tag=6, wait=False)  # dropped
 world.barrier()
+if world.rank == 0:
+    time.sleep(0.3)  # rank 1 is in finalize() by now
+    late = world.send(numpy.full(1, 5.0), 1, tag=5, wait=False)
+    world.send(numpy.full(1, 6.0), 1, tag=6)
 dtrun.finalize()
 dtrun.finalize()
 assert not dtrun.is_initialized()
-after_the_end(world, part, lost)
+if world.rank == 1:
+    after_the_end(world, part, late)
+again = dtrun.init()
+equal(again.allreduce(numpy.ones(1)), [again.size])
 print(f"rank {world.rank} of {world.size} is done", flush=True)

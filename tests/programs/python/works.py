@@ -130,16 +130,19 @@ def communicators_of_threads(world):
 
 
 def freed(world):
-    """A communicator's end waits for dropped operations; a Work that is still held says that it is over."""
+    """A communicator's end waits for the operations under way, held or dropped."""
     with world.split(0) as part:
         mine = numpy.zeros(1)
         held = None
         if part.rank == 1:
             held = part.recv(numpy.zeros(1), 0, tag=9, wait=False)
         part.allreduce(mine, wait=False)
+        if part.rank == 0:
+            time.sleep(0.3)  # rank 1 is in free() by now
+            part.send(numpy.full(1, 9.0), 1, tag=9)
     assert not internals._dropped
     if held is not None:
-        refused(held.wait, "has ended", error=dtrun.FailedPrecondition)
+        equal(held.wait(), [9])
     refused(lambda: part.allreduce(mine), "has ended", "free()", error=dtrun.FailedPrecondition)
 
 
