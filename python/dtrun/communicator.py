@@ -23,7 +23,7 @@ from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
 from .buffers import HOST, NAMES, describe, like, shape_of
-from .memory import allocate
+from .memory import allocate, when_unused
 from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
@@ -302,7 +302,7 @@ class Communicator:
         if self._handle and self.name != "world":
             failure = wait_for_all(self)
             handle, self._handle = self._handle, None
-            self._library.dtrun_comm_free(handle)
+            when_unused(self, lambda: self._library.dtrun_comm_free(handle))
             if failure is not None:
                 raise failure
 
@@ -313,7 +313,7 @@ class Communicator:
     def alloc(self, size: int) -> memoryview:
         """A memoryview of `size` bytes, zeroed, that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
 
-        Freed with its last view, and at the latest when the communicator ends: no view may be used after that.
+        Freed with its last view, also when that outlives the communicator.
         """
         return allocate(self, size)
 

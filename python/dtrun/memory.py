@@ -1,4 +1,4 @@
-"""Memory of the transport, which ends with its last view."""
+"""Memory of the transport: it ends with its last view, and what would end it before waits for that."""
 
 from __future__ import annotations
 
@@ -9,19 +9,51 @@ from . import _library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional, Tuple
+
     from .communicator import Communicator
+
+_living: Dict[int, Tuple[Communicator, Any, int]] = {}  # by address: whose memory has views, its handle, bytes
+_waiting: List[Tuple[Optional[Communicator], Callable[[], None]]] = []  # ends that wait for the last view
 
 
 def allocate(comm: Communicator, size: int) -> memoryview:
     out = ctypes.c_void_p()
-    status = _library.library().dtrun_alloc(comm._live(), size, ctypes.byref(out), _library.error())
+    handle = comm._live()
+    status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())
     _library.check(status, "alloc")
     address = out.value or 0
     memory = (ctypes.c_char * size).from_address(address)
-    weakref.finalize(memory, _free, comm, address).atexit = False
+    _living[address] = (comm, handle, size)
+    weakref.finalize(memory, _free, address).atexit = False
     return memoryview(memory).cast("B")
 
 
-def _free(comm: Communicator, address: int) -> None:
-    if comm._handle is not None:  # else the memory has ended with it
-        _library.library().dtrun_free(comm._handle, address)
+def in_use(comm: Optional[Communicator] = None) -> List[int]:
+    """Bytes of each block that a view still shows: of `comm`, or of all communicators."""
+    return [size for owner, _, size in list(_living.values()) if comm is None or owner is comm]
+
+
+def when_unused(comm: Optional[Communicator], end: Callable[[], None]) -> None:
+    """Calls `end` once no view shows memory of `comm`, or of any communicator: now, or with the last view."""
+    if in_use(comm):
+        _waiting.append((comm, end))
+    else:
+        end()
+
+
+def forget() -> None:
+    """The library frees all blocks, whatever shows them: the program ends."""
+    _living.clear()
+    _waiting.clear()
+
+
+def _free(address: int) -> None:
+    _, handle, _ = _living.pop(address, (None, None, 0))
+    if handle is None:
+        return
+    _library.library().dtrun_free(handle, address)
+    for waits in list(_waiting):
+        if not in_use(waits[0]):
+            _waiting.remove(waits)
+            waits[1]()

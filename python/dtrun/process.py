@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import sys
 
-from . import _library, errors
+from . import _library, errors, memory
 from .communicator import Communicator, end_all
 from .work import wait_for_all
 
@@ -28,13 +28,20 @@ class World(Communicator):
 
 _world: Optional[World] = None
 _inits = 0
+_joined = False  # in libdtrun; after the last finalize() too, while a view of alloc() lives
 
 
 def init() -> World:
     """Joins the job, and returns its World; blocks until every rank has joined, at most `backend.timeout` of the config."""
-    global _world, _inits
+    global _world, _inits, _joined
     library = _library.library()
     if _world is None:
+        if _joined:
+            sizes = ", ".join(map(str, memory.in_use()))
+            raise errors.FailedPrecondition(
+                f"dtrun.init: this process has not left its job: arrays or views still use memory of alloc ({sizes} bytes); "
+                "copy what is needed of them, and drop them (del), then call init again"
+            )
         from . import interrupts
 
         interrupts.start()
@@ -43,6 +50,7 @@ def init() -> World:
         interrupts.stop()
     _library.check(status, "dtrun.init")
     _inits += 1
+    _joined = True
     if _world is None:
         _world = World(library.dtrun_world(), library)
         if _world.size == 1:
@@ -54,31 +62,41 @@ def init() -> World:
 def finalize() -> None:
     """Leaves the job. The last one ends every communicator; without an init() it does nothing.
 
-    It waits for the operations under way, at most `backend.timeout`.
+    It waits for the operations under way, at most `backend.timeout`. While a view of alloc() lives, its memory stays, and
+    the process leaves with the last view, or when the program ends.
     """
     global _world, _inits
     if _inits == 0:
         return
-    failure = None
-    if _inits == 1:
-        failure = wait_for_all()
-        end_all()
-        _world = None
-        atexit.unregister(_leave)
-    _inits -= 1
-    _library.library().dtrun_finalize()
-    if _inits == 0:
-        from . import interrupts
+    if _inits > 1:
+        _inits -= 1
+        _library.library().dtrun_finalize()
+        return
+    failure = wait_for_all()
+    end_all()
+    _world, _inits = None, 0
+    memory.when_unused(None, _end)
+    from . import interrupts
 
-        interrupts.stop()
+    interrupts.stop()
     if failure is not None:
         raise failure
+
+
+def _end() -> None:
+    global _joined
+    memory.forget()
+    _joined = False
+    atexit.unregister(_leave)
+    _library.library().dtrun_finalize()
 
 
 def _leave() -> None:
     if getattr(sys, "last_value", None) is None:
         while _inits:
             finalize()
+        if _joined:
+            _end()
 
 
 def is_initialized() -> bool:

@@ -61,11 +61,23 @@ if world.rank == 0:
     time.sleep(0.3)  # rank 1 is in finalize() by now
     late = world.send(numpy.full(1, 5.0), 1, tag=5, wait=False)
     world.send(numpy.full(1, 6.0), 1, tag=6)
+view = numpy.frombuffer(world.alloc(80))
+view[:] = 3
+with world.split(0) as free_early:
+    part_view = numpy.frombuffer(free_early.alloc(8 << 20))
+    part_view[:] = 4
+equal(part_view[-2:], [4, 4])
 dtrun.finalize()
 dtrun.finalize()
 assert not dtrun.is_initialized()
+equal(view, [3] * 10)
+refused(dtrun.init, f"(80, {8 << 20} bytes)", "drop them (del)", error=OVER)
+del view
+equal(part_view[-2:], [4, 4])
+del part_view
 if world.rank == 1:
     after_the_end(world, part, late)
 again = dtrun.init()
 equal(again.allreduce(numpy.ones(1)), [again.size])
+shown = again.alloc(8)  # at the end of the program
 print(f"rank {world.rank} of {world.size} is done", flush=True)
