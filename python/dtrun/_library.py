@@ -181,10 +181,26 @@ def error() -> Any:
     return _of_thread.pointer
 
 
-def failure(status: int, what: str = "") -> errors.Error:
-    """The exception for a failed call that was given error()."""
+def message(status: int) -> str:
+    """What a failed call that was given error() says, in Python's names."""
+    import re
+
     text = _of_thread.value.message.decode(errors="replace") or library().dtrun_status_text(status).decode()
-    return errors.make(status, f"{what}: {text}" if what else text, _of_thread.value.peer)
+    operation, _, cause = text.partition(": ")
+    if " on '" in operation and operation in cause:
+        text = cause  # it names the operation itself
+    return re.sub(r"\bdtrun_[a-z_]+", lambda name: _NAMES.get(name[0], name[0]), text)
+
+
+_NAMES = {name: name.replace("dtrun_comm_", "").replace("dtrun_", "") for name in CALLS}
+_NAMES.update(dtrun_init="dtrun.init", dtrun_finalize="dtrun.finalize")
+
+
+def failure(status: int, what: str = "") -> errors.Error:
+    """The exception for a failed call of `what` that was given error()."""
+    text = message(status)
+    named = not what or text.startswith((f"{what}: ", f"{what} "))
+    return errors.make(status, text if named else f"{what}: {text}", _of_thread.value.peer)
 
 
 def check(status: int, what: str = "") -> None:

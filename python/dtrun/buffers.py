@@ -54,7 +54,9 @@ def describe(array: Any, writable: bool = True) -> Buffer:
 
 
 def bad(array: Any, what: str) -> errors.InvalidArgument:
-    return errors.InvalidArgument(f"{type(array).__module__}.{type(array).__qualname__} {what}")
+    kind = type(array)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return errors.InvalidArgument(f"{name} {what}")
 
 
 _torch_dtypes: Dict[Any, int] = {}

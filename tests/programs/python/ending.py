@@ -24,7 +24,8 @@ if sys.argv[1] == "return":
 elif sys.argv[1] == "finalize":
     if world.rank == 1:
         refused(dtrun.finalize, "recv from rank 0", "rank 0 left", error=dtrun.RemoteFailure)
-        refused(work.wait, "rank 0 left", error=dtrun.RemoteFailure)
+        failure = refused(work.wait, "rank 0 left", error=dtrun.RemoteFailure)
+        assert str(failure).count("recv from rank 0") == 1, failure
         assert not dtrun.is_initialized()
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif world.rank == 1:
