@@ -65,6 +65,9 @@ class Leaving(PythonTest):
     def test_finalize_says_what_nobody_answered(self):
         self.assert_ranks_are_done(2, "ending.py", "finalize")
 
+    def test_a_failed_communicator_says_that_it_failed_before(self):
+        self.assert_ranks_are_done(2, "ending.py", "differ")
+
     def test_a_rank_that_raises_is_named_at_once_whatever_still_runs(self):
         begin = time.monotonic()
         result = self.ranks(2, sys.executable, PROGRAMS / "ending.py", "raise", env=self.package(), sets=["job.grace=1s"])

@@ -22,7 +22,8 @@ import weakref
 from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
-from .buffers import HOST, NAMES, describe, like, shape_of
+from .arguments import Checks
+from .buffers import HOST, describe, like, shape_of
 from .memory import allocate, when_unused
 from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
@@ -45,7 +46,7 @@ _made: weakref.WeakSet[Communicator] = weakref.WeakSet()  # finalize() ends them
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 
 
-class Communicator:
+class Communicator(Checks):
     """The ranks that make operations together. `rank` and `size` are this rank's number and how many there are."""
 
     def __init__(self, handle: Any, library: ctypes.CDLL) -> None:
@@ -55,6 +56,7 @@ class Communicator:
         self.size: int = library.dtrun_comm_size(handle)
         self.name: str = library.dtrun_comm_name(handle).decode()
         self._in_group: Optional[List[Any]] = None  # buffers of the group that is open
+        self._cause: Optional[str] = None  # of its failure, once it has been raised
         _made.add(self)
 
     @property
@@ -86,7 +88,7 @@ class Communicator:
                 self._live(), a.pointer, b.pointer, a.count, a.dtype, reduction(op), None, _library.error()
             )
             if status:
-                raise _library.failure(status)
+                raise self._failure("allreduce", status)
             return send if recv is None else recv
         return self._start(
             "allreduce", send if recv is None else recv, a, b, wait, stream,
@@ -253,7 +255,8 @@ class Communicator:
         A send and a receive of one group never wait for each other. Calls inside return None at once.
         """
         library, handle = self._library, self._live()
-        _library.check(library.dtrun_group_begin(handle, _library.error()), "group")
+        if status := library.dtrun_group_begin(handle, _library.error()):
+            raise self._failure("group", status)
         kept: List[Any] = []
         self._in_group = kept
         try:
@@ -262,7 +265,8 @@ class Communicator:
             self._in_group = None
             status = library.dtrun_group_end(handle, None, _library.error())
             del kept
-        _library.check(status, "group")
+        if status:
+            raise self._failure("group", status)
 
     # ---- objects ----
 
@@ -282,7 +286,8 @@ class Communicator:
         """
         out = c_void_p()
         color = -1 if color is None else color
-        _library.check(self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()), "split")
+        if status := self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()):
+            raise self._failure("split", status, False)
         return Communicator(out, self._library) if out else None
 
     def subset(self, ranks: Iterable[int]) -> Communicator:
@@ -291,7 +296,8 @@ class Communicator:
         out = c_void_p()
         array = (c_int32 * len(ranks))(*ranks)
         status = self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error())
-        _library.check(status, "subset")
+        if status:
+            raise self._failure("subset", status, False)
         return Communicator(out, self._library)
 
     def free(self) -> None:
@@ -330,32 +336,21 @@ class Communicator:
             raise errors.FailedPrecondition(f"communicator {self.name} has ended: finalize() or its free() was called")
         return self._handle
 
-    def _counts(self, what: str, counts: Iterable[int], name: str = "counts") -> List[int]:
-        counts = [int(count) for count in counts]
-        if len(counts) != self.size:
-            raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
-        if min(counts) < 0:
-            raise errors.InvalidArgument(f"{what}: {name} has a negative entry: {min(counts)}")
-        return counts
+    def _failure(self, what: str, status: int, lasts: bool = True) -> errors.Error:
+        """The exception of a call of it; one that only repeats what has been raised says so.
 
-    def _part(self, what: str, send: Buffer, instead: str) -> int:
-        if send.count % self.size:
-            raise errors.InvalidArgument(
-                f"{what}: send has {send.count} elements, which {self.size} ranks do not divide; give {instead}"
-            )
-        return int(send.count // self.size)
+        `lasts`: the failure is the communicator's, unless it is a refusal.
+        """
+        failure = _library.failure(status)
+        if str(failure) == self._cause:
+            return errors.make(status, f"{what}: '{self.name}' has failed before: {failure}", failure.peer)
+        if lasts:
+            self._raises(failure)
+        return _library.failure(status, what)
 
-    @staticmethod
-    def _elements(what: str, name: str, buffer: Buffer, count: int) -> None:
-        if buffer.count != count:
-            raise errors.InvalidArgument(f"{what}: {name} has {buffer.count} elements, and needs {count}")
-
-    def _same(self, what: str, a: Buffer, b: Buffer, count: int, name: str = "recv") -> None:
-        self._elements(what, name, b, count)
-        if a.dtype != b.dtype:
-            raise errors.InvalidArgument(f"{what}: send and recv are of different types: {NAMES[a.dtype]} and {NAMES[b.dtype]}")
-        if a.device != b.device:
-            raise errors.InvalidArgument(f"{what}: send and recv are on different devices")
+    def _raises(self, failure: errors.Error) -> None:
+        if self._cause is None and failure.status not in errors.REFUSALS:
+            self._cause = str(failure)
 
     def _start(
         self, what: str, result: Any, a: Optional[Buffer], b: Optional[Buffer], wait: bool, stream: Optional[Stream], *,
@@ -387,7 +382,7 @@ class Communicator:
                 stream = current_stream(buffer)
             status = library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error())
         if status:
-            raise _library.failure(status)
+            raise self._failure(what, status)
         if self._in_group is not None:
             self._in_group.append(kept)
             return None

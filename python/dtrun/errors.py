@@ -2,7 +2,7 @@
 
 A message says what failed, with which value and where, and what to do next; `peer` is the rank that failed or went
 away, where it is known. After a failure of an operation, other than InvalidArgument and Unsupported, its communicator
-stays failed: later calls raise the first cause again.
+stays failed: later calls raise an error of the same class, which says that it has failed before, and why.
 """
 
 
@@ -74,8 +74,12 @@ class LibraryError(Error, ImportError):
 BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
 
 
-def make(status: int, message: str, peer: int) -> Error:
+# They say nothing of the communicator.
+REFUSALS = (InvalidArgument.status, Unsupported.status, FailedPrecondition.status)
+
+
+def make(status: int, message: str, peer: Optional[int]) -> Error:
     """The exception for a status that libdtrun returned."""
-    error = BY_STATUS.get(status, Error)(message, peer if peer >= 0 else None)
+    error = BY_STATUS.get(status, Error)(message, None if peer is None or peer < 0 else peer)
     error.status = status
     return error

@@ -21,7 +21,8 @@ def allocate(comm: Communicator, size: int) -> memoryview:
     out = ctypes.c_void_p()
     handle = comm._live()
     status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())
-    _library.check(status, "alloc")
+    if status:
+        raise comm._failure("alloc", status, False)
     address = out.value or 0
     memory = (ctypes.c_char * size).from_address(address)
     _living[address] = (comm, handle, size)

@@ -39,7 +39,7 @@ class Work:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._kept = kept  # buffers, and arrays that libdtrun writes to at the end
         self._result = result
-        self._failure: Optional[BaseException] = None
+        self._failure: Optional[errors.Error] = None
         self._source = source
         self._comm = comm
         self._lock = allocate_lock()
@@ -62,6 +62,8 @@ class Work:
             finally:
                 self._lock.release()
         if self._failure is not None:
+            if self._comm is not None:
+                self._comm._raises(self._failure)
             raise self._failure
         return self._result if self._source is None else self._source.value
 
@@ -134,7 +136,7 @@ def release_ended() -> None:
 
 
 def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
-    """Blocks until the operations of `comm`, or all, have ended. The failure of one that has no Work to raise it."""
+    """Blocks until the operations of `comm`, or all, have ended. A failure that no Work will raise and no call has."""
     for work in list(_held):
         if comm is None or work._comm is comm:
             work.end()
@@ -153,6 +155,7 @@ def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
             _dropped.append(operation)
             raise
         if status != _library.OK and failure is None:
-            failure = _library.failure(status)
+            ended = _library.failure(status)
+            failure = None if operation[2] is not None and str(ended) == operation[2]._cause else ended
         library.dtrun_work_release(operation[0])
     return failure

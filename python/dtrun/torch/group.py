@@ -50,7 +50,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
                 address = tensor.data_ptr()
                 status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
                 if status:
-                    raise _library.failure(status, "allreduce")
+                    raise self.comm._failure("allreduce", status)
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 

@@ -35,7 +35,7 @@ def submit(comm, what, kind, send, recv, *, wait, timeout_ns=0, count=0, reduce=
     handle = None if wait else c_void_p()
     status = _library.library().dtrun_submit(comm._live(), byref(op), None if wait else byref(handle), _library.error())
     if status:
-        raise _library.failure(status, what)
+        raise comm._failure(what, status)
     return None if wait else Started(handle, None, kept, what, source)
 
 

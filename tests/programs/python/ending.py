@@ -9,7 +9,7 @@ import dtrun
 
 world = dtrun.init()
 mine = numpy.zeros(1 << 20)
-if world.rank == 1:
+if world.rank == 1 and sys.argv[1] != "differ":
     # Nobody sends that. One Work is the module's, which the interpreter frees at its end, one is dropped.
     work = world.recv(mine, 0, tag=9, wait=False)
     world.recv(numpy.zeros(1 << 20), 0, tag=8, wait=False)
@@ -27,6 +27,11 @@ elif sys.argv[1] == "finalize":
         failure = refused(work.wait, "rank 0 left", error=dtrun.RemoteFailure)
         assert str(failure).count("recv from rank 0") == 1, failure
         assert not dtrun.is_initialized()
+    print(f"rank {world.rank} of {world.size} is done", flush=True)
+elif sys.argv[1] == "differ":
+    refused(lambda: world.broadcast(numpy.ones(1 + world.rank)), "broadcast: call 1 on 'world' differs", error=dtrun.Mismatch)
+    for name, *arguments in (("allgather", mine), ("barrier",), ("alloc", 8), ("split", 0)):
+        refused(lambda: getattr(world, name)(*arguments), f"{name}: 'world' has failed before: call 1 on 'world' differs", error=dtrun.Mismatch)
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif world.rank == 1:
     raise ValueError("bad batch")
