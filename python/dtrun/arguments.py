@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import operator
+
 from . import errors
 from .buffers import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, List
+    from typing import Any, Iterable, List
 
     from .buffers import Buffer
+
+
+_INT32 = (-(2**31), 2**31 - 1)
+
+
+def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int = _INT32[1]) -> int:
+    """`value` as an int, also one of numpy."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise errors.InvalidArgument(f"{what}: {name} is {value!r}, a {type(value).__name__}; give an integer") from None
+    if not least <= number <= most:
+        raise errors.InvalidArgument(f"{what}: {name} is {number}; give one from {least} to {most}")
+    return number
+
+
+def integers(what: str, name: str, values: Any) -> List[int]:
+    try:
+        values = list(values)
+    except TypeError:
+        raise errors.InvalidArgument(f"{what}: {name} is {values!r}, of type {type(values).__name__}; give a list of integers") from None
+    return [integer(what, f"{name}[{i}]", value, most=2**63 - 1) for i, value in enumerate(values)]
 
 
 class Checks:
@@ -19,7 +43,7 @@ class Checks:
     size: int
 
     def _counts(self, what: str, counts: Iterable[int], name: str = "counts") -> List[int]:
-        counts = [int(count) for count in counts]
+        counts = integers(what, name, counts)
         if len(counts) != self.size:
             raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
         if min(counts) < 0:

@@ -22,7 +22,7 @@ import weakref
 from ctypes import byref, c_int32, c_uint64, c_void_p
 
 from . import _library, errors, objects
-from .arguments import Checks
+from .arguments import Checks, integer, integers
 from .buffers import HOST, describe, like, shape_of
 from .memory import allocate, when_unused
 from .operations import (
@@ -285,15 +285,15 @@ class Communicator(Checks):
         A negative color, or None, takes part and gets None.
         """
         out = c_void_p()
-        color = -1 if color is None else color
+        color, key = -1 if color is None else integer("split", "color", color), integer("split", "key", key)
         if status := self._library.dtrun_comm_split(self._live(), color, key, byref(out), _library.error()):
             raise self._failure("split", status, False)
         return Communicator(out, self._library) if out else None
 
     def subset(self, ranks: Iterable[int]) -> Communicator:
         """`ranks` become a communicator, where ranks[i] is rank i. Called by those ranks only, with the same list."""
-        ranks = list(ranks)
         out = c_void_p()
+        ranks = [integer("subset", "a rank", rank) for rank in integers("subset", "ranks", ranks)]
         array = (c_int32 * len(ranks))(*ranks)
         status = self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error())
         if status:
@@ -357,6 +357,8 @@ class Communicator(Checks):
         source: Optional[c_int32] = None, scale: float = 1.0, kind: int, count: int = 0, reduce: int = 0, root: int = -1,
         peer: int = -1, tag: int = 0, send_counts: Optional[List[int]] = None, recv_counts: Optional[List[int]] = None,
     ) -> Any:  # fmt: skip
+        if not (type(root) is type(peer) is type(tag) is int and not (root + 2**31 | peer + 2**31 | tag) >> 32):
+            root, peer, tag = integer(what, "root", root), integer(what, "peer", peer), integer(what, "tag", tag, 0, 2**32 - 1)
         buffer = a or b
         op = _library.Op(
             _SIZEOF_OP, 0, kind, buffer.dtype if buffer else 0, reduce, root, peer, tag, 0, count,

@@ -6,6 +6,7 @@ import ctypes
 import weakref
 
 from . import _library
+from .arguments import integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _waiting: List[Tuple[Optional[Communicator], Callable[[], None]]] = []  # ends t
 
 
 def allocate(comm: Communicator, size: int) -> memoryview:
+    size = integer("alloc", "size", size, 0, 2**63 - 1)
     out = ctypes.c_void_p()
     handle = comm._live()
     status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())

@@ -34,7 +34,10 @@ def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
         return {"reduce": reduction(op), "scale": 1.0}
     if op not in ("sum", "premul_sum"):
         raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with '{op}'")
-    return {"reduce": REDUCTIONS["premul_sum"], "scale": scale}
+    try:
+        return {"reduce": REDUCTIONS["premul_sum"], "scale": float(scale)}
+    except (TypeError, ValueError):
+        raise errors.InvalidArgument(f"{what}: scale is {scale!r}, a {type(scale).__name__}; give a number") from None
 
 
 def current_stream(buffer: Buffer) -> _library.Stream:

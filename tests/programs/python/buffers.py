@@ -136,13 +136,34 @@ def names(world):
         (lambda: world.subset([]), "subset: the list of ranks is empty"),
         (lambda: world.allreduce(numpy.ones(2, int), op="avg"), "allreduce: avg of int64: "),
         (lambda: world.broadcast(numpy.ones(1), 9), "broadcast: root 9 is outside 'world'"),
-        (lambda: world.alloc(2**63), f"alloc: {2**63} bytes do not fit"),
+        (lambda: world.alloc(2**63 - 1), f"alloc: {2**63 - 1} bytes do not fit"),
     ):
         assert str(refused(call, error=dtrun.Error)).startswith(text)
 
 
+def numbers(world):
+    one = numpy.ones(1)
+    for call, text in (
+        (lambda: world.split("a"), "split: color is 'a', a str; give an integer"),
+        (lambda: world.split(2**40), f"split: color is {2**40}; give one from"),
+        (lambda: world.split(0, 1.5), "split: key is 1.5, a float"),
+        (lambda: world.subset([0, "a"]), "subset: ranks[1] is 'a', a str"),
+        (lambda: world.subset(0), "subset: ranks is 0, of type int; give a list of integers"),
+        (lambda: world.alloc(-1), "alloc: size is -1; give one from 0"),
+        (lambda: world.broadcast(one, root="0"), "broadcast: root is '0', a str"),
+        (lambda: world.reduce(one, root=None), "reduce: root is None, a NoneType"),
+        (lambda: world.broadcast(one, root=2**32), f"broadcast: root is {2**32}; give one from"),
+        (lambda: world.send(one, 0, tag=-1), "send: tag is -1; give one from 0"),
+        (lambda: world.allgather(one, counts="ab"), "allgather: counts[0] is 'a', a str"),
+        (lambda: world.allreduce(one, scale="a"), "allreduce: scale is 'a', a str; give a number"),
+    ):
+        assert str(refused(call, error=INVALID)).startswith(text), text
+    equal(world.broadcast(one, root=numpy.int64(0)), [1])
+    assert world.split(-1) is None  # as None
+
+
 with dtrun.init() as world:
-    for check in (read_only, scalars, strides, counts, types, plain_buffers, allocated, scales, names):
+    for check in (read_only, scalars, strides, counts, types, plain_buffers, allocated, scales, names, numbers):
         check(world)
     world.barrier()
     print(f"rank {world.rank} of {world.size} is done")
