@@ -77,6 +77,35 @@ class Leaving(PythonTest):
         self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job") :].splitlines()[0])
 
 
+class Alone(PythonTest):
+    def say(self, **variables):
+        """What a program that dtrun did not start says on stderr; it joins twice."""
+        text = "import dtrun\nfor _ in 'ab':\n  with dtrun.init() as world: assert world.size == 1"
+        names = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_PROCID")
+        env = {name: value for name, value in self.package().items() if name not in names}
+        done = subprocess.run([sys.executable, "-c", text], env={**env, **variables}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_a_rank_of_another_launcher_is_told_once(self):
+        for variables in ({"RANK": "0", "WORLD_SIZE": "2"}, {"OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_SIZE": "2"},
+                          {"SLURM_NTASKS": "2", "SLURM_PROCID": "0"}):  # fmt: skip
+            with self.subTest(variables):
+                said = self.say(**variables)
+                self.assertEqual(said.count("dtrun: dtrun.init: warning: this process is alone"), 1, said)
+                self.assertIn("=2 says that a launcher started 2 ranks; start the program with dtrun -n 2", said)
+
+    def test_a_program_that_is_alone_is_told_nothing(self):
+        for variables in ({}, {"WORLD_SIZE": "1"}, {"SLURM_NTASKS": "2"}, {"WORLD_SIZE": "many"}):
+            self.assertEqual(self.say(**variables), "", variables)
+
+    def test_a_rank_of_a_job_of_one_is_told_nothing(self):
+        program = [sys.executable, "-c", "import dtrun; dtrun.init()"]
+        result = self.ranks(1, *program, env=self.package(), sets=["job.env.OMPI_COMM_WORLD_SIZE=2"])
+        self.assert_ok(result)
+        self.assertNotIn("this process is alone", result.err)
+
+
 class Page(PythonTest):
     def test_the_programs_of_the_page(self):
         interpreter = self.folder / "bin"  # its python3 is the one that has numpy

@@ -7,6 +7,7 @@ the job by itself; one that ends by an exception does not, so that dtrun names i
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 
 from . import _library, errors, memory
@@ -29,6 +30,12 @@ class World(Communicator):
 _world: Optional[World] = None
 _inits = 0
 _joined = False  # in libdtrun; after the last finalize() too, while a view of alloc() lives
+_warned = False
+
+
+def started_by_dtrun() -> bool:
+    """Whether this process is a rank of a job. Else init() makes a world of one."""
+    return "DTRUN_STORE" in os.environ
 
 
 def init() -> World:
@@ -55,8 +62,28 @@ def init() -> World:
         _world = World(library.dtrun_world(), library)
         if _world.size == 1:
             interrupts.stop()  # no call waits for another rank
+            _warn_of_other_launcher()
         atexit.register(_leave)
     return _world
+
+
+def _warn_of_other_launcher() -> None:
+    """Says once that the ranks of mpirun, torchrun or srun do not join each other: they got no job from dtrun."""
+    global _warned
+    if _warned or started_by_dtrun():
+        return
+    for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"):
+        size = os.environ.get(name, "")
+        if not size.isdecimal() or int(size) < 2 or (name == "SLURM_NTASKS" and "SLURM_PROCID" not in os.environ):
+            continue
+        _warned = True
+        print(
+            f"dtrun: dtrun.init: warning: this process is alone, a world of one, though {name}={size} says that a launcher "
+            f"started {size} ranks; start the program with dtrun -n {size}, or unset {name} if it is meant to be alone",
+            file=sys.stderr,
+            flush=True,
+        )
+        return
 
 
 def finalize() -> None:
