@@ -95,7 +95,7 @@ class Misuse(TorchBackend):
         script = "import dtrun.torch, torch.distributed as d\nd.init_process_group('dtrun', rank=0, world_size=2, store=d.HashStore())"
         done = subprocess.run([PYTHON, "-c", script], env=self.environment(), capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("rank 0 of 2, and dtrun started this process as rank 0 of 1; start the program with dtrun -n N", done.stderr)
+        self.assertIn("rank 0 of 2, but dtrun did not start this process; start the program with dtrun -n 2", done.stderr)
 
     def test_a_second_init(self):
         self.assert_fails(

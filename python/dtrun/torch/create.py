@@ -40,15 +40,13 @@ def subgroup(parent, ranks, timeout, name, description):
 
 
 def _check(world, rank, size):
-    if (rank, size) != (world.rank, world.size):
-        raise errors.InvalidArgument(
-            f"init_process_group: rank {rank} of {size}, and dtrun started this process as rank {world.rank} of {world.size}; "
-            + (
-                "start the program with dtrun -n N"
-                if world.size == 1
-                else "leave rank and world_size out, or pass RANK and WORLD_SIZE"
-            )
-        )
+    if (rank, size) == (world.rank, world.size):
+        return
+    asked = f"init_process_group: rank {rank} of {size}"
+    if not process.started_by_dtrun():
+        raise errors.FailedPrecondition(f"{asked}, but dtrun did not start this process; start the program with dtrun -n {size}")
+    fix = f"start the program with dtrun -n {size}" if world.size == 1 else "leave rank and world_size out, or pass RANK and WORLD_SIZE"
+    raise errors.InvalidArgument(f"{asked}, and dtrun started this process as rank {world.rank} of {world.size}; {fix}")
 
 
 def _seconds(timeout):
