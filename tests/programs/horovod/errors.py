@@ -54,6 +54,10 @@ fails(NotImplementedError, lambda: hvd.allreduce(one, op=hvd.Adasum), "use op=hv
 fails(lost, lambda: hvd.broadcast_object(lambda: 0, 0), "could not pickle") if rank else fails(
     Exception, lambda: hvd.broadcast_object(lambda: 0, 0), "cannot be pickled"
 )
+fails(lost, lambda: hvd.allgather_object(rank), "allgather_object: rank 0 could not pickle") if rank else fails(
+    Exception, lambda: hvd.allgather_object(lambda: 0), "cannot be pickled"
+)
+assert hvd.allgather_object(rank) == list(range(size))
 
 # The optimizer.
 model = torch.nn.Linear(2, 2)

@@ -121,8 +121,17 @@ def broadcast_object(
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """The `obj` of every rank, pickled, in a list on every rank."""
-    data = dump(obj, "allgather_object")
-    lengths = allgather(torch.tensor([len(data)]), name and f"{name}.size", process_set).tolist()
+    data, failure = b"", None
+    try:
+        data = dump(obj, "allgather_object")
+    except errors.InvalidArgument as cannot:
+        failure = cannot
+    lengths = allgather(torch.tensor([-1 if failure else len(data)]), name and f"{name}.size", process_set).tolist()
+    if failure:
+        raise failure
+    if -1 in lengths:
+        bad = process_set.ranks[lengths.index(-1)]
+        raise HorovodInternalError(f"allgather_object: rank {bad} could not pickle its object; its own error says why")
     every = allgather(_bytes(data), name and f"{name}.data", process_set)
     return [pickle.loads(part.numpy().tobytes()) for part in every.split(lengths)]
 
