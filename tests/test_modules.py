@@ -1,6 +1,7 @@
-"""python.modules: a module that a host lacks is named before any rank starts."""
+"""python.modules and backend.torch: a module that a host lacks is named before any rank starts."""
 
 import json
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -46,6 +47,22 @@ class Here(JobTest):
         self.assertEqual(checks["modules"]["level"], "problem", checks["modules"])
         self.assertIn("no module 'nosuch'", checks["modules"]["what"])
         self.assert_ok(self.dtrun("doctor"))
+
+    def test_backend_torch_needs_the_package_of_dtrun(self):
+        for name in ("bare", "own/dtrun"):
+            (self.folder / name).mkdir(parents=True)
+        self.write(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n', "bare/python3").chmod(0o755)  # finds what Python itself has
+        program = (self.folder / "bare/python3", *PROGRAM[1:])
+        self.assert_ok(self.ranks(2, *program))
+        missing = "/bare/python3' has no module 'dtrun'"
+        self.assert_user_error(self.ranks(2, *program, flags=["--torch-backend", "dtrun"]),
+                               "--torch-backend: backend.torch: on host '", missing, "install dtrun's wheel for it there")  # fmt: skip
+        self.assert_user_error(self.ranks(2, *program, sets=["backend.torch=dtrun", "python.modules=json"]),
+                               "--set backend.torch: on host '", missing)  # fmt: skip
+        self.write("", "own/dtrun/__init__.py")
+        sets = ["backend.torch=dtrun", f"job.env.PYTHONPATH={self.folder / 'own'}"]
+        self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))
+        self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known
 
 
 @unittest.skipIf(why_not(), why_not())

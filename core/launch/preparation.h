@@ -47,7 +47,8 @@ class Preparation final : public job::Planner {
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
 
-  // Of python.modules, asked of the program that ranks run. REQUIRES: a plan was made, or Check.
+  // Of python.modules and backend.torch, asked of the program that ranks run. REQUIRES: a plan was made, or
+  // Check.
   Result<preflight::ModuleRequest> ModulesToAsk() const;
 
   // What a run would refuse before it asks other hosts or backends, but for the program, which a host may

@@ -12,6 +12,8 @@ namespace dtrun::launch {
 namespace {
 
 constexpr char kModules[] = "python.modules";
+constexpr char kTorch[] = "backend.torch";
+constexpr char kPackage[] = "dtrun";
 
 bool IsPython(const std::string& program) {
   const std::string name = std::filesystem::path(program).filename();
@@ -23,11 +25,19 @@ bool IsOfPython(const std::string& variable) {
   return variable == "PATH" || variable == "LD_LIBRARY_PATH" || variable.starts_with("PYTHON");
 }
 
+// Whether ranks need the package, which takes torch.distributed over. A program that is no Python may start
+// one that nobody knows before.
+bool NeedsPackage(const config::Settings& settings, const std::string& program) {
+  return settings.Text(kTorch) == "dtrun" && IsPython(program);
+}
+
 }  // namespace
 
 Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   preflight::ModuleRequest request;
-  if (!settings().Has(kModules)) return request;
+  if (settings().Has(kModules)) request.names = settings().List(kModules);
+  if (NeedsPackage(settings(), program_)) request.names.emplace_back(kPackage);
+  if (request.names.empty()) return request;
   if (!IsPython(program_)) {
     return plan::At(
         settings(), kModules,
@@ -35,7 +45,6 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
                     "in [\"python3\", \"train.py\"], or take {} out",
                     program_, kModules));
   }
-  request.names = settings().List(kModules);
   request.interpreter = program_;
   std::error_code unknown;
   request.folder = settings().Has("job.cwd") ? settings().Text("job.cwd")
@@ -48,6 +57,13 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
 
 Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
   if (missing.empty()) return {};
+  // It is asked for last, so what is listed has all been found.
+  if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
+    return plan::At(settings(), kTorch,
+                    fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; install dtrun's "
+                                "wheel for it there, or name the interpreter that has it in job.command",
+                                host, missing));
+  }
   return plan::At(
       settings(), kModules,
       fmt::format("on host '{}', {}; install it there, or name the interpreter that has it in job.command",

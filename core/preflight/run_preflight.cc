@@ -48,7 +48,8 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
 }
 
 Check ModulesCheck(const Answer& answer) {
-  if (answer.missing_modules.empty()) return {"modules", Level::kOk, "all of python.modules are there"};
+  if (answer.missing_modules.empty())
+    return {"modules", Level::kOk, "the Python modules that the job needs are there"};
   return {"modules", Level::kProblem, answer.missing_modules,
           "install it there, or name the interpreter that has it in job.command"};
 }
