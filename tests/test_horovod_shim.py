@@ -76,6 +76,21 @@ class HorovodShim(JobTest):
         self.assert_ok(result)
         self.assertIn("rank 1 of 2 is done", result.out)
 
+    def test_a_module_that_knows_only_horovod(self):
+        """As python -m: the current folder holds it, and its arguments follow."""
+        package = self.folder / "pkg"
+        package.mkdir()
+        text = "import sys, horovod, torch\nprint(sys.argv, __name__, horovod.__version__.partition('+')[2])\n"
+        self.write(text, "pkg/train.py")
+        command = [PYTHON, "-m", "dtrun.horovod", "-m"]
+        result = self.ranks(2, *command, "pkg.train", "--epochs", "5", env=self.package())
+        self.assert_ok(result)
+        self.assertEqual(result.out.count(f"['{package}/train.py', '--epochs', '5'] __main__ dtrun"), 2, str(result))
+        for words, error in (["nosuch"], "there is no module 'nosuch'"), (["a.b"], "no module 'a.b'"), ([], "expected the name"):
+            done = subprocess.run([*command, *words], capture_output=True, text=True, env=self.package())
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(error, done.stderr)
+
     def test_the_config_leads_a_script_to_it(self):
         """As in an installed tree, where the Python package stands beside the program."""
         prefix = self.folder / "prefix"
@@ -118,6 +133,7 @@ class HorovodShim(JobTest):
     def test_parts_that_are_absent_are_named(self):
         for part in ("tensorflow", "keras", "spark"):
             self.assertIn(f"horovod.{part}: dtrun's horovod has horovod.torch", self.say(f"import horovod.{part}"))
+            self.assertIn(f"dtrun.horovod.{part}: dtrun's horovod has dtrun.horovod.torch", self.say(f"import dtrun.horovod.{part}"))
         self.assertIn("horovod.run: start the script with `dtrun", self.say("import horovod\nhorovod.run(print, np=2)"))
 
 

@@ -9,3 +9,7 @@
 A script that says `import horovod.torch as hvd` runs unchanged with the folder `shim` of this package on PYTHONPATH.
 docs/horovod.md says what is here and what is not.
 """
+
+from .absent import name_absent_parts
+
+name_absent_parts(__name__, __path__, "dtrun.horovod.torch")
