@@ -180,6 +180,24 @@ class InPlaceOfGloo(TorchBackend):
         self.assertIn("1 gloo torch.distributed.distributed_c10d", result.out)
         self.assertNotIn("in place of gloo", result.err)
 
+    def under_torchrun(self, text, **variables):
+        script = self.write("import torch, torch.distributed as dist\n" + text, "script.py")
+        return self.dtrun("torchrun", "--nproc-per-node", "2", script, env=self.environment(PYTHON_EXEC=PYTHON, **variables))
+
+    def test_under_torchruns_command_line(self):
+        result = self.under_torchrun("dist.init_process_group('gloo')\n" + self.SAYS, DTRUN_CONFIG_BACKEND_TORCH="dtrun")
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"{rank} dtrun dtrun.torch.group", result.out)
+
+    def test_torchruns_command_line_without_a_backend(self):
+        text = "import dtrun.torch\ndist.init_process_group('dtrun')\ndist.barrier()\ndist.destroy_process_group()\n"
+        result = self.under_torchrun(text)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn('backend.name is "none", as under dtrun torchrun', result.err)
+        self.assertIn("by the variable DTRUN_CONFIG_BACKEND_NAME=gloo", result.err)
+        self.assert_ok(self.under_torchrun(text, DTRUN_CONFIG_BACKEND_NAME="gloo"))
+
     def test_another_name_is_refused(self):
         result = self.ranks(1, "true", flags=["--torch-backend", "nccl"])
         self.assert_user_error(result, "--torch-backend=nccl: backend.torch: expected one of")

@@ -78,8 +78,9 @@ Status Runtime::JoinJob() {
   if (e.backend.name == "none") {
     return Error{
         DTRUN_FAILED_PRECONDITION,
-        "dtrun_init: this job has no backend, because its config says backend.name = \"none\"; set it to a "
-        "backend such as \"gloo\""};
+        "dtrun_init: this job has no backend, because backend.name is \"none\", as under dtrun torchrun if "
+        "nothing else is set; set it to one such as \"gloo\" in the config or by the variable "
+        "DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
   Result<int> level = LogLevel(std::getenv("DTRUN_LOG"));
   if (!level) return std::move(level).error();

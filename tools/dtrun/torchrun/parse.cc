@@ -160,6 +160,12 @@ class Parser {
                       "train.py",
                       word));
     }
+    if (word.starts_with("--torch-backend") || word.starts_with("--torch_backend")) {
+      return Bad(
+          fmt::format("unrecognized arguments: {}; torchrun has no such option; start it with the variable "
+                      "DTRUN_CONFIG_BACKEND_TORCH=dtrun",
+                      word));
+    }
     return Bad(
         fmt::format("unrecognized arguments: {}; {} --help lists torchrun's; dtrun's own are set by "
                     "DTRUN_CONFIG_<KEY>, and the script's go after it",

@@ -181,6 +181,7 @@ TEST(Parse, SaysWhatIsWrong) {
       {{"-np2", "x"}, "dtrun's -n is without torchrun: dtrun -n 2 train.py"},
       {{"--ranks", "2", "x"}, "torchrun has --nproc-per-node"},
       {{"--nproc-per-nod3", "2", "x"}, "did you mean --nproc-per-node?"},
+      {{"--torch-backend", "dtrun", "x"}, "start it with the variable DTRUN_CONFIG_BACKEND_TORCH=dtrun"},
       {{"-x", "x"}, "unrecognized arguments: -x"},
       {{"--rdzv", "1", "x"},
        "ambiguous option: --rdzv could match --rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf"},
