@@ -86,7 +86,8 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
       ->type_name("K");
   verb->add_option(
           "--torch-backend", to->torch_backend,
-          "Backend of torch.distributed in Python programs that ask for gloo or nothing: script, dtrun")
+          "Backend of torch.distributed in Python programs that ask for gloo or nothing: dtrun, or script, "
+          "the program's own choice")
       ->type_name("NAME");
   AddOverrides(verb, to);
 }
