@@ -121,9 +121,9 @@ class Failures(PythonTest):
     def test_what_cannot_be_pickled_is_named(self):
         out = self.outcome("outcome(total, ['x', {'a': [threading.Lock()]}], np=2)\n"
                            "outcome(lambda: 1, np=2)\noutcome(total(1), np=2)\noutcome(unpicklable, np=1)")
-        self.assertIn("InvalidArgument: dtrun: dtrun.run: args[1]['a'][0] (_thread.lock) cannot be pickled: ", out)
-        self.assertRegex(out, "InvalidArgument: dtrun: dtrun.run: the function <lambda> .*cannot be pickled: .*install cloudpickle")
-        self.assertIn("InvalidArgument: dtrun: dtrun.run: (0, 1, 1) is not a function; pass the function itself", out)
+        self.assertIn("InvalidArgument: dtrun.run: args[1]['a'][0] (_thread.lock) cannot be pickled: ", out)
+        self.assertRegex(out, "InvalidArgument: dtrun.run: the function <lambda> .*cannot be pickled: .*install cloudpickle")
+        self.assertIn("InvalidArgument: dtrun.run: (0, 1, 1) is not a function; pass the function itself", out)
         self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
 
     def test_a_job_that_cannot_start_says_why(self):
@@ -131,7 +131,7 @@ class Failures(PythonTest):
                            "outcome(total, [1], config={'job.name': total})")
         self.assertIn("unknown option 'backend.nme'; did you mean 'backend.name'", out)
         self.assertIn("\n2 None\n", out)
-        self.assertIn("InvalidArgument: dtrun: dtrun.run: config['job.name'] is <function total", out)
+        self.assertIn("InvalidArgument: dtrun.run: config['job.name'] is <function total", out)
 
     def test_without_the_program(self):
         out = self.outcome("os.environ['DTRUN_BIN'] = '/nowhere/dtrun'\noutcome(total, [1])")

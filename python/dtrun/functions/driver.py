@@ -20,9 +20,9 @@ class Driver:
     def __init__(self, what: str, fn: Callable, args: Sequence, kwargs: Mapping[str, Any] | None, num_proc: Any,
                  env: Mapping[str, str] | None, config: Mapping[str, Any] | None, dumps: Callable) -> None:  # fmt: skip
         if isinstance(num_proc, bool) or not isinstance(num_proc, int) or num_proc < 1:
-            raise errors.InvalidArgument(f"dtrun: {what}: num_proc is {num_proc!r}; it has to be 1 or more")
+            raise errors.InvalidArgument(f"{what}: num_proc is {num_proc!r}; it has to be 1 or more")
         if config is not None and not isinstance(config, Mapping):
-            raise errors.InvalidArgument(f"dtrun: {what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
+            raise errors.InvalidArgument(f"{what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
         self.what, self.num_proc, self.env = what, num_proc, dict(env or {})
         self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
         self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
@@ -51,7 +51,7 @@ class Driver:
     def _failure(self, cause: Exception | None, why: str) -> JobFailed:
         said = self.channel.failures
         if not said:
-            return JobFailed(f"dtrun: {self.what}: the tasks ended, and none has said why: {why or cause or 'see their logs'}", 1)
+            return JobFailed(f"{self.what}: the tasks ended, and none has said why: {why or cause or 'see their logs'}", 1)
         root = min(said, key=lambda one: one["host"])
         verdict = root.get("verdict")
         trace = next((one.get("trace") for one in said if verdict and one["host"] == verdict["first_failed_rank"]), None)

@@ -96,7 +96,7 @@ def _flat(prefix: str, table: Mapping[str, Any]) -> Sequence[tuple]:
             found.append((prefix + key, json.dumps(value)))
         else:
             raise errors.InvalidArgument(
-                f"dtrun: dtrun.run: config['{prefix}{key}'] is {value!r} ({type(value).__name__}); options are strings, numbers, "
+                f"dtrun.run: config['{prefix}{key}'] is {value!r} ({type(value).__name__}); options are strings, numbers, "
                 "booleans and lists"
             )
     return found

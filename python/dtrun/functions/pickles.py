@@ -23,13 +23,13 @@ except ImportError:
 def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps) -> bytes:
     """The pickle of a call. Raises InvalidArgument, which names the part that cannot be pickled."""
     if not callable(fn):
-        raise errors.InvalidArgument(f"dtrun: {what}: {fn!r} is not a function; pass the function itself, not what it returns")
+        raise errors.InvalidArgument(f"{what}: {fn!r} is not a function; pass the function itself, not what it returns")
     try:
         return dumps((fn, tuple(args), dict(kwargs)))
     except Exception as failure:
         place, part, reason = _culprit(fn, args, kwargs, failure, dumps)
         raise errors.InvalidArgument(
-            f"dtrun: {what}: {place} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}; {_advice(part)}"
+            f"{what}: {place} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}; {_advice(part)}"
         ) from failure
 
 

@@ -21,13 +21,13 @@ def main(folder: str) -> None:
     call = exchange.call()
     if call is None:
         sys.exit(
-            f"dtrun: dtrun.run: {folder}/call is not on this host; ranks on several hosts find the function in the working folder, "
+            f"dtrun.run: {folder}/call is not on this host; ranks on several hosts find the function in the working folder, "
             "which has to be shared by all hosts"
         )
     exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
     number, generation = os.environ.get("DTRUN_RANK"), os.environ.get("DTRUN_GENERATION")
     if number is None:
-        sys.exit("dtrun: dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
+        sys.exit("dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
     sys.path[:] = call.path
     os.environ.update(call.env or {})
     if call.cwd:
@@ -56,7 +56,7 @@ def returned(call: tuple, number: str) -> bytes:
     from dtrun import objects
     from dtrun.functions import pickles
 
-    return objects.dump(result, f"dtrun: dtrun.run: the result of rank {number}", pickles.dumps)
+    return objects.dump(result, f"dtrun.run: the result of rank {number}", pickles.dumps)
 
 
 def as_main(file: str) -> None:

@@ -30,7 +30,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     if not ray.is_initialized():
-        raise errors.FailedPrecondition("dtrun: dtrun.ray.run: this process is not connected to Ray; call ray.init() first")
+        raise errors.FailedPrecondition("dtrun.ray.run: this process is not connected to Ray; call ray.init() first")
     driver = Driver("dtrun.ray.run", fn, args, kwargs, num_proc, env, config, cloudpickle.dumps)
     bundle = {"CPU": cpus, **({"GPU": 1} if use_gpu else {})}
     group = placement_group([bundle] * num_proc, strategy=strategy)
@@ -42,7 +42,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     try:
         if not group.wait(placement_timeout):
             raise errors.FailedPrecondition(
-                f"dtrun: dtrun.ray.run: Ray has found no room for {num_proc} bundles of {bundle} ({strategy}) in {placement_timeout} s; "
+                f"dtrun.ray.run: Ray has found no room for {num_proc} bundles of {bundle} ({strategy}) in {placement_timeout} s; "
                 f"the cluster has {ray.cluster_resources()}: start fewer, or raise placement_timeout"
             )
         with driver:

@@ -48,7 +48,7 @@ def _spark_context() -> Any:
 
     if SparkContext._active_spark_context is None:
         raise errors.FailedPrecondition(
-            "dtrun: dtrun.spark.run: no Spark session is active in this process; make one first: "
+            "dtrun.spark.run: no Spark session is active in this process; make one first: "
             "SparkSession.builder.getOrCreate(); Spark Connect has no barrier stages"
         )
     return SparkContext._active_spark_context
