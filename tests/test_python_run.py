@@ -2,7 +2,7 @@
 
 import signal
 
-from support.job import main, until
+from support.job import SOURCE, main, until
 from support.python import PythonTest
 
 FUNCTIONS = """
@@ -35,6 +35,11 @@ def refuse(): raise KeyError("no such column")
 def die(): os.kill(os.getpid(), signal.SIGKILL)
 def leave(): sys.exit(7)
 def unpicklable(): return {"kept": [threading.Lock()]}
+
+class Pair:
+    def __init__(self, *both): self.both = both
+
+def nested(): return dtrun.run(Pair, ["inner", os.environ["RANK"]], np=2)
 
 def outcome(*arguments, **named):
     try:
@@ -86,6 +91,33 @@ class Run(PythonTest):
         result = self.python(calls(f"print(dtrun.run(total, [1], np=2, hosts=['localhost', '127.0.0.2'], config={config!r}))"))
         self.assertEqual(result.out, "[(0, 2, 3), (1, 2, 3)]\n", str(result))
         self.assertEqual(list(self.folder.glob(".dtrun-run-*")), [])
+
+
+class Script(PythonTest):
+    """Where ranks load the script, as cloudpickle is not installed."""
+
+    def without_cloudpickle(self, text):
+        (self.folder / "absent").mkdir(exist_ok=True)
+        self.write("raise ImportError('not installed')", "absent/cloudpickle.py")
+        return self.python(text, env=self.environment(PYTHONPATH=f"{self.folder / 'absent'}:{SOURCE / 'python'}"))
+
+    def test_a_rank_may_run_a_job_whose_results_are_of_the_scripts_classes(self):
+        result = self.without_cloudpickle(calls("print([[pair.both for pair in pairs] for pairs in dtrun.run(nested, np=2)])"))
+        self.assertEqual(result.out, f"{[[('inner', rank)] * 2 for rank in '01']}\n", str(result))
+
+    def test_a_call_without_the_guard_starts_no_job_in_ranks(self):
+        result = self.without_cloudpickle(FUNCTIONS + "dtrun.run(nested, np=2)\n")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("FailedPrecondition: dtrun.run: this process is a rank that loads ", result.err)
+        self.assertIn('calls dtrun.run again; put the call under `if __name__ == "__main__":`\n', result.err)
+        self.assertNotIn("known failure", result.err)
+        self.assertEqual([file.name for file in self.folder.glob("runs/*")], ["nested"])
+
+    def test_a_script_on_stdin_is_no_file(self):
+        text = "import dtrun\ndef fn(): pass\ndtrun.run(fn)\n"
+        result = self.without_cloudpickle(f"import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-'], input={text!r}, text=True).returncode)")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("InvalidArgument: dtrun.run: fn is defined in a notebook, at a prompt or on stdin, where ranks cannot find it", result.err)
 
 
 class Failures(PythonTest):

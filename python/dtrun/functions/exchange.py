@@ -13,6 +13,8 @@ import os
 import pickle
 from typing import Any, NamedTuple
 
+LOADED = "__dtrun_main__"  # the caller's script in a rank: under this name its `if __name__ == "__main__"` does not run
+
 
 class Call(NamedTuple):
     path: list[str]  # sys.path of the caller

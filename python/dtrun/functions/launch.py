@@ -12,7 +12,7 @@ from typing import Any, Callable, Sequence, Union
 
 from .. import errors
 from . import pickles, process, program
-from .exchange import Call, Exchange
+from .exchange import LOADED, Call, Exchange
 from .failure import failed
 from .folder import going_with_us
 
@@ -51,6 +51,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
     """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
+    sys.modules.setdefault(LOADED, sys.modules["__main__"])  # results are of classes by that name
     words = [program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder]
     code, printed = process.execute(words, environment)
     verdict = exchange.verdict()

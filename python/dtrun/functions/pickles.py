@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 import sys
 from typing import Any, Callable
 
 from .. import errors, objects
+from .exchange import LOADED
 
 
 def _by_name(value: Any) -> bytes:
@@ -22,6 +24,11 @@ except ImportError:
 
 def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps) -> bytes:
     """The pickle of a call. Raises InvalidArgument, which names the part that cannot be pickled."""
+    if (loading := _loading()) is not None:
+        raise errors.FailedPrecondition(
+            f"{what}: this process is a rank that loads {loading} to find its function, and that file calls {what} again; put the "
+            'call under `if __name__ == "__main__":`'
+        )
     if not callable(fn):
         raise errors.InvalidArgument(f"{what}: {fn!r} is not a function; pass the function itself, not what it returns")
     try:
@@ -35,15 +42,21 @@ def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callabl
 
 def main_file(fn: Callable) -> str | None:
     """The script that ranks have to load to find `fn`: pickle writes only its name."""
-    if dumps is not _by_name or getattr(fn, "__module__", None) != "__main__":
+    if dumps is not _by_name or getattr(fn, "__module__", None) not in ("__main__", LOADED):
         return None
     file = getattr(sys.modules["__main__"], "__file__", None)
-    if file is None:
+    if file is None or not os.path.isfile(file):  # "<stdin>" is none
         raise errors.InvalidArgument(
-            f"dtrun: {fn.__qualname__} is defined in a notebook or at a prompt, where ranks cannot find it; install cloudpickle "
-            "(pip install cloudpickle), or define it in a module"
+            f"dtrun.run: {fn.__qualname__} is defined in a notebook, at a prompt or on stdin, where ranks cannot find it; install "
+            "cloudpickle (pip install cloudpickle), or define it in a module"
         )
     return file
+
+
+def _loading() -> str | None:
+    """The script that this rank loads just now, to find its function there."""
+    module = sys.modules.get(LOADED)
+    return None if module in (None, sys.modules["__main__"]) else module.__file__
 
 
 def _culprit(fn: Callable, args: tuple, kwargs: dict, failure: Exception, dumps: Callable) -> tuple[str, Any, Exception]:

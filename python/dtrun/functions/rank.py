@@ -61,9 +61,11 @@ def returned(call: tuple, number: str) -> bytes:
 
 def as_main(file: str) -> None:
     """Loads the caller's script, but for its `if __name__ == "__main__"`, so that pickle finds what it defines."""
-    module = types.ModuleType("__dtrun_main__")
-    module.__dict__.update(runpy.run_path(file, run_name="__dtrun_main__"))
-    sys.modules["__main__"] = sys.modules["__dtrun_main__"] = module
+    from dtrun.functions.exchange import LOADED
+
+    module = types.ModuleType(LOADED)
+    module.__dict__.update(runpy.run_path(file, run_name=LOADED))
+    sys.modules["__main__"] = sys.modules[LOADED] = module
 
 
 main(sys.argv[1])
