@@ -159,11 +159,26 @@ class Failures(PythonTest):
         self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
 
     def test_a_job_that_cannot_start_says_why(self):
-        out = self.outcome("e = outcome(total, [1], config={'backend.nme': 'ucx'})\nprint(e.exit_code, e.verdict)\n"
-                           "outcome(total, [1], config={'job.name': total})")
-        self.assertIn("unknown option 'backend.nme'; did you mean 'backend.name'", out)
+        shell = {"cluster.remote_shell": ["false"]}
+        out = self.outcome(f"e = outcome(total, [1], np=2, hosts='elsewhere', config={shell})\nprint(e.exit_code, e.verdict)")
+        self.assertIn("JobFailed: dtrun ended with exit code 2 before the ranks ran:\ndtrun: host elsewhere: ", out)
         self.assertIn("\n2 None\n", out)
-        self.assertIn("InvalidArgument: dtrun.run: config['job.name'] is <function total", out)
+
+    def test_arguments_that_are_wrong(self):
+        for call, text in (
+            ("np=0", "dtrun.run: np is 0; pass how many ranks the job has, 1 or more, or 'gpu', "),
+            ("np='x'", "dtrun.run: np is 'x'; pass how many"),
+            ("1, np=2", "dtrun.run: args is 1 (int); pass a list or tuple of the function's arguments, such as [1]"),
+            ("kwargs=[1]", "dtrun.run: kwargs is [1] (list); pass a dict"),
+            ("config=3", "dtrun.run: config is 3 (int); pass options, "),
+            ("config={'backend.nme': 'ucx'}", "dtrun.run: --set backend.nme=ucx: unknown option 'backend.nme'; did you mean 'backend.name'"),
+            ("config={'job.name': total}", "dtrun.run: config['job.name'] is <function total"),
+            ("config='no.toml'", "dtrun.run: no.toml: cannot open the file"),
+        ):
+            result = self.python(calls(f"try: dtrun.run(total, {call})\nexcept ValueError as error: print(error)"))
+            self.assert_ok(result)
+            self.assertTrue(result.out.startswith(text), f"{call}: {result}")
+            self.assertEqual(result.err, "", call)
 
     def test_without_the_program(self):
         out = self.outcome("os.environ['DTRUN_BIN'] = '/nowhere/dtrun'\noutcome(total, [1])")

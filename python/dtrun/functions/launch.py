@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Sequence, Union
 
 from .. import errors
-from . import pickles, process, program
+from . import arguments, pickles, process, program
 from .exchange import LOADED, Call, Exchange
 from .failure import failed
 from .folder import going_with_us
@@ -25,28 +25,28 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
         verbose: bool = False) -> list:  # fmt: skip
     """Calls fn(*args, **kwargs) on every rank of a new job, and returns what the ranks returned, by rank.
 
-    np: ranks on all hosts together, or "gpu" or "cpu"; by default what the config says, else one
+    np: ranks on all hosts together, or "gpu", "cpu" or "auto"; by default what the config says, else one
     hosts: such as "node0,node1:4" or a list; by default those of the config, else this one
     config: the path of a TOML file, or options such as {"backend.name": "ucx"}
     env: variables of the ranks, over those of this process
     verbose: print dtrun's header too
 
     What ranks print appears in sys.stdout and sys.stderr. Raises JobFailed when the job fails, and InvalidArgument when
-    the function or an argument cannot be pickled. KeyboardInterrupt ends every rank.
+    the function or an argument cannot be pickled, or an option is wrong. KeyboardInterrupt ends every rank.
     """
-    args, kwargs = tuple(args), dict(kwargs or {})
+    args, kwargs = arguments.positional(args), arguments.named(kwargs)
     call = Call(search_path(), pickles.main_file(fn), pickles.dump_call(fn, args, kwargs, "dtrun.run"))
-    options = list(config_words(config)) + ([] if verbose else ["-q"])
+    options = [*config_words(config), *arguments.ranks(np)]
     if not isinstance(config, (str, os.PathLike)):
         options[:0] = ["--set", f"job.name={job_name(fn)}"]
-    if np is not None:
-        options += ["-n", str(np)]
     if hosts is not None:
         options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
+    environment = {**os.environ, **(env or {})}
+    arguments.check_options(options, environment)
     with going_with_us(tempfile.mkdtemp(prefix=".dtrun-run-", dir=_shared(hosts, config))) as folder:
         exchange = Exchange(folder)
         exchange.put_call(call)
-        return execute(exchange, options, {**os.environ, **(env or {})})
+        return execute(exchange, options if verbose else [*options, "-q"], environment)
 
 
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
@@ -83,6 +83,11 @@ def config_words(config: Config) -> Sequence[str]:
         return []
     if isinstance(config, (str, os.PathLike)):
         return ["--config", os.fspath(config)]
+    if not isinstance(config, Mapping):
+        raise errors.InvalidArgument(
+            f"dtrun.run: config is {config!r} ({type(config).__name__}); pass options, such as {{'backend.name': 'ucx'}}, or the path "
+            "of a TOML file"
+        )
     return [word for key, value in _flat("", config) for word in ("--set", f"{key}={value}")]
 
 

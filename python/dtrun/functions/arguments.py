@@ -1,0 +1,50 @@
+"""The arguments of run(), checked before anything starts."""
+
+from __future__ import annotations
+
+import operator
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any, Sequence
+
+from .. import errors
+from . import program
+
+COUNTED = ("gpu", "cpu", "auto")  # ranks by what the hosts have
+
+
+def positional(args: Any) -> tuple:
+    if isinstance(args, (str, bytes, Mapping)) or not isinstance(args, Iterable):
+        raise errors.InvalidArgument(
+            f"dtrun.run: args is {args!r} ({type(args).__name__}); pass a list or tuple of the function's arguments, such as [{args!r}]"
+        )
+    return tuple(args)
+
+
+def named(kwargs: Any) -> dict:
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise errors.InvalidArgument(
+            f"dtrun.run: kwargs is {kwargs!r} ({type(kwargs).__name__}); pass a dict of the function's named arguments"
+        )
+    return dict(kwargs or {})
+
+
+def ranks(np: Any) -> list[str]:
+    """The words of dtrun's command line for them."""
+    if np is None:
+        return []
+    if isinstance(np, str) and (np in COUNTED or (np.isdecimal() and int(np) > 0)):
+        return ["-n", np]
+    if hasattr(np, "__index__") and not isinstance(np, bool) and operator.index(np) > 0:
+        return ["-n", str(operator.index(np))]
+    raise errors.InvalidArgument(
+        f"dtrun.run: np is {np!r}; pass how many ranks the job has, 1 or more, or 'gpu', 'cpu' or 'auto' for one for each GPU or core"
+    )
+
+
+def check_options(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raises InvalidArgument where dtrun does not take the options: what `dtrun config list` says of them."""
+    told = subprocess.run([program.find(), "config", "list", *words], env=dict(environment), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)  # fmt: skip
+    if told.returncode == 2:  # the options are wrong; whatever else fails, the job tells
+        raise errors.InvalidArgument(f"dtrun.run: {told.stderr.strip().removeprefix('dtrun: ')}")
