@@ -1,6 +1,6 @@
 """Operations on several tensors that start together: one name, one agreement."""
 
-from typing import List, Optional, Sequence
+from typing import Iterable, List, Optional, Sequence
 
 import torch
 
@@ -8,11 +8,13 @@ from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
 from . import operations
 from .compression import Compression, Compressor
-from .submit import Handle, reduction_of, submit
+from .submit import Handle, reduction_of, submit, tensor_of
 
 
 def _several(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
-    tensors = list(tensors)
+    if isinstance(tensors, torch.Tensor) or not isinstance(tensors, Iterable):
+        raise ValueError(f"a grouped operation: tensors is a {type(tensors).__name__}; pass a list of torch tensors")
+    tensors = [tensor_of("a grouped operation", tensor, f"tensors[{i}]") for i, tensor in enumerate(tensors)]
     if not tensors:
         raise ValueError("a grouped operation without tensors; pass one or more")
     return tensors

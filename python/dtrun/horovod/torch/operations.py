@@ -15,7 +15,7 @@ from ..request import Request
 from ..signature import Signature
 from . import differentiable
 from .compression import Compression, Compressor
-from .submit import Handle, reduction_of, submit
+from .submit import Handle, reduction_of, submit, tensor_of
 
 
 def poll(handle: Handle) -> bool:
@@ -39,7 +39,7 @@ def allreduce_async(
 ) -> Handle:
     """postscale_factor * reduction over the ranks of prescale_factor * tensor."""
     return submit(
-        "allreduce", [tensor], [torch.empty_like(tensor, requires_grad=False)], name=name, op=reduction_of(op, average),
+        "allreduce", [tensor], [torch.empty_like(tensor_of("allreduce", tensor), requires_grad=False)], name=name, op=reduction_of(op, average),
         prescale=float(prescale_factor), postscale=float(postscale_factor), process_set=process_set,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def allreduce(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """As allreduce_async, and waits. Gradients flow through it."""
-    compressed, ctx = compression.compress(tensor)
+    compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
     op = reduction_of(op, average)
     result = differentiable.Allreduce.apply(compressed, name, op, prescale_factor, postscale_factor, process_set)
     return compression.decompress(result, ctx)
@@ -94,6 +94,7 @@ def sparse_allreduce_async(
 ) -> Callable[[], torch.Tensor]:
     """The sum or average of sparse tensors, of which each rank may have other entries. Call what it returns to wait."""
     names = (None, None) if name is None else (f"{name}.indices", f"{name}.values")
+    tensor = tensor_of("sparse_allreduce", tensor)
     indices = allgather_async(tensor._indices().t().contiguous(), names[0], process_set)
     values = allgather_async(tensor._values(), names[1], process_set)
 
@@ -119,7 +120,7 @@ def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """The tensor of `root_rank`, a rank of the job, on every rank."""
-    return _broadcast(tensor, torch.empty_like(tensor, requires_grad=False), root_rank, name, process_set)
+    return _broadcast(tensor, torch.empty_like(tensor_of("broadcast", tensor), requires_grad=False), root_rank, name, process_set)
 
 
 def broadcast_async_(
@@ -160,7 +161,7 @@ def alltoall_async(
 
 
 def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ignore[no-untyped-def]
-    size = process_set.size() or 1
+    size, tensor = process_set.size() or 1, tensor_of("alltoall", tensor)
     if splits is None:
         if tensor.dim() and tensor.shape[0] % size:
             raise ValueError(f"alltoall: {tensor.shape[0]} rows, which {size} ranks do not divide; give splits")
@@ -205,7 +206,7 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
-    compressed, ctx = compression.compress(tensor)
+    compressed, ctx = compression.compress(tensor_of("reducescatter", tensor))
     result = differentiable.Reducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(result, ctx)
 

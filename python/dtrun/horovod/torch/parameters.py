@@ -20,11 +20,12 @@ def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) ->
     if twice:
         raise ValueError(f"named_parameters: {', '.join(twice)} is there twice; names are unique, as in model.named_parameters()")
     found = {parameter: name for name, parameter in pairs}
-    unnamed = [place for parameter, place in owned.items() if parameter not in found]
+    unnamed = [parameter for parameter in owned if parameter not in found]
     if unnamed:
+        group, _, place = owned[unnamed[0]].partition(".")
         raise ValueError(
-            f"named_parameters names none of the optimizer's parameters {', '.join(unnamed)} (group.place), of shape "
-            f"{tuple(next(p.shape for p in owned if owned[p] == unnamed[0]))}; pass all of them"
+            f"named_parameters lacks {len(unnamed)} of the optimizer's {len(owned)} parameters; the first is parameter {place} of its "
+            f"group {group}, of shape {tuple(unnamed[0].shape)}; pass a name for each, such as model.named_parameters()"
         )
     return found
 

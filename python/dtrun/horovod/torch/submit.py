@@ -29,6 +29,13 @@ def first(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return tensors[0]
 
 
+def tensor_of(kind: str, value: Any, argument: str = "tensor") -> torch.Tensor:
+    """`value`. Raises ValueError where it is no tensor, before anything asks it for what only tensors have."""
+    if isinstance(value, torch.Tensor):
+        return value
+    raise ValueError(f"{kind}: {argument} is a {type(value).__name__}; pass a torch tensor, such as torch.as_tensor({argument})")
+
+
 def submit(
     kind: str,
     tensors: Sequence[torch.Tensor],
@@ -44,6 +51,7 @@ def submit(
         raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
     if process_set.controller is None:
         raise ValueError(f"{kind}: this rank, {job().world.rank}, is not in {process_set}")
+    tensors = [tensor_of(kind, tensor) for tensor in tensors]
     name = process_set.controller.next_name(kind) if name is None else name
     for tensor in tensors:
         _check(kind, name, tensor)
@@ -67,8 +75,6 @@ def _originals(tensors: List[torch.Tensor], unpack: Callable[[Any], Any]) -> Cal
 
 
 def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"{kind} '{name}': {type(tensor).__name__} is no torch tensor")
     if tensor.layout != torch.strided:
         raise ValueError(f"{kind} '{name}': the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
     if not tensor.is_contiguous():
