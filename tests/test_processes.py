@@ -109,6 +109,9 @@ os.close(begun)
 os.read(ready, 1)
 if sys.argv[3] == "segment":
     open(segment, "w").close()
+open(sys.argv[1] + os.environ["RANK"], "w").close()  # in the working folder: a failing rank ends the others
+while not all(os.path.exists(sys.argv[1] + rank) for rank in "01"):
+    time.sleep(0.01)
 os._exit(code if os.environ["RANK"] == "1" else 0)
 """
 
