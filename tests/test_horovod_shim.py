@@ -86,7 +86,8 @@ class HorovodShim(JobTest):
         result = self.ranks(2, *command, "pkg.train", "--epochs", "5", env=self.package())
         self.assert_ok(result)
         self.assertEqual(result.out.count(f"['{package}/train.py', '--epochs', '5'] __main__ dtrun"), 2, str(result))
-        for words, error in (["nosuch"], "there is no module 'nosuch'"), (["a.b"], "no module 'a.b'"), ([], "expected the name"):
+        missing = {("nosuch",): "there is no module 'nosuch'", ("a.b",): "there is no module 'a.b'", (): "expected the name"}
+        for words, error in missing.items():
             done = subprocess.run([*command, *words], capture_output=True, text=True, env=self.package())
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
             self.assertIn(error, done.stderr)

@@ -1,7 +1,7 @@
 """`python -m dtrun.horovod train.py ...`: runs a script that imports horovod, unchanged; `-m pkg ...` runs a module.
 
-As `python train.py ...` and `python -m pkg ...`, with the shim before everything else that `import horovod` could find. Without a script it prints
-the folder for PYTHONPATH.
+As `python train.py ...` and `python -m pkg ...`, with the shim before everything else that `import horovod` could find. Without
+a script it prints the folder for PYTHONPATH.
 """
 
 import importlib.util

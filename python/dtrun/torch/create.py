@@ -45,7 +45,9 @@ def _check(world, rank, size):
     asked = f"init_process_group: rank {rank} of {size}"
     if not process.started_by_dtrun():
         raise errors.FailedPrecondition(f"{asked}, but dtrun did not start this process; start the program with dtrun -n {size}")
-    fix = f"start the program with dtrun -n {size}" if world.size == 1 else "leave rank and world_size out, or pass RANK and WORLD_SIZE"
+    fix = "leave rank and world_size out, or pass RANK and WORLD_SIZE"
+    if world.size == 1:
+        fix = f"start the program with dtrun -n {size}"
     raise errors.InvalidArgument(f"{asked}, and dtrun started this process as rank {world.rank} of {world.size}; {fix}")
 
 
