@@ -11,7 +11,7 @@ from . import _library, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Deque, Optional, Tuple
+    from typing import Any, Deque, Optional, Set, Tuple
 
     from .communicator import Communicator
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _dropped: Deque[Tuple[ctypes.c_void_p, Any, Any]] = deque()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_dropped))
 
-_held: weakref.WeakSet[Work] = weakref.WeakSet()  # those that run and have a Work
+_held: Set[weakref.ref[Work]] = set()  # to those that run and have a Work
 
 
 class Work:
@@ -44,7 +44,7 @@ class Work:
         self._comm = comm
         self._lock = allocate_lock()
         self.what = what
-        _held.add(self)
+        _held.add(weakref.ref(self, _held.discard))
         if _dropped:
             release_ended()
 
@@ -108,7 +108,7 @@ class Work:
         handle, self._handle = self._handle, None
         _library.library().dtrun_work_release(handle)
         self._kept = None
-        _held.discard(self)
+        _held.discard(weakref.ref(self))
 
     def __del__(self, dropped: Any = _dropped) -> None:
         handle = getattr(self, "_handle", None)
@@ -137,8 +137,8 @@ def release_ended() -> None:
 
 def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
     """Blocks until the operations of `comm`, or all, have ended. A failure that no Work will raise and no call has."""
-    for work in list(_held):
-        if comm is None or work._comm is comm:
+    for work in [held() for held in list(_held)]:  # other threads start operations meanwhile
+        if work is not None and (comm is None or work._comm is comm):
             work.end()
     library, failure = _library.library(), None
     for _ in range(len(_dropped)):
