@@ -140,7 +140,8 @@ def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
     for work in [held() for held in list(_held)]:  # other threads start operations meanwhile
         if work is not None and (comm is None or work._comm is comm):
             work.end()
-    library, failure = _library.library(), None
+    library = _library.library()
+    failure: Optional[errors.Error] = None
     for _ in range(len(_dropped)):
         try:
             operation = _dropped.popleft()
