@@ -79,7 +79,10 @@ dtrun_comm::~dtrun_comm() {
     running = running || (work->request != nullptr && !work->succeeded &&
                           work->route->carrier.table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
-  if (running) AbortBackend(making_.name == "world" ? "dtrun_finalize" : "dtrun_comm_free");
+  if (running) {
+    AbortBackend(fmt::format("rank {} called {} while an operation ran", making_.rank,
+                             making_.name == "world" ? "dtrun_finalize" : "dtrun_comm_free"));
+  }
   while (works_ != nullptr) {
     dtrun_work& work = *works_;
     if (work.request != nullptr) ReleaseRequest(*work.route, std::exchange(work.request, nullptr));

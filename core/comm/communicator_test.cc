@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <string>
 #include <thread>
 
 #include "core/comm/testing/fixture.h"
@@ -193,8 +194,11 @@ TEST_F(Communicator, EndsWhatStillRunsBeforeTheBackendIsDestroyed) {
   dtrun_work* released = Begin();
   fake_.Complete(1);
   Comm().Release(released);
+  const int rank = Comm().rank();
   comm_.reset();
   EXPECT_EQ(fake_.aborts, 1);
+  EXPECT_EQ(fake_.abort_reason,
+            "rank " + std::to_string(rank) + " called dtrun_finalize while an operation ran");
   EXPECT_EQ(fake_.released, 2);
   EXPECT_EQ(fake_.destroyed, 1);
   EXPECT_EQ(work->comm, nullptr);

@@ -31,6 +31,7 @@ struct Fake {
   std::vector<dtrun_op> ops;
   std::vector<FakeRequest*> requests;
   int released = 0, aborts = 0, destroyed = 0, group_begins = 0, group_ends = 0;
+  std::string abort_reason;   // of the last one
   std::vector<void*> memory;  // given out by mem_alloc
   std::vector<std::pair<void*, dtrun_mem_params>> registered;
   dtrun_status group_status = DTRUN_OK;      // of group_begin and group_end
@@ -82,9 +83,10 @@ struct Fake {
       return DTRUN_OK;
     };
     t.comm_destroy = [](dtrun_backend_comm*) { ++current->destroyed; };
-    t.comm_abort = [](dtrun_backend_comm*, const dtrun_abort_params*, dtrun_error*) -> dtrun_status {
+    t.comm_abort = [](dtrun_backend_comm*, const dtrun_abort_params* params, dtrun_error*) -> dtrun_status {
       const std::lock_guard lock(current->mutex);
       ++current->aborts;
+      current->abort_reason.assign(params->reason.data, params->reason.size);
       for (FakeRequest* request : current->requests) {
         if (!request->done) *request = {true, DTRUN_ABORTED, "aborted", -1};
       }
