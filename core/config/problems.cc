@@ -1,6 +1,10 @@
 #include "core/config/problems.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -42,12 +46,16 @@ std::vector<Problem> Problems::Take() && {
 }
 
 std::string Render(const std::vector<Problem>& problems) {
+  constexpr std::size_t kMost = 20;
+  const std::size_t shown = std::min(problems.size(), kMost);
   std::string out;
-  for (const Problem& problem : problems) {
+  for (const Problem& problem : std::span(problems).first(shown)) {
     out += "dtrun: " + problem.place + (problem.place.empty() ? "" : ": ") + problem.message;
     if (!problem.hint.empty()) out += (problem.message.ends_with('?') ? " " : "; ") + problem.hint;
     out += "\n";
   }
+  if (shown < problems.size())
+    out += fmt::format("dtrun: ... and {} more; correct these first\n", problems.size() - shown);
   return out;
 }
 

@@ -31,6 +31,15 @@ TEST(Render, PutsTheHintBehindItsProblem) {
   EXPECT_EQ(Render({}), "");
 }
 
+TEST(Render, SaysHowManyMoreThereAre) {
+  const std::vector<Problem> many(21, {"t:1:2", "wrong", ""});
+  const std::string text = Render(many);
+  EXPECT_EQ(text.size(), 20 * std::string("dtrun: t:1:2: wrong\n").size() +
+                             std::string("dtrun: ... and 1 more; correct these first\n").size());
+  EXPECT_TRUE(text.ends_with("dtrun: ... and 1 more; correct these first\n"));
+  EXPECT_EQ(Render({many.begin(), many.end() - 1}).find("more"), std::string::npos);
+}
+
 TEST(Problems, KeepTheLinesOfAMessageThatHasSome) {
   Problems problems;
   problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a"}, "x\ny\033");
