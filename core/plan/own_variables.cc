@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/base/number.h"
 #include "core/base/suggest.h"
 #include "core/contract/environment.h"
 
@@ -98,6 +99,12 @@ std::string UnusedMasterPort(const environments::Variables& environment,
   if (port == environment.end() || user.contains("MASTER_PORT")) return {};
   for (const std::string_view outer : {std::string_view(contract::kJobKey), std::string_view("RANK")}) {
     if (environment.contains(std::string(outer))) return {};
+  }
+  const auto number = NumberOf<int>(port->second);
+  if (!number || *number < 1 || *number > 65535) {
+    return fmt::format(
+        "MASTER_PORT={} is not used, and rank 0 gets a free port: it is not a port from 1 to 65535; unset it",
+        port->second);
   }
   return fmt::format(
       "MASTER_PORT={0} is not used, and rank 0 gets a free port; to keep it, export "

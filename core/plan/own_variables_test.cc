@@ -43,6 +43,11 @@ TEST(UnusedMasterPort, IsToldUnlessItIsAnOuterLaunchersOrTheJobs) {
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "29500"}}, {}),
             "MASTER_PORT=29500 is not used, and rank 0 gets a free port; to keep it, export "
             "DTRUN_CONFIG_JOB_MASTER_PORT=29500 in its place");
+  for (const std::string no_port : {"99999", "abc", "-1", "0", ""}) {
+    EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", no_port}}, {}),
+              "MASTER_PORT=" + no_port +
+                  " is not used, and rank 0 gets a free port: it is not a port from 1 to 65535; unset it");
+  }
   EXPECT_EQ(UnusedMasterPort({}, {}), "");
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"RANK", "0"}}, {}), "");
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "1"}, {"DTRUN_JOB_KEY", "0"}}, {}), "");
