@@ -63,6 +63,7 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
   for (int attempt = 1; attempt <= kMostRunsPerSecond; ++attempt) {
     run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
     if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
+    if (!run.path_.has_filename()) return Refuse(run.path_, "it is the root of all folders");
     const Result<UniqueFd> parent = OpenFolder(run.path_.parent_path(), true);
     if (!parent) return Refuse(run.path_, parent.error().text);
     int number = 0;

@@ -60,6 +60,15 @@ TEST(RunDir, UsesAFolderWithoutTimeAgain) {
   EXPECT_FALSE(fs::exists(scratch / "latest"));
 }
 
+TEST(RunDir, IsNotTheRootOfAllFolders) {
+  const Result<RunDir> dir = RunDir::Create("/", "demo", kNow);
+  ASSERT_FALSE(dir);
+  EXPECT_EQ(
+      dir.error().text,
+      "cannot create the run directory '/': it is the root of all folders; set logs.dir to a folder you "
+      "can write to");
+}
+
 TEST(RunDir, RefusesAFolderThatARunHasThatHasNotEnded) {
   ScratchDir scratch;
   Result<RunDir> first = RunDir::Create(scratch / "{job}", "demo", kNow);
