@@ -246,7 +246,8 @@ int ProbeMain(int argc, char** argv) {
     std::fputs("a probe is started by dtrun only, with a socket as descriptor 3\n", stderr);
     return 2;
   }
-  KeepProbe(kSocket);
+  if (const Status kept = KeepProbe(kSocket); !kept)
+    return LineSocket{UniqueFd(kSocket)}.Send(wire::Encode(kept.error())).ok() ? 0 : 1;
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 

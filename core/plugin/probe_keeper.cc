@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -87,7 +86,7 @@ void EndAll() {
 
 }  // namespace
 
-void KeepProbe(int socket) {
+Status KeepProbe(int socket) {
   sigset_t awaited, before;
   ::sigemptyset(&awaited);
   ::sigaddset(&awaited, SIGTERM);
@@ -96,14 +95,16 @@ void KeepProbe(int socket) {
   const pid_t keeper = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
-    std::perror("fork in a plugin probe");
-    ::_exit(2);
+    const int number = errno;
+    Error error = Error::System("start a process for the plugin, in its probe", number);
+    if (number == EAGAIN) error.text += "; raise `ulimit -u`";
+    return error;
   }
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != keeper) ::_exit(2);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    return;
+    return {};
   }
   ::close(socket);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -4,11 +4,14 @@
 // Main thread of the probe, before it has loaded anything.
 #pragma once
 
+#include "core/base/result.h"
+
 namespace dtrun::plugin {
 
-// Forks. Returns in the child, which loads the plugin and dies with its parent. The parent ends as the child
-// does, by its exit code or its signal, stops when it stops, and ends the child at SIGTERM; before it ends it
-// kills all that is left below it. `socket` is the child's alone.
-void KeepProbe(int socket);
+// Forks. Returns in the child, which loads the plugin and dies with its parent; where there can be no child,
+// it returns the error. The parent ends as the child does, by its exit code or its signal, stops when it
+// stops, and ends the child at SIGTERM; before it ends it kills all that is left below it. `socket` is the
+// child's alone.
+Status KeepProbe(int socket);
 
 }  // namespace dtrun::plugin

@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <string>
 
 #include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
@@ -62,6 +67,32 @@ TEST_F(ProbeTest, NamesAVariableThatNoRankCanHave) {
     ASSERT_FALSE(info.ok()) << name;
     EXPECT_THAT(info.error().text, HasSubstr(says));
   }
+}
+
+// Of a user of its own, as root has no such limit and this one may have other processes.
+TEST_F(ProbeTest, NamesTheLimitThatLeavesItNoProcess) {
+  constexpr uid_t kLimited = 4243;
+  constexpr rlim_t kSelfAndKeeper = 2;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit most{kSelfAndKeeper, kSelfAndKeeper};
+    const bool limited = ::setrlimit(RLIMIT_NPROC, &most) == 0 &&
+                         ::setresgid(kLimited, kLimited, kLimited) == 0 &&
+                         ::setresuid(kLimited, kLimited, kLimited) == 0;
+    const std::string text = limited ? ErrorOf("demo") : "the test could not become another user";
+    ::_exit(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(ends[0], text.data(), text.size()), 0)));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_THAT(text, AllOf(HasSubstr("resource temporarily unavailable; raise `ulimit -u`"),
+                          Not(HasSubstr("author"))));
 }
 
 // A process in a session of its own, left behind by a plugin that then answers or crashes.
