@@ -1,5 +1,6 @@
 #include "core/launch/cluster.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -25,6 +26,11 @@ struct Root {
   int port = 0;
 };
 
+bool IsIpv6(const std::string& text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
+}
+
 // "node0", "node0:29400", "[fe80::1]:29400", "fe80::1".
 Result<Root> RootOf(const config::Settings& settings) {
   constexpr char kKey[] = "cluster.root";
@@ -38,7 +44,9 @@ Result<Root> RootOf(const config::Settings& settings) {
   if (bracketed ? colon < end : text.find(':') != colon) colon = std::string::npos;
   const std::string name = text.substr(0, colon);
   root.names = {bracketed ? text.substr(1, end - 1) : name};
-  if (end == std::string::npos || root.names[0].empty()) {
+  const bool whole = !bracketed || end + 1 == name.size();
+  const bool address = bracketed || name.find(':') != std::string::npos;
+  if (!whole || root.names[0].empty() || (address && !IsIpv6(root.names[0]))) {
     return plan::At(settings, kKey, fmt::format("'{}' is not ADDRESS or ADDRESS:PORT", text));
   }
   if (colon == std::string::npos) return root;
@@ -134,8 +142,8 @@ Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::La
 
 Status ReadStart(const config::Settings& settings, std::shared_ptr<hosts::Launchers> launchers,
                  membership::Cluster* cluster) {
+  if (Status shell = CheckRemoteShell(settings); !shell) return shell;
   cluster->remote_shell = settings.List("cluster.remote_shell");
-  if (cluster->remote_shell.empty()) return plan::At(settings, "cluster.remote_shell", "the list is empty");
   Result<std::string> dtrun = DtrunOnHosts(settings);
   if (!dtrun) return dtrun.error();
   cluster->dtrun = *std::move(dtrun);
@@ -149,6 +157,15 @@ Status CheckAddresses(const config::Settings& settings) {
   if (const auto root = RootOf(settings); !root) return root.error();
   const auto range = PortsOf(settings);
   return range ? Status() : range.error();
+}
+
+Status CheckRemoteShell(const config::Settings& settings) {
+  constexpr char kKey[] = "cluster.remote_shell";
+  const std::vector<std::string>& words = settings.List(kKey);
+  if (!words.empty() && !words.front().empty()) return {};
+  return plan::At(settings, kKey,
+                  fmt::format("{}; name a program such as \"ssh\"",
+                              words.empty() ? "the list is empty" : "its first word is empty"));
 }
 
 bool RootIsHere(const std::string& host, int port) {

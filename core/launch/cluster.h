@@ -23,6 +23,9 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
 // What of [cluster] is wrong on any host. Errors name the place.
 Status CheckAddresses(const config::Settings& settings);
 
+// That cluster.remote_shell names a program.
+Status CheckRemoteShell(const config::Settings& settings);
+
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
 Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,

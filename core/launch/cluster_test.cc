@@ -55,7 +55,8 @@ TEST_F(ClusterOfTest, HasTheHostsAndWhereTheRootIs) {
 }
 
 TEST_F(ClusterOfTest, SaysWhatIsWrongWithTheRoot) {
-  for (const char* root : {"node0:0", "node0:65536", "node0:x", ":29400", "[fe80::1"}) {
+  for (const char* root : {"node0:0", "node0:65536", "node0:x", ":29400", "[fe80::1",
+                           "::::", "[fe80::1]x:29400", "[node0]:29400", "http://node0:29400"}) {
     const auto cluster = ClusterOf(ManualWith({std::string("cluster.root=") + root, "cluster.host_index=0"}));
     ASSERT_FALSE(cluster) << root;
     EXPECT_THAT(cluster.error().text, AllOf(HasSubstr("cluster.root"), HasSubstr(root)));

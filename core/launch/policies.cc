@@ -76,6 +76,7 @@ std::vector<Error> WrongValues(const config::Settings& settings) {
   take(RestartPolicyOf(settings));
   take(StallPolicyOf(settings));
   take(CheckAddresses(settings));
+  take(CheckRemoteShell(settings));
   take(plan::CheckDialects(settings));
   take(plan::CheckRules(settings));
   take(plan::LogModeOf(settings));

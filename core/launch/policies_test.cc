@@ -59,19 +59,20 @@ TEST(StallPolicyOf, SaysWhatAnotherTextShouldBe) {
 
 TEST(WrongValues, AreAllNamedWithTheirPlaces) {
   EXPECT_THAT(WrongValues(SettingsOf({})), ::testing::IsEmpty());
-  const std::vector<std::string> cases = {R"(restart.on=["oom"])", "watch.stall=soon",
-                                          "cluster.root=a:b",      "cluster.port_range=9",
-                                          "job.dialects=horvod",   "network.interface=10.0.0.0/99",
-                                          "logs.mode=9",           "output.ranks=0,x"};
+  const std::vector<std::string> cases = {
+      R"(restart.on=["oom"])", "watch.stall=soon",    "cluster.root=a:b",
+      "cluster.port_range=9",  "job.dialects=horvod", "network.interface=10.0.0.0/99",
+      "logs.mode=9",           "output.ranks=0,x",    R"(cluster.remote_shell=[""])"};
   std::vector<std::string> all;
   for (const std::string& one : cases) {
     const auto wrong = WrongValues(SettingsOf({one}));
     const std::string key = one.substr(0, one.find('='));
     ASSERT_EQ(wrong.size(), 1u) << one;
     EXPECT_THAT(wrong[0].text, StartsWith("--set " + key + ":"));
-    if (key != "cluster.root") all.push_back(one);  // the same table's
+    if (key != "cluster.root" && key != "cluster.remote_shell") all.push_back(one);  // the same table's
   }
   EXPECT_EQ(WrongValues(SettingsOf(all)).size(), all.size());
+  EXPECT_EQ(WrongValues(SettingsOf({"cluster.remote_shell=[]"})).size(), 1u);
 }
 
 TEST(PinOf, OfSeveralIsTheOneThatTheFileHas) {
