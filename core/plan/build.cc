@@ -314,6 +314,7 @@ Result<Plan> Build(const Inputs& inputs) {
   const std::vector<Variables> vendor =
       VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.warnings);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
+  if (Status usable = CheckFolder(settings, cwd); !usable) return usable.error();
   if (Status beside = CheckBeside(settings, cwd); !beside) return beside.error();
   const std::vector<std::string> command = CommandOf(settings, inputs.environment, cwd);
   auto processes = AskLauncher(inputs, plan, command, cwd);

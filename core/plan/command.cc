@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/foreign_file.h"
+#include "core/base/printable.h"
 #include "core/base/program_files.h"
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
@@ -219,6 +220,14 @@ std::vector<std::string> CommandOf(const config::Settings& settings, const Envir
                                    const std::string& cwd) {
   if (MakesCommands(settings)) return settings.List("job.command");
   return ProgramOf(settings.List("job.command"), RankPath(settings, environment), cwd).command;
+}
+
+Status CheckFolder(const config::Settings& settings, const std::string& cwd) {
+  if (cwd == Printable(cwd)) return {};
+  const std::string what =
+      fmt::format("ranks would run in '{}', whose name has control characters", Printable(cwd));
+  if (settings.Has("job.cwd")) return At(settings, "job.cwd", what + "; name another folder");
+  return Error{DTRUN_INVALID_ARGUMENT, what + "; start dtrun from another folder, or set job.cwd to one"};
 }
 
 Status CheckBeside(const config::Settings& settings, const std::string& cwd) {

@@ -22,6 +22,9 @@ using Environment = std::map<std::string, std::string>;
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
                                    const std::string& cwd);
 
+// Refuses a folder of the ranks that a terminal or a log could not show as it is.
+Status CheckFolder(const config::Settings& settings, const std::string& cwd);
+
 // Refuses a command that names a file which is not in `cwd` and lies beside the config.
 Status CheckBeside(const config::Settings& settings, const std::string& cwd);
 

@@ -104,5 +104,21 @@ TEST_F(FindProgramTest, NamesTheProgramThatItMayBeASlipOf) {
   EXPECT_THAT(told("pyhtn3.py"), HasSubstr("; did you mean the file 'pyhton3.py'?"));
 }
 
+TEST(CheckFolder, NamesAFolderWithControlCharactersAndWhatChoosesAnother) {
+  config::Request request;
+  request.command = {"true"};
+  const config::Settings here = config::Load(request, nullptr).settings;
+  EXPECT_TRUE(CheckFolder(here, "/data/my run é"));
+  for (const std::string name : {"/data/a\tb", "/data/a\nb", "/data/a\x7f"})
+    EXPECT_FALSE(CheckFolder(here, name));
+  EXPECT_EQ(
+      CheckFolder(here, "/data/a\tb").error().text,
+      "ranks would run in '/data/a\\u0009b', whose name has control characters; start dtrun from another "
+      "folder, or set job.cwd to one");
+  request.sets = {"job.cwd=/data"};
+  EXPECT_THAT(CheckFolder(config::Load(request, nullptr).settings, "/data/a\tb").error().text,
+              ::testing::EndsWith("control characters; name another folder"));
+}
+
 }  // namespace
 }  // namespace dtrun::plan
