@@ -129,7 +129,7 @@ class Runner {
     const std::string moved = dir->Moved();
     if (!moved.empty()) Say("dtrun: " + moved);
     Note(record.WriteVerdict(history_));
-    const bool tells = !told_ && (!request_.quiet || verdict::ExitCode(*facts) != 0);
+    const bool tells = !request_.quiet || verdict::ExitCode(*facts) != 0;
     if (tells) Say(WithoutNewline(verdict::VerdictText(*facts)));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts->interrupt != 0 || facts->guard_died)) {
@@ -174,8 +174,7 @@ class Runner {
       if (Status gathered = Gather(generation, record, joining_hosts); !gathered) {
         if (joining_hosts.interrupted() != 0) return Ended(joining_hosts.interrupted());
         if (history_.empty() || !history_.last().regroup.empty()) return gathered.error();
-        Say("dtrun: not restarted: " + gathered.error().text);
-        return history_.last();
+        return NotRestarted(gathered.error());
       }
       Controller controller(loop_, signals, joining_hosts.plan(), joining_hosts.hosts(),
                             [this](const std::string& line) { Say(line); });
@@ -195,11 +194,7 @@ class Runner {
         Say(fmt::format("dtrun: {}: restarting all ranks", facts.error().text));
         continue;
       }
-      if (!facts && !history_.empty() && history_.last().regroup.empty()) {
-        Say("dtrun: not restarted: " + facts.error().text);
-        told_ = true;
-        return history_.last();
-      }
+      if (!facts && !history_.empty() && history_.last().regroup.empty()) return NotRestarted(facts.error());
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation).string();
       facts->regroups = regroups;
@@ -331,6 +326,14 @@ class Runner {
            plan.launcher != "mpirun";
   }
 
+  // The last generation, of which was told that another one follows: why none did is told at its end.
+  verdict::Facts NotRestarted(const Error& why) {
+    verdict::Facts facts = history_.last();
+    facts.not_restarted = why.text;
+    history_.Add(facts);
+    return facts;
+  }
+
   // The job was ended while its hosts were joining.
   verdict::Facts Ended(int signal) {
     return Interrupted(signal, history_.empty() ? verdict::Facts() : history_.last());
@@ -370,7 +373,6 @@ class Runner {
   output::Console& console_;
   Outcome& outcome_;
   bool told_unread_ = false;
-  bool told_ = false;  // the verdict, before a restart that did not come
   boost::asio::io_context loop_;
   const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

@@ -186,6 +186,22 @@ TEST_F(RunTest, SaysWhyItDoesNotRestart) {
   EXPECT_THAT(err_, HasSubstr("dtrun: not restarted: restart.on does not list 'user-error'"));
 }
 
+TEST_F(RunTest, EndsWithTheCauseWhenTheProgramIsGoneAtARestart) {
+  restart_ = {2, {}, {verdict::ExitClass::kUserError}};
+  const std::string program = scratch_ / "vanishes";
+  std::ofstream(program) << "#!/bin/sh\nrm \"$0\"\nexit 3\n";
+  fs::permissions(program, fs::perms::owner_all);
+  Plan({"exit 0"});
+  plan_.processes[0].argv = {program};
+  EXPECT_EQ(RunToEnd(), 3);
+  const std::string why = "  not restarted: rank 0: cannot run '" + program + "': no such file";
+  EXPECT_THAT(err_.substr(err_.rfind("dtrun: job 'test'")),
+              AllOf(StartsWith("dtrun: job 'test' failed after"), HasSubstr("rank 0 exited with code 3"),
+                    HasSubstr(why)));
+  EXPECT_THAT(Recorded("verdict.json")["text"].get<std::string>(), HasSubstr(why));
+  EXPECT_EQ(Recorded("verdict.json")["generations"].size(), 1u);
+}
+
 TEST_F(RunTest, CanBeInterruptedBetweenTwoGenerations) {
   restart_ = {9, std::chrono::hours(1), {verdict::ExitClass::kSignal}};
   Plan({"kill -9 $$"});

@@ -158,6 +158,7 @@ struct Facts {
   int regroups = 0;          // before it, because hosts came or left
   bool guard_died = false;   // dtrun's first process was killed
   bool restarts = false;     // another generation follows
+  std::string not_restarted;  // why the one that was to follow could not begin; empty: none was to
   bool accomplished = false;  // by the ranks whose success is the job's, before the others ended
 };
 

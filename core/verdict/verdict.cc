@@ -119,6 +119,7 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   if (!meanwhile.empty()) text += "  meanwhile: " + meanwhile + "\n";
   const std::string beside = Beside(facts, at);
   if (!beside.empty()) text += "  unrelated: " + beside + "\n";
+  if (!facts.not_restarted.empty()) text += "  not restarted: " + facts.not_restarted + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";
   return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
 }
