@@ -214,14 +214,14 @@ class OwnFailures(JobTest):
                    'what = "our own words"\nfix = "our own fix"\n', "site.toml")
         self.assertIn("known failure: our own words", self.dtrun("explain", WARNING, "--failures", self.file).out)
 
-    def test_a_bad_entry_is_told_and_the_verdict_still_comes(self):
+    def test_a_bad_entry_is_told_before_a_job_starts_and_by_explain(self):
         self.write('[[failure]]\nid = "half"\ntexts = ["long enough"]\nwhta = "x"\n', "site.toml")
-        job = self.start_ranks(1, "sh", "-c", f"echo '{WARNING}'; exit 3", sets=[f"failures.path={self.file}"])
-        result = job.finish()
-        self.assertEqual(result.code, 3)
+        job = self.write('[job]\ncommand = ["true"]\n', "job.toml")
         told = f"{self.file}:4:1: key 'whta' of failure 'half' is unknown; did you mean 'what'?"
-        self.assertEqual(result.err.count(told), 1, result.err)
-        self.assertIn("known failure: NCCL found no network interface", result.err)
+        for words in (["config", "check", job], ["-c", job]):
+            result = self.dtrun(*words, "--set", f"failures.path={self.file}")
+            self.assert_user_error(result, told)
+            self.assertEqual(result.err.count(told), 1, result.err)
         explained = self.dtrun("explain", WARNING, "--failures", self.file)
         self.assertEqual(explained.code, 2)
         self.assertIn(told, explained.err)

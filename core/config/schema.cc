@@ -220,11 +220,12 @@ void AddWatch(Schema& schema) {
 }
 
 void AddFailures(Schema& schema) {
-  schema.push_back(
-      Scope(Long(Option("failures.path", Type::kPathList, kRoot, "files with known failures of your own"),
-                 "TOML, each failure as [[failure]] with id, texts, what and fix; docs/failures.md has an "
-                 "example. They take precedence over dtrun's own, and are read when a job has failed."),
-            DTRUN_SCOPE_HOST));
+  schema.push_back(Scope(
+      Long(Option("failures.path", Type::kPathList, kRoot, "files with known failures of your own"),
+           "TOML, each failure as [[failure]] with id, texts, what and fix; docs/failures.md has an "
+           "example. They take precedence over dtrun's own. A file that dtrun cannot read, or not whole, is "
+           "an error before the job starts."),
+      DTRUN_SCOPE_HOST));
   schema.back().must_exist = true;
 }
 

@@ -79,7 +79,11 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
     self.loaded_.problems.push_back({"", Printable(wrong.text), ""});
   if (self.loaded_.problems.empty() && self.settings().Has("failures.path")) {
     const std::vector<std::string>& own = self.settings().List("failures.path");
-    failures::UseFiles({own.begin(), own.end()});
+    const std::vector<std::filesystem::path> files(own.begin(), own.end());
+    const failures::Table table(files);
+    for (const std::string& wrong : table.problems())
+      self.loaded_.problems.push_back({"", Printable(wrong), ""});
+    failures::UseFiles(files);
   }
   self.choice_ = config::BackendChoiceOf(self.loaded_.settings);
   const std::vector<std::string>& names = self.choice_.names;
