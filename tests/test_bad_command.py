@@ -1,10 +1,13 @@
 """Commands, counts, ports and disks that cannot be had."""
 
 import os
+import resource
 import socket
 import subprocess
 
 from support.job import JobTest, main
+
+LIMITED = 4243  # a uid without other processes
 
 
 class BadCommand(JobTest):
@@ -37,11 +40,20 @@ class BadCommand(JobTest):
         self.assert_user_error(self.ranks(1000000, "true"), "processes_per_host", "4096")
 
     def test_more_processes_than_the_system_allows(self):
-        if os.geteuid() == 0:
-            self.skipTest("root has no limit on processes")
-        limited = lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NPROC, (1, 1))
-        result = self.ranks(4, "sleep", "1000", preexec_fn=limited)
-        self.assertNotEqual(result.code, 0)
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to become a user without other processes")
+        self.folder.chmod(0o777)
+        for most in range(1, 9):
+            def limit(most=most):
+                resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+                os.setgroups([])
+                os.setresgid(LIMITED, LIMITED, LIMITED)
+                os.setresuid(LIMITED, LIMITED, LIMITED)
+            with self.subTest(processes=most):
+                result = self.ranks(8, "sleep", "0.2", preexec_fn=limit)
+                self.assertNotEqual(result.code, 0)
+                self.assertIn("ulimit -u", result.err)
+                self.assertNotIn("author", result.err)
 
 
 class Port(JobTest):
