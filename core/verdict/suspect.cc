@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/failures/finding.h"
+#include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 
