@@ -123,7 +123,8 @@ class FullDisk(JobTest):
         self.assertEqual(result.code, 7, str(result))
         self.assertIn("no space left", result.err)
         self.assertIn("not restarted: ", result.err)
-        self.assertEqual(result.err.count("failed after"), 1, result.err)
+        self.assertEqual(result.err.count("is started again"), 1, result.err)
+        self.assertEqual(result.err.count("failed after"), 2, result.err)  # the last says why it was not
         self.assertNotIn("all of it", result.err)
         self.assertIn("of which files have the beginning", result.err)
         verdict = self.disk / "run" / "verdict.json"
