@@ -214,6 +214,13 @@ class Errors(Bench):
             self.assertEqual(len(lines), 1, str(result))
             self.assertEqual(result.out, "", str(result))
 
+    def test_a_terminal_obeys_nothing_of_a_message(self):
+        for option in (None, "--backend", "--dtype", "--peers", "--local", "--sizes", "--plot", "--json"):
+            with self.subTest(option=option):
+                result = self.bench(*(["allreduce", option] if option else []), "/nowhere/\x1b[2Jx")
+                self.assert_user_error(result, "\\u001b[2Jx")
+                self.assertNotIn("\x1b", result.err)
+
     def test_a_backend_that_cannot_start_is_left_out_with_its_reason(self):
         result = self.bench("allreduce", "--sizes", "8", "--local", "none", "--set",
                             "backend.options.interface=nosuch0", *ALONE)

@@ -6,7 +6,7 @@
 
 namespace dtrun {
 
-// Control characters become "\n" or "\u001b"; all else stays.
+// Control characters, and those that turn the direction of text, become "\n" or "\u001b"; all else stays.
 std::string Printable(std::string_view text);
 
 }  // namespace dtrun

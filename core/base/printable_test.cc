@@ -15,5 +15,10 @@ TEST(Printable, ShowsWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("\xc2"), "\xc2");
 }
 
+TEST(Printable, ShowsWhatTurnsTheDirectionOfText) {
+  EXPECT_EQ(Printable("a\u202egpj.sh"), "a\\u202egpj.sh");
+  EXPECT_EQ(Printable("\u2066x\u2069\u2028"), "\\u2066x\\u2069\\u2028");
+}
+
 }  // namespace
 }  // namespace dtrun

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/printable.h"
 #include "core/base/secrets.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -38,10 +39,8 @@ std::string Quote(std::string_view text) {
       out += "\\n";
     } else if (first == '\t') {
       out += "\\t";
-    } else if (first < 0x20 || first == 0x7f) {
-      out += fmt::format("\\u{:04x}", first);
     } else {
-      out += text.substr(at, size);
+      out += Printable(text.substr(at, size));
     }
     at += size == 0 ? 1 : size;
   }

@@ -25,6 +25,7 @@ TEST(FindInvalidUtf8, PointsAtTheFirstBadByte) {
 
 TEST(Quote, EscapesLikeToml) {
   EXPECT_EQ(Quote("a \"b\" \\ \n\t\x1b é"), "\"a \\\"b\\\" \\\\ \\n\\t\\u001b é\"");
+  EXPECT_EQ(Quote("\u202e\u009b"), "\"\\u202e\\u009b\"");
   EXPECT_EQ(Quote("\xff"), "\"\\xff\"");
   EXPECT_EQ(Quote("\0"s), "\"\\u0000\"");
 }

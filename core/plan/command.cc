@@ -191,9 +191,7 @@ std::string Folders(std::string_view path) {
   return text;
 }
 
-}  // namespace
-
-Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
+Result<std::string> Search(const std::string& program, const std::string& path, const std::string& cwd) {
   if (program.empty()) return Error{DTRUN_INVALID_ARGUMENT, "the program's name is empty"};
   if (const std::string literal = NotExpanded(program); !literal.empty())
     return Error{DTRUN_INVALID_ARGUMENT, literal};
@@ -214,6 +212,15 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   if (!nearest.ok()) return nearest.error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
                                             Folders(path), NextStep(program, path, cwd))};
+}
+
+}  // namespace
+
+// Names of programs and files may have line feeds, and what says that there is none is one line.
+Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
+  Result<std::string> found = Search(program, path, cwd);
+  if (!found) return Error{found.error().code, Printable(found.error().text)};
+  return found;
 }
 
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "core/base/printable.h"
+#include "core/base/standard_output.h"
 #include "core/launch/launch.h"
 #include "core/node/guard.h"
 #include "tools/bench/program/channel.h"
@@ -110,7 +110,7 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
 int Bench(const bench::Arguments& arguments) {
   const Result<bench::Request> request = bench::Check(arguments);
   if (!request) {
-    fmt::print(stderr, "dtrun: bench: {}\n", request.error().text);
+    PrintMessage("dtrun: bench: {}\n", request.error().text);
     return 2;
   }
   return node::Guarded([&](process::Lifeline& lifeline) { return bench::Sweep(*request, lifeline); });
