@@ -31,6 +31,11 @@ class Here(JobTest):
             self.assertIn(topic, result.out)
         self.assertRegex(result.out, r"\d+ problems?, \d+ warnings?\n$")
 
+    def test_a_timeout_that_is_none_is_refused_without_hosts_too(self):
+        for text in ("nan", "-1s", "banana", "0s"):
+            self.assert_user_error(self.dtrun("doctor", "--timeout", text), f"--timeout '{text}' is not a duration above 0")
+        self.assert_user_error(self.dtrun("doctor", "--timeout", ""), "--timeout is empty; write --timeout DURATION")
+
     def test_every_warning_and_problem_has_a_cure(self):
         result = self.dtrun("doctor", "--json")
         for check in self.checks(json.loads(result.out)):

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/base/json.h"
+#include "core/base/printable.h"
 #include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "core/environments/libraries.h"
@@ -73,20 +74,21 @@ std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const lau
   return requests;
 }
 
-// Hosts that come in time are looked at, whoever is missing.
-Status Limit(const std::string& timeout, membership::Cluster* cluster) {
-  const Result<Nanoseconds> limit = ParseDuration(timeout);
-  if (!limit || limit->count() <= 0) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("--timeout '{}' is not a duration; write one such as 20s or 2m", timeout)};
-  }
-  cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, *limit);
-  cluster->min_hosts = 1;
-  return {};
+Result<Nanoseconds> ReadTimeout(const std::string& text) {
+  const Result<Nanoseconds> limit = ParseDuration(text);
+  if (limit && limit->count() > 0) return limit;
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("--timeout '{}' is not a duration above 0; write one such as 20s or 2m", Printable(text))};
 }
 
-Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& preparation,
-                   const std::string& timeout) {
+// Hosts that come in time are looked at, whoever is missing.
+void Limit(Nanoseconds timeout, membership::Cluster* cluster) {
+  cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, timeout);
+  cluster->min_hosts = 1;
+}
+
+Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& preparation, Nanoseconds timeout) {
   const config::Settings& settings = preparation.settings();
   const auto environment = launch::RankEnvironment();
   auto hardware = plan::ReadHardware(settings, environment);
@@ -95,9 +97,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   if (!hosts) return hosts.error();
   auto cluster = launch::ClusterOf(settings, {}, preparation.launchers());
   if (!cluster) return cluster.error();
-  if (*cluster) {
-    if (Status limited = Limit(timeout, &**cluster); !limited) return limited.error();
-  }
+  if (*cluster) Limit(timeout, &**cluster);
   auto rules = plan::NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
@@ -249,11 +249,13 @@ CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
       "Checks names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend on each host of "
       "the\n"
       "job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
-      "Exit code: 0; 1 with problems; 2 when the config cannot be read.");
+      "Exit code: 0; 1 with problems; 2 when the command line or the config cannot be read.");
   return doctor;
 }
 
 int Doctor(DoctorArguments arguments) {
+  const Result<Nanoseconds> timeout = ReadTimeout(arguments.timeout);
+  if (!timeout) return Complain(timeout.error());
   // Without a config, and with one that leaves the command to the command line, there is still a host.
   if (arguments.config.command.empty())
     arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
@@ -261,7 +263,7 @@ int Doctor(DoctorArguments arguments) {
   if (!preparation) return kUserError;
   // With "manual", every host runs this command, and host 0 reports.
   const auto lead = [&](launch::Preparation& own) -> Result<launch::Work> {
-    auto visit = Plan(arguments.config, own, arguments.timeout);
+    auto visit = Plan(arguments.config, own, *timeout);
     if (!visit) return visit.error();
     return launch::Work([&arguments, visit = *std::move(visit)](process::Lifeline& lifeline) {
       auto report = Look(visit, lifeline);

@@ -15,8 +15,8 @@ struct DoctorArguments {
 
 // Adds the verb but for its config options; parsing fills `to`, which must outlive it.
 CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to);
-// The exit code: 0 when nothing worse than a warning was found, 1 with problems, 2 when the config
-// cannot be read.
+// The exit code: 0 when nothing worse than a warning was found, 1 with problems, 2 when the command
+// line or the config cannot be read.
 int Doctor(DoctorArguments arguments);
 
 }  // namespace dtrun::cli
