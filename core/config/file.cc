@@ -58,7 +58,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Error::System("cannot read the file", errno);
   if (S_ISDIR(info.st_mode)) {
-    return Error{DTRUN_INVALID_ARGUMENT, "this is a folder; give the path of a TOML file in it"};
+    return Error{DTRUN_INVALID_ARGUMENT, "this is a folder; give the path of a file in it"};
   }
   if (S_ISREG(info.st_mode) && info.st_size > static_cast<off_t>(kMaxFileBytes)) {
     return TooLarge();
@@ -74,7 +74,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
       pollfd ready{fd.get(), POLLIN, 0};
       opened = ::poll(&ready, 1, kOpeningLookMs) > 0;
       if (!opened && std::chrono::steady_clock::now() > patience)
-        return Error{DTRUN_NOT_FOUND,
+        return Error{DTRUN_TIMEOUT,
                      "this is a pipe that nobody writes into; start its writer first, or name a file"};
       continue;
     }

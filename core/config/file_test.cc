@@ -31,7 +31,7 @@ TEST(ReadFile, GivesTheBytesOfAFile) {
 TEST(ReadFile, ExplainsAMissingFileAndAFolder) {
   TestFolder folder;
   EXPECT_EQ(Refusal(folder.path() / "none.toml"), "cannot open the file: no such file or directory");
-  EXPECT_EQ(Refusal(folder.path()), "this is a folder; give the path of a TOML file in it");
+  EXPECT_EQ(Refusal(folder.path()), "this is a folder; give the path of a file in it");
 }
 
 TEST(ReadFile, SaysWhereAMissingConfigMayBe) {
