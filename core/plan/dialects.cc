@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/environments/roles.h"
 #include "core/plan/at.h"
@@ -72,9 +73,14 @@ bool NeedsRendezvous(const Plan& plan) {
 
 Status CheckDialects(const config::Settings& settings) {
   if (!settings.Has("job.dialects")) return {};
+  std::set<std::string> named;
   for (const std::string& name : settings.List("job.dialects")) {
     if (const auto found = environments::FindDialect(name); !found)
       return At(settings, "job.dialects", found.error());
+    if (!named.insert(name).second) {
+      return At(settings, "job.dialects",
+                Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is named twice; leave one out", name)});
+    }
   }
   return {};
 }

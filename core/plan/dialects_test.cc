@@ -53,6 +53,9 @@ TEST(ChooseDialects, RefusesUnknownDialectsAndWrongRolesWithTheirPlace) {
   ASSERT_FALSE(dialects.ok());
   EXPECT_THAT(dialects.error().text, HasSubstr("--set job.dialects"));
   EXPECT_THAT(dialects.error().text, HasSubstr("did you mean 'horovod'?"));
+  const Status twice = ChooseDialects(SettingsWith({"job.dialects=slurm,slurm"}), &plan);
+  ASSERT_FALSE(twice.ok());
+  EXPECT_THAT(twice.error().text, HasSubstr("'slurm' is named twice; leave one out"));
   const Status roles = ChooseDialects(SettingsWith({"job.roles=worker=3"}), &plan);
   ASSERT_FALSE(roles.ok());
   EXPECT_THAT(roles.error().text, HasSubstr("roles for 3 ranks, and the job has 4"));
