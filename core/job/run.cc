@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/exhausted.h"
 #include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
@@ -104,8 +105,7 @@ class Runner {
       return RunAndRecord();
     } catch (const std::exception& exception) {
       process::KillDescendants(std::chrono::seconds(10));
-      return Error{DTRUN_INTERNAL,
-                   fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what())};
+      return Error{DTRUN_INTERNAL, fmt::format("the agent failed: {}", Exhausted(exception))};
     }
   }
 

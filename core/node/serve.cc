@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 
+#include "core/base/exhausted.h"
 #include "core/base/port_range.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/agent_link.h"
@@ -136,7 +137,7 @@ int RunGuarded(const std::function<int()>& work) {
     return work();
   } catch (const std::exception& exception) {
     process::KillDescendants(std::chrono::seconds(10));
-    Complain(fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what()));
+    Complain(fmt::format("the agent failed: {}", Exhausted(exception)));
     return kUserError;
   }
 }
