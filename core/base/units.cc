@@ -23,6 +23,7 @@ constexpr std::array<TimeUnit, 6> kTimeUnits = {{{"h", 3'600'000'000'000},
                                                  {"us", 1'000},
                                                  {"ns", 1}}};
 constexpr double kTenYearsNs = 3.2e17;
+constexpr double kMostBytes = 0x1p63;
 constexpr std::array<std::string_view, 5> kByteUnits = {"", "K", "M", "G", "T"};
 
 // Splits "1.5ms" into 1.5 and "ms". False when there is no leading number.
@@ -62,7 +63,7 @@ Result<std::uint64_t> ParseBytes(std::string_view text) {
     }
     double scale = 1;
     for (std::string_view candidate : kByteUnits) {
-      if (unit == candidate && number * scale < 9.2e18) return static_cast<std::uint64_t>(number * scale);
+      if (unit == candidate && number * scale < kMostBytes) return static_cast<std::uint64_t>(number * scale);
       scale *= 1024;
     }
   }

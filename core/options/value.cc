@@ -163,6 +163,23 @@ Status CheckTexts(const Data& data) {
   return {};
 }
 
+// What is added to the refusal of a spelling: the one that was meant, or the most there is.
+std::string Meant(const Spec& spec, std::string_view text) {
+  std::string meant;
+  if (spec.type == Type::kDuration) {
+    meant = DurationMeant(text);
+    if (!meant.empty() && !ParseDuration(meant))
+      return spec.max_text ? "" : "; the longest is 10 years, \"87600h\"";
+  }
+  if (spec.type == Type::kBytes) {
+    meant = BytesMeant(text);
+    if (!meant.empty() && !ParseBytes(meant)) return "; it must be less than \"8388608TiB\"";
+  }
+  if (!meant.empty()) meant = QuoteShort(meant);
+  if (spec.type == Type::kBool) meant = BooleanMeant(text);
+  return meant.empty() ? "" : fmt::format(", did you mean {}?", meant);
+}
+
 std::string FormatMap(const std::map<std::string, std::string>& map) {
   std::string out;
   for (const auto& [name, text] : map)
@@ -182,12 +199,7 @@ Result<Data> ParseText(const Spec& spec, std::string_view text, const std::files
   Result<Data> data = Read(spec, text, folder);
   if (data->index() == 0) {
     Error error = Expected(spec, QuoteShort(text));
-    std::string meant;
-    if (spec.type == Type::kDuration) meant = DurationMeant(text);
-    if (spec.type == Type::kBytes) meant = BytesMeant(text);
-    if (!meant.empty()) meant = QuoteShort(meant);
-    if (spec.type == Type::kBool) meant = BooleanMeant(text);
-    if (!meant.empty() && !spec.secret) error.text += fmt::format(", did you mean {}?", meant);
+    if (!spec.secret) error.text += Meant(spec, text);
     return error;
   }
   if (Status status = CheckBounds(spec, *data); !status) return status.error();

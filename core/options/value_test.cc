@@ -69,6 +69,11 @@ TEST(ParseText, SaysWhatWasExpectedAndFound) {
             "expected a size such as \"16MiB\", from 16MiB to 1TiB; found \"8MiB\"");
   EXPECT_EQ(Refusal(A(Type::kBytes), "4 GBs"),
             "expected a size such as \"8MiB\"; found \"4 GBs\", did you mean \"4GB\"?");
+  EXPECT_EQ(
+      Refusal(A(Type::kDuration), "99999999999h"),
+      "expected a duration such as \"60s\"; found \"99999999999h\"; the longest is 10 years, \"87600h\"");
+  EXPECT_EQ(Refusal(A(Type::kBytes), "8388608TB"),
+            "expected a size such as \"8MiB\"; found \"8388608TB\"; it must be less than \"8388608TiB\"");
   EXPECT_THAT(Refusal(A(Type::kDuration), "3 secs"), ::testing::HasSubstr("did you mean \"3s\"?"));
   EXPECT_EQ(Refusal(A(Type::kBytes), "x"), "expected a size such as \"8MiB\"; found \"x\"");
   EXPECT_EQ(Refusal(A(Type::kPath), ""), "expected a path; found \"\"");
