@@ -14,6 +14,33 @@ class BadCommand(JobTest):
     def test_does_not_exist(self):
         self.assert_user_error(self.ranks(2, "no-such-program"), "no-such-program", "PATH")
 
+    def test_a_name_that_a_terminal_would_obey(self):
+        self.assert_user_error(self.ranks(2, "absent\n"), "the program 'absent\\n' in PATH")
+        self.assert_user_error(self.ranks(2, "./absent\n"), "/absent\\n'")
+        self.assert_user_error(self.ranks(2, "a\u202eb"), "the program 'a\\u202eb' in PATH")
+        planned = self.dtrun("plan", "true", "a\u202eb")
+        self.assert_ok(planned)
+        self.assertIn("$'a\\xe2\\x80\\xaeb'", planned.out)
+        self.assertNotIn("\u202e", planned.out)
+
+    def test_a_config_that_is_a_program(self):
+        self.write("print(1)\n", "train.py")
+        for flag in ("-c", "--config"):
+            self.assert_user_error(self.dtrun(flag, "train.py", "--epochs", "3"),
+                                   f"{flag} takes a config, a TOML file, and 'train.py' is a program", "dtrun -n 2 python3 train.py")
+
+    def test_values_that_are_empty_and_flags_that_contradict(self):
+        for option in ("--torch-backend", "--hostfile", "--host-index", "--color", "--config"):
+            self.assert_user_error(self.dtrun("-n", "2", option, "", "true"), f"{option} is empty; write {option} ")
+        self.assert_user_error(self.dtrun("-qv", "-n", "2", "true"), "--quiet and --verbose", "leave one of them out")
+
+    def test_too_little_address_space_names_its_limit(self):
+        limited = lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_AS, (30000 << 10, 30000 << 10))
+        result = self.ranks(2, "true", preexec_fn=limited)
+        if "out of memory" not in result.err:
+            self.skipTest("this build does not start in so little memory: " + result.err[:200])
+        self.assertIn("out of memory; raise `ulimit -v`, which is 30000", result.err)
+
     def test_path_does_not_exist(self):
         self.assert_user_error(self.ranks(2, "./absent"), "/absent", "no such file")
 

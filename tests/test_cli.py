@@ -271,6 +271,13 @@ class Typed(JobTest):
 
 
 class Plugins(JobTest):
+    def test_names_that_none_can_have(self):
+        kinds = ("backend plugins that exist: ", "launcher plugins that exist: ", "device plugins that exist: ")
+        for name in ("", "no such", "absent"):
+            result = self.dtrun("plugins", "describe", name)
+            self.assert_user_error(result, *kinds)
+            self.assertEqual(result.err.count(kinds[0]), 1, str(result))
+
     def test_list_shows_both_kinds(self):
         result = self.dtrun("plugins", "list")
         self.assert_ok(result)

@@ -84,6 +84,7 @@ class Templates(JobTest):
 
     def test_it_replaces_a_file_only_when_told(self):
         file = self.write("mine", "job.toml")
+        self.assert_user_error(self.dtrun("config", "init", ""), "the config's name is empty; write job.toml")
         self.assert_user_error(self.dtrun("config", "init"), "dtrun: 'job.toml' is there already", "--force")
         self.assertEqual(file.read_text(), "mine")
         self.assert_ok(self.dtrun("config", "init", "--force"))

@@ -81,6 +81,12 @@ std::string FactText(const std::string& key, const std::string& value,
 }
 
 // Where a name that no backend has is looked for.
+std::string Existing(plugin::Kind kind, const std::vector<plugin::Folder>& folders) {
+  const std::vector<std::string> names = NamesOf(kind, folders);
+  return fmt::format("\n  {} plugins that exist: {}", plugin::KindText(kind),
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
 constexpr plugin::Kind kOtherKinds[] = {plugin::Kind::kLauncher, plugin::Kind::kDevice};
 
 // What backend.name takes besides the names of plugins; empty: it is one of those.
@@ -196,11 +202,9 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   }
   if (!file && kind.empty()) {
     std::string text = file.error().text;
-    for (const plugin::Kind other : kOtherKinds) {
-      const std::vector<std::string> names = NamesOf(other, folders);
-      text += fmt::format("\n  {} plugins that exist: {}", plugin::KindText(other),
-                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
-    }
+    const bool lists_backends = file.error().code == DTRUN_NOT_FOUND;
+    if (!lists_backends) text += Existing(plugin::Kind::kBackend, folders);
+    for (const plugin::Kind other : kOtherKinds) text += Existing(other, folders);
     PrintMessage("dtrun: {}\n", text);
     return 2;
   }

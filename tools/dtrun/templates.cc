@@ -105,6 +105,10 @@ int InitConfig(const InitArguments& arguments) {
                                       "job.toml",
                                       arguments.file)});
   }
+  if (arguments.file.empty()) {
+    return Complain(
+        Error{DTRUN_INVALID_ARGUMENT, "the config's name is empty; write job.toml, or leave it out"});
+  }
   if (arguments.file != "-" && fs::path(arguments.file).extension() != ".toml") {
     return Complain(
         Error{DTRUN_INVALID_ARGUMENT,

@@ -319,6 +319,10 @@ int CommandLine::Run(const std::vector<std::string>& words) {
     dtrun::PrintMessage("{}\n", dtrun::cli::Refusal(error, app_, split->verb));
     return dtrun::kUserError;
   }
+  if (arguments_.quiet && arguments_.verbose) {
+    dtrun::PrintMessage("dtrun: --quiet and --verbose contradict each other; leave one of them out\n");
+    return dtrun::kUserError;
+  }
   if (arguments_.verbose) {
     for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
   }

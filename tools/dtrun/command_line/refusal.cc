@@ -9,6 +9,7 @@
 
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "tools/dtrun/command_line/advice.h"
 #include "tools/dtrun/command_line/flags.h"
 
@@ -86,6 +87,18 @@ std::string UnknownOption(const Position& position, const std::string& name) {
   }
   return text + fmt::format("; options of the program go after it: {} PROGRAM {}; {} --help lists dtrun's",
                             position.self, name, position.self);
+}
+
+std::optional<std::string> NotAConfig(const std::string& option, const std::string& value, bool exists) {
+  if (option == "-c" && IsDigits(value) && !exists) {
+    return fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}", value,
+                       value, FindForeignFlag("--cpus-per-task")->text);
+  }
+  if (!value.ends_with(".py") && !value.ends_with(".sh")) return std::nullopt;
+  return fmt::format(
+      "{} takes a config, a TOML file, and '{}' is a program, which goes after dtrun's options: dtrun -n 2 "
+      "{} {}",
+      option, value, value.ends_with(".py") ? "python3" : "bash", value);
 }
 
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb) {

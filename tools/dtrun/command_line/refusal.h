@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ std::string NoVerb(const Position& position, const std::string& word);
 
 // `name`: without its value.
 std::string UnknownOption(const Position& position, const std::string& name);
+
+// Why `value`, given to `option`, is no config; unset when it may be one.
+std::optional<std::string> NotAConfig(const std::string& option, const std::string& value, bool exists);
 
 // What CLI11 has refused: one line. `verb`: "config check"; empty: none was typed.
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);

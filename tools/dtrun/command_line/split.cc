@@ -310,9 +310,10 @@ class Splitter {
           std::ranges::find_if(out_.words, [&](const std::string& word) { return option.check_name(word); });
       out_.words.erase(earlier, earlier + 2);
     }
-    if (name == "-c" && option.check_name("--config") && IsDigits(value) && !grammar_.known("./" + value)) {
-      return Wrong(fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}",
-                               value, value, FindForeignFlag("--cpus-per-task")->text));
+    if (value.empty() && !option.check_name("--ranks"))
+      return Wrong(fmt::format("{} is empty; write {} {}", name, name, option.get_type_name()));
+    if (option.check_name("--config")) {
+      if (const auto other = NotAConfig(name, value, grammar_.known("./" + value))) return Wrong(*other);
     }
     if (const std::string own = option.get_lnames().empty() ? name : "--" + option.get_lnames().back();
         own != name)
