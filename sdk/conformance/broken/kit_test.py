@@ -349,6 +349,8 @@ class CommandLine(unittest.TestCase):
         plugin = ["--plugin", GIVEN.broken / "libdtrun_backend_sound.so"]
         for words, pieces in {
             (): ("--plugin", "is missing"),
+            ("\x1b[2Jx\u009b",): ("'\\u001b[2Jx\\u009b' is no argument",),
+            ("--plugin", "/nowhere/\x1b[2Jx"): ("/nowhere/\\u001b[2Jx",),
             ("--plug", "x"): ("'--plug'", "did you mean '--plugin'?"),
             ("--plugin",): ("needs a value",),
             ("--plugin", "/nowhere.so"): ("/nowhere.so", "build the plugin"),

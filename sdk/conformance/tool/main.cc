@@ -390,7 +390,7 @@ int main(int argc, char** argv) {
   } catch (const dtrun::conformance::tool::Interrupted& interrupted) {
     return dtrun::conformance::tool::EndBySignal(interrupted.signal);
   } catch (const std::exception& error) {
-    std::cerr << "dtrun-conformance: " << error.what() << "\n";
+    dtrun::conformance::tool::PrintProblem(error.what());
     return 2;
   }
 }

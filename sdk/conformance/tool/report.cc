@@ -13,10 +13,27 @@ namespace {
 constexpr std::size_t kTexts = 5;        // of failures that are printed
 constexpr std::size_t kLinesOfOne = 25;  // of one
 
-// Control characters of a plugin's texts do not reach the terminal.
+// The control character of one byte, or of two in UTF-8, that `text` has at `at`; 0: none.
+unsigned ControlAt(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  if (byte(at) < 0x20 || byte(at) == 0x7f) return byte(at);
+  return byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0 ? byte(at + 1) : 0;
+}
+
+// Control characters of texts from elsewhere do not reach the terminal: "\\u001b".
 std::string Visible(const std::string& line) {
   std::string out;
-  for (const char c : line) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const unsigned control = ControlAt(line, i);
+    char shown[7];
+    if (control == 0) {
+      out += line[i];
+      continue;
+    }
+    std::snprintf(shown, sizeof shown, "\\u%04x", control);
+    out += shown;
+    if (control >= 0x80) ++i;
+  }
   return out;
 }
 
@@ -108,6 +125,10 @@ void PrintSummary(const std::vector<CaseResult>& results, double seconds) {
   const auto of = [&](CaseResult::Kind kind) { return counts[static_cast<std::size_t>(kind)]; };
   std::printf("%zu cases in %.1f s: %zu passed, %zu failed, %zu skipped\n", results.size(), seconds,
               of(CaseResult::Kind::kPassed), of(CaseResult::Kind::kFailed), of(CaseResult::Kind::kSkipped));
+}
+
+void PrintProblem(const std::string& text) {
+  std::fprintf(stderr, "dtrun-conformance: %s\n", Visible(text).c_str());
 }
 
 void PrintNote(const std::string& text) { std::printf("%s\n", Visible(text).c_str()); }

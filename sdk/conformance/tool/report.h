@@ -11,6 +11,8 @@ namespace dtrun::conformance::tool {
 // Prints the line of a case, and of a failure what was expected and which rules are broken.
 void PrintResult(const CaseResult& result);
 void PrintSummary(const std::vector<CaseResult>& results, double seconds);
+// A mistake in the command line, on stderr.
+void PrintProblem(const std::string& text);
 // A line of its own; `text` may have pieces of the plugin's.
 void PrintNote(const std::string& text);
 
