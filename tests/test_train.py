@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 from support.fashion_mnist import DATA, small
@@ -90,6 +91,13 @@ class Train(JobTest):
         result = self.train(1, "--epochs", "many")
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("dtrun-train: --epochs: 'many' is not a number from 1 to 100000; dtrun-train --help", result.err)
+
+    def test_a_terminal_obeys_nothing_of_a_message(self):
+        for words in (["--\x1b[2Jx"], ["--model", "\x1b[2Jx"], ["--data", "/no\x1b[2Jx"]):
+            result = subprocess.run([TRAIN, *words], env=self.environment(), cwd=self.folder, capture_output=True, text=True, check=False)
+            self.assertNotEqual(result.returncode, 0, str(result))
+            self.assertIn("\\u001b[2Jx", result.stderr)
+            self.assertNotIn("\x1b", result.stderr)
 
     def test_missing_data_says_how_to_get_it(self):
         result = self.train(2, "--data", self.folder / "nowhere")

@@ -177,6 +177,16 @@ void Train(Options options, const std::string& device) {
   }
 }
 
+// Control characters of what was typed, or of a file's name, do not reach the terminal.
+void Complain(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += (byte < 0x20 && c != '\n') || byte == 0x7f ? fmt::format("\\u{:04x}", byte) : std::string(1, c);
+  }
+  fmt::print(stderr, "dtrun-train: {}\n", shown);
+}
+
 }  // namespace
 }  // namespace train
 
@@ -193,17 +203,17 @@ int main(int argc, char** argv) {
     train::Train(options, device);
     return 0;
   } catch (const CLI::ExtrasError&) {
-    fmt::print(stderr, "dtrun-train: unknown argument '{}'; dtrun-train --help lists the options\n",
-               app.remaining().front());
+    train::Complain(
+        fmt::format("unknown argument '{}'; dtrun-train --help lists the options", app.remaining().front()));
     return 2;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "dtrun-train: {}; dtrun-train --help lists the options\n", error.what());
+    train::Complain(fmt::format("{}; dtrun-train --help lists the options", error.what()));
     return 2;
   } catch (const c10::Error& error) {
-    fmt::print(stderr, "dtrun-train: {}\n", error.what_without_backtrace());
+    train::Complain(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "dtrun-train: {}\n", error.what());
+    train::Complain(error.what());
   }
   return 1;
 }
