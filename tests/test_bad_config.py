@@ -34,9 +34,9 @@ class BadFile(JobTest):
     def test_pipes_and_folders_are_there(self):
         os.mkfifo(self.folder / "pipe.toml")
         self.check(self.folder / "pipe.toml", "start its writer first, or name a file\n", verbs=[["--config"]])
-        for path, text in ((self.folder / "pipe.toml", "start its writer first, or name a file\n"),
-                           (self.folder, "this is a folder; give the path of a file in it\n"),
-                           (self.folder / "absent", "create it, or correct the path\n")):
+        for path, text in ((self.folder / "pipe.toml", "start its writer first, or name a file; see: "),
+                           (self.folder, "this is a folder; give the path of a file in it; see: "),
+                           (self.folder / "absent", "create it, or correct the path; see: ")):
             self.assert_user_error(self.dtrun("-n", "2", "--hostfile", path, "true"), text)
 
     def test_unreadable(self):
