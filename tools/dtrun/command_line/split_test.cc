@@ -159,10 +159,17 @@ TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
 }
 
 TEST_F(SplitTest, AProgramThatAnOptionTookIsNamed) {
-  EXPECT_EQ(Good({"-c", "train.py"}).swallowed, "'train.py' was taken as the value of -c");
+  EXPECT_EQ(Good({"-H", "train.py"}).swallowed, "'train.py' was taken as the value of -H");
   EXPECT_EQ(Good({"-host", "rum"}).swallowed, "'rum' was taken as the value of -host");
   EXPECT_EQ(Good({"-n", "2"}).swallowed, "");
-  EXPECT_EQ(Good({"-c", "train.py", "rum"}).swallowed, "");
+  EXPECT_EQ(Good({"-H", "train.py", "rum"}).swallowed, "");
+}
+
+TEST_F(SplitTest, AProgramIsNoConfigAndNoValueIsEmpty) {
+  EXPECT_THAT(Refused({"-c", "train.py", "--lr", "1"}),
+              HasSubstr("goes after dtrun's options: dtrun -n 2 python3 train.py"));
+  EXPECT_THAT(Refused({"--processes-per-host", "", "rum"}),
+              HasSubstr("--processes-per-host is empty; write"));
 }
 
 TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
