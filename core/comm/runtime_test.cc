@@ -21,6 +21,7 @@ namespace dtrun::comm {
 namespace {
 
 using store::testing::LocalStore;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -169,7 +170,8 @@ TEST_F(Runtime, EndsInTimeWhenARankNeverJoins) {
 TEST_F(Runtime, ExplainsAJobWithoutABackend) {
   Variables variables = Of(0, 1);
   variables["DTRUN_BACKEND"] = "none";
-  EXPECT_THAT(RunAndFail(variables), HasSubstr("backend.name = \"none\"; set it to"));
+  EXPECT_THAT(RunAndFail(variables),
+              AllOf(HasSubstr("backend.name is \"none\""), HasSubstr("DTRUN_CONFIG_BACKEND_NAME=gloo")));
 }
 
 TEST_F(Runtime, ExplainsAnIncompleteEnvironment) {
