@@ -92,7 +92,10 @@ dtrun_comm::~dtrun_comm() {
   }
   Delete(group_.first);  // a group that was never ended belongs to nobody else
   while (!streams_.empty()) DestroyStream(dtrun_stream(streams_.back()));
-  while (!registered_.empty()) Deregister(reinterpret_cast<void*>(registered_.begin()->first));
+  while (!registered_.empty()) {
+    const std::uintptr_t first = registered_.begin()->first;
+    Deregister(reinterpret_cast<void*>(first));  // NOLINT(performance-no-int-to-ptr)
+  }
   while (!memory_.empty()) Free(memory_.begin()->first);
   if (stuck_) return;
   for (comm::Route* route : {device_.load(), &host_}) {

@@ -66,7 +66,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     } else if (stream != nullptr && status == DTRUN_OK && request != nullptr) [[unlikely]] {
       work->dropped = out == nullptr;
       watch_.Add(*work);
-      if (out == nullptr) work.release();
+      if (out == nullptr) static_cast<void>(work.release());
     }
   }
   if (status != DTRUN_OK) return Fail(op, status, cause, err);

@@ -14,6 +14,7 @@
 #include "core/base/printable.h"
 #include "core/plugin/ask_hosts.h"
 #include "core/plugin/ask_plan.h"
+#include "core/plugin/decode.h"
 #include "core/plugin/hosts_wire.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"

@@ -30,9 +30,10 @@ std::vector<std::string> EnvironmentOf(const ModuleRequest& request, std::vector
   if (environment.empty()) {
     for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   }
-  for (const auto& [name, value] : request.variables) {
-    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
-    environment.push_back(name + "=" + value);
+  for (const auto& variable : request.variables) {
+    const std::string head = variable.first + "=";
+    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(head); });
+    environment.push_back(head + variable.second);
   }
   return environment;
 }

@@ -173,7 +173,7 @@ std::string StacksText(const Facts& facts) {
 
 // It noticed that the calls differ, and need not be the one that is wrong.
 std::string Headline(const Facts& facts, const RankFacts& cause) {
-  const std::string text = Who(cause) + " " + FailureText(cause);
+  std::string text = Who(cause) + " " + FailureText(cause);
   const std::string difference = DifferenceOf(facts, cause);
   if (!difference.empty()) return fmt::format("the ranks' calls do not match: {}\n  {}", difference, text);
   if (!SaysCallsDiffer(cause.tail)) return text;

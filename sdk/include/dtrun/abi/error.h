@@ -36,6 +36,7 @@ typedef struct dtrun_error {
 #define DTRUN_ERROR_HAS(error, member) \
   ((error)->struct_size >= offsetof(dtrun_error, member) + sizeof((error)->member))
 
+/* NOLINTBEGIN(modernize-use-nullptr): this is C too */
 /* Fills a caller's error, which may be NULL, and returns `code`: what of it the caller's
  * struct holds, and nothing behind that. `text` has `bytes` bytes and may be NULL; it is
  * cut at a character where it does not fit. flags and the vendor's part become zero. */
@@ -77,5 +78,6 @@ static inline void dtrun_error_set_vendor(dtrun_error* error, const char* domain
   memset(error->vendor_domain, 0, sizeof error->vendor_domain);
   memcpy(error->vendor_domain, domain, bytes);
 }
+/* NOLINTEND(modernize-use-nullptr) */
 
 #endif
