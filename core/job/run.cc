@@ -126,8 +126,7 @@ class Runner {
       Note(record.WriteNotStarted(asked.job, facts.error().text));
       return facts.error();
     }
-    const std::string moved = dir->Moved();
-    if (!moved.empty()) Say("dtrun: " + moved);
+    if (const std::string moved = dir->Moved(); !moved.empty()) Say("dtrun: " + moved);
     Note(record.WriteVerdict(history_));
     const bool tells = !request_.quiet || verdict::ExitCode(*facts) != 0;
     if (tells) Say(WithoutNewline(verdict::VerdictText(*facts)));
@@ -311,9 +310,8 @@ class Runner {
       const std::string header = request_.presenter.Header(plan, outcome_.run_dir);
       if (!header.empty()) Say(WithoutNewline(header));
     }
-    if (generation > 0 && request_.cluster) {
+    if (generation > 0 && request_.cluster)
       Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
-    }
     Result<verdict::Facts> facts = controller.Run(std::move(world));
     if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
     return facts;

@@ -193,9 +193,8 @@ class LocalHost final : public protocol::Host {
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
     TellOfMemory(ending);
     mpi_.Look();
-    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) {
+    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning)
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
-    }
     const int count = ending.signal != 0 || one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
     Emit(protocol::Ended{one.rank, ending, one.signal_sent,
                          contract::MembersUnderWay(held_->recorder_memory(), one.rank, count)});
@@ -249,17 +248,15 @@ class LocalHost final : public protocol::Host {
 
   std::vector<Inspector::Target> Living() const {
     std::vector<Inspector::Target> living;
-    for (const Running& one : running_) {
+    for (const Running& one : running_)
       if (one.process->living()) living.push_back({one.rank, one.pid, one.count, one.given});
-    }
     return living;
   }
 
   void On(const protocol::Inspect& inspect) {
-    const std::vector<Inspector::Target> living = Living();
     const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
     inspector_.Look(
-        living,
+        Living(),
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
           Emit(protocol::Inspected{number, std::move(ranks), calls});
         },
@@ -366,10 +363,9 @@ class LocalHost final : public protocol::Host {
 
   // Children of this process that are not the job's.
   std::vector<pid_t> Spared() const {
-    std::vector<pid_t> spared = mpi_.servers();
+    std::vector<pid_t> spared = options_.spared ? options_.spared() : std::vector<pid_t>();
+    for (const pid_t server : mpi_.servers()) spared.push_back(server);
     for (const pid_t tool : inspector_.tools()) spared.push_back(tool);
-    if (!options_.spared) return spared;
-    for (const pid_t other : options_.spared()) spared.push_back(other);
     return spared;
   }
 

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from typing import Iterator
 
-JANITOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "janitor.py")
+REMOVE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "remove_folder.py")
 
 
 @contextlib.contextmanager
 def going_with_us(folder: str) -> Iterator[str]:
     """Removes `folder`, which is there already, at the end."""
     # A session of its own: what kills a whole process group leaves it.
-    with subprocess.Popen([sys.executable, "-I", "-S", JANITOR, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    with subprocess.Popen([sys.executable, "-I", "-S", REMOVE_FOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                           start_new_session=True):  # fmt: skip
         yield folder

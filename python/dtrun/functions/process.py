@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Any, Mapping, Sequence
 
-LEASH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leash.py")
+END_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "end_with_parent.py")
 KEPT = 16384  # characters of stderr, for the error of a job that never started
 
 
@@ -21,7 +21,7 @@ def execute(words: Sequence[str], environment: Mapping[str, str], streams: Mappi
     """
     interrupt = None
     # A session of its own: Ctrl-C reaches it through this process only, once.
-    with subprocess.Popen([sys.executable, "-I", "-S", LEASH, str(os.getpid()), *words], env=dict(environment),
+    with subprocess.Popen([sys.executable, "-I", "-S", END_WITH_PARENT, str(os.getpid()), *words], env=dict(environment),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           start_new_session=True) as process, _Output(process, streams) as output:  # fmt: skip
         while True:

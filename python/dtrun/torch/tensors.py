@@ -52,22 +52,23 @@ def in_place(what, tensor):
     return dense, finish
 
 
-def flat_source(what, tensors):
-    """The elements of all of `tensors`, one after another."""
+def _check_alike(what, tensors):
     for tensor in tensors:
         check(what, tensor)
         if tensor.dtype != tensors[0].dtype:
             raise errors.InvalidArgument(f"{what}: tensors of different types: {tensors[0].dtype} and {tensor.dtype}")
+
+
+def flat_source(what, tensors):
+    """The elements of all of `tensors`, one after another."""
+    _check_alike(what, tensors)
     adjacent = _adjacent(tensors)
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]) if adjacent is None else adjacent
 
 
 def flat_target(what, tensors):
     """(a flat tensor to receive all of `tensors` into, what to call afterwards or None)."""
-    for tensor in tensors:
-        check(what, tensor)
-        if tensor.dtype != tensors[0].dtype:
-            raise errors.InvalidArgument(f"{what}: tensors of different types: {tensors[0].dtype} and {tensor.dtype}")
+    _check_alike(what, tensors)
     flat = _adjacent(tensors)
     if flat is not None:
         return flat, None

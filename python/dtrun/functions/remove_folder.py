@@ -1,4 +1,4 @@
-"""janitor.py FOLDER: removes FOLDER when stdin ends, as it does with the process that holds its other end.
+"""remove_folder.py FOLDER: removes FOLDER when stdin ends, as it does with the process that holds its other end.
 
 A process that is killed cannot remove what it has made. Ranks may still write there until they are killed too.
 """

@@ -1,4 +1,4 @@
-"""leash.py PARENT PROGRAM [ARGUMENT...]: becomes PROGRAM, which gets SIGTERM when the process PARENT dies.
+"""end_with_parent.py PARENT PROGRAM [ARGUMENT...]: becomes PROGRAM, which gets SIGTERM when the process PARENT dies.
 
 A job does not outlive the Python that called dtrun.run, however that one ends.
 """
