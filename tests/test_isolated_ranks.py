@@ -152,9 +152,11 @@ class ThreeHosts(ClusterTest):
                 self.assertEqual(WARNING in result.err, named, str(result))
 
 
-# Before torch is there, so that dtrun has looked by the time that the ranks give up.
+# Before torch is there, so that dtrun has looked, 1 and 3 s after the start, by the time that the ranks give up:
+# where a port is taken they do so at once.
 CHANGES = """
-import datetime, os, sys
+import datetime, os, sys, time
+begin = time.monotonic()
 rank, way = int(os.environ["RANK"]), sys.argv[1]
 if way == "port" and rank == 1: os.environ["MASTER_PORT"] = "1"
 if way == "own port" and rank == 0: os.environ["MASTER_PORT"] = "0"
@@ -162,6 +164,7 @@ if way == "size": os.environ["WORLD_SIZE"] = "4"
 if way == "rank" and rank == 1: os.environ["RANK"] = "0"
 if way == "harmless": os.environ["MASTER_ADDR"] = "localhost"
 import torch, torch.distributed as d
+if way == "rank": time.sleep(max(0, begin + 4 - time.monotonic()))
 d.init_process_group("gloo", timeout=datetime.timedelta(seconds=int(sys.argv[2])))
 """
 
