@@ -130,14 +130,18 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
   std::vector<File> files;
   for (const Folder& folder : folders) {
     std::error_code error;
-    std::vector<fs::path> paths;
+    std::vector<fs::directory_entry> entries;
     // A folder that cannot be read holds nothing to list; Find says so when a name is missed.
     for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end;
          entry.increment(error)) {
-      paths.push_back(entry->path());
+      entries.push_back(*entry);
     }
-    std::sort(paths.begin(), paths.end());
-    for (const fs::path& path : paths) {
+    if (entries.empty()) continue;
+    std::sort(entries.begin(), entries.end());
+    fs::path real_folder = fs::canonical(folder.path, error);
+    if (error) real_folder = folder.path;
+    for (const fs::directory_entry& entry : entries) {
+      const fs::path& path = entry.path();
       const auto parsed = ParseFileName(path.filename().string());
       if (!parsed || FileForm(parsed->second) != parsed->second) continue;
       const auto same = [&](const File& file) {
@@ -148,7 +152,8 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
         first->shadowed.push_back(path);
         continue;
       }
-      fs::path real = fs::canonical(path, error);
+      fs::path real = real_folder / path.filename();
+      if (entry.is_symlink(error)) real = fs::canonical(path, error);
       if (error) real = path;  // a broken link is still a row of the list; loading it explains
       error.clear();
       files.push_back(File{parsed->first, parsed->second, std::move(real), folder.origin, {}, {}});
