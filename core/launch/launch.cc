@@ -51,6 +51,7 @@ Result<int> LeadOrJoin(Preparation preparation, const KeyRule& key,
   if (!*request) {
     const Result<Work> work = lead(preparation);
     if (!work) return work.error();
+    preparation.AwaitProbes();
     ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
     return node::Guarded(*work);
   }

@@ -230,6 +230,12 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   return probe_->description().options;
 }
 
+void Preparation::End(std::unique_ptr<plugin::Probe> probe) {
+  if (probe == nullptr) return;
+  probe->BeginEnd();
+  ending_.push_back(std::move(probe));
+}
+
 Status Preparation::ReadHardware() {
   if (hardware_) return {};
   auto hardware = plan::ReadHardware(loaded_.settings, RankEnvironment());
@@ -252,7 +258,7 @@ Result<plan::Plan> Preparation::MakePlan() {
   const auto chosen = ChooseHere();
   if (!chosen) return chosen.error();
   // A later plan may be made in another process, which asks again.
-  for (Candidate& candidate : candidates_) candidate.probe.reset();
+  for (Candidate& candidate : candidates_) End(std::move(candidate.probe));
   auto plan = Build(*chosen, {}, nullptr);
   if (!plan) return plan;
   if (Status modules = CheckModulesHere(); !modules) return modules.error();
@@ -266,8 +272,16 @@ Result<plan::Plan> Preparation::PlanOfRun() {
 Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offers,
                                         const std::vector<preflight::Answer>& answers,
                                         const network::Decision* network) {
+  auto plan = PlanByAnswers(offers, answers, network);
+  AwaitProbes();
+  return plan;
+}
+
+Result<plan::Plan> Preparation::PlanByAnswers(const std::vector<plan::HostOffer>& offers,
+                                              const std::vector<preflight::Answer>& answers,
+                                              const network::Decision* network) {
   if (Status read = ReadHardware(); !read) return read.error();
-  for (Candidate& candidate : candidates_) candidate.probe.reset();
+  for (Candidate& candidate : candidates_) End(std::move(candidate.probe));
   std::vector<plan::Hardware> reported = HardwareOf(offers);
   if (answers.empty()) {
     if (Status added = MayNeedUnnamed() ? AddUnnamed() : Status(); !added) return added.error();
@@ -315,6 +329,7 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   auto plan =
       plan::Build({settings, **launcher, std::move(backend), *hardware_, RankEnvironment(), cwd.string(),
                    *std::move(program), std::move(reported), network, find_programs, std::move(device)});
+  End(*std::move(launcher));
   if (!plan) return plan;
   if (plan->hosts.size() == 1 && !plan::HasCluster(settings)) {
     if (Status here = CheckInterface(settings); !here) return here.error();

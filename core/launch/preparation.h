@@ -55,6 +55,9 @@ class Preparation final : public job::Planner {
   // have and this one not. REQUIRES: no problems.
   Status Check();
 
+  // Waits for the plugins' processes that planning has used, so that none is beside the ranks.
+  void AwaitProbes() { ending_.clear(); }
+
   // The launcher plugins, for those who connect to hosts.
   std::shared_ptr<hosts::Launchers> launchers() const;
 
@@ -88,6 +91,7 @@ class Preparation final : public job::Planner {
   static std::unique_ptr<plugin::Probe> BeginBackend(const config::Settings& so_far,
                                                      const std::vector<plugin::Folder>& folders);
   Result<std::unique_ptr<plugin::Probe>> Described(const plugin::File& backend);
+  void End(std::unique_ptr<plugin::Probe> probe);
   void AddProblems(std::vector<config::Problem> found);
   void AddCandidate(config::Settings settings, std::string name);
   config::Loaded ReadConfig();
@@ -106,6 +110,9 @@ class Preparation final : public job::Planner {
   Result<Chosen> ChooseByAll(const std::vector<plan::Hardware>& reported,
                              const std::vector<preflight::Answer>& answers);
   plan::DeviceMemory DeviceMemoryOf(const Chosen& chosen, std::size_t hosts) const;
+  Result<plan::Plan> PlanByAnswers(const std::vector<plan::HostOffer>& offers,
+                                   const std::vector<preflight::Answer>& answers,
+                                   const network::Decision* network);
   Status ReadHardware();
   std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
   Result<plan::Plan> Build(const Chosen& chosen, std::vector<plan::Hardware> reported,
@@ -127,9 +134,10 @@ class Preparation final : public job::Planner {
   std::string passed_over_;                 // why each one before the host's is not it
   std::optional<plan::Hardware> hardware_;  // of this host, once read
   plugin::File launcher_file_;
-  std::unique_ptr<plugin::Probe> early_;     // of a backend that nobody has heard yet
-  std::unique_ptr<plugin::Probe> launcher_;  // that has described it; until the first plan
-  std::string program_;                      // that ranks run
+  std::unique_ptr<plugin::Probe> early_;                // of a backend that nobody has heard yet
+  std::unique_ptr<plugin::Probe> launcher_;             // that has described it; until the first plan
+  std::vector<std::unique_ptr<plugin::Probe>> ending_;  // which nobody has waited for
+  std::string program_;                                 // that ranks run
 };
 
 // The settings of a job with that backend and all its options as they are by default.

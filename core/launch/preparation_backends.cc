@@ -121,7 +121,7 @@ Result<plugin::LaunchInfo> Preparation::AskForInfo(Candidate& candidate,
   }
   auto info = candidate.probe->Launch(candidate.settings.SnapshotOf(kOptionsPrefix),
                                       static_cast<int>(hosts.size()), hosts.front().local_size);
-  candidate.probe.reset();
+  End(std::move(candidate.probe));
   return info;
 }
 

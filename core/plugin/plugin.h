@@ -133,7 +133,10 @@ class Probe {
   static Result<std::unique_ptr<Probe>> Begin(const File& file,
                                               const std::vector<std::string>& environment = {});
   Status Describe();
-  ~Probe();  // ends the child
+  // Tells the child to end and waits for nothing; nothing is asked of it any more. What is to start after it
+  // and all that it started are gone waits in the destructor, which ends it anyway.
+  void BeginEnd();
+  ~Probe();
   // REQUIRES: it was described
   const Description& description() const { return description_; }
   const File& file() const { return description_.file; }

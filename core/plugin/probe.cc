@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/text.h"
@@ -129,12 +130,18 @@ struct Probe::Child {
   // The next answer, due at the deadline. `doing` is for messages: "loading".
   Result<std::string> Answer(std::string_view doing);
 
+  // To the keeper (probe_keeper.h).
+  void BeginEnd() {
+    if (pid <= 0 || std::exchange(ending, true)) return;
+    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGCONT);
+  }
+
   // Kills and reaps, with what the plugin has started; the wait status, or 0 when there is none. A child that
   // is already dying keeps its own status.
   int End() {
     if (pid <= 0) return 0;
-    ::kill(pid, SIGTERM);  // to the keeper (probe_keeper.h)
-    ::kill(pid, SIGCONT);
+    BeginEnd();
     AwaitEnd();
     ::kill(-pid, SIGKILL);
     ::kill(pid, SIGKILL);  // its group may not exist yet
@@ -188,6 +195,7 @@ struct Probe::Child {
   LineSocket socket;
   UniqueFd output;
   std::string tail;
+  bool ending = false;
 };
 
 Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
@@ -304,6 +312,8 @@ Result<std::unique_ptr<Probe>> Probe::Start(const File& file, const std::vector<
   if (Status described = (*probe)->Describe(); !described) return std::move(described).error();
   return probe;
 }
+
+void Probe::BeginEnd() { child_->BeginEnd(); }
 
 Probe::~Probe() = default;
 
