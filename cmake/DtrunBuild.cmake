@@ -19,7 +19,13 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(DTRUN_PLUGIN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/dtrun/plugins)
 
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# An installed program that links libdtrun. With another path for the build CMake would end that one with ':', so that
+# every library was looked for in the current folder first.
+function(dtrun_links_libdtrun target)
+  set(places "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")  # here; installed
+  list(REMOVE_DUPLICATES places)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${places}" BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
 
 # A target's sources are compiled some at a time: most of a file's time is its headers. Names in unnamed namespaces are
 # therefore unique in a library. Tools that look at files one by one (clang-tidy) configure with -DDTRUN_UNITY=OFF.

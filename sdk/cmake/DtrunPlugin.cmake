@@ -29,6 +29,8 @@ function(dtrun_add_plugin)
   if(TARGET dtrun_build) # dtrun's own tree: its warnings, not its include folders
     target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:dtrun_build,INTERFACE_COMPILE_OPTIONS>)
     target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:dtrun_build,INTERFACE_COMPILE_DEFINITIONS>)
+    # CMake ends a path of the build with ':', the current folder.
+    set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   endif()
 
   if(NOT CMAKE_CXX_STANDARD)
