@@ -18,6 +18,8 @@ class BadPlugin(JobTest):
         super().setUp()
         self.plugins = self.folder / "plugins"
         self.plugins.mkdir(mode=0o755)
+        for folder in (self.folder, self.plugins):  # a plugin's own libraries lie beside it
+            (folder / "libglpN.so.0").symlink_to(PLUGINS / "libglpN.so.0")
 
     def place(self, source, name):
         target = self.plugins / f"libdtrun_backend_{name}.so"
