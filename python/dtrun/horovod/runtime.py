@@ -9,7 +9,8 @@ from typing import Dict, Iterable, List, Optional, Union
 import dtrun
 
 from . import settings as environment
-from .controller import Agreed, Controller, Execute
+from .controller import Agreed, Controller
+from .execute import execute
 from .process_sets import ProcessSet, global_process_set
 from .request import Request
 from .signature import Signature
@@ -19,10 +20,9 @@ from .timeline import timeline
 class _Job:
     """What init() made, until shutdown()."""
 
-    def __init__(self, execute: Execute) -> None:
+    def __init__(self) -> None:
         self.world = dtrun.world() if dtrun.is_initialized() else dtrun.init()
         self.settings = environment.read()
-        self.execute = execute
         node = int(os.environ.get("DTRUN_NODE_RANK", "0"))
         self.places = self.world.allgather_object((node, dtrun.local_rank()))
         self.node, self.local_rank = self.places[self.world.rank]
@@ -51,13 +51,13 @@ class _Job:
                 controller.comm.free()
 
     def _run(self, controller: Controller, agreed: List[Agreed]) -> None:
-        """Process sets come and go here, between operations of all ranks; the framework's layer does the rest."""
+        """Process sets come and go here, between operations of all ranks."""
         begin = 0
         for at, (decision, request) in enumerate(agreed):
             kind = decision.signature.kind
             if not kind.endswith("_process_set"):
                 continue
-            self.execute(controller, agreed[begin:at])
+            execute(controller, agreed[begin:at])
             begin = at + 1
             chosen = request.inputs[0]
             if kind == "add_process_set":
@@ -65,7 +65,7 @@ class _Job:
             else:
                 self.remove(chosen)
             request.end(chosen)
-        self.execute(controller, agreed[begin:])
+        execute(controller, agreed[begin:])
 
 
 _job: Optional[_Job] = None
@@ -77,13 +77,13 @@ def job() -> _Job:
     return _job
 
 
-def init(execute: Execute, comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterable[ProcessSet]] = None) -> None:
+def init(comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterable[ProcessSet]] = None) -> None:
     """Joins the job; every rank calls it, with the same process sets. Once: later calls change nothing."""
     global _job
     if _job is not None:
         return
     refuse_horovod_itself()
-    new = _Job(execute)
+    new = _Job()
     if comm and list(comm) != list(range(new.world.size)):
         raise NotImplementedError(f"hvd.init(comm={comm!r}): dtrun starts with all ranks; use process_sets for some of them")
     global_process_set.ranks = list(range(new.world.size))

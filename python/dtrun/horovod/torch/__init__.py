@@ -1,35 +1,8 @@
 """horovod.torch over dtrun: `import dtrun.horovod.torch as hvd`."""
 
+from ..basics import *  # noqa: F403
 from ..exceptions import HorovodInternalError
-from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Adasum, Average, Max, Min, Product, Sum
 from . import elastic
-from .basics import (
-    add_process_set,
-    ccl_built,
-    cross_rank,
-    cross_size,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    init,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rank,
-    remove_process_set,
-    rocm_built,
-    shutdown,
-    size,
-    start_timeline,
-    stop_timeline,
-)
 from .compression import Compression
 from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .grouped import (

@@ -1,16 +1,12 @@
-"""Whole states between ranks: parameters, optimizers, objects of Python."""
+"""Whole states between ranks: parameters and optimizers."""
 
-import pickle
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import torch
 
-from ... import errors
-from ...objects import dump
-from ..exceptions import HorovodInternalError
-from ..process_sets import ProcessSet, global_process_set
+from ..objects import allgather_object, broadcast_object  # noqa: F401
 from ..runtime import rank
-from .operations import allgather, broadcast_, broadcast_async_, synchronize
+from .operations import broadcast_async_, synchronize
 
 Named = Union[Dict[str, Any], Iterable[Tuple[str, torch.Tensor]], Iterable[torch.Tensor]]
 
@@ -96,45 +92,3 @@ def _filled(outline: Any, tensors: Iterator[torch.Tensor]) -> Any:
     if type(outline) in (list, tuple):
         return type(outline)(_filled(item, tensors) for item in outline)
     return outline
-
-
-def broadcast_object(
-    obj: Any = None, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set
-) -> Any:
-    """`obj` of `root_rank`, pickled, on every rank."""
-    here, data, failure = rank() == root_rank, b"", None
-    if here:
-        try:
-            data = dump(obj, "broadcast_object")
-        except errors.InvalidArgument as cannot:
-            failure = cannot
-    length = torch.tensor([-1 if failure else len(data)])
-    broadcast_(length, root_rank, name and f"{name}.size", process_set)
-    if failure:
-        raise failure
-    if length.item() < 0:
-        raise HorovodInternalError(f"broadcast_object: rank {root_rank} could not pickle its object; its own error says why")
-    payload = _bytes(data) if here else torch.empty(int(length), dtype=torch.uint8)
-    broadcast_(payload, root_rank, name and f"{name}.data", process_set)
-    return obj if here else pickle.loads(payload.numpy().tobytes())
-
-
-def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The `obj` of every rank, pickled, in a list on every rank."""
-    data, failure = b"", None
-    try:
-        data = dump(obj, "allgather_object")
-    except errors.InvalidArgument as cannot:
-        failure = cannot
-    lengths = allgather(torch.tensor([-1 if failure else len(data)]), name and f"{name}.size", process_set).tolist()
-    if failure:
-        raise failure
-    if -1 in lengths:
-        bad = process_set.ranks[lengths.index(-1)]
-        raise HorovodInternalError(f"allgather_object: rank {bad} could not pickle its object; its own error says why")
-    every = allgather(_bytes(data), name and f"{name}.data", process_set)
-    return [pickle.loads(part.numpy().tobytes()) for part in every.split(lengths)]
-
-
-def _bytes(data: bytes) -> torch.Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)

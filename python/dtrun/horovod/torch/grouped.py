@@ -6,9 +6,10 @@ import torch
 
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
+from ..submit import reduction_of
 from . import operations
 from .compression import Compression, Compressor
-from .submit import Handle, reduction_of, submit, tensor_of
+from .submit import Handle, submit, tensor_of
 
 
 def _several(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:

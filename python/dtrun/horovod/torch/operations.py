@@ -11,11 +11,11 @@ import torch
 
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
-from ..request import Request
-from ..signature import Signature
+from ..submit import barrier, reduction_of, rows_for_each
+from ..submit import join as join_all
 from . import differentiable
 from .compression import Compression, Compressor
-from .submit import Handle, reduction_of, submit, tensor_of
+from .submit import Handle, submit, tensor_of
 
 
 def poll(handle: Handle) -> bool:
@@ -161,19 +161,16 @@ def alltoall_async(
 
 
 def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ignore[no-untyped-def]
-    size, tensor = process_set.size() or 1, tensor_of("alltoall", tensor)
-    if splits is None:
-        if tensor.dim() and tensor.shape[0] % size:
-            raise ValueError(f"alltoall: {tensor.shape[0]} rows, which {size} ranks do not divide; give splits")
-        rows = [tensor.shape[0] // size if tensor.dim() else 0] * size
-    else:
-        if isinstance(splits, torch.Tensor) and (splits.dtype.is_floating_point or splits.dim() != 1):
-            raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
-        rows = [int(n) for n in splits]
-        if len(rows) != size or min(rows) < 0 or sum(rows) > tensor.shape[0]:
-            raise ValueError(f"alltoall: splits {rows} for {size} ranks and {tensor.shape[0]} rows; give each rank its part")
-        tensor = tensor[: sum(rows)]
-    return submit("alltoall", [tensor], name=name, splits=tuple(rows), process_set=process_set, unpack=unpack)
+    tensor = tensor_of("alltoall", tensor)
+    if isinstance(splits, torch.Tensor) and (splits.dtype.is_floating_point or splits.dim() != 1):
+        raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
+    rows = rows_for_each(splits, tensor.shape[0] if tensor.dim() else 0, process_set.size() or 1)
+    tensor = tensor[: sum(rows)] if tensor.dim() else tensor
+
+    def received(result: Any) -> Any:
+        return unpack([result[0], torch.tensor(result[1], dtype=torch.int32)])
+
+    return submit("alltoall", [tensor], name=name, splits=rows, process_set=process_set, unpack=received)
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):  # type: ignore[no-untyped-def]
@@ -211,18 +208,6 @@ def reducescatter(
     return compression.decompress(result, ctx)
 
 
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when every rank of the process set has called it."""
-    submit("barrier", [], process_set=process_set, unpack=lambda result: result).wait()
-
-
 def join(device: int = -1) -> int:
-    """This rank has no more data: until every rank has called it, sums and averages of the others count it as zeros.
-
-    Returns the rank that called it last. `device` is not used: zeros are made where the others' tensors are.
-    """
-    request = Request(Signature("join", "join"), [], [])
-    controller = global_process_set.controller
-    if controller is None:
-        raise ValueError("hvd.init() has not been called, or hvd.shutdown() has ended it; call hvd.init() first")
-    return controller.submit(request).wait()
+    """submit.join(). `device` is not used: zeros are made where the others' tensors are."""
+    return join_all()

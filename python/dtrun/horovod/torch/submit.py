@@ -1,15 +1,14 @@
 """From tensors to requests: checks what this rank can check alone, and hands the request to the controller."""
 
-import warnings
 from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 
-from .. import reductions
 from ..process_sets import ProcessSet, global_process_set
+from ..reductions import Adasum
 from ..request import Request
-from ..runtime import job
 from ..signature import RAGGED, Signature
+from ..submit import check_adasum, controller_of
 
 
 class Handle:
@@ -46,17 +45,15 @@ def submit(
     unpack: Callable[[Any], Any] = first,
     **aspects: Any,
 ) -> Handle:
-    job()  # an error of its own where init() was not called
-    if process_set.process_set_id is None:
-        raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
-    if process_set.controller is None:
-        raise ValueError(f"{kind}: this rank, {job().world.rank}, is not in {process_set}")
+    controller = controller_of(kind, process_set)
     tensors = [tensor_of(kind, tensor) for tensor in tensors]
-    name = process_set.controller.next_name(kind) if name is None else name
+    name = controller.next_name(kind) if name is None else name
     for tensor in tensors:
         _check(kind, name, tensor)
     described = tuple((str(t.dtype).rpartition(".")[2], tuple(t.shape), t.device.type) for t in tensors)
     signature = Signature(kind, name, described, **aspects)
+    if signature.op == Adasum:
+        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
     ready = None
     if any(tensor.is_cuda for tensor in tensors):
         ready = torch.cuda.Event()
@@ -65,7 +62,7 @@ def submit(
     if outputs and any(output is tensor for output, tensor in zip(outputs, tensors)):
         request.outputs = request.inputs  # in place
         unpack = _originals(list(outputs), unpack)
-    process_set.controller.submit(request)
+    controller.submit(request)
     return Handle(request, unpack)
 
 
@@ -81,13 +78,3 @@ def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
         raise ValueError(f"{kind} '{name}': the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
     if tensor.dim() == 0 and (kind in RAGGED or kind == "reducescatter"):
         raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; pass tensor.unsqueeze(0)")
-
-
-def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
-    """The reduction of the parameters `op` and, in older scripts, `average`."""
-    if average is None:
-        return reductions.Average if op is None else reductions.check(op)
-    if op is not None:
-        raise ValueError("op and average say the same; give op only")
-    warnings.warn("average= is deprecated; use op=hvd.Average or op=hvd.Sum", DeprecationWarning, stacklevel=3)
-    return reductions.Average if average else reductions.Sum

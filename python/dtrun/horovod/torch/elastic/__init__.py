@@ -1,11 +1,7 @@
-"""hvd.elastic over dtrun's restarts.
+"""hvd.elastic of torch; see dtrun.horovod.elastic."""
 
-When a rank or a host is lost, or hosts join, dtrun restarts every rank (`restart.max`, `cluster.min_hosts`), with the
-ranks that there are then. run() continues such a start from the last commit(), which rank 0 keeps in a file.
-"""
-
-from .run import run
+from ...elastic import ObjectState, State, run
 from .sampler import ElasticSampler
-from .state import ObjectState, State, TorchState
+from .state import TorchState
 
 __all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run"]

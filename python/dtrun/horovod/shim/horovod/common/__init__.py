@@ -2,8 +2,7 @@
 
 import sys
 
-from dtrun.horovod import exceptions, process_sets
-from dtrun.horovod.torch import elastic
+from dtrun.horovod import elastic, exceptions, process_sets
 
 sys.modules[f"{__name__}.exceptions"] = exceptions
 sys.modules[f"{__name__}.process_sets"] = process_sets

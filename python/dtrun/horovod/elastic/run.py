@@ -4,9 +4,9 @@ import functools
 import os
 from typing import Any, Callable
 
-from ...exceptions import HostsUpdatedInterrupt
-from ...runtime import rank
-from .state import State, committed
+from ..exceptions import HostsUpdatedInterrupt
+from ..runtime import rank
+from .state import State
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -14,7 +14,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def started(state: State, *args: Any, **kwargs: Any) -> Any:
-        path = committed()
+        path = state.commit_file()
         if path is not None and int(os.environ.get("DTRUN_GENERATION", "0")) > 0 and rank() == 0 and os.path.exists(path):
             state.load(path)
         synchronized = False

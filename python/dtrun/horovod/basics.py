@@ -1,13 +1,12 @@
-"""init and the queries of horovod.torch."""
+"""What every face of Horovod has alike: init, the queries, process sets, the timeline."""
 
-from typing import Iterable, List, Optional, Union
-
-from .. import runtime
-from ..process_sets import ProcessSet
-from ..runtime import (
+from .process_sets import ProcessSet, global_process_set
+from .reductions import Adasum, Average, Max, Min, Product, Sum
+from .runtime import (
     add_process_set,
     cross_rank,
     cross_size,
+    init,
     is_homogeneous,
     is_initialized,
     local_rank,
@@ -19,18 +18,13 @@ from ..runtime import (
     start_timeline,
     stop_timeline,
 )
-from .execute import execute
 
 __all__ = [
-    "add_process_set", "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled", "init",
-    "is_homogeneous", "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
-    "nccl_built", "rank", "remove_process_set", "rocm_built", "shutdown", "size", "start_timeline", "stop_timeline",
+    "Adasum", "Average", "Max", "Min", "ProcessSet", "Product", "Sum", "add_process_set", "ccl_built", "cross_rank", "cross_size",
+    "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "init", "is_homogeneous", "is_initialized",
+    "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank", "remove_process_set",
+    "rocm_built", "shutdown", "size", "start_timeline", "stop_timeline",
 ]  # fmt: skip
-
-
-def init(comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterable[ProcessSet]] = None) -> None:
-    """Joins the job; see runtime.init."""
-    runtime.init(execute, comm, process_sets)
 
 
 # Horovod has transports built in; dtrun's is chosen by the config, and any of them may carry tensors. These answer for

@@ -1,0 +1,69 @@
+"""What the faces of all frameworks do between their tensors and requests: checks that this rank can make alone."""
+
+import warnings
+from typing import Optional, Sequence, Tuple
+
+from . import reductions
+from .controller import Controller
+from .process_sets import ProcessSet, global_process_set
+from .request import Request
+from .runtime import job
+from .signature import Signature
+
+
+def controller_of(kind: str, process_set: ProcessSet) -> Controller:
+    job()  # an error of its own where init() was not called
+    if process_set.process_set_id is None:
+        raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
+    if process_set.controller is None:
+        raise ValueError(f"{kind}: this rank, {job().world.rank}, is not in {process_set}")
+    return process_set.controller
+
+
+def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
+    """The reduction of the parameters `op` and, in older scripts, `average`."""
+    if average is None:
+        return reductions.Average if op is None else reductions.check(op)
+    if op is not None:
+        raise ValueError("op and average say the same; give op only")
+    warnings.warn("average= is deprecated; use op=hvd.Average or op=hvd.Sum", DeprecationWarning, stacklevel=3)
+    return reductions.Average if average else reductions.Sum
+
+
+def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None:
+    """Raises where these ranks cannot combine tensors of these types by Adasum."""
+    if kind != "allreduce":
+        raise NotImplementedError(f"{kind} '{name}': hvd.Adasum is for allreduce only; use hvd.Average")
+    if size & (size - 1):
+        raise NotImplementedError(
+            f"{kind} '{name}': hvd.Adasum of {size} ranks; it needs 2, 4, 8 or another power of two: start as many, or use hvd.Average"
+        )
+    whole = [dtype for dtype in dtypes if "float" not in dtype]
+    if whole:
+        raise ValueError(f"{kind} '{name}': hvd.Adasum of {whole[0]}; it is for floating-point tensors, use hvd.Sum")
+
+
+def rows_for_each(splits: Optional[Sequence[int]], rows: int, size: int) -> Tuple[int, ...]:
+    """How many of `rows` an alltoall sends to each of `size` ranks."""
+    if splits is None:
+        if rows % size:
+            raise ValueError(f"alltoall: {rows} rows, which {size} ranks do not divide; give splits")
+        return (rows // size,) * size
+    chosen = tuple(int(n) for n in splits)
+    if len(chosen) != size or min(chosen) < 0 or sum(chosen) > rows:
+        raise ValueError(f"alltoall: splits {list(chosen)} for {size} ranks and {rows} rows; give each rank its part")
+    return chosen
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when every rank of the process set has called it."""
+    controller = controller_of("barrier", process_set)
+    controller.submit(Request(Signature("barrier", controller.next_name("barrier")), [], [])).wait()
+
+
+def join() -> int:
+    """This rank has no more data: until every rank has called it, sums and averages of the others count it as zeros.
+
+    Returns the rank that called it last.
+    """
+    return controller_of("join", global_process_set).submit(Request(Signature("join", "join"), [], [])).wait()
