@@ -10,7 +10,7 @@ from dtrun.horovod.runtime import refuse_horovod_itself
 refuse_horovod_itself()
 
 __version__ = "0.28.1+dtrun"
-name_absent_parts(__name__, __path__, "horovod.torch and horovod.common")
+name_absent_parts(__name__, __path__, "horovod.torch, horovod.tensorflow, horovod.keras and horovod.common")
 
 
 def run(*args, **kwargs):  # type: ignore[no-untyped-def]

@@ -1,0 +1,94 @@
+"""Between TensorFlow's tensors and requests, which hold arrays of numpy.
+
+In eager mode an operation runs when it is called. In a tf.function it becomes a node that runs whenever the function does,
+in the order of the program (nodes with side effects have that order), and so in one order on every rank. Every call waits
+for its operations: there are no handles. Tensors of GPUs travel by way of the host.
+"""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+import numpy
+import tensorflow as tf
+
+from .. import arrays, reductions
+from ..exceptions import HorovodInternalError
+from ..layers import NUMPY
+from ..process_sets import ProcessSet, global_process_set
+from ..request import Request
+from ..signature import RAGGED, Signature
+from ..submit import check_adasum, controller_of
+
+Arrays = List[Any]
+Work = Callable[..., Sequence[Any]]
+
+
+class OperationError(HorovodInternalError, tf.errors.FailedPreconditionError):
+    """What hvd raises in eager mode, for scripts that expect either. In a tf.function TensorFlow makes its own of it."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.FailedPreconditionError.__init__(self, None, None, message)
+
+
+class ArgumentError(ValueError, tf.errors.InvalidArgumentError):
+    """Of a call that this rank alone can refuse."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
+def run(work: Work, tensors: Sequence[Any], results: Sequence[tf.TensorSpec]) -> List[tf.Tensor]:
+    """work(*arrays of `tensors`), which returns arrays; they become tensors of the types and shapes of `results`."""
+    if tf.executing_eagerly():
+        try:
+            found = work(*(numpy.asarray(tensor) for tensor in tensors))
+        except HorovodInternalError as failure:
+            raise OperationError(str(failure)) from None
+        except ValueError as failure:
+            raise ArgumentError(str(failure)) from None
+        return [tf.convert_to_tensor(array, spec.dtype) for array, spec in zip(found, results)]
+    if not tf.compat.v1.get_default_graph().building_function:
+        raise NotImplementedError(
+            "dtrun: hvd in a graph of TensorFlow 1: operations of a session have no order that is the same on every rank; call "
+            "them eagerly or in a tf.function"
+        )
+    nodes = tf.numpy_function(work, list(tensors), [spec.dtype for spec in results])
+    for node, spec in zip(nodes, results):
+        node.set_shape(spec.shape)
+    return list(nodes)
+
+
+def spec_of(tensor: Any, ragged: bool = False) -> tf.TensorSpec:
+    """Of a result like `tensor`; `ragged`: with another number of rows."""
+    shape = tensor.shape
+    if ragged and shape.rank:
+        shape = tf.TensorShape([None]).concatenate(shape[1:])
+    return tf.TensorSpec(shape, tensor.dtype)
+
+
+def tensor_of(kind: str, value: Any) -> tf.Tensor:
+    if isinstance(value, tf.IndexedSlices):
+        raise ValueError(f"{kind}: the tensor is a tf.IndexedSlices; pass tf.convert_to_tensor(tensor)")
+    return tf.convert_to_tensor(value)
+
+
+def submit(
+    kind: str,
+    inputs: Arrays,
+    outputs: Optional[Arrays] = None,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    **aspects: Any,
+) -> Request:
+    """One request; wait() gives its results. `outputs` are made where they are needed and not given."""
+    controller = controller_of(kind, process_set)
+    name = controller.next_name(kind) if name is None else name
+    for array in inputs:
+        if array.ndim == 0 and (kind in RAGGED or kind == "reducescatter"):
+            raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; pass tf.expand_dims(tensor, 0)")
+    described = tuple((array.dtype.name, array.shape, NUMPY) for array in inputs)
+    signature = Signature(kind, name, described, **aspects)
+    if signature.op == reductions.Adasum:
+        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
+    if outputs is None and kind in ("allreduce", "broadcast"):
+        outputs = [arrays.empty(array, array.shape) for array in inputs]
+    return controller.submit(Request(signature, inputs, outputs or []))

@@ -1,0 +1,138 @@
+"""DistributedOptimizer: an optimizer of Keras or of tf.compat.v1 whose gradients are averaged over the ranks."""
+
+import warnings
+from typing import Any, List, Optional, Tuple
+
+import tensorflow as tf
+
+from ..process_sets import ProcessSet, global_process_set
+from ..reductions import Average
+from .aggregation import Aggregation
+from .compression import Compression
+from .gradients import Gradients, Groups, check_groups
+from .tape import variables_of_layers
+
+
+class CallableList(list):
+    """For scripts that say optimizer.variables(), as before Keras 3, and for those that say optimizer.variables."""
+
+    def __call__(self) -> "CallableList":
+        return self
+
+
+def variables_of(optimizer: Any) -> List[Any]:
+    found = optimizer.variables
+    return list(found() if callable(found) else found)
+
+
+class Distributed:
+    """What DistributedOptimizer adds to every class. Options belong to the class, so that from_config() has them too."""
+
+    _hvd: Gradients
+    _hvd_passes = 1
+    _hvd_average = False
+
+    @property
+    def _agg_helper(self) -> Optional[Aggregation]:
+        if self._hvd_passes == 1:
+            return None
+        helper = self.__dict__.get("_hvd_aggregation")
+        if helper is None:
+            helper = self.__dict__["_hvd_aggregation"] = Aggregation(self._hvd, self._hvd_passes, self._hvd_average)
+        return helper
+
+    @property
+    def variables(self) -> Any:
+        found = super().variables  # type: ignore[misc]
+        return CallableList(found() if callable(found) else found)
+
+    def register_local_var(self, variable: Any) -> None:
+        """The gradient of this variable stays this rank's."""
+        self._hvd.register_local(variable)
+
+    def _reduce(self, gradients: Any, variables: Any) -> List[Any]:
+        helper = self._agg_helper
+        return self._hvd.reduce(gradients, variables) if helper is None else helper.add(gradients, variables)
+
+
+class DistributedKeras3(Distributed):
+    """Of Keras 3, where gradients come to apply()."""
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
+        reduced = self._reduce(list(grads), variables)
+        helper = self._agg_helper
+        if helper is None:
+            super().apply(reduced, variables)  # type: ignore[misc]
+            return
+        if not self.built:  # type: ignore[has-type]
+            self.build(variables)  # type: ignore[attr-defined]
+            self.built = True
+        helper.apply(self, lambda: super(DistributedKeras3, self).apply(reduced, variables))  # type: ignore[misc]
+
+
+class DistributedMinimizer(Distributed):
+    """Of Keras 2 and tf.compat.v1, where minimize() computes gradients and applies them; only computed ones are reduced."""
+
+    def compute_gradients(self, *args: Any, **options: Any) -> List[Tuple[Any, Any]]:
+        return self._reduced(super().compute_gradients(*args, **options))  # type: ignore[misc]
+
+    def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> List[Tuple[Any, Any]]:
+        above = super()
+        tape = tf.GradientTape() if tape is None else tape
+        if hasattr(above, "_compute_gradients"):
+            return self._reduced(above._compute_gradients(loss, var_list, grad_loss, tape=tape))
+        return self._reduced(above.compute_gradients(loss, var_list, tape=tape))  # type: ignore[misc]
+
+    def _reduced(self, pairs: Any) -> List[Tuple[Any, Any]]:
+        gradients, variables = zip(*pairs)
+        return list(zip(self._reduce(gradients, variables), variables))
+
+    def apply_gradients(self, grads_and_vars: Any, *args: Any, **options: Any) -> Any:
+        helper, pairs = self._agg_helper, list(grads_and_vars)
+        apply = super().apply_gradients  # type: ignore[misc]
+        if helper is None:
+            return apply(pairs, *args, **options)
+        return helper.apply(self, lambda: apply(pairs, *args, **options))
+
+
+def DistributedOptimizer(
+    optimizer: Any, name: Optional[str] = None, use_locking: bool = False, device_dense: str = "", device_sparse: str = "",
+    compression: Any = Compression.none, sparse_as_dense: bool = False, backward_passes_per_step: int = 1, op: int = Average,
+    gradient_predivide_factor: float = 1.0, average_aggregated_gradients: bool = False, num_groups: int = 0,
+    groups: Groups = None, process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
+) -> Any:  # fmt: skip
+    """`optimizer` as one of the same class, with its state, that uses gradients averaged over the ranks.
+
+    `backward_passes_per_step`: gradients of so many steps are added up before they travel and are applied; they are divided
+    by that number with `average_aggregated_gradients`. The other options are those of DistributedGradientTape.
+    """
+    if backward_passes_per_step <= 0:
+        raise ValueError(f"backward_passes_per_step must be > 0, not {backward_passes_per_step}")
+    if num_groups:
+        warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
+    options = Gradients(
+        name or f"Distributed{type(optimizer).__name__}", compression, sparse_as_dense, op, gradient_predivide_factor,
+        check_groups(groups, num_groups), process_set, scale_local_gradients,
+    )  # fmt: skip
+    base = type(optimizer)
+    keras3 = not hasattr(optimizer, "compute_gradients") and not hasattr(optimizer, "_compute_gradients")
+    # A saved model names the class of its optimizer: this one has the name of the other, which loads without Horovod.
+    body = {
+        "__module__": "keras.optimizers" if getattr(tf.keras.optimizers, base.__name__, None) is base and keras3 else base.__module__,
+        "_hvd": options,
+        "_hvd_passes": backward_passes_per_step,
+        "_hvd_average": average_aggregated_gradients,
+    }
+    kind = type(base.__name__, (DistributedKeras3 if keras3 else DistributedMinimizer, base), body)
+    wrapped = kind.__new__(kind)
+    wrapped.__dict__.update(optimizer.__dict__)
+    return wrapped
+
+
+def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = None, **options: Any) -> Any:
+    """As DistributedOptimizer; the gradients of the weights of `local_layers` stay this rank's."""
+    wrapped = DistributedOptimizer(optimizer, *args, **options)
+    for variable in variables_of_layers(local_layers):
+        wrapped.register_local_var(variable)
+    return wrapped
