@@ -3,43 +3,17 @@
 Runs with the torch of the Python that DTRUN_TEST_TORCH names, of `tools/setup frameworks`, or of Debian.
 """
 
-import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
-from support.job import BUILD, DTRUN, SOURCE, JobTest, main, skip
+from support.horovod import PROGRAMS, SHIM, HorovodTest, python_with
+from support.job import BUILD, DTRUN, SOURCE, main, skip
 
-PROGRAMS = SOURCE / "tests/programs/horovod"
-SHIM = SOURCE / "python/dtrun/horovod/shim"
-PLACES = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3", sys.executable]
+PYTHON = python_with("torch", "DTRUN_TEST_TORCH")
 
 
-def has_torch(python):
-    if python is None or not Path(python).exists():
-        return False
-    return subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0
-
-
-PYTHON = next(filter(has_torch, PLACES), None)
-
-
-class HorovodShim(JobTest):
-    def package(self, *paths, **more):
-        """The environment in which `import dtrun.horovod.torch` finds the package and the library of this build."""
-        path = ":".join(map(str, [SOURCE / "python", *paths]))
-        return self.environment(
-            PYTHONPATH=path, DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), PYTHONDONTWRITEBYTECODE="1", **more
-        )
-
-    def hold(self, count, program, *arguments, done="is done", absent=(), sets=(), env=None):
-        result = self.ranks(count, PYTHON, PROGRAMS / program, *arguments, sets=sets, env=env or self.package())
-        self.assert_ok(result)
-        for rank in range(count):
-            if rank not in absent:
-                self.assertIn(f"rank {rank} of {count} {done}", result.out, str(result))
-        return result
+class HorovodShim(HorovodTest):
+    PYTHON = PYTHON
 
     def test_operations_in_the_order_of_each_rank(self):
         for count in (2, 3):
@@ -115,13 +89,6 @@ class HorovodShim(JobTest):
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                     self.assertIn("rank 1 of 2 is done", done.stdout)
 
-    def say(self, text, *paths):
-        """What a script says on stderr as it ends with an error."""
-        script = self.write(text, "script.py")
-        done = subprocess.run([PYTHON, script], capture_output=True, text=True, env=self.package(SHIM, *paths))
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        return done.stderr.splitlines()[-1]
-
     def test_horovod_itself_is_not_mixed_with_it(self):
         real = self.folder / "real" / "horovod" / "common"
         real.mkdir(parents=True)
@@ -132,9 +99,12 @@ class HorovodShim(JobTest):
         self.assertIn(f"Horovod itself is loaded in this process, from {real / 'basics.py'}", self.say(text))
 
     def test_parts_that_are_absent_are_named(self):
-        for part in ("tensorflow", "keras", "spark"):
+        for part in ("mxnet", "spark"):
             self.assertIn(f"horovod.{part}: dtrun's horovod has horovod.torch", self.say(f"import horovod.{part}"))
             self.assertIn(f"dtrun.horovod.{part}: dtrun's horovod has dtrun.horovod.torch", self.say(f"import dtrun.horovod.{part}"))
+        hidden = "import sys; sys.modules['tensorflow'] = None\n"  # as where there is none
+        for part in ("horovod.tensorflow", "dtrun.horovod.keras", "horovod.tensorflow.keras"):
+            self.assertIn(f"{PYTHON} has no TensorFlow; install it there", self.say(f"{hidden}import {part}"))
         self.assertIn("horovod.run: start the script with `dtrun", self.say("import horovod\nhorovod.run(print, np=2)"))
 
 

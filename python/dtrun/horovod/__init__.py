@@ -6,7 +6,8 @@
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 
-A script that says `import horovod.torch as hvd` (horovod.tensorflow, horovod.keras) runs unchanged with the folder `shim` of this package on PYTHONPATH.
+A script that says `import horovod.torch as hvd` (horovod.tensorflow, horovod.keras) runs unchanged with the folder `shim` of
+this package on PYTHONPATH.
 docs/horovod.md says what is here and what is not.
 """
 

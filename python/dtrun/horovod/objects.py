@@ -6,12 +6,9 @@ from typing import Any, List, Optional
 from .. import errors
 from ..objects import dump
 from .exceptions import HorovodInternalError
-from .layers import NUMPY
 from .process_sets import ProcessSet, global_process_set
-from .request import Request
 from .runtime import rank
-from .signature import Signature
-from .submit import controller_of
+from .submit import submit_arrays
 
 
 def broadcast_object(
@@ -61,15 +58,8 @@ def _broadcast(array: Any, root: int, name: Optional[str], process_set: ProcessS
     """In place."""
     if process_set.ranks and root not in process_set.ranks:
         raise ValueError(f"broadcast_object: root_rank {root} is not in {process_set}")
-    _submit("broadcast", array, [array], name, process_set, root=root).wait()
+    submit_arrays("broadcast", [array], [array], name, process_set, root=root).wait()
 
 
 def _allgather(array: Any, name: Optional[str], process_set: ProcessSet) -> Any:
-    return _submit("allgather", array, [], name, process_set).wait()[0]
-
-
-def _submit(kind: str, array: Any, outputs: List[Any], name: Optional[str], process_set: ProcessSet, root: int = -1) -> Request:
-    controller = controller_of(f"{kind}_object", process_set)
-    described = ((array.dtype.name, array.shape, NUMPY),)
-    signature = Signature(kind, controller.next_name(kind) if name is None else name, described, root=root)
-    return controller.submit(Request(signature, [array], outputs))
+    return submit_arrays("allgather", [array], None, name, process_set).wait()[0]

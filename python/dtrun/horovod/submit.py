@@ -1,14 +1,15 @@
 """What the faces of all frameworks do between their tensors and requests: checks that this rank can make alone."""
 
 import warnings
-from typing import Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
-from . import reductions
+from . import arrays, reductions
 from .controller import Controller
+from .layers import NUMPY
 from .process_sets import ProcessSet, global_process_set
 from .request import Request
 from .runtime import job
-from .signature import Signature
+from .signature import RAGGED, Signature
 
 
 def controller_of(kind: str, process_set: ProcessSet) -> Controller:
@@ -18,6 +19,25 @@ def controller_of(kind: str, process_set: ProcessSet) -> Controller:
     if process_set.controller is None:
         raise ValueError(f"{kind}: this rank, {job().world.rank}, is not in {process_set}")
     return process_set.controller
+
+
+def submit_arrays(
+    kind: str, inputs: List[Any], outputs: Optional[List[Any]] = None, name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set, **aspects: Any,
+) -> Request:  # fmt: skip
+    """An operation on arrays of numpy; wait() gives its results. `outputs` are made where they are needed and not given."""
+    controller = controller_of(kind, process_set)
+    name = controller.next_name(kind) if name is None else name
+    for array in inputs:
+        if array.ndim == 0 and (kind in RAGGED or kind == "reducescatter"):
+            raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; give it a first dimension of 1")
+    described = tuple((array.dtype.name, array.shape, NUMPY) for array in inputs)
+    signature = Signature(kind, name, described, **aspects)
+    if signature.op == reductions.Adasum:
+        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
+    if outputs is None:
+        outputs = [arrays.empty(array, array.shape) for array in inputs] if kind in ("allreduce", "broadcast") else []
+    return controller.submit(Request(signature, inputs, outputs))
 
 
 def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
@@ -36,7 +56,8 @@ def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None
         raise NotImplementedError(f"{kind} '{name}': hvd.Adasum is for allreduce only; use hvd.Average")
     if size & (size - 1):
         raise NotImplementedError(
-            f"{kind} '{name}': hvd.Adasum of {size} ranks; it needs 2, 4, 8 or another power of two: start as many, or use hvd.Average"
+            f"{kind} '{name}': hvd.Adasum of {size} ranks; it needs a power of two, such as 2, 4 or 8: start as many, or use "
+            "hvd.Average"
         )
     whole = [dtype for dtype in dtypes if "float" not in dtype]
     if whole:

@@ -120,6 +120,29 @@ def embeddings():
         close(table.weight.detach(), expected, 1e-6)
 
 
-for part in (clipping, states, some_ranks_use_some_parameters, embeddings):
+def adasum():
+    """Steps of ranks that have nothing in common are added, and the same steps are one; others are refused."""
+    net = torch.nn.Linear(size, 1, bias=False)
+    torch.nn.init.zeros_(net.weight)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters(), op=hvd.Adasum)
+    net(torch.eye(size)[rank]).backward()
+    if size == 3:
+        try:
+            optimizer.step()
+        except NotImplementedError as refused:
+            assert "hvd.Adasum of 3 ranks; it needs a power of two" in str(refused), refused
+        else:
+            raise AssertionError("3 ranks were not refused")
+        return
+    optimizer.step()
+    close(net.weight.detach(), -torch.ones(1, size))
+    optimizer.zero_grad()
+    net(torch.ones(size)).backward()
+    optimizer.step()
+    close(net.weight.detach(), -2 * torch.ones(1, size))
+
+
+for part in (adasum, clipping, states, some_ranks_use_some_parameters, embeddings):
     part()
 print(f"rank {rank} of {size} is done")

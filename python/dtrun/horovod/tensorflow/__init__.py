@@ -8,7 +8,8 @@ except ModuleNotFoundError as missing:
     import sys
 
     raise ModuleNotFoundError(
-        f"dtrun: {__name__}: {sys.executable} has no TensorFlow; install it there, as in `pip install tensorflow`", name="tensorflow"
+        f"dtrun: {__name__}: {sys.executable} has no TensorFlow; install it there, as in `pip install tensorflow`",
+        name="tensorflow",
     ) from None
 
 from ..basics import *  # noqa: F403

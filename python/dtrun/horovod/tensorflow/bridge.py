@@ -5,20 +5,13 @@ in the order of the program (nodes with side effects have that order), and so in
 for its operations: there are no handles. Tensors of GPUs travel by way of the host.
 """
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Sequence
 
 import numpy
 import tensorflow as tf
 
-from .. import arrays, reductions
 from ..exceptions import HorovodInternalError
-from ..layers import NUMPY
-from ..process_sets import ProcessSet, global_process_set
-from ..request import Request
-from ..signature import RAGGED, Signature
-from ..submit import check_adasum, controller_of
 
-Arrays = List[Any]
 Work = Callable[..., Sequence[Any]]
 
 
@@ -69,26 +62,3 @@ def tensor_of(kind: str, value: Any) -> tf.Tensor:
     if isinstance(value, tf.IndexedSlices):
         raise ValueError(f"{kind}: the tensor is a tf.IndexedSlices; pass tf.convert_to_tensor(tensor)")
     return tf.convert_to_tensor(value)
-
-
-def submit(
-    kind: str,
-    inputs: Arrays,
-    outputs: Optional[Arrays] = None,
-    name: Optional[str] = None,
-    process_set: ProcessSet = global_process_set,
-    **aspects: Any,
-) -> Request:
-    """One request; wait() gives its results. `outputs` are made where they are needed and not given."""
-    controller = controller_of(kind, process_set)
-    name = controller.next_name(kind) if name is None else name
-    for array in inputs:
-        if array.ndim == 0 and (kind in RAGGED or kind == "reducescatter"):
-            raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; pass tf.expand_dims(tensor, 0)")
-    described = tuple((array.dtype.name, array.shape, NUMPY) for array in inputs)
-    signature = Signature(kind, name, described, **aspects)
-    if signature.op == reductions.Adasum:
-        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
-    if outputs is None and kind in ("allreduce", "broadcast"):
-        outputs = [arrays.empty(array, array.shape) for array in inputs]
-    return controller.submit(Request(signature, inputs, outputs or []))

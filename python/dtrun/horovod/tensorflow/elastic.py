@@ -31,8 +31,8 @@ class TensorFlowState(ObjectState):
     def restore(self) -> None:
         if len(self._values) != len(self.variables):
             raise ValueError(
-                f"{type(self).__name__}: {len(self._values)} values were committed, and there are {len(self.variables)} variables; "
-                "make the same model and optimizer after a restart, or remove the file of the commit"
+                f"{type(self).__name__}: {len(self._values)} values were committed, and there are {len(self.variables)} "
+                "variables; make the same model and optimizer after a restart, or remove the file of the commit"
             )
         for variable, value in zip(self.variables, self._values):
             variable.assign(value)

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from .. import objects
 from ..process_sets import ProcessSet, global_process_set
-from .bridge import run, submit
+from ..submit import submit_arrays
+from .bridge import run
 from .operations import check_root
 
 
@@ -19,7 +20,7 @@ def broadcast_variables(
     values = [tf.convert_to_tensor(variable) for variable in variables]
 
     def work(*arrays: Any) -> List[Any]:
-        requests = [submit("broadcast", [array], None, None, process_set, root=root_rank) for array in arrays]
+        requests = [submit_arrays("broadcast", [array], None, None, process_set, root=root_rank) for array in arrays]
         return [request.wait()[0] for request in requests]
 
     found = run(work, values, [tf.TensorSpec(value.shape, value.dtype) for value in values]) if values else []

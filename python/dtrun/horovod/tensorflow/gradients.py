@@ -1,12 +1,12 @@
 """Reduction of a step's gradients: what tapes and optimizers have in common."""
 
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Sequence, Union
 
 import tensorflow as tf
 
 from .. import reductions
 from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Adasum, Average
+from ..reductions import Average
 from .compression import Compression
 from .grouped import allreduce_units
 from .operations import allreduce

@@ -7,8 +7,8 @@ import tensorflow as tf
 from .. import reductions
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average
-from ..submit import reduction_of
-from .bridge import run, spec_of, submit, tensor_of
+from ..submit import reduction_of, submit_arrays
+from .bridge import run, spec_of, tensor_of
 from .compression import Compression
 from .operations import allgather, allreduce, own_rows, scatter_factor
 
@@ -48,7 +48,7 @@ def allreduce_units(
     def work(*arrays: Any) -> List[Any]:
         results = list(arrays)
         requests = [
-            submit("allreduce", [arrays[i] for i in unit], None, name, process_set, **aspects)
+            submit_arrays("allreduce", [arrays[i] for i in unit], None, name, process_set, **aspects)
             for unit, name in zip(units, names)
         ]
         for unit, request in zip(units, requests):
@@ -72,7 +72,7 @@ def grouped_allgather(
 ) -> List[tf.Tensor]:  # fmt: skip
     @tf.custom_gradient
     def gather(*xs: tf.Tensor) -> Any:
-        work = lambda *arrays: submit("allgather", list(arrays), None, name, process_set).wait()  # noqa: E731
+        work = lambda *arrays: submit_arrays("allgather", list(arrays), None, name, process_set).wait()  # noqa: E731
         results = run(work, xs, [spec_of(x, ragged=True) for x in xs])
         return tuple(results), lambda *gradients: [own_rows(g, tf.shape(x)[0], process_set) for g, x in zip(gradients, xs)]
 
@@ -89,7 +89,9 @@ def grouped_reducescatter(
 
     @tf.custom_gradient
     def reduce(*xs: tf.Tensor) -> Any:
-        work = lambda *arrays: submit("reducescatter", list(arrays), None, name, process_set, **aspects).wait()  # noqa: E731
+        def work(*arrays: Any) -> List[Any]:
+            return submit_arrays("reducescatter", list(arrays), None, name, process_set, **aspects).wait()
+
         results = run(work, xs, [spec_of(x, ragged=True) for x in xs])
 
         def back(*gradients: tf.Tensor) -> List[tf.Tensor]:

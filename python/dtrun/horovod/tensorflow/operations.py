@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from .. import reductions, runtime
 from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Adasum, Average, Sum
-from ..submit import reduction_of, rows_for_each
+from ..reductions import Average, Sum
+from ..submit import reduction_of, rows_for_each, submit_arrays
 from ..submit import join as join_all
-from .bridge import run, spec_of, submit, tensor_of
+from .bridge import run, spec_of, tensor_of
 from .compression import Compression
 
 
@@ -32,7 +32,8 @@ def allreduce(
     if isinstance(tensor, tf.IndexedSlices):
         return _allreduce_slices(tensor, op, prescale_factor, postscale_factor, name, process_set)
     compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
-    return compression.decompress(_allreduce(compressed, name, op, prescale_factor, postscale_factor, process_set=process_set), ctx)
+    result = _allreduce(compressed, name, op, prescale_factor, postscale_factor, process_set=process_set)
+    return compression.decompress(result, ctx)
 
 
 def _allreduce(
@@ -43,7 +44,7 @@ def _allreduce(
 
     @tf.custom_gradient
     def reduce(x: tf.Tensor) -> Any:
-        work = lambda array: submit("allreduce", [array], None, name, process_set, **aspects).wait()  # noqa: E731
+        work = lambda array: submit_arrays("allreduce", [array], None, name, process_set, **aspects).wait()  # noqa: E731
         (result,) = run(work, [x], [spec_of(x)])
         return result, lambda gradient: _allreduce(
             gradient, None, op, prescale_factor, postscale_factor, process_set=process_set
@@ -61,7 +62,7 @@ def _allreduce_slices(
             "tf.convert_to_tensor(tensor) (sparse_as_dense=True of an optimizer)"
         )
     if prescale != 1.0 or postscale != 1.0:
-        raise NotImplementedError("allreduce: scale factors of tf.IndexedSlices; scale its values, or pass tf.convert_to_tensor(tensor)")
+        raise NotImplementedError("allreduce: scale factors of tf.IndexedSlices; scale its values yourself")
     values = allgather(slices.values, name and f"{name}.values", process_set=process_set)
     indices = allgather(slices.indices, name and f"{name}.indices", process_set=process_set)
     if op == Average:
@@ -76,7 +77,7 @@ def allgather(
 
     @tf.custom_gradient
     def gather(x: tf.Tensor) -> Any:
-        work = lambda array: submit("allgather", [array], None, name, process_set).wait()  # noqa: E731
+        work = lambda array: submit_arrays("allgather", [array], None, name, process_set).wait()  # noqa: E731
         (result,) = run(work, [x], [spec_of(x, ragged=True)])
         return result, lambda gradient: own_rows(gradient, tf.shape(x)[0], process_set)
 
@@ -99,7 +100,7 @@ def broadcast(
 
     @tf.custom_gradient
     def send(x: tf.Tensor) -> Any:
-        work = lambda array: submit("broadcast", [array], None, name, process_set, root=root_rank).wait()  # noqa: E731
+        work = lambda array: submit_arrays("broadcast", [array], None, name, process_set, root=root_rank).wait()  # noqa: E731
         (result,) = run(work, [x], [spec_of(x)])
 
         def back(gradient: tf.Tensor) -> tf.Tensor:
@@ -132,7 +133,7 @@ def alltoall(
         if array.ndim == 0:
             raise ValueError("alltoall: a tensor without dimensions has no rows; pass tf.expand_dims(tensor, 0)")
         chosen = rows_for_each(rows, array.shape[0], process_set.size() or 1)
-        request = submit("alltoall", [array[: sum(chosen)]], None, name, process_set, splits=chosen)
+        request = submit_arrays("alltoall", [array[: sum(chosen)]], None, name, process_set, splits=chosen)
         result, received = request.wait()
         return [result, numpy.array(received, numpy.int32)]
 
@@ -173,7 +174,7 @@ def _reducescatter(
 
     @tf.custom_gradient
     def reduce(x: tf.Tensor) -> Any:
-        work = lambda array: submit("reducescatter", [array], None, name, process_set, **aspects).wait()  # noqa: E731
+        work = lambda array: submit_arrays("reducescatter", [array], None, name, process_set, **aspects).wait()  # noqa: E731
         (result,) = run(work, [x], [spec_of(x, ragged=True)])
         factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
         return result, lambda gradient: allgather(gradient * tf.cast(factor, gradient.dtype), process_set=process_set)

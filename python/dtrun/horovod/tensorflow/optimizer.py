@@ -59,7 +59,8 @@ class DistributedKeras3(Distributed):
     """Of Keras 3, where gradients come to apply()."""
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
+        known = self._trainable_variables  # type: ignore[attr-defined]
+        variables = list(known if trainable_variables is None else trainable_variables)
         reduced = self._reduce(list(grads), variables)
         helper = self._agg_helper
         if helper is None:
@@ -118,8 +119,9 @@ def DistributedOptimizer(
     base = type(optimizer)
     keras3 = not hasattr(optimizer, "compute_gradients") and not hasattr(optimizer, "_compute_gradients")
     # A saved model names the class of its optimizer: this one has the name of the other, which loads without Horovod.
+    public = keras3 and getattr(tf.keras.optimizers, base.__name__, None) is base
     body = {
-        "__module__": "keras.optimizers" if getattr(tf.keras.optimizers, base.__name__, None) is base and keras3 else base.__module__,
+        "__module__": "keras.optimizers" if public else base.__module__,
         "_hvd": options,
         "_hvd_passes": backward_passes_per_step,
         "_hvd_average": average_aggregated_gradients,

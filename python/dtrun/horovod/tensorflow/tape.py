@@ -27,7 +27,9 @@ class Distributed:
         reduced = self._hvd.reduce(tf.nest.flatten(gradients), tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(sources, reduced)
 
-    def get_local_and_global_gradients(self, target: Any, sources: Any, *args: Any, **options: Any) -> Tuple[List[Any], List[Any]]:
+    def get_local_and_global_gradients(
+        self, target: Any, sources: Any, *args: Any, **options: Any
+    ) -> Tuple[List[Any], List[Any]]:
         """Pairs of source and gradient: of those that are local, and of the others."""
         pairs = list(zip(sources, self.gradient(target, sources, *args, **options)))
         local = [pair for pair in pairs if self._hvd.is_local(pair[0])]
@@ -54,7 +56,9 @@ def DistributedGradientTape(
     return tape
 
 
-def PartialDistributedGradientTape(gradtape: tf.GradientTape, *args: Any, local_layers: Any = None, **options: Any) -> tf.GradientTape:
+def PartialDistributedGradientTape(
+    gradtape: tf.GradientTape, *args: Any, local_layers: Any = None, **options: Any
+) -> tf.GradientTape:
     """As DistributedGradientTape; the gradients of the weights of `local_layers` stay this rank's."""
     tape = DistributedGradientTape(gradtape, *args, **options)
     for variable in variables_of_layers(local_layers):

@@ -7,9 +7,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 import torch
 
 from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Average, check
+from ..reductions import Adasum, Average, check
 from ..runtime import size
 from . import parameters
+from .adasum import DistributedSteps
 from .compression import Compression, Compressor
 from .operations import allreduce_async_, sparse_allreduce_async, synchronize
 from .grouped import grouped_allreduce_async_
@@ -178,7 +179,7 @@ def DistributedOptimizer(
 
     Each gradient travels as soon as backward() has accumulated it `backward_passes_per_step` times. `groups`: how many
     groups of gradients travel together, or lists of their parameters. `gradient_predivide_factor`: gradients are divided
-    by it before the sum, and by size/factor after.
+    by it before the sum, and by size/factor after. With op=hvd.Adasum each rank takes its own step, and the steps are combined.
     """
     if backward_passes_per_step <= 0:
         raise ValueError(f"backward_passes_per_step must be > 0, not {backward_passes_per_step}")
@@ -187,7 +188,8 @@ def DistributedOptimizer(
     if num_groups:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
-    kind = type(optimizer.__class__.__name__, (Distributed, optimizer.__class__), {"__module__": __name__})
+    distributed = DistributedSteps if op == Adasum else Distributed
+    kind = type(optimizer.__class__.__name__, (distributed, optimizer.__class__), {"__module__": __name__})
     wrapped = kind.__new__(kind)
     # A scheduler that was made before has put its own step() there, around the one that does not synchronize.
     wrapped.__dict__.update((key, value) for key, value in optimizer.__dict__.items() if key != "step")

@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from ..elastic import ObjectState, State, TensorFlowKerasState, run
 
-__all__ = ["CommitStateCallback", "KerasState", "ObjectState", "State", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]
+__all__ = [
+    "CommitStateCallback", "KerasState", "ObjectState", "State", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run",
+]  # fmt: skip
 
 Logs = Optional[Dict[str, Any]]
 
