@@ -42,7 +42,7 @@ def assign(array: Any, value: Any) -> None:
 
 
 def is_floating(array: Any) -> bool:
-    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    return bool(array.dtype.kind == "f" or array.dtype.name == "bfloat16")
 
 
 def flatten(arrays: List[Any]) -> Any:

@@ -43,7 +43,7 @@ class Distributed:
 
     @property
     def variables(self) -> Any:
-        found = super().variables  # type: ignore[misc]
+        found = super().variables
         return CallableList(found() if callable(found) else found)
 
     def register_local_var(self, variable: Any) -> None:
@@ -59,31 +59,31 @@ class DistributedKeras3(Distributed):
     """Of Keras 3, where gradients come to apply()."""
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        known = self._trainable_variables  # type: ignore[attr-defined]
+        known = self._trainable_variables
         variables = list(known if trainable_variables is None else trainable_variables)
         reduced = self._reduce(list(grads), variables)
         helper = self._agg_helper
         if helper is None:
-            super().apply(reduced, variables)  # type: ignore[misc]
+            super().apply(reduced, variables)
             return
-        if not self.built:  # type: ignore[has-type]
-            self.build(variables)  # type: ignore[attr-defined]
+        if not self.built:
+            self.build(variables)
             self.built = True
-        helper.apply(self, lambda: super(DistributedKeras3, self).apply(reduced, variables))  # type: ignore[misc]
+        helper.apply(self, lambda: super(DistributedKeras3, self).apply(reduced, variables))
 
 
 class DistributedMinimizer(Distributed):
     """Of Keras 2 and tf.compat.v1, where minimize() computes gradients and applies them; only computed ones are reduced."""
 
     def compute_gradients(self, *args: Any, **options: Any) -> List[Tuple[Any, Any]]:
-        return self._reduced(super().compute_gradients(*args, **options))  # type: ignore[misc]
+        return self._reduced(super().compute_gradients(*args, **options))
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> List[Tuple[Any, Any]]:
         above = super()
         tape = tf.GradientTape() if tape is None else tape
         if hasattr(above, "_compute_gradients"):
             return self._reduced(above._compute_gradients(loss, var_list, grad_loss, tape=tape))
-        return self._reduced(above.compute_gradients(loss, var_list, tape=tape))  # type: ignore[misc]
+        return self._reduced(above.compute_gradients(loss, var_list, tape=tape))
 
     def _reduced(self, pairs: Any) -> List[Tuple[Any, Any]]:
         gradients, variables = zip(*pairs)
@@ -91,7 +91,7 @@ class DistributedMinimizer(Distributed):
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **options: Any) -> Any:
         helper, pairs = self._agg_helper, list(grads_and_vars)
-        apply = super().apply_gradients  # type: ignore[misc]
+        apply = super().apply_gradients
         if helper is None:
             return apply(pairs, *args, **options)
         return helper.apply(self, lambda: apply(pairs, *args, **options))

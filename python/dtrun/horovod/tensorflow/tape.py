@@ -23,7 +23,7 @@ class Distributed:
         self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = True, **options: Any
     ) -> Any:
         """As of the tape; `use_generic_names` is not used: names never depend on tensors."""
-        gradients = super().gradient(target, sources, output_gradients, **options)  # type: ignore[misc]
+        gradients = super().gradient(target, sources, output_gradients, **options)
         reduced = self._hvd.reduce(tf.nest.flatten(gradients), tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(sources, reduced)
 

@@ -18,9 +18,9 @@ class DistributedSteps:
         self._parameter_names = parameters.by_name(self, options["named_parameters"])
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]  # type: ignore[attr-defined]
+        trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
         before = [p.detach().clone() for p in trained]
-        loss = super().step(closure)  # type: ignore[misc]
+        loss = super().step(closure)
         if not self._hvd["process_set"].included():
             return loss
         sent = []

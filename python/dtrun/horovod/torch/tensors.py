@@ -58,8 +58,10 @@ def combine(result: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> None
     a, b = low.double(), high.double()
     common = (a * b).sum()
     a_squared, b_squared = (a * a).sum(), (b * b).sum()
-    share = lambda squared: torch.where(squared > 0, 1 - common / (2 * squared), torch.ones_like(squared))  # noqa: E731
-    result.copy_(share(a_squared) * a + share(b_squared) * b)
+    one = torch.ones_like(common)
+    of_a = torch.where(a_squared > 0, 1 - common / (2 * a_squared), one)
+    of_b = torch.where(b_squared > 0, 1 - common / (2 * b_squared), one)
+    result.copy_(of_a * a + of_b * b)
 
 
 def run(requests: List[Request], work: Callable[[], List[Any]]) -> List[Any]:

@@ -127,6 +127,13 @@ def several_passes():
             assert int(wrapped.iterations) == 6
 
 
+def old_optimizers():
+    x = tf.Variable(1.0)
+    optimizer = hvd.DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(1.0))
+    optimizer.minimize(lambda: x * (rank + 1.0))
+    assert x.numpy() == 1 - (size + 1) / 2
+
+
 def embeddings():
     for dense in (False, True):
         tf.keras.utils.set_random_seed(1)
@@ -186,6 +193,6 @@ def saved_models():
         assert all(np.array_equal(one, every[0]) for one in every)
 
 
-for part in (tapes, local_layers, fits, several_passes, embeddings, callbacks, saved_models):
+for part in (tapes, local_layers, fits, several_passes, old_optimizers, embeddings, callbacks, saved_models):
     part()
 print(f"rank {rank} of {size} is done")

@@ -90,7 +90,7 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
         if epoch < self.start_epoch or (self.end_epoch is not None and epoch >= self.end_epoch):
             return
         if not self.staircase:
-            self._adjust(epoch + batch / self.steps_per_epoch)  # type: ignore[operator]
+            self._adjust(epoch + batch / self.steps_per_epoch)
         elif batch == 0:
             self._adjust(epoch)
 
@@ -125,7 +125,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         verbose: int = 0,
     ) -> None:  # fmt: skip
         def multiplier(epoch: float) -> float:
-            epoch += 1.0 / self.steps_per_epoch  # type: ignore[operator]  # the last batch of an epoch is at its end
+            epoch += 1.0 / self.steps_per_epoch  # the last batch of an epoch is at its end
             return (epoch * (size() - 1) / warmup_epochs + 1) / size()
 
         super().__init__(initial_lr, multiplier, 0, warmup_epochs, False, momentum_correction, steps_per_epoch)
