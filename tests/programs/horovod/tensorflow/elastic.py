@@ -20,8 +20,10 @@ class Loses(tf.keras.callbacks.Callback):
     """Before the commit of the third epoch."""
 
     def on_epoch_end(self, epoch, logs=None):
-        if generation == 0 and state.epoch == 3 and rank == size - 1:
-            os._exit(3)
+        if generation == 0 and state.epoch == 3:
+            if rank == size - 1:
+                os._exit(3)
+            hvd.broadcast_object(None, size - 1)  # never comes, so nobody commits
         state.weights = [value.tolist() for value in model.get_weights()]
 
 
