@@ -49,6 +49,10 @@ Result<Handle> Load(const char* synthetic) {
   ::hwloc_topology_set_type_filter(raw, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
   // NUMA nodes inside a socket hang from groups.
   ::hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+#if HWLOC_API_VERSION >= 0x00020100
+  // It would bind this thread to each processor in turn, to ask for what the system has said already.
+  ::hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+#endif
   if (synthetic != nullptr && ::hwloc_topology_set_synthetic(raw, synthetic) != 0)
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("hwloc cannot imagine '{}'", synthetic)};
   if (::hwloc_topology_load(raw) != 0)
