@@ -206,9 +206,10 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
     if (!file) return file.error();
     // The same for every candidate, mostly.
     if (launcher_ == nullptr || launcher_file_.path != file->path || launcher_file_.id != file->id) {
+      early_ = BeginBackend(so_far, folders);  // takes longer to load, mostly
       auto launcher = plugin::Probe::Begin(*file);
       if (!launcher) return launcher.error();
-      early_ = BeginBackend(so_far, folders);
+      if (!here_) here_ = plan::OfferHere();
       if (Status described = (*launcher)->Describe(); !described) return std::move(described).error();
       launcher_ = *std::move(launcher);
       launcher_file_ = *std::move(file);
@@ -238,9 +239,9 @@ void Preparation::End(std::unique_ptr<plugin::Probe> probe) {
 
 Status Preparation::ReadHardware() {
   if (hardware_) return {};
-  auto hardware = plan::ReadHardware(loaded_.settings, RankEnvironment());
-  if (!hardware) return hardware.error();
-  hardware_ = *std::move(hardware);
+  if (!here_) here_ = plan::OfferHere();
+  if (!*here_) return here_->error();
+  hardware_ = plan::HardwareOf(loaded_.settings, RankEnvironment(), **here_);
   return {};
 }
 

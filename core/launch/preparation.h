@@ -130,9 +130,10 @@ class Preparation final : public job::Planner {
   std::unique_ptr<plugin::Probe> probe_;  // of the backend whose options were read last
   std::string probe_failure_;             // or why there is none
   config::BackendChoice choice_;
-  std::vector<Candidate> candidates_;       // in order of preference; those without a name last
-  std::string passed_over_;                 // why each one before the host's is not it
-  std::optional<plan::Hardware> hardware_;  // of this host, once read
+  std::vector<Candidate> candidates_;            // in order of preference; those without a name last
+  std::string passed_over_;                      // why each one before the host's is not it
+  std::optional<Result<plan::HostOffer>> here_;  // read while plugins load
+  std::optional<plan::Hardware> hardware_;       // of this host, once read
   plugin::File launcher_file_;
   std::unique_ptr<plugin::Probe> early_;                // of a backend that nobody has heard yet
   std::unique_ptr<plugin::Probe> launcher_;             // that has described it; until the first plan

@@ -62,13 +62,6 @@ Hardware HardwareOf(const config::Settings& settings, const std::map<std::string
           offer.number};
 }
 
-Result<Hardware> ReadHardware(const config::Settings& settings,
-                              const std::map<std::string, std::string>& environment) {
-  const Result<HostOffer> here = OfferHere();
-  if (!here) return here.error();
-  return HardwareOf(settings, environment, *here);
-}
-
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
   const options::Value& value = settings.Get(kProcesses);
   if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);

@@ -2,7 +2,7 @@
 // job.gpu_visibility.
 //
 // Placing is pure: what the host has is given, so it can be another host than this. Any
-// thread, but for OfferHere and ReadHardware.
+// thread, but for OfferHere.
 #pragma once
 
 #include <map>
@@ -41,9 +41,6 @@ struct Hardware {
 // Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer);
-// This host's. Main thread.
-Result<Hardware> ReadHardware(const config::Settings& settings,
-                              const std::map<std::string, std::string>& environment);
 
 // Ranks per host that job.processes_per_host asks for on a host with that hardware.
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware);

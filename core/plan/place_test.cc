@@ -148,13 +148,14 @@ TEST(PutInPlace, TellsAnUnboundProcessThatItsMaskTellsAll) {
   EXPECT_THAT(process.env, ElementsAre(Pair(contract::kLocalProcessors, "0")));
 }
 
-TEST(ReadHardware, TakesTheListOfVisibleGpusFromJobEnvFirst) {
+TEST(HardwareOf, TakesTheListOfVisibleGpusFromJobEnvFirst) {
+  const auto here = OfferHere();
+  ASSERT_TRUE(here) << here.error().text;
   // No list can show more than this machine has; one that selects nothing always shows none.
   const auto hardware =
-      ReadHardware(With({"job.env.CUDA_VISIBLE_DEVICES=-1"}), {{"CUDA_VISIBLE_DEVICES", "0"}});
-  ASSERT_TRUE(hardware) << hardware.error().text;
-  EXPECT_TRUE(hardware->gpus.empty());
-  EXPECT_GE(hardware->topology.cores.size(), 1u);
+      HardwareOf(With({"job.env.CUDA_VISIBLE_DEVICES=-1"}), {{"CUDA_VISIBLE_DEVICES", "0"}}, *here);
+  EXPECT_TRUE(hardware.gpus.empty());
+  EXPECT_GE(hardware.topology.cores.size(), 1u);
 }
 
 // CUDA takes UUIDs, and those of slices, in the same list: each rank's part keeps the names.

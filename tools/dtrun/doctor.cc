@@ -91,9 +91,9 @@ void Limit(Nanoseconds timeout, membership::Cluster* cluster) {
 Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& preparation, Nanoseconds timeout) {
   const config::Settings& settings = preparation.settings();
   const auto environment = launch::RankEnvironment();
-  auto hardware = plan::ReadHardware(settings, environment);
-  if (!hardware) return hardware.error();
-  auto hosts = plan::PlaceRanks(settings, *hardware, {});
+  const auto here = plan::OfferHere();
+  if (!here) return here.error();
+  auto hosts = plan::PlaceRanks(settings, plan::HardwareOf(settings, environment, *here), {});
   if (!hosts) return hosts.error();
   auto cluster = launch::ClusterOf(settings, {}, preparation.launchers());
   if (!cluster) return cluster.error();
