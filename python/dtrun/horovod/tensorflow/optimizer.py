@@ -85,6 +85,9 @@ class DistributedMinimizer(Distributed):
             return self._reduced(above._compute_gradients(loss, var_list, grad_loss, tape=tape))
         return self._reduced(above.compute_gradients(loss, var_list, tape=tape))
 
+    def get_gradients(self, loss: Any, params: Any) -> List[Any]:
+        return self._reduce(super().get_gradients(loss, params), params)
+
     def _reduced(self, pairs: Any) -> List[Tuple[Any, Any]]:
         gradients, variables = zip(*pairs)
         return list(zip(self._reduce(gradients, variables), variables))
