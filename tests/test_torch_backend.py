@@ -1,6 +1,6 @@
-"""The backend "dtrun" of torch.distributed, by `import dtrun.torch` and by `backend.torch`.
+"""The backend "dtrun" of torch.distributed, by `import dtrun.torch` and by `backend.torch`, with the torch of this Python.
 
-Runs with the torch 2 of `tools/setup frameworks`, or of the Python that DTRUN_TEST_TORCH names.
+test_torch_2_backend.py runs the same with torch 2.
 """
 
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from support.job import BUILD, SOURCE, JobTest, main, skip
 
-PLACES = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3", sys.executable]
 PROGRAMS = SOURCE / "tests/torch_backend"
 # Ends with the version of torch, where torch.distributed has gloo to compare with.
 PROBE = "import torch, torch.distributed as d; d.is_gloo_available() or exit('torch has no gloo'); print(torch.__version__)"
@@ -109,9 +108,11 @@ class Misuse(TorchBackend):
             "dist.all_to_all_single(torch.ones(3), torch.ones(3))": "all_to_all_single: output has 3 rows, which 2 ranks do not divide",
             "dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)": "allreduce: ",
             "dist.all_reduce(torch.ones(2).to(torch.float8_e5m2))": "allreduce: torch.float8_e5m2 cannot be reduced",
-            "dist.all_reduce(torch.ones(2, device='meta'))": "allreduce: the tensor is on meta; the backend dtrun moves tensors of cpu",
+            "dist.all_reduce(torch.ones(2, device='meta'))": "allreduce: the tensor is on meta; the backend dtrun moves tensors of cpu and cuda",
             "dist.group.WORLD.reduce_scatter([torch.ones(1)], [[torch.ones(1)]]).wait()": "reduce_scatter: 1 tensors to reduce for 2 ranks",
         }  # fmt: skip
+        if VERSION < (2, 1):  # has no such type
+            del cases["dist.all_reduce(torch.ones(2).to(torch.float8_e5m2))"]
         text = "import dtrun.torch\ndist.init_process_group('dtrun')\n"
         for call in cases:
             text += f"try: {call}\nexcept RuntimeError as failure: print('refused:', failure, flush=True)\n"
@@ -190,6 +191,13 @@ class InPlaceOfGloo(TorchBackend):
         for rank in range(2):
             self.assertIn(f"{rank} dtrun dtrun.torch.group", result.out)
 
+    def test_under_torchruns_command_line_by_a_config_file(self):
+        config = self.write('[backend]\ntorch = "dtrun"\n', "torch.toml")
+        result = self.under_torchrun("dist.init_process_group('gloo')\n" + self.SAYS, DTRUN_CONFIG=str(config))
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"{rank} dtrun dtrun.torch.group", result.out)
+
     def test_torchruns_command_line_without_a_backend(self):
         text = "import dtrun.torch\ndist.init_process_group('dtrun')\ndist.barrier()\ndist.destroy_process_group()\n"
         result = self.under_torchrun(text)
@@ -203,10 +211,16 @@ class InPlaceOfGloo(TorchBackend):
         self.assert_user_error(result, "--torch-backend=nccl: backend.torch: expected one of")
 
 
-if __name__ == "__main__":
-    VERSIONS = {python: version_of(python) for python in PLACES}
-    PYTHON = next((python for python, version in VERSIONS.items() if version and version >= (2, 0)), None)
+def run(places, least, fix):
+    """The tests with the first Python of `places` whose torch is `least` or later; skipped, with `fix`, where none is."""
+    global PYTHON, VERSION
+    versions = {python: version_of(python) for python in places}
+    PYTHON = next((python for python, version in versions.items() if version and version >= least), None)
     if PYTHON is None:
-        skip(f"none of {', '.join(str(place) for place in PLACES if place)} has torch 2 with gloo: `tools/setup frameworks` fetches it")
-    VERSION = VERSIONS[PYTHON]
+        skip(f"none of {', '.join(str(place) for place in places if place)} has torch {least[0]} with gloo; {fix}")
+    VERSION = versions[PYTHON]
     main()
+
+
+if __name__ == "__main__":
+    run([sys.executable], (1, 13), "install python3-torch")

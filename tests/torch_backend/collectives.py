@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from checks import equal, run
+from checks import equal, needs_torch_2, run
 from torch.distributed import ReduceOp
 
 import dtrun.torch
@@ -53,9 +53,13 @@ def check_every_reduction(rank, world):
         x = torch.tensor([bits[rank]])
         dist.all_reduce(x, op)
         equal(x, [functools.reduce(combine, bits)])
+
+
+@needs_torch_2
+def check_a_factor_for_each_rank(rank, world):
     x = torch.ones(4)
-    dist.all_reduce(x, dist._make_nccl_premul_sum(2.0))
-    equal(x, torch.full((4,), 2.0 * world))
+    dist.all_reduce(x, dist._make_nccl_premul_sum(rank + 1.0))
+    equal(x, torch.full((4,), total(world)))
 
 
 def check_bool_and_complex(rank, world):
@@ -100,6 +104,7 @@ def check_a_parameter_is_reduced_in_place(rank, world):
     equal(p.detach(), torch.full((2, 3), world))
 
 
+@needs_torch_2
 def check_broadcast_moves_types_that_nothing_reduces(rank, world):
     x = torch.full((4,), float(rank)).to(torch.float8_e4m3fn)
     dist.broadcast(x, 1)

@@ -5,9 +5,7 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives as functional
-from checks import equal, run
-from torch.distributed.device_mesh import init_device_mesh
+from checks import equal, needs_torch_2, run
 from torch.nn.parallel import DistributedDataParallel
 
 import dtrun.torch
@@ -45,7 +43,9 @@ def check_ddp_has_the_weights_that_gloo_gives(rank, world):
             assert same(a, b), f"{way}: {(a - b).abs().max()}"
 
 
+@needs_torch_2
 def check_fully_shard_trains_as_one_rank_does(rank, world):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (world,))
@@ -60,7 +60,9 @@ def check_fully_shard_trains_as_one_rank_does(rank, world):
         torch.testing.assert_close(a.full_tensor(), b, rtol=1e-4, atol=1e-5)
 
 
+@needs_torch_2
 def check_device_mesh_and_tensors_over_it(rank, world):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
     mesh = init_device_mesh("cpu", (world, 1), mesh_dim_names=("data", "model"))
@@ -73,7 +75,9 @@ def check_device_mesh_and_tensors_over_it(rank, world):
     equal((shards @ right).full_tensor(), whole @ whole.t())
 
 
+@needs_torch_2
 def check_tensor_parallel_layers_give_the_plain_result(rank, world):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     def layers():
@@ -85,7 +89,10 @@ def check_tensor_parallel_layers_give_the_plain_result(rank, world):
     torch.testing.assert_close(parallel(x), layers()(x))
 
 
+@needs_torch_2
 def check_functional_collectives(rank, world):
+    import torch.distributed._functional_collectives as functional
+
     group = dist.group.WORLD
     x = torch.full((4,), rank + 1.0)
     equal(functional.all_reduce(x, "sum", group) + 0, torch.full((4,), world * (world + 1) / 2))
@@ -97,6 +104,7 @@ def check_functional_collectives(rank, world):
         equal(y + 0, torch.full((4,), (world + 1) / 2))
 
 
+@needs_torch_2
 def check_checkpoints(rank, world):
     import torch.distributed.checkpoint as checkpoint
 

@@ -10,8 +10,10 @@ no backend, get it without a change: torch calls _autoload() by the entry point 
 group `torch.backends`.
 """
 
+from __future__ import annotations
 
-def _autoload():
+
+def _autoload() -> None:
     """Entry point of the group torch.backends. torch calls it at the end of its import, which may be the one below."""
     from .selection import autoload
 
@@ -22,10 +24,18 @@ import torch.distributed as dist  # noqa: E402
 
 from .create import create  # noqa: E402
 from .group import Group  # noqa: E402
+from .mixed import watch  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Group", "_autoload"]
 
 NAME = "dtrun"
 
 if NAME.upper() not in dist.Backend._plugins:
-    dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
+    register: Any = dist.Backend.register_backend
+    with_devices = {"devices": ["cpu", "cuda"]} if hasattr(dist.Backend, "backend_capability") else {}  # since torch 2.0
+    register(NAME, create, extended_api=True, **with_devices)
+watch()

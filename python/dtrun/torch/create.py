@@ -1,18 +1,29 @@
 """Makes the process groups that init_process_group and new_group ask for."""
 
+from __future__ import annotations
+
 import atexit
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 from torch.distributed.distributed_c10d import default_pg_timeout
 
 from .. import errors, process
+from .following import finish_in_order
 from .group import Group
-from .work import finish_in_order
+from .mixed import group_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any, List, Optional
+
+    from ..communicator import Communicator
 
 _inits = 0  # of default groups, on every rank alike
 
 
-def create(options, _):
+def create(options: Any, _: Any) -> Group:
     """The Group for torch's options: of all ranks, or of some."""
     global _inits
     world = process.world() if process.is_initialized() else process.init()
@@ -21,25 +32,29 @@ def create(options, _):
     ranks = list(options.global_ranks_in_group)
     if ranks:
         _check(world, dist.get_rank(), dist.get_world_size())
-        return Group(options.store, world.subset(ranks), _seconds(options.timeout), ranks)
+        made: Group = group_class()(options.store, world.subset(ranks), _seconds(options.timeout), ranks)
+        return made
     _check(world, options.group_rank, options.group_size)
     _inits += 1
     # One made after destroy_process_group has a communicator of its own: what failed the first leaves it alone.
-    comm = world if _inits == 1 else world.split(0)
-    return Group(options.store, comm, _seconds(options.timeout))
+    comm: Optional[Communicator] = world if _inits == 1 else world.split(0)
+    assert comm is not None
+    made = group_class()(options.store, comm, _seconds(options.timeout))
+    return made
 
 
-def subgroup(parent, ranks, timeout, name, description):
+def subgroup(parent: Group, ranks: List[int], timeout: Optional[timedelta], name: str, description: str) -> Group:
     """The Group of `ranks` of `parent`."""
     seconds = _seconds(timeout) if timeout else (parent._timeout_ns / 1e9 or None)
     comm = parent.comm.subset(ranks)
-    group = Group(dist.PrefixStore(f"{name}/", parent.get_group_store()), comm, seconds, [parent.ranks[r] for r in ranks])
+    store = PrefixStore(f"{name}/", parent.get_group_store())
+    group = Group(store, comm, seconds, [parent.ranks[r] for r in ranks])
     group.setGroupName(name)
     group.setGroupDesc(description)
     return group
 
 
-def _check(world, rank, size):
+def _check(world: Communicator, rank: int, size: int) -> None:
     if (rank, size) == (world.rank, world.size):
         return
     asked = f"init_process_group: rank {rank} of {size}"
@@ -51,6 +66,6 @@ def _check(world, rank, size):
     raise errors.InvalidArgument(f"{asked}, and dtrun started this process as rank {world.rank} of {world.size}; {fix}")
 
 
-def _seconds(timeout):
+def _seconds(timeout: timedelta) -> Optional[float]:
     """None, `backend.timeout` of the config, where the script left torch's own default."""
     return None if timeout == default_pg_timeout else timeout.total_seconds()

@@ -4,45 +4,68 @@ A Python subclass of ProcessGroup: torch.distributed calls the methods here dire
 collectives) calls those that ProcessGroup lets Python override. Calls return a Work; those with asyncOp=False block.
 """
 
+from __future__ import annotations
+
 import torch
-from torch.distributed import AllreduceOptions, ProcessGroup
+from torch.distributed import AllreduceOptions
 from torch.distributed.distributed_c10d import default_pg_timeout
 
 from .. import _library
 from ..operations import BARRIER
+from . import streams
 from .exchange import Exchange
 from .gathering import Gathering
 from .messages import Messages
 from .monitored import monitored_barrier
 from .reducing import Reducing
 from .reductions import NUMBERS as REDUCTIONS
-from .submit import submit
 from .tensors import NUMBERS
 from .work import ENDED, Follower, Work
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any, List, Optional, Sequence, Union
+
+    from torch._C._distributed_c10d import Store
+
+    from ..communicator import Communicator
+
+    class ProcessGroup:
+        """torch's, whose methods have other signatures in each version."""
+
+        def __init__(self, rank: int, size: int) -> None: ...
+
+else:
+    from torch.distributed import ProcessGroup
+
 _CPU = torch.device("cpu")
+# What says whether the caller blocks, which torch has since 2.7.
+_Blocking: Any = AllreduceOptions if hasattr(AllreduceOptions, "asyncOp") else None
 
 
 class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     """Ranks of torch.distributed over `comm`, a dtrun.Communicator. `timeout`, in seconds, is that of an operation; None:
     `backend.timeout` of the config."""
 
-    def __init__(self, store, comm, timeout=None, ranks=None):
+    def __init__(
+        self, store: Store, comm: Communicator, timeout: Optional[float] = None, ranks: Optional[List[int]] = None
+    ) -> None:
         super().__init__(comm.rank, comm.size)
         self.comm = comm
         self.ranks = ranks or list(range(comm.size))  # in the world of dtrun
         self._store = store
         self._timeout_ns = 0 if timeout is None else int(timeout * 1e9)
         self._follow = Follower()
-        self._coalesced = None
+        self._coalesced: Optional[List[Work]] = None
         self._monitored = 0
         self._names = ["", ""]
         self._fast = _library.library().dtrun_allreduce
         self._handle = comm._live()
 
-    def allreduce(self, tensors, opts=None, *rest, **named):
+    def allreduce(self, tensors: Any, opts: Any = None, *rest: Any, **named: Any) -> Work:
         """Every rank gets the reduction of the tensor."""
-        if type(opts) is AllreduceOptions and not opts.asyncOp and len(tensors) == 1 and not self._timeout_ns:
+        if type(opts) is _Blocking and not opts.asyncOp and len(tensors) == 1 and not self._timeout_ns:
             tensor = tensors[0]  # the short way of a blocking call; what it does not know goes the long way
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)
@@ -54,14 +77,14 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 
-    def barrier(self, opts=None):
+    def barrier(self, opts: Any = None) -> Work:
         """Ends when every rank has called it."""
         return self._launch("barrier", opts, BARRIER, None, None, [], [])
 
-    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+    def monitored_barrier(self, timeout: Union[timedelta, float, None] = None, wait_all_ranks: bool = False) -> None:
         """As barrier, and blocks; the failure after `timeout`, half an hour where none is given, names who did not come."""
         self._monitored += 1
-        seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout  # torch takes both
+        seconds = timeout if isinstance(timeout, (int, float)) else timeout.total_seconds() if timeout else None
         if seconds is None or seconds < 0:
             seconds = self._timeout_ns / 1e9 or default_pg_timeout.total_seconds()
         monitored_barrier(
@@ -70,68 +93,68 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
 
     # ---- what torch asks about a group ----
 
-    def getBackendName(self):
+    def getBackendName(self) -> str:
         return "dtrun"
 
-    def getRank(self):
+    def getRank(self) -> int:
         return self.comm.rank
 
-    def getSize(self):
+    def getSize(self) -> int:
         return self.comm.size
 
-    def get_group_store(self):
+    def get_group_store(self) -> Store:
         return self._store
 
-    def getGroupName(self):
+    def getGroupName(self) -> str:
         return self._names[0]
 
-    def setGroupName(self, name):
+    def setGroupName(self, name: str) -> None:
         self._names[0] = name
 
-    def getGroupDesc(self):
+    def getGroupDesc(self) -> str:
         return self._names[1]
 
-    def setGroupDesc(self, text):
+    def setGroupDesc(self, text: str) -> None:
         self._names[1] = text
 
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
 
-    def _set_group_name(self, name):
+    def _set_group_name(self, name: str) -> None:
         self.setGroupName(name)
 
-    def _set_group_desc(self, text):
+    def _set_group_desc(self, text: str) -> None:
         self.setGroupDesc(text)
 
     name = _get_backend_name = getBackendName
 
     @property
-    def _device_types(self):
+    def _device_types(self) -> List[torch.device]:
         return [_CPU]
 
-    def _get_backend(self, device):
+    def _get_backend(self, device: Any) -> Any:
         """The backend of a device, which torch asks for its abilities: the group is its own."""
-        if torch.device(device).type != "cpu":
-            raise RuntimeError(f"the backend dtrun has no tensors of {device}, only of cpu")
+        if streams.kind_of(torch.device(device).type) is None:
+            raise RuntimeError(f"the backend dtrun has no tensors of {device}, only of cpu and cuda")
         return self
 
     supports_coalescing = True
     supports_splitting = False  # torch's split_group wants a device; split_group() below does not
     supports_time_estimate = False
 
-    def supports_tensor_alloc(self, device):
+    def supports_tensor_alloc(self, device: Any) -> bool:
         return False
 
-    def _set_sequence_number_for_group(self):
+    def _set_sequence_number_for_group(self) -> None:
         """dtrun compares the calls of ranks by itself."""
 
-    def _get_sequence_number_for_group(self):
+    def _get_sequence_number_for_group(self) -> int:
         return 0
 
-    def _has_hooks(self):
+    def _has_hooks(self) -> bool:
         return False
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: Optional[timedelta]) -> None:
         """For later operations."""
         self._timeout_ns = self._ns(timeout)
 
@@ -139,7 +162,10 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
 
     # ---- the group's life ----
 
-    def split_group(self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None):
+    def split_group(
+        self, ranks: Sequence[int], timeout: Optional[timedelta] = None, opts: Any = None, group_name: Optional[str] = None,
+        group_desc: Optional[str] = None, device_types: Any = None,
+    ) -> Optional[Group]:  # fmt: skip
         """The group of `ranks` of this one, called by all of them; None on others."""
         from .create import subgroup
 
@@ -149,49 +175,12 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
 
     splitGroup = split_group
 
-    def abort(self):
+    def abort(self) -> None:
         """Pending and later operations fail, on this rank."""
         self.comm.abort("torch.distributed aborted the process group")
 
-    def shutdown(self):
+    def shutdown(self) -> None:
         """Ends the group, after the works whose futures somebody has."""
         self._follow.stop()
         self._handle = None
         self.comm.free()
-
-    # ---- inside ----
-
-    def _ns(self, timeout):
-        seconds = timeout.total_seconds() if timeout else 0
-        return int(seconds * 1e9) if seconds > 0 else self._timeout_ns
-
-    def _launch(self, what, opts, kind, send, recv, finish, result, ordered=True, **given):
-        """Starts an operation, or makes it where opts say that the caller blocks."""
-        wait = opts is not None and not opts.asyncOp and self._coalesced is None
-        timeout_ns = self._timeout_ns if opts is None else self._ns(opts.timeout)
-        part = submit(self.comm, what, kind, send, recv, wait=wait, timeout_ns=timeout_ns, **given)
-        finish = [call for call in finish if call is not None]
-        if wait:
-            for call in finish:
-                call()
-            return ENDED
-        work = Work([part], result, finish, self._follow, ordered)
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
-
-    def _join(self, works, result):
-        """One Work of several."""
-        if all(work is ENDED for work in works):
-            return ENDED
-        taken = [work.take() for work in works]
-        parts, finish = [p for parts, _ in taken for p in parts], [f for _, finish in taken for f in finish]
-        return Work(parts, result, finish, self._follow, all(work._ordered for work in works))
-
-    def _start_coalescing(self, device):
-        self._coalesced = []
-
-    def _end_coalescing(self, device=None):
-        """The Work of all that was started since _start_coalescing."""
-        works, self._coalesced = self._coalesced, None
-        return self._join(works, [tensor for work in works for tensor in work._result])

@@ -3,13 +3,21 @@
 It goes over the group's store and leaves the communicator alone, so that it tells of ranks that hang in an operation.
 """
 
+from __future__ import annotations
+
 import time
 from datetime import timedelta
 
 from .. import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Tuple
 
-def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
+    from torch._C._distributed_c10d import Store
+
+
+def monitored_barrier(store: Store, rank: int, size: int, name: str, seconds: float, wait_all_ranks: bool) -> None:
     """`name` is that of the call, the same on all ranks and never used again. Rank 0 blocks at most `seconds` for all; others
     wait for its answer."""
     key = f"monitored_barrier/{name}"
@@ -32,7 +40,7 @@ def monitored_barrier(store, rank, size, name, seconds, wait_all_ranks):
         raise errors.RemoteFailure(f"{_waited(rank)}, which waited in vain for {late}")
 
 
-def _waited(rank):
+def _waited(rank: int) -> str:
     """As gloo says it."""
     return (
         f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for "
@@ -40,9 +48,11 @@ def _waited(rank):
     )
 
 
-def _look(store, key, size, seconds, all_of_them):
+def _look(store: Store, key: str, size: int, seconds: float, all_of_them: bool) -> Tuple[str, List[int]]:
     """(who is late, in words: "", "Rank 1", or "Ranks 1, 2" where all are asked for; those who have come)."""
-    deadline, late, here = time.monotonic() + seconds, [], []
+    deadline = time.monotonic() + seconds
+    late: List[str] = []
+    here: List[int] = []
     for rank in range(1, size):
         try:
             store.wait([f"{key}/{rank}"], timedelta(seconds=max(0.001, deadline - time.monotonic())))

@@ -1,5 +1,7 @@
 """Collectives that reduce."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributed import ReduceOp
 
@@ -7,39 +9,46 @@ from .. import errors
 from ..operations import ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV
 from . import sparse
 from . import tensors as t
+from .launching import Launching
 from .reductions import reduction
 from .work import Work
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
 
-def _op(opts, op):
+    Tensors = List[torch.Tensor]
+
+
+def _op(opts: Any, op: Any) -> Tuple[Any, Any]:
     """The ReduceOp of a call: torch passes it in opts, or as an argument of its own, or in the place of opts."""
     if opts is not None and hasattr(opts, "reduceOp"):
         return opts.reduceOp, opts
     return (opts if opts is not None else op), None
 
 
-def _scaled(tensor, factor):
+def _scaled(tensor: torch.Tensor, factor: Any) -> torch.Tensor:
     return tensor if factor is None else tensor.detach() * factor
 
 
-class Reducing:
-    def _allreduce(self, tensors, opts=None, timeout=None, op=ReduceOp.SUM):
+class Reducing(Launching):
+    def _allreduce(self, tensors: Tensors, opts: Any = None, timeout: Any = None, op: Any = ReduceOp.SUM) -> Work:
         tensor = t.single("allreduce", tensors)
         op, opts = _op(opts, op)
         number, factor = reduction("allreduce", op)
-        if tensor.layout is torch.sparse_coo and tensor.is_cpu and factor is None:
+        if tensor.layout is torch.sparse_coo and factor is None:
             sparse.allreduce(self.comm, tensor, number, self._timeout_ns)
-            return Work([], [tensor])
+            return self._keep(Work([], [tensor], follow=self._follow))
         dense, finish = t.in_place("allreduce", tensor)
         if factor is not None:
             dense.mul_(factor)
         return self._launch("allreduce", opts, ALLREDUCE, dense, dense, [finish], [tensor], count=dense.numel(), reduce=number)
 
-    def allreduce_coalesced(self, tensors, opts=None):
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
         """As allreduce of each of `tensors`; those of one type go as one."""
         op, opts = _op(opts, ReduceOp.SUM)
         number, factor = reduction("allreduce_coalesced", op)
-        by_type = {}
+        by_type: Dict[torch.dtype, Tensors] = {}
         for tensor in tensors:
             t.check("allreduce_coalesced", tensor)
             by_type.setdefault(tensor.dtype, []).append(tensor)
@@ -52,7 +61,9 @@ class Reducing:
             ))  # fmt: skip
         return self._join(works, list(tensors))
 
-    def reduce(self, tensors, opts=None, op=ReduceOp.SUM, timeout=None, root=0):
+    def reduce(
+        self, tensors: Tensors, opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None, root: int = 0
+    ) -> Work:
         """The root gets the reduction of the tensor; others keep theirs."""
         tensor = t.single("reduce", tensors)
         if isinstance(opts, int):
@@ -68,24 +79,25 @@ class Reducing:
             count=dense.numel(), reduce=number, root=root,
         )  # fmt: skip
 
-    def reduce_scatter(self, outputs, inputs, opts=None, op=ReduceOp.SUM, timeout=None):
+    def reduce_scatter(
+        self, outputs: Tensors, inputs: List[Tensors], opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None
+    ) -> Work:
         """outputs[0] of rank r = reduction of inputs[0][r]; sizes may differ between ranks."""
-        output, inputs = t.single("reduce_scatter", outputs), _only("reduce_scatter", inputs)
+        output, sources = t.single("reduce_scatter", outputs), only("reduce_scatter", inputs)
         op, opts = _op(opts, op)
-        if len(inputs) != self.comm.size:
+        if len(sources) != self.comm.size:
             raise errors.InvalidArgument(
-                f"reduce_scatter: {len(inputs)} tensors to reduce for {self.comm.size} ranks; give one for each"
+                f"reduce_scatter: {len(sources)} tensors to reduce for {self.comm.size} ranks; give one for each"
             )
-        if inputs[self.comm.rank].numel() != output.numel():
+        own = sources[self.comm.rank].numel()
+        if own != output.numel():
             raise errors.InvalidArgument(
-                f"reduce_scatter: the output has {output.numel()} elements, "
-                f"and input {self.comm.rank} has {inputs[self.comm.rank].numel()}"
+                f"reduce_scatter: the output has {output.numel()} elements, and input {self.comm.rank} has {own}"
             )
-        return self._reduce_scatter(
-            "reduce_scatter", output, t.flat_source("reduce_scatter", inputs), op, opts, t.counts(inputs)
-        )
+        source = t.flat_source("reduce_scatter", sources)
+        return self._reduce_scatter("reduce_scatter", output, source, op, opts, t.counts(sources))
 
-    def _reduce_scatter_base(self, output, source, opts=None):
+    def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Work:
         """output of rank r = reduction of part r of `source`, which has equal parts."""
         op, opts = _op(opts, ReduceOp.SUM)
         if source.numel() != output.numel() * self.comm.size:
@@ -97,13 +109,15 @@ class Reducing:
 
     reduce_scatter_single = _reduce_scatter_base
 
-    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         """As reduce_scatter_single of each pair."""
         return self._join([self._reduce_scatter_base(*pair, opts) for pair in zip(outputs, inputs)], list(outputs))
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
-    def _reduce_scatter(self, what, output, source, op, opts, counts=None):
+    def _reduce_scatter(
+        self, what: str, output: torch.Tensor, source: torch.Tensor, op: Any, opts: Any, counts: Optional[List[int]] = None
+    ) -> Work:
         number, factor = reduction(what, op)
         if output.dtype != source.dtype:
             raise errors.InvalidArgument(f"{what}: the input is {source.dtype} and the output {output.dtype}")
@@ -115,10 +129,10 @@ class Reducing:
         )
 
 
-def _only(what, lists):
+def only(what: str, lists: Any) -> Tensors:
     """The list of a list of lists, which is how torch passes it; or the list itself."""
     if lists and isinstance(lists[0], (list, tuple)):
         if len(lists) != 1:
             raise errors.InvalidArgument(f"{what}: {len(lists)} lists of tensors; the backend dtrun takes one")
-        return lists[0]
-    return lists
+        return list(lists[0])
+    return list(lists)

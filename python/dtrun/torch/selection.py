@@ -5,6 +5,8 @@ script asks for as "gloo", "cpu:gloo" or without a name is made by the backend "
 torch makes all its groups, those of DeviceMesh too, in one function of its own, which is what is replaced here.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 
@@ -12,17 +14,21 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 VARIABLE = "DTRUN_TORCH_BACKEND"
 _PLAIN = ("gloo", "cpu:gloo")
 
 
-def autoload():
+def autoload() -> None:
     """Does what the variable says."""
     if os.environ.get(VARIABLE) == "dtrun" and dist.is_available():
         _take_over()
 
 
-def chosen(backend):
+def chosen(backend: Any) -> Any:
     """The backend for what a script asked for."""
     name = str(backend).lower()
     if name in _PLAIN or (name == "undefined" and not torch.accelerator.is_available()):
@@ -30,26 +36,26 @@ def chosen(backend):
     return backend
 
 
-def _take_over():
-    make = c10d._new_process_group_helper
+def _take_over() -> None:
+    make: Any = c10d._new_process_group_helper
     if hasattr(make, "of_dtrun"):
         return
 
     @functools.wraps(make)
-    def make_chosen(size, rank, ranks, backend, *rest, **named):
+    def make_chosen(size: int, rank: int, ranks: Any, backend: Any, *rest: Any, **named: Any) -> Any:
         return make(size, rank, ranks, chosen(backend), *rest, **named)
 
-    make_chosen.of_dtrun = True
-    c10d._new_process_group_helper = make_chosen
+    make_chosen.of_dtrun = True  # type: ignore[attr-defined]
+    setattr(c10d, "_new_process_group_helper", make_chosen)  # noqa: B010
     _monitor()
 
 
-def _monitor():
+def _monitor() -> None:
     """torch lets monitored_barrier through for gloo alone; scripts that ask for gloo may call it."""
-    of_torch = dist.monitored_barrier
+    of_torch: Any = dist.monitored_barrier
 
     @functools.wraps(of_torch)
-    def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
         from .group import Group
 
         own = group or c10d._get_default_group()

@@ -1,29 +1,53 @@
 """One operation of a group's communicator, from tensors to libdtrun."""
 
+from __future__ import annotations
+
 import ctypes
 from ctypes import byref, c_uint64, c_void_p
 
-from .. import _library
+from .. import _library, errors
 from ..work import Work as Started
+from . import streams
 from .tensors import NUMBERS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Sequence
+
+    import torch
+
+    from ..communicator import Communicator
+
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
+_BYTES = 7  # uint8
 
 
-def submit(comm, what, kind, send, recv, *, wait, timeout_ns=0, count=0, reduce=0, root=-1, peer=-1, tag=0, send_counts=None,
-           recv_counts=None, source=None):  # fmt: skip
-    """Starts it: a dtrun.Work, or None where it blocked (`wait`). Tensors are dense; one of a type that dtrun lacks is moved
-    as bytes, and cannot be reduced."""
+def submit(
+    comm: Communicator, what: str, kind: int, send: Optional[torch.Tensor], recv: Optional[torch.Tensor], *, wait: bool,
+    timeout_ns: int = 0, count: int = 0, reduce: int = 0, root: int = -1, peer: int = -1, tag: int = 0,
+    send_counts: Optional[Sequence[int]] = None, recv_counts: Optional[Sequence[int]] = None,
+    source: Optional[ctypes.c_int32] = None,
+) -> Optional[Started]:  # fmt: skip
+    """Starts it: a dtrun.Work, or None where it blocked (`wait`), which on a device only torch's current stream does.
+    Tensors are dense; one of a type that dtrun lacks is moved as bytes, and cannot be reduced."""
     tensor = recv if send is None else send
-    number, width = 7, 1  # uint8
+    number, width = _BYTES, 1
     if tensor is not None:
-        number = NUMBERS.get(tensor.dtype)
-        if number is None:
-            number, width = (7, tensor.element_size()) if not reduce else (_no_type(what, tensor), 1)
+        if recv is not None and recv.device != tensor.device:
+            raise errors.InvalidArgument(f"{what}: the input is on {tensor.device} and the output on {recv.device}")
+        known = NUMBERS.get(tensor.dtype)
+        if known is not None:
+            number = known
+        elif reduce:
+            raise errors.Unsupported(
+                f"{what}: {tensor.dtype} cannot be reduced; convert the tensor first, as in tensor.float()"
+            )
+        else:
+            width = tensor.element_size()
     op = _library.Op(
         _SIZEOF_OP, 0, kind, number, reduce, root, peer, tag, 0, count * width, _address(send), _address(recv), timeout_ns
     )
-    kept = [send, recv]
+    kept: List[Any] = [send, recv]
     for name, counts in (("send_counts", send_counts), ("recv_counts", recv_counts)):
         if counts is not None:
             array = (c_uint64 * len(counts))(*(n * width for n in counts))
@@ -33,17 +57,18 @@ def submit(comm, what, kind, send, recv, *, wait, timeout_ns=0, count=0, reduce=
         op.source = ctypes.pointer(source)
         kept.append(source)
     handle = None if wait else c_void_p()
-    status = _library.library().dtrun_submit(comm._live(), byref(op), None if wait else byref(handle), _library.error())
+    out = None if handle is None else byref(handle)
+    library = _library.library()
+    if tensor is None or tensor.is_cpu:
+        status = library.dtrun_submit(comm._live(), byref(op), out, _library.error())
+    else:
+        place = streams.Place(tensor.device)
+        stream = place.native(place.current())
+        status = library.dtrun_submit_on(comm._live(), byref(op), byref(stream), out, _library.error())
     if status:
         raise comm._failure(what, status)
-    return None if wait else Started(handle, None, kept, what, source)
+    return None if handle is None else Started(handle, None, kept, what, source)
 
 
-def _address(tensor):
+def _address(tensor: Optional[torch.Tensor]) -> Optional[int]:
     return None if tensor is None else tensor.data_ptr()
-
-
-def _no_type(what, tensor):
-    from .. import errors
-
-    raise errors.Unsupported(f"{what}: {tensor.dtype} cannot be reduced; convert the tensor first, as in tensor.float()")

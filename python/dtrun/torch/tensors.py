@@ -1,14 +1,23 @@
 """Tensors as operations take them: dense, of a type that dtrun has; and lists of tensors as one flat tensor."""
 
+from __future__ import annotations
+
 import torch
 
 from .. import buffers, errors
+from . import streams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+    Target = Tuple[torch.Tensor, Optional[Callable[[], object]]]
 
 # torch.dtype to the numbers of dtrun/abi/types.h; what this torch lacks is left out.
 NUMBERS = {getattr(torch, name): number for name, number in buffers.DTYPES.items() if hasattr(torch, name)}
 
 
-def check(what, tensor):
+def check(what: str, tensor: Any) -> None:
     """Refuses what no operation takes."""
     if not isinstance(tensor, torch.Tensor):
         raise errors.InvalidArgument(f"{what}: {type(tensor).__name__} is no tensor")
@@ -16,11 +25,13 @@ def check(what, tensor):
         raise errors.Unsupported(
             f"{what}: the tensor is {tensor.layout}; pass tensor.to_dense(), or use Embedding(sparse=False)"
         )
-    if not tensor.is_cpu:
-        raise errors.Unsupported(f"{what}: the tensor is on {tensor.device}; the backend dtrun moves tensors of cpu")
+    if not tensor.is_cpu and streams.kind_of(tensor.device.type) is None:
+        raise errors.Unsupported(
+            f"{what}: the tensor is on {tensor.device}; the backend dtrun moves tensors of cpu and cuda, so move it there"
+        )
 
 
-def single(what, tensors):
+def single(what: str, tensors: Any) -> Any:
     """The tensor of a list of one, which is how torch passes it."""
     if isinstance(tensors, torch.Tensor):
         return tensors
@@ -29,22 +40,22 @@ def single(what, tensors):
     return tensors[0]
 
 
-def source(what, tensor):
+def source(what: str, tensor: torch.Tensor) -> torch.Tensor:
     """A dense tensor with the values of `tensor`; itself where it is dense."""
     check(what, tensor)
     return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
 
 
-def target(what, tensor):
+def target(what: str, tensor: torch.Tensor) -> Target:
     """(a dense tensor to receive into, what to call afterwards or None)."""
     check(what, tensor)
     if tensor.is_contiguous():
         return tensor, None
-    dense = torch.empty(tensor.shape, dtype=tensor.dtype)
+    dense = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     return dense, lambda: tensor.detach().copy_(dense)
 
 
-def in_place(what, tensor):
+def in_place(what: str, tensor: torch.Tensor) -> Target:
     """As target(), with the values of `tensor`."""
     dense, finish = target(what, tensor)
     if finish:
@@ -52,54 +63,61 @@ def in_place(what, tensor):
     return dense, finish
 
 
-def _check_alike(what, tensors):
+def _check_alike(what: str, tensors: Sequence[torch.Tensor]) -> None:
     for tensor in tensors:
         check(what, tensor)
         if tensor.dtype != tensors[0].dtype:
             raise errors.InvalidArgument(f"{what}: tensors of different types: {tensors[0].dtype} and {tensor.dtype}")
 
 
-def flat_source(what, tensors):
+def flat_source(what: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """The elements of all of `tensors`, one after another."""
     _check_alike(what, tensors)
     adjacent = _adjacent(tensors)
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]) if adjacent is None else adjacent
 
 
-def flat_target(what, tensors):
+def flat_target(what: str, tensors: Sequence[torch.Tensor]) -> Target:
     """(a flat tensor to receive all of `tensors` into, what to call afterwards or None)."""
     _check_alike(what, tensors)
-    flat = _adjacent(tensors)
-    if flat is not None:
-        return flat, None
+    adjacent = _adjacent(tensors)
+    if adjacent is not None:
+        return adjacent, None
     counts = [tensor.numel() for tensor in tensors]
-    flat = torch.empty(sum(counts), dtype=tensors[0].dtype)
+    flat: Any = torch.empty(sum(counts), dtype=tensors[0].dtype, device=tensors[0].device)
 
-    def finish():
+    def finish() -> None:
         for tensor, part in zip(tensors, flat.split(counts)):
             tensor.detach().copy_(part.view(tensor.shape))
 
     return flat, finish
 
 
-def _adjacent(tensors):
+def _storage(tensor: Any) -> int:
+    """Where the tensor's storage begins."""
+    if hasattr(tensor, "untyped_storage"):
+        return int(tensor.untyped_storage().data_ptr())
+    return int(tensor.storage().data_ptr())  # torch 1.13
+
+
+def _adjacent(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
     """The tensors as one flat tensor without a copy, where they lie behind each other in one storage; or None."""
     first = tensors[0]
-    storage, end = first.untyped_storage().data_ptr(), first.storage_offset()
+    storage, end = _storage(first), first.storage_offset()
     for tensor in tensors:
-        if not tensor.is_contiguous() or tensor.storage_offset() != end or tensor.untyped_storage().data_ptr() != storage:
+        if not tensor.is_contiguous() or tensor.storage_offset() != end or _storage(tensor) != storage:
             return None
         end += tensor.numel()
-    return first.detach().as_strided((end - first.storage_offset(),), (1,), first.storage_offset())
+    return first.detach().as_strided((int(end - first.storage_offset()),), (1,), first.storage_offset())
 
 
-def counts(tensors):
+def counts(tensors: Sequence[torch.Tensor]) -> Optional[List[int]]:
     """Elements of each tensor, or None where all have as many."""
     every = [tensor.numel() for tensor in tensors]
     return None if len(set(every)) == 1 else every
 
 
-def rows(what, tensor, splits, size, name):
+def rows(what: str, tensor: torch.Tensor, splits: Optional[Sequence[int]], size: int, name: str) -> List[int]:
     """Elements for each of `size` ranks, where `splits` are rows of `tensor`; none: equal parts."""
     length = tensor.shape[0] if tensor.dim() else 0
     if not splits:

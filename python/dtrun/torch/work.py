@@ -1,33 +1,63 @@
 """Work as torch.distributed has it: an operation under way, with wait, a future, and what to do at its end."""
 
-import queue
+from __future__ import annotations
+
 import sys
 import threading
-import weakref
 
 import torch
 import torch.distributed as dist
 
 from .. import errors
+from .following import Follower as Follower
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Type, TypeVar
+
+    from ..work import Work as Started
+    from .streams import Place
+
+    Calls = Sequence[Callable[[], object]]
+    Tensors = List[torch.Tensor]
+    AWork = TypeVar("AWork", bound="Work")
+
+# torch 1.13's C++ keeps the C++ part of a Work only; without the Python object it waits for ever.
+FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 0)
 
 
 class Work(dist.Work):
     """Operations that were started together. Who waits for it does the waiting; a thread does once a future is asked for."""
 
-    def __init__(self, parts, result, finish=(), follow=None, ordered=True):
+    def __init__(
+        self, parts: Sequence[Started], result: Tensors, finish: Calls = (), follow: Optional[Follower] = None,
+        ordered: bool = True, place: Optional[Place] = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._parts = parts  # dtrun.Work
-        self._result = result  # what wait() made complete: a list of tensors
+        self._parts = parts
+        self.tensors = result  # what wait() makes complete
         self._finish = finish  # what to call when all parts have ended
-        self._follow = follow  # Follower of the group
+        self._follow = follow or _nobody  # of the group
         self._ordered = ordered  # whether it ends after those started before it
-        self._failure = None
+        self._place = place  # the device, of DeviceWork
+        self._failure: Optional[Exception] = None
         self._ended = not parts and not finish
-        self._future = None
+        self._future: Any = None
         self._lock = threading.Lock()  # held while a thread waits
 
-    def wait(self, timeout=None):
+    @classmethod
+    def joined(cls: Type[AWork], works: Iterable[AWork], result: Tensors) -> AWork:
+        """One of several, which are over as works of their own."""
+        works = list(works)
+        taken = [work._take() for work in works]
+        parts, calls = [part for parts, _ in taken for part in parts], [call for _, calls in taken for call in calls]
+        return cls(parts, result, calls, works[0]._follow, all(work._ordered for work in works), works[0]._place)
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's own). Raises its failure."""
+        if FORGETFUL:
+            self._follow.kept.pop(self, None)
         if not self._ended:
             seconds = timeout.total_seconds() if timeout else 0
             self._wait(seconds if seconds > 0 else None)
@@ -35,7 +65,7 @@ class Work(dist.Work):
             raise self._failure
         return True
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         if self._ended or not self._lock.acquire(blocking=False):
             return self._ended
         try:
@@ -45,55 +75,60 @@ class Work(dist.Work):
             self._lock.release()
         return self._ended
 
-    def is_success(self):
+    def is_success(self) -> bool:
         return self.is_completed() and self._failure is None
 
-    def exception(self):
+    def exception(self) -> Optional[Exception]:
         """Its failure, once it has ended; or None."""
         return self._failure
 
-    def get_future(self):
+    def get_future(self) -> Any:
         """Completed with the list of result tensors, or with the failure."""
+        if FORGETFUL:
+            self._follow.kept.pop(self, None)
         if self._future is None:
             with self._lock:  # two threads that ask get one future
                 if self._future is None:
                     self._future = self._make_future()
         return self._future
 
-    def result(self):
+    def result(self) -> Tensors:
         self.wait()
-        return self._result
+        return self.tensors
 
-    def source_rank(self):
+    def source_rank(self) -> int:
         """The sender's rank, of a receive from any source that has ended."""
         self.wait()
-        return self._parts[0].wait()
+        return int(self._parts[0].wait())
 
     _source_rank = source_rank
-    synchronize = wait
 
-    def take(self):
+    def synchronize(self) -> None:
+        self.wait()
+
+    def _take(self) -> Tuple[Sequence[Started], Calls]:
         """(parts, finish), for another Work that goes on with them; this one is over."""
-        taken, self._parts, self._finish, self._ended = (self._parts, self._finish), (), (), True
+        taken = self._parts, self._finish
+        self._parts, self._finish, self._ended = (), (), True
         return taken
 
-    def _make_future(self):
-        promise = torch.futures.Future()
+    def _make_future(self) -> Any:
+        promise: Any = torch.futures.Future()
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
         if self._ended:
-            promise.set_result(self._failure or self._result)
+            promise.set_result(self._failure or self.tensors)
         elif self._ordered:
-            self._follow(self, promise)
+            self._follow.in_order(self._complete, promise)
         else:
             self._follow.on_a_thread(self._complete, promise)
         return future
 
-    def _complete(self, promise):
+    def _complete(self, promise: Any) -> None:
         """On a thread: waits for the end and tells the future."""
         self._wait(None)
-        promise.set_result(self._failure or self._result)
+        promise.set_result(self._failure or self.tensors)
 
-    def _wait(self, seconds):
+    def _wait(self, seconds: Optional[float]) -> None:
         if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
             raise _still_runs(seconds)
         try:
@@ -104,12 +139,12 @@ class Work(dist.Work):
         finally:
             self._lock.release()
 
-    def __del__(self):
+    def __del__(self) -> None:
         """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
         if not self._ended and not sys.is_finalizing():
             self._follow.on_a_thread(_drain, self._parts, self._finish)
 
-    def _end(self, seconds):
+    def _end(self, seconds: Optional[float]) -> None:
         """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
         try:
             for part in self._parts:
@@ -121,76 +156,90 @@ class Work(dist.Work):
         self._ended = True
 
 
-def _still_runs(seconds):
-    return errors.Timeout(f"the operation still runs after {seconds:g} s; wait again, or abort the process group")
+class DeviceWork(Work):
+    """Operations on a device. wait() lets torch's current stream wait, and not the thread that calls."""
+
+    _place: Place
+    _finished_on: Any = None  # the stream that the calls of `finish` are on
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """What is queued on torch's current stream from now on starts after the operation. With a `timeout` the caller
+        waits too, at most so long."""
+        if timeout and timeout.total_seconds() > 0:
+            super().wait(timeout)
+        if FORGETFUL:
+            self._follow.kept.pop(self, None)
+        with self._lock:
+            self._queue_wait()
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def _queue_wait(self) -> None:
+        """With the lock."""
+        current = self._place.current()
+        native = self._place.native(current)
+        for part in self._parts:
+            part.wait_on(native)
+        if self._finished_on is not None:
+            current.wait_stream(self._finished_on)
+        elif self._finish:
+            self._call_finish(current)
+        self._ended = True
+
+    def _call_finish(self, current: Any) -> None:
+        for finish in self._finish:
+            finish()
+        self._finished_on = current
+
+    def _end(self, seconds: Optional[float]) -> None:
+        try:
+            for part in self._parts:
+                part.wait(seconds)
+            if self._finish and self._finished_on is None:
+                self._call_finish(self._place.current())
+        except RuntimeError as failure:
+            self._failure = failure
+        self._ended = True
+
+    def is_completed(self) -> bool:
+        """Whether the device has done it; wait() does not wait for that."""
+        return all(part.done() for part in self._parts)
+
+    def _make_future(self) -> Any:
+        """Complete at once, in the order of streams: who waits for it has its own streams wait."""
+        future: Any = torch.futures.Future(devices=[self._place.device])
+        with self._place.on_side():
+            self._queue_wait()
+            future.set_result(self.tensors)
+        return future
+
+    def __del__(self) -> None:
+        """What runs goes on; libdtrun keeps its memory."""
+        if not self._ended and self._finish and not sys.is_finalizing():
+            self.wait()
 
 
-def _drain(parts, finish):
+def _still_runs(seconds: Optional[float]) -> errors.Error:
+    return errors.Timeout(f"the operation still runs after {seconds or 0:g} s; wait again, or abort the process group")
+
+
+def _drain(parts: Sequence[Started], finish: Calls) -> None:
     """The end of a work that nobody asks about; its failure is every later call's too."""
     Work(parts, [], finish)._wait(None)
 
 
-_followers = weakref.WeakSet()
-
-
-def finish_in_order():
-    """At the end of a program, before dtrun is finalized: operations that threads wait for may end. A program that ends by
-    an exception does not wait."""
-    if getattr(sys, "last_value", None) is None:
-        for follower in list(_followers):
-            follower.stop()
-
-
-def _outcome(promise):
+def _outcome(promise: Any) -> Any:
     value = promise.value()
     if isinstance(value, BaseException):
         raise value
     return value
 
 
-class Follower:
-    """Threads of a group: one that completes futures of its collectives, in their order, and those for single works."""
-
-    def __init__(self):
-        self._queue = queue.SimpleQueue()
-        self._thread = None
-        self._single = set()
-        self._lock = threading.Lock()
-        _followers.add(self)
-
-    def __call__(self, work, promise):
-        self._queue.put((work, promise))
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, daemon=True, name="dtrun-futures")
-                    self._thread.start()
-
-    def on_a_thread(self, call, *arguments):
-        def run():
-            call(*arguments)
-            self._single.discard(thread)
-
-        thread = threading.Thread(target=run, daemon=True, name="dtrun-work")
-        self._single.add(thread)
-        thread.start()
-
-    def stop(self):
-        """After the works that it has."""
-        for thread in list(self._single):
-            thread.join()
-        with self._lock:
-            if self._thread is not None:
-                self._queue.put(None)
-                self._thread.join()
-                self._thread = None
-
-    def _run(self):
-        while (item := self._queue.get()) is not None:
-            work, promise = item
-            work._complete(promise)
-            del item, work, promise
-
+_nobody = Follower()
 
 ENDED = Work((), [])
 """What a call that has blocked returns."""
