@@ -15,6 +15,11 @@
 namespace dtrun::fake {
 namespace {
 
+Stream& StreamOf(const dtrun_stream& stream) {
+  return stream.native != nullptr ? *static_cast<Stream*>(stream.native)
+                                  : default_stream(stream.device_index);
+}
+
 // One operation's end, shared by its request and its task.
 struct Outcome {
   std::mutex mutex;
@@ -48,9 +53,7 @@ class Request final : public sdk::Request {
     outcome_->failure.ThrowIfSet();
     return true;
   }
-  void WaitStream(const dtrun_stream& stream) override {
-    outcome_->event.block(*static_cast<Stream*>(stream.native));
-  }
+  void WaitStream(const dtrun_stream& stream) override { outcome_->event.block(StreamOf(stream)); }
 
  private:
   std::shared_ptr<Outcome> outcome_;
@@ -68,8 +71,7 @@ class Communicator final : public sdk::Communicator<Request>, private algorithms
   std::unique_ptr<Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override {
     links_.ThrowIfFailed();
     if (stream == nullptr) throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "the fake backend needs a stream");
-    Stream& on = stream->native != nullptr ? *static_cast<Stream*>(stream->native)
-                                           : default_stream(stream->device_index);
+    Stream& on = StreamOf(*stream);
     auto outcome = std::make_shared<Outcome>();
     const bool collective = sdk::IsCollective(op.kind);
     std::uint64_t turn = 0;

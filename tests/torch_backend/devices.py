@@ -10,7 +10,7 @@ import sys
 import fake_device
 import torch
 import torch.distributed as dist
-from checks import equal, refused, run
+from checks import equal, needs_torch_2, refused, run
 
 import dtrun.torch
 
@@ -129,6 +129,7 @@ def check_host_and_device_in_one_group(rank, world):
     refused(lambda: dist.all_gather_into_tensor(torch.zeros(world), x[:1]), RuntimeError, "the output on cpu")
 
 
+@needs_torch_2
 def check_training_has_the_hosts_weights(rank, world):
     def trained(device):
         torch.manual_seed(1)

@@ -1,7 +1,8 @@
 """dtrun in place of gloo, for scripts that dtrun started with `backend.torch = "dtrun"`.
 
 torch calls autoload() at the end of its own import. Where the variable of that option is set, every process group that a
-script asks for as "gloo", "cpu:gloo" or without a name is made by the backend "dtrun"; other names mean what they say.
+script asks for as "gloo", "cpu:gloo" or without a name is made by the backend "dtrun", and of "cpu:gloo,cuda:nccl" the part
+for cpu; other names mean what they say.
 torch makes all its groups, those of DeviceMesh too, in one function of its own, which is what is replaced here.
 """
 
@@ -33,6 +34,9 @@ def chosen(backend: Any) -> Any:
     name = str(backend).lower()
     if name in _PLAIN or (name == "undefined" and not torch.accelerator.is_available()):
         return dist.Backend("dtrun")
+    parts = name.split(",")
+    if "cpu:gloo" in parts:  # of "cpu:gloo,cuda:nccl"
+        return dist.Backend(",".join("cpu:dtrun" if part == "cpu:gloo" else part for part in parts))
     return backend
 
 
