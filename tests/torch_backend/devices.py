@@ -106,6 +106,19 @@ def check_futures(rank, world):
     fake_device.library.fake_set_delays(0, 0)
 
 
+def check_memory_that_a_future_still_needs(rank, world):
+    for seed in range(1, SEEDS + 1):
+        fake_device.library.fake_set_delays(seed, 400)
+        base = on(rank, torch.arange(4000.0).view(4, 1000))
+        x = base.as_strided((1000, 4), (1, 1000))
+        future = dist.all_reduce(x, async_op=True).get_future()  # a dense copy is reduced, and copied back on another stream
+        others = [on(rank, torch.full((4000,), -1.0)).mul_(2) for _ in range(4)]
+        (result,) = future.wait()
+        equal(result.cpu(), world * torch.arange(4000.0).view(4, 1000).t())
+        del others
+    fake_device.library.fake_set_delays(0, 0)
+
+
 def check_a_work_ends(rank, world):
     x = on(rank, torch.ones(10))
     work = dist.all_reduce(x, async_op=True)

@@ -17,6 +17,7 @@ for name in ("fake_current_stream", "fake_make_stream"):
 library.fake_host_waits.restype = ctypes.c_uint64
 library.fake_set_stream.argtypes = [ctypes.c_int, ctypes.c_int64]
 library.fake_wait_stream.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+library.fake_used_on.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int64]
 library.fake_set_delays.argtypes = [ctypes.c_uint64, ctypes.c_int]
 
 NAME = "fake" if hasattr(torch._C, "_get_privateuse1_backend_name") else "privateuseone"
@@ -64,6 +65,10 @@ def stream(stream):
         yield
     finally:
         library.fake_set_stream(stream.device.index, before.stream_id)
+
+
+def record_stream(tensor, stream):
+    library.fake_used_on(tensor.storage().data_ptr(), stream.device.index, stream.stream_id)
 
 
 def host_waits():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's own tests of torch.distributed, which its wheel holds, over dtrun in place of gloo.
 
-  own_tests.py DTRUN [-n 3] [-k TEXT]      prints a line for each test, and the sums
+  own_tests.py DTRUN [-n 4] [-k TEXT]      prints a line for each test, and the sums
 
 The tests start processes by themselves; here the ranks are dtrun's, which go through the tests together until one fails. Then a
 new job goes on behind it. Needs torch 2.5 or later and expecttest, and the dtrun package as installed, for its entry point.
@@ -17,16 +17,16 @@ import traceback
 import unittest
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 os.environ.setdefault("BACKEND", "gloo")  # what the tests ask for
-os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
 LIMIT_S = 120  # for one test
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dtrun", nargs="?")
-    parser.add_argument("-n", type=int, default=3)
+    parser.add_argument("-n", type=int, default=4)
     parser.add_argument("-k", default="", help="only tests with this in their names")
     parser.add_argument("--backend", default="dtrun", help='"script": torch\'s gloo, to compare')
     parser.add_argument("--at-once", type=int, default=1000, help="tests of a job")
@@ -36,17 +36,21 @@ def main():
         return rank_of(options)
     sums, after = Counter(), options.after
     while after is not None:
-        after = job(options, after, sums)
+        with tempfile.TemporaryDirectory() as folder:
+            after = job(options, after, sums, Path(folder))
     print(", ".join(f"{count} {word}" for word, count in sorted(sums.items())))
     return 0
 
 
-def job(options, after, sums):
-    """Runs the tests behind `after`; returns the one that ended the job, or None."""
+def job(options, after, sums, folder):
+    """Runs the tests behind `after`; returns the one that ended the job, or None. `folder` is what the tests' launcher makes."""
+    for name in ("barrier", "test_dir", "init_dir"):
+        (folder / name).mkdir()
+    environment = dict(os.environ, TEMP_DIR=str(folder), INIT_METHOD=f"file://{folder}/init_dir/shared_init_file")
     words = [options.dtrun, "-q", "-n", options.n, "--torch-backend", options.backend]
     words += ["--set", "output.prefix=none", "--set", "job.grace=2s", "--"]
     words += [sys.executable, __file__, "-k", options.k, "--at-once", options.at_once, "--after", after]
-    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True, env=environment)
     current, seen = None, []
     for line in process.stdout:
         word, _, rest = line.partition(" ")
@@ -78,9 +82,7 @@ def rank_of(options):
 
     codes = {skip.exit_code: skip.message for skip in TEST_SKIPS.values()}
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = dist.FileStore(
-        f"{os.environ['TEMP_DIR']}/own-tests-{os.environ['DTRUN_JOB_KEY'][:8]}", world
-    )  # the port is the tests'
+    store = dist.FileStore(f"{os.environ['TEMP_DIR']}/own-tests", world)  # the port is the tests'
     names = [name for name in unittest.TestLoader().getTestCaseNames(Tests) if options.k in name]
     begin = names.index(options.after) + 1 if options.after in names else 0
     for name in names[begin : begin + options.at_once]:
@@ -122,10 +124,8 @@ def one(dist, own, kind, name, store, rank, world, codes):
     from torch.testing._internal.common_utils import set_rng_seed
 
     test = kind(name)
-    test.rank, test.file_name = rank, f"{os.environ['TEMP_DIR']}/own-tests-{os.environ['DTRUN_JOB_KEY'][:8]}-{name}"
+    test.rank, test.file_name = rank, f"{os.environ['TEMP_DIR']}/own-tests-{name}"
     try:
-        if rank == 0:
-            own.initialize_temp_directories()
         dist.init_process_group("gloo", store=dist.PrefixStore(name, store), rank=rank, world_size=world)
         meet = Meeting(store, f"{name}/meet", world)
         test._barrier = own.Barrier.sync = meet

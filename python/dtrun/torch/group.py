@@ -19,6 +19,7 @@ from .messages import Messages
 from .monitored import monitored_barrier
 from .reducing import Reducing
 from .reductions import NUMBERS as REDUCTIONS
+from .submit import explained
 from .tensors import NUMBERS
 from .work import ENDED, Follower, Work
 
@@ -73,7 +74,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
                 address = tensor.data_ptr()
                 status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
                 if status:
-                    raise self.comm._failure("allreduce", status)
+                    raise explained(self.comm._failure("allreduce", status))
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 

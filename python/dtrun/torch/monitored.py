@@ -27,7 +27,10 @@ def monitored_barrier(store: Store, rank: int, size: int, name: str, seconds: fl
         if here:  # rank 0 may hold the store: it stays until they have read the answer
             store.wait([f"{key}/{r}/read" for r in here], timedelta(seconds=seconds + 1))
         if late:
-            raise errors.Timeout(f"monitored_barrier: [Rank 0]: {late} failed to pass monitoredBarrier in {seconds * 1e3:g} ms")
+            raise errors.Timeout(
+                f"monitored_barrier: [Rank 0]: {late} failed to pass monitoredBarrier in {seconds * 1e3:g} ms, after which "
+                "Rank 0 timed out in monitoredBarrier; see what they do"
+            )
         return
     store.set(f"{key}/{rank}", "")
     try:

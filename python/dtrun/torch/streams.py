@@ -1,7 +1,7 @@
 """Devices of tensors: which ones dtrun moves memory of, and the streams that torch uses there.
 
 A device's module (torch.cuda, or what torch._register_device_module has been given) has current_stream(), Stream and
-stream(), as torch.cuda has them. *Not yet run on a GPU*: tests use the fake accelerator of sdk/fake.
+stream(), as torch.cuda has them, and may have record_stream(tensor, stream) where Tensor's does not take its streams. *Not yet run on a GPU*: tests use the fake accelerator of sdk/fake.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ class Place:
     def native(self, stream: Any) -> Stream:
         """The same for libdtrun."""
         return Stream(ctypes.sizeof(Stream), 0, self._kind, self.device.index or 0, _handle(stream))
+
+    def use(self, tensor: torch.Tensor, stream: Any) -> None:
+        """`stream` works on the tensor: its memory, when freed, is given to nobody before that has ended."""
+        record = getattr(self._module, "record_stream", torch.Tensor.record_stream)
+        record(tensor, stream)
 
     def on_side(self) -> Any:
         """`with place.on_side():` makes a stream current that nothing else uses: what waits there holds up nobody."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_uint64, c_void_p
 
-from .. import _library, errors
-from ..work import Work as Started
+from .. import _library, errors, work
 from . import streams
 from .tensors import NUMBERS
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 _BYTES = 7  # uint8
+_SET_BY = "set another timeout in init_process_group or new_group, or backend.timeout in the config"
 
 
 def submit(
@@ -66,8 +66,25 @@ def submit(
         stream = place.native(place.current())
         status = library.dtrun_submit_on(comm._live(), byref(op), byref(stream), out, _library.error())
     if status:
-        raise comm._failure(what, status)
+        raise explained(comm._failure(what, status))
     return None if handle is None else Started(handle, None, kept, what, source)
+
+
+class Started(work.Work):
+    """A dtrun.Work of tensors."""
+
+    __slots__ = ()
+
+    def tensors(self) -> List[torch.Tensor]:
+        """What it sends and receives; none once its end was seen."""
+        return [kept for kept in (self._kept or ())[:2] if kept is not None]
+
+
+def explained(failure: errors.Error) -> errors.Error:
+    """Of a timeout, what set it."""
+    if not isinstance(failure, errors.Timeout) or _SET_BY in str(failure):
+        return failure
+    return errors.make(failure.status, f"{failure}; {_SET_BY}", failure.peer)
 
 
 def _address(tensor: Optional[torch.Tensor]) -> Optional[int]:

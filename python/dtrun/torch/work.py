@@ -10,13 +10,14 @@ import torch.distributed as dist
 
 from .. import errors
 from .following import Follower as Follower
+from .submit import explained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Type, TypeVar
 
-    from ..work import Work as Started
+    from .submit import Started
     from .streams import Place
 
     Calls = Sequence[Callable[[], object]]
@@ -151,7 +152,9 @@ class Work(dist.Work):
                 part.wait(seconds)
             for finish in self._finish:
                 finish()
-        except RuntimeError as failure:  # every failure of an operation is a dtrun.Error
+        except errors.Error as failure:
+            self._failure = explained(failure)
+        except RuntimeError as failure:  # of `finish`
             self._failure = failure
         self._ended = True
 
@@ -187,20 +190,29 @@ class DeviceWork(Work):
         if self._finished_on is not None:
             current.wait_stream(self._finished_on)
         elif self._finish:
-            self._call_finish(current)
+            self._call_finish(current, self._moved())
         self._ended = True
 
-    def _call_finish(self, current: Any) -> None:
+    def _moved(self) -> Tensors:
+        """What the parts send and receive; they forget it at their end."""
+        return [tensor for part in self._parts for tensor in part.tensors()]
+
+    def _call_finish(self, current: Any, moved: Tensors) -> None:
+        for tensor in moved:  # they were made on the stream of the call
+            self._place.use(tensor, current)
         for finish in self._finish:
             finish()
         self._finished_on = current
 
     def _end(self, seconds: Optional[float]) -> None:
+        moved = self._moved()
         try:
             for part in self._parts:
                 part.wait(seconds)
             if self._finish and self._finished_on is None:
-                self._call_finish(self._place.current())
+                self._call_finish(self._place.current(), moved)
+        except errors.Error as failure:
+            self._failure = explained(failure)
         except RuntimeError as failure:
             self._failure = failure
         self._ended = True

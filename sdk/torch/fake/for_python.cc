@@ -33,6 +33,9 @@ void fake_wait_stream(int device, std::int64_t waiting, std::int64_t other) {
   event.record(fake::stream_of(Of(device, other)));
   event.block(fake::stream_of(Of(device, waiting)));
 }
+void fake_used_on(void* memory, int device, std::int64_t id) {
+  fake::used_on(memory, fake::stream_of(Of(device, id)));
+}
 void fake_ignore_waits_of_default_streams() { fake::ignore(fake::Ignored::waits_of_default_streams); }
 void fake_set_delays(std::uint64_t seed, int longest_us) { fake::set_delays({seed, longest_us, 0}); }
 std::uint64_t fake_host_waits() { return fake::host_waits(); }
