@@ -8,6 +8,5 @@ from test_torch_backend import Calls, InPlaceOfGloo, Misuse, run
 __all__ = ["Calls", "InPlaceOfGloo", "Misuse"]  # what unittest runs
 
 if __name__ == "__main__":
-    run(
-        [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3"], (2, 0), "`tools/setup frameworks` fetches it"
-    )
+    places = [os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3"]
+    run(places, (2, 0), "`tools/setup frameworks` fetches it")

@@ -1,6 +1,6 @@
 """The group on tensors of a device, the fake accelerator: its streams delay all work at random, so that a missing wait shows.
 
-Streams wait, and the host does not: it is counted. DTRUN_CHECK_MISSING_WAIT=1: waits of the default streams are left out, and
+Streams wait, and the host does not: it is counted. MISSING_WAIT=1: waits of the default streams are left out, and
 somebody has to notice.
 """
 
@@ -166,6 +166,6 @@ def check_training_has_the_hosts_weights(rank, world):
 
 
 if __name__ == "__main__":
-    if os.environ.get("DTRUN_CHECK_MISSING_WAIT"):
+    if os.environ.get("MISSING_WAIT"):
         fake_device.library.fake_ignore_waits_of_default_streams()
     run(sys.modules[__name__])

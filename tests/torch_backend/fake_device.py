@@ -1,6 +1,6 @@
 """The fake accelerator of sdk/fake as a device of torch in Python. Importing it registers it, as torch.cuda is for CUDA.
 
-DTRUN_FAKE_TORCH names the library, which is built for the libtorch of the same torch.
+FAKE_TORCH names the library, which is built for the libtorch of the same torch.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-library = ctypes.CDLL(os.environ["DTRUN_FAKE_TORCH"])
+library = ctypes.CDLL(os.environ["FAKE_TORCH"])
 for name in ("fake_current_stream", "fake_make_stream"):
     getattr(library, name).restype = ctypes.c_int64
     getattr(library, name).argtypes = [ctypes.c_int]

@@ -49,4 +49,6 @@ class Exchange(Launching):
         recv, finish = target
         if recv.dtype != send.dtype:
             raise errors.InvalidArgument(f"{what}: the input is {send.dtype} and the output {recv.dtype}")
-        return self._launch(what, opts, ALLTOALLV, send, recv, [finish], result, send_counts=send_counts, recv_counts=recv_counts)
+        return self._launch(
+            what, opts, ALLTOALLV, send, recv, [finish], result, send_counts=send_counts, recv_counts=recv_counts
+        )

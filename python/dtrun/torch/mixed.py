@@ -12,6 +12,7 @@ import inspect
 import torch
 from torch.distributed import distributed_c10d as c10d
 
+from .. import errors
 from .group import Group
 
 TYPE_CHECKING = False
@@ -51,8 +52,15 @@ class MixedGroup(Group):
         self.others.abort()
 
     def shutdown(self) -> None:
-        self.others.shutdown()
+        getattr(self.others, "shutdown", lambda: None)()  # old torch has none
         super().shutdown()
+
+    def split_group(self, ranks: Any, *rest: Any, **named: Any) -> Any:
+        raise errors.Unsupported(
+            "split_group: the group has several backends, which it cannot split; use torch.distributed.new_group"
+        )
+
+    splitGroup = split_group
 
 
 def _device_of(value: Any) -> Optional[torch.device]:

@@ -1,7 +1,8 @@
 """Devices of tensors: which ones dtrun moves memory of, and the streams that torch uses there.
 
 A device's module (torch.cuda, or what torch._register_device_module has been given) has current_stream(), Stream and
-stream(), as torch.cuda has them, and may have record_stream(tensor, stream) where Tensor's does not take its streams. *Not yet run on a GPU*: tests use the fake accelerator of sdk/fake.
+stream(), as torch.cuda has them, and may have record_stream(tensor, stream) where Tensor's does not take its streams.
+*Not yet run on a GPU*: tests use the fake accelerator of sdk/fake.
 """
 
 from __future__ import annotations
