@@ -31,7 +31,8 @@ dtrun_package(dtrun dtrun net "launcher of distributed training jobs"
 "Launches N copies of a training program, on this machine or on many, connects
 them, and says which rank failed first and why. Takes torchrun's command line,
 runs MPI programs, and has its own library of collectives. This package has the
-launchers, shared memory and the gloo backend."
+launchers, shared memory, the gloo backend, and the plugin for memory of NVIDIA
+GPUs, which looks for CUDA when a job runs."
   DEPENDS "libssl3, libnl-3-200, libnl-route-3-200"
   RECOMMENDS "openssh-client" SUGGESTS "python3, elfutils, dtrun-backend-mpi, dtrun-backend-ucx, dtrun-backend-nccl, dtrun-train")
 dtrun_package(python python3-dtrun python "dtrun's collectives for Python"

@@ -31,7 +31,10 @@ class Install(JobTest):
 
     def test_a_moved_folder_runs(self):
         self.assertEqual(self.run_here("dtrun -q -n 2 echo hello").count("hello\n"), 2)
-        self.assertIn(str(self.prefix / "lib/dtrun/plugins"), self.run_here("dtrun plugins list"))
+        plugins = self.run_here("dtrun plugins list")
+        self.assertIn(str(self.prefix / "lib/dtrun/plugins"), plugins)
+        for kind, name in ("backend", "gloo"), ("device", "cuda"), ("launcher", "torchrun"):
+            self.assertRegex(plugins, rf"(?m)^{kind} +{name} +\d+\.")
 
     def test_no_library_of_the_current_folder_is_loaded(self):
         for prefix in (BUILD, self.prefix):

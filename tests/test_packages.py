@@ -35,7 +35,7 @@ class Packages(CleanDebianTest):
     def run_what_is_installed(self):
         self.assertEqual(self.inside("dtrun -q -n 2 echo hello").count("hello\n"), 2)
         plugins = self.inside("dtrun plugins list")
-        for name in ("gloo", "nccl", "ucx", "per-process", "torchrun"):  # one that does not load has no version
+        for name in ("gloo", "cuda", "nccl", "ucx", "per-process", "torchrun"):  # one that does not load has no version
             self.assertRegex(plugins, rf"(?m)^\S+ +{name} +\d+\.")
         (self.root / "srv/train.py").write_text(IN_PYTHON)
         self.assertIn("rank 1 of 2: the sum is 3", self.inside("dtrun -q -n 2 python3 train.py"))

@@ -99,7 +99,7 @@ class InAnEmptyEnvironment(Environment):
 
     def test_plugins_templates_and_the_version(self):
         plugins = self.run_here("dtrun plugins list")
-        for name in ("gloo", "nccl", "per-process", "torchrun"):  # one that does not load has no version
+        for name in ("gloo", "cuda", "nccl", "per-process", "torchrun"):  # one that does not load has no version
             self.assertRegex(plugins, rf"(?m)^\S+ +{name} +\d+\.")
         self.assertIn("basic", self.run_here("dtrun config init --list"))
         version = self.run_here("python -c", "import dtrun; print(dtrun.__version__)")
