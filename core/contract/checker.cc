@@ -93,9 +93,9 @@ std::optional<Difference> Checker::Check() {
     damaged.checks = damaged.why == nullptr ? 0 : damaged.checks + 1;
     if (damaged.left_out || damaged.checks < kChecksUntilDamaged) continue;
     damaged.left_out = true;
-    news_.push_back({static_cast<int>(rank),
-                     fmt::format("the pages of rank {} in the flight recorder were overwritten: {}", rank,
-                                 damaged.why)});
+    news_.push_back(
+        {static_cast<int>(rank),
+         fmt::format("the pages of rank {} in the flight recorder were overwritten: {}", rank, damaged.why)});
   }
   return difference;
 }
@@ -159,8 +159,9 @@ std::optional<Difference> Checker::Compare(const Member& first, const Member& se
       const auto y_before = At(*second.ring, *number - 1);
       difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
       difference.text = fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
-                                    first.heading.name, first.heading.rank, sdk::SignatureText(x->call),
-                                    second.heading.rank, sdk::SignatureText(y->call));
+                                    first.heading.name, first.heading.rank,
+                                    sdk::SignatureText(x->call, DeviceOf(*first.ring)), second.heading.rank,
+                                    sdk::SignatureText(y->call, DeviceOf(*second.ring)));
       return difference;
     }
   }
@@ -188,8 +189,8 @@ std::string Checker::History(int rank) const {
     for (std::uint64_t left = std::min(started, kHistory); left > 0; --left) {
       const std::uint64_t number = started - left + 1;
       if (const auto seen = At(ring, number)) {
-        text +=
-            fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", sdk::SignatureText(seen->call));
+        text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "",
+                            sdk::SignatureText(seen->call, DeviceOf(ring)));
       }
     }
   }

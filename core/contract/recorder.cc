@@ -99,12 +99,12 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
       if (theirs.moving.load(std::memory_order_acquire) || !Read(theirs, number, &other, &chain) ||
           other == mine)
         continue;
-      std::pair first(ring.rank, mine), second(theirs.rank, other);
+      std::pair first(ring.rank, sdk::SignatureText(mine, DeviceOf(ring)));
+      std::pair second(theirs.rank, sdk::SignatureText(other, DeviceOf(theirs)));
       if (second.first < first.first) std::swap(first, second);
       return Error{DTRUN_MISMATCH,
                    fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", number, name,
-                               first.first, sdk::SignatureText(first.second), second.first,
-                               sdk::SignatureText(second.second)),
+                               first.first, first.second, second.first, second.second),
                    theirs.rank};
     }
   }
@@ -128,7 +128,8 @@ std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const 
       } else if (theirs.ended.load() >= started) {
         text = fmt::format("rank {} has called nothing after #{}", theirs.rank, started);
       } else if (Read(theirs, started, &call, &chain)) {
-        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, sdk::SignatureText(call));
+        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started,
+                           sdk::SignatureText(call, DeviceOf(theirs)));
       }
       std::string& list = started < number ? behind : others;
       if (!text.empty()) list += (list.empty() ? "" : "; ") + text;

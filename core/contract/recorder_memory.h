@@ -19,12 +19,13 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 4;
+inline constexpr std::uint32_t kRecorderVersion = 5;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
 inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
 inline constexpr std::size_t kRingNameBytes = 56;
+inline constexpr std::size_t kDeviceNameBytes = 32;
 inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be told
 inline constexpr std::size_t kMarkTextBytes = 116;
 // The largest page of a machine that dtrun runs on: who may write is settled by the page.
@@ -53,6 +54,7 @@ struct alignas(64) Ring {
   std::int32_t rank = -1;                      // in the communicator
   std::int32_t size = 0;
   char name[kRingNameBytes] = {};
+  char device[kDeviceNameBytes] = {};  // what its devices are called, before the first call on one
   Entry entries[kEntries];
   Checkpoint checkpoints[kCheckpoints];
 };

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "core/base/printable.h"
+
 namespace dtrun::contract {
 namespace {
 
@@ -57,6 +59,18 @@ std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix
 
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
   return Chain(chain, WordsOf(call));
+}
+
+void NameDevice(Ring& ring, std::string_view name) {
+  const std::size_t length = std::min(name.size(), kDeviceNameBytes - 1);
+  std::memcpy(ring.device, name.data(), length);
+  ring.device[length] = '\0';
+}
+
+std::string DeviceOf(const Ring& ring) {
+  char name[kDeviceNameBytes];
+  std::memcpy(name, ring.device, sizeof name);
+  return Printable({name, ::strnlen(name, sizeof name)});
 }
 
 void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call) {
@@ -135,6 +149,7 @@ Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint6
     const std::size_t length = std::min(name.size(), kRingNameBytes - 1);
     std::memcpy(ring.name, name.data(), length);
     ring.name[length] = '\0';
+    NameDevice(ring, {});
     ring.communicator.store(communicator, std::memory_order_release);
     return &ring;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/contract/recorder_memory.h"
@@ -19,6 +20,11 @@ std::uint64_t NameDigest(std::string_view name);
 // and `size` are those in the communicator.
 Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint64_t communicator,
                std::string_view name, int rank, int size);
+
+// What texts call the devices whose memory its calls move; cut where it is too long.
+void NameDevice(Ring& ring, std::string_view name);
+// What was named, printable.
+std::string DeviceOf(const Ring& ring);
 
 // Notes that call `number` begins.
 void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call);

@@ -74,11 +74,12 @@ void Reporter::TellFreed(const Told& told, std::vector<Window>& out) {
   out.push_back(std::move(window));
 }
 
-Window& Reporter::Add(const Heading& heading, Told& told, std::vector<Window>& out) {
+Window& Reporter::Add(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
   told.any = true;
   Window& window = out.emplace_back();
   window.communicator = told.communicator;
   window.name = heading.name;
+  window.device = DeviceOf(ring);
   window.size = heading.size;
   window.members = {told.member};
   if (told.idle) window.idle = told.last;
@@ -89,11 +90,11 @@ Window& Reporter::Add(const Heading& heading, Told& told, std::vector<Window>& o
 void Reporter::TellProgress(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
   const std::uint64_t checkpoint = LastCheckpoint(ring);
   if (checkpoint > told.checkpoint) {
-    AddCheckpoints(ring, told.checkpoint, checkpoint, Add(heading, told, out));
+    AddCheckpoints(ring, told.checkpoint, checkpoint, Add(ring, heading, told, out));
     told.checkpoint = checkpoint;
   }
   if (asked_ == told.communicator) {
-    AddCalls(ring, heading.started, kEntries, Add(heading, told, out));
+    AddCalls(ring, heading.started, kEntries, Add(ring, heading, told, out));
   }
 }
 
@@ -102,7 +103,7 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
   if (now != told.last) {
     told.last = now;
     told.looks = 0;
-    if (std::exchange(told.idle, false)) Add(heading, told, out);  // it calls on
+    if (std::exchange(told.idle, false)) Add(ring, heading, told, out);  // it calls on
     return;
   }
   if (told.idle || ++told.looks < kIdleLooks) return;
@@ -116,7 +117,7 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
     told.any = true;
     return other.members.push_back(told.member);
   }
-  AddCalls(ring, now.started, kLastCalls, Add(heading, told, out));
+  AddCalls(ring, now.started, kLastCalls, Add(ring, heading, told, out));
 }
 
 namespace {
@@ -160,6 +161,7 @@ void Enter(const RecorderMemory& recorder_memory, const std::vector<int>& here, 
       ring->communicator.store(0, std::memory_order_release);
       continue;
     }
+    if (!window.device.empty()) NameDevice(*ring, window.device);
     for (const auto& [number, chain] : window.checkpoints) WriteCheckpoint(*ring, number, chain);
     for (const Window::Seen& seen : window.calls) Write(*ring, seen.number, seen.call, seen.chain);
     if (window.idle) {

@@ -36,6 +36,7 @@ struct Window {
   };
   std::uint64_t communicator = 0;  // digest of its name
   std::string name;
+  std::string device;  // what the members' devices are called
   std::int32_t size = 0;
   std::vector<Member> members;
   bool freed = false;                                                // by them; then nothing follows
@@ -69,7 +70,7 @@ class Reporter {
   };
 
   static void TellFreed(const Told& told, std::vector<Window>& out);
-  static Window& Add(const Heading& heading, Told& told, std::vector<Window>& out);
+  static Window& Add(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
   void TellProgress(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
   static void TellIdle(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
 

@@ -234,6 +234,7 @@ template <class C>
 void Fields(C& c, Of<C, contract::Window>& m) {
   c.Number(m.communicator);
   c.Text(m.name, kMostName);
+  c.Text(m.device, kMostName);
   c.Number(m.size);
   List(c, m.members, kMostEntries, [&](auto& member) {
     c.Number(member.world_rank);
@@ -253,6 +254,7 @@ void Fields(C& c, Of<C, contract::Window>& m) {
     c.Number(seen.call.kind);
     c.Number(seen.call.dtype);
     c.Number(seen.call.reduce);
+    c.Number(seen.call.device_kind);
     c.Number(seen.call.root);
     c.Number(seen.call.count);
     c.Number(seen.call.shape);

@@ -60,11 +60,13 @@ TEST(Messages, CarryWhatRanksCall) {
   contract::Window window;
   window.communicator = 0xfeedULL << 48;
   window.name = "world.0:1";
+  window.device = "npu";
   window.size = 4;
   window.members = {{2, 0}, {3, 1}};
   window.idle = contract::Idle{9, 8};
   sdk::Signature call;
   call.kind = 3;
+  call.device_kind = DTRUN_DEVICE_OTHER;
   call.root = -1;
   call.count = 1ULL << 40;
   window.calls = {{9, 77, call}};
@@ -74,6 +76,7 @@ TEST(Messages, CarryWhatRanksCall) {
   ASSERT_EQ(got.windows.size(), 2u);
   EXPECT_EQ(got.windows[0].communicator, window.communicator);
   EXPECT_EQ(got.windows[0].name, "world.0:1");
+  EXPECT_EQ(got.windows[0].device, "npu");
   ASSERT_EQ(got.windows[0].members.size(), 2u);
   EXPECT_EQ(got.windows[0].members[1].world_rank, 3);
   EXPECT_EQ(got.windows[0].members[1].rank, 1);

@@ -66,12 +66,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return signature;
   }
 
-  // "allreduce (float32 x 1024, sum)".
-  inline std::string SignatureText(const Signature& signature) {
+  // "allreduce (float32 x 1024, sum)". `device`: what its kind of device is called, where dtrun has no name.
+  inline std::string SignatureText(const Signature& signature, const std::string& device = {}) {
     std::string text = OperationName(signature.kind);
     std::string memory;
     if (signature.device_kind != DTRUN_DEVICE_HOST)
-      memory = DeviceKindText(signature.device_kind) + " memory";
+      memory = (signature.device_kind >= DTRUN_DEVICE_OTHER && !device.empty()
+                    ? device
+                    : DeviceKindText(signature.device_kind)) +
+               " memory";
     if (signature.kind == DTRUN_BARRIER) return memory.empty() ? text : text + " (" + memory + ")";
     text += std::string(" (") + TypeName(signature.dtype);
     if (signature.shape == 0 && signature.kind < DTRUN_ALLGATHERV) {
