@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -215,6 +216,7 @@ struct Block {
 struct Memory {
   std::mutex mutex;
   std::map<const char*, Block> blocks;
+  std::uint64_t host_bytes = 0, most_host_bytes = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::pair<void*, Block>> free;
 };
 Memory& TheMemory() {
@@ -234,10 +236,12 @@ void Destroy(void* memory, std::uint64_t bytes) { std::memset(memory, 0xff, byte
 }  // namespace
 
 void* allocate(int device, std::uint64_t bytes) {
-  void* made = Aligned(bytes);
-  Destroy(made, bytes);
   Memory& memory = TheMemory();
   const std::lock_guard lock(memory.mutex);
+  if (device < 0 && memory.host_bytes + bytes > memory.most_host_bytes) throw std::bad_alloc();
+  void* made = Aligned(bytes);
+  Destroy(made, bytes);
+  if (device < 0) memory.host_bytes += bytes;
   memory.blocks[static_cast<const char*>(made)] = {bytes, device, nullptr, {}, {}};
   return made;
 }
@@ -245,7 +249,17 @@ void* allocate(int device, std::uint64_t bytes) {
 void release(void* pointer) {
   Memory& memory = TheMemory();
   const std::lock_guard lock(memory.mutex);
-  if (memory.blocks.erase(static_cast<const char*>(pointer)) > 0) std::free(pointer);
+  const auto found = memory.blocks.find(static_cast<const char*>(pointer));
+  if (found == memory.blocks.end()) return;
+  if (found->second.device < 0) memory.host_bytes -= found->second.bytes;
+  memory.blocks.erase(found);
+  std::free(pointer);
+}
+
+void limit_host_memory(std::uint64_t bytes) {
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  memory.most_host_bytes = bytes;
 }
 
 int device_of(const void* pointer) {

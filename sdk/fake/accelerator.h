@@ -76,8 +76,11 @@ void set_delays(const Delays& delays);
 
 // ---- memory: aligned to 64 bytes
 
+// Device -1: of the host, for copies.
 void* allocate(int device, std::uint64_t bytes);
 void release(void* memory);
+// What the host gives at most; beyond it allocate throws std::bad_alloc. No limit at first.
+void limit_host_memory(std::uint64_t bytes);
 // The device whose memory a pointer is in, or -1.
 int device_of(const void* pointer);
 

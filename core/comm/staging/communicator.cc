@@ -15,7 +15,7 @@ using sdk::Failure;
 
 namespace {
 
-// Of a buffer that is cut. Not tuned on a device yet.
+// Of a buffer that is cut, where all ranks can pin as much. Not tuned on a device yet.
 constexpr std::uint64_t kPieceBytes = 4 << 20;
 // Operations that are under way at a time; one more makes Enqueue wait for the one whose counter it needs.
 constexpr std::uint64_t kCounters = 4096;
@@ -46,10 +46,14 @@ StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_com
       pieces_(device_, name_),
       counter_memory_(pieces_.Take(kCounters * sizeof(std::uint32_t))),
       counters_(static_cast<std::uint32_t*>(counter_memory_.memory())),
+      piece_bytes_(wire_.Least(pieces_.Affordable(kPieceBytes), kPieceBytes,
+                               sdk::Deadline(sdk::Nanoseconds(params.timeout_ns)))),
       busy_(kCounters) {
   if (!counter_memory_.pinned())
     throw Failure(DTRUN_OUT_OF_MEMORY,
-                  fmt::format("'{}' has no pinned memory of the host for its counters", name_));
+                  fmt::format("'{}' has no pinned memory of the host for its counters; free some, or name a "
+                              "backend that moves device memory in backend.name",
+                              name_));
   std::fill_n(counters_, kCounters, 0);
   device_.WaitCounter(counters_, 0, *out_);  // does nothing, and tells whether the device can
   const sdk::BlockSignals block;
@@ -122,7 +126,7 @@ std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, 
                               kCounters, name_));
   }
   auto operation =
-      std::make_shared<Staged>(op, rank_, size_, ++started_, kPieceBytes, wire_.Takes(op, device_));
+      std::make_shared<Staged>(op, rank_, size_, ++started_, piece_bytes_, wire_.Takes(op, device_));
   Grouped one{operation, std::nullopt};
   if (stream != nullptr) one.stream = *stream;
   if (grouping_) {
@@ -355,7 +359,9 @@ void StagingCommunicator::EndAll() {
 
 void StagingCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) sink.Line(fmt::format("operations ended: {}, waiting to be staged: {}", ended_, queue_.size()));
+  if (lock)
+    sink.Line(fmt::format("operations ended: {}, waiting to be staged: {}, in pieces of {} KiB", ended_,
+                          queue_.size(), piece_bytes_ >> 10));
   if (failure_) sink.Line(std::string("failed: ") + failure_->what());
 }
 

@@ -56,6 +56,8 @@ class StagingWire final : public Wire {
   void Wait(dtrun_request* request, sdk::Nanoseconds timeout);
   // [abort-safe]
   void Abort(const std::string& reason);
+  // The least of all ranks' values, or `otherwise` where the wire cannot tell. Before any operation.
+  std::uint64_t Least(std::uint64_t value, std::uint64_t otherwise, const sdk::Deadline& deadline);
   // Whether it takes that operation in the device's memory.
   bool Takes(const dtrun_op& op, const DeviceCalls& device) const;
   // Memory of the device that the wire may take; other memory is left alone.
@@ -67,6 +69,7 @@ class StagingWire final : public Wire {
   dtrun_instance* const instance_;
   std::uint64_t kinds_ = 0;  // of devices whose memory it takes
   const bool alone_;         // one rank, which has nothing to send
+  bool has_least_ = false;
   const std::string name_;
   std::optional<sdk::KvPart> kv_;  // none in a world of one that dtrun did not start
   dtrun_backend_comm* comm_ = nullptr;
@@ -136,6 +139,7 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   PiecePool pieces_;
   const Piece counter_memory_;  // pinned
   std::uint32_t* const counters_;
+  const std::uint64_t piece_bytes_;
   std::uint64_t started_ = 0;  // [comm-serial]
   bool grouping_ = false;
   std::vector<Grouped> group_;

@@ -50,6 +50,21 @@ Piece PiecePool::Take(std::uint64_t bytes) {
                   name_, bytes));
 }
 
+std::uint64_t PiecePool::Affordable(std::uint64_t most) {
+  for (std::uint64_t bytes = most; bytes >= kSmallest; bytes /= 2) {
+    void* const out = device_.AllocateHost(bytes);
+    void* const in = out == nullptr ? nullptr : device_.AllocateHost(bytes);
+    if (in != nullptr) {
+      Give({out, bytes, true});
+      Give({in, bytes, true});
+      return bytes;
+    }
+    if (out != nullptr) device_.FreeHost(out, bytes);
+  }
+  short_of_pinned_ = true;
+  return most;
+}
+
 void PiecePool::Give(const Free& piece) {
   if (free_.size() < kKept && piece.bytes <= kLargestKept) {
     free_.push_back(piece);

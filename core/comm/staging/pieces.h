@@ -51,6 +51,9 @@ class PiecePool {
   // At least `bytes`; null memory for none. Memory that cannot be pinned is ordinary, whose copies may block.
   // Throws DTRUN_OUT_OF_MEMORY when there is neither.
   Piece Take(std::uint64_t bytes);
+  // The largest size, at most `most` and halved from there, of which a piece each way can be pinned; `most`
+  // when none can.
+  std::uint64_t Affordable(std::uint64_t most);
   // Nothing is freed any more: copies that never ended may still use it.
   void Leak() { leak_ = true; }
   // Whether pinned memory has run out.

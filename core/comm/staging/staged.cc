@@ -20,6 +20,7 @@ bool Staged::Advance(const Lanes& lanes, bool may_send) {
   for (; next_out_ < rounds() && next_out_ < next_done_ + slots_.size(); ++next_out_) {
     Slot& slot = SlotOf(next_out_);
     if (!direct_) slot.round = rounds_.At(next_out_);
+    if (!Hold(lanes, slot)) break;
     CopyOut(lanes, slot);
     advanced = true;
   }
@@ -40,11 +41,22 @@ bool Staged::Advance(const Lanes& lanes, bool may_send) {
   return advanced;
 }
 
+bool Staged::Hold(const Lanes& lanes, Slot& slot) {
+  const Round& round = slot.round;
+  try {
+    if (slot.send.bytes() < round.send_bytes) slot.send = lanes.pieces.Take(round.send_bytes);
+    if (!round.in_place && slot.recv.bytes() < round.recv_bytes)
+      slot.recv = lanes.pieces.Take(round.recv_bytes);
+    return true;
+  } catch (const sdk::Failure& failure) {
+    if (next_out_ == 0 || failure.code() != DTRUN_OUT_OF_MEMORY) throw;
+    slots_.resize(next_out_);  // this slot's first round, and that of those behind it
+    return false;
+  }
+}
+
 void Staged::CopyOut(const Lanes& lanes, Slot& slot) {
   const Round& round = slot.round;
-  if (slot.send.bytes() < round.send_bytes) slot.send = lanes.pieces.Take(round.send_bytes);
-  if (!round.in_place && slot.recv.bytes() < round.recv_bytes)
-    slot.recv = lanes.pieces.Take(round.recv_bytes);
   const bool sends_recv = op_->kind == DTRUN_BROADCAST;
   const void* const from = sends_recv ? op_->recv : op_->send;
   void* const to = sends_recv ? slot.recv.memory() : slot.send.memory();

@@ -85,6 +85,8 @@ class Staged {
   static constexpr std::uint64_t kSlots = 4;
 
   Slot& SlotOf(std::uint64_t round) { return slots_[round % slots_.size()]; }
+  // Memory for its round. False when there is none, and rounds before it are on their way: they will do.
+  bool Hold(const Lanes& lanes, Slot& slot);
   void CopyOut(const Lanes& lanes, Slot& slot);
   void Send(const Lanes& lanes, Slot& slot);
   void CopyIn(const Lanes& lanes, Slot& slot);

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <mutex>
 #include <numeric>
+#include <set>
 
 #include "sdk/conformance/backend_suite.h"
 #include "sdk/conformance/subject.h"
@@ -10,6 +13,11 @@
 
 namespace dtrun::conformance {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const BackendUnderTest kStaging = {
     .plugin = STAGING_PLUGIN_FILE,
@@ -107,6 +115,55 @@ TEST(Staging, AnAbortEndsTheOperationsOfAGroupThatIsOpen) {
     ASSERT_TRUE(rank.GroupBegin().ok());
     stream.Do(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
     rank.Abort("the program has changed its mind");
+  });
+}
+
+// An allreduce of several pieces on three ranks; gives what each says of the size of its pieces.
+std::set<std::string> PiecesOfThree(const Subject& subject) {
+  std::mutex mutex;
+  std::set<std::string> pieces;
+  subject.Play(3, [&](Rank& rank) {
+    constexpr std::size_t kCount = 2'500'001;
+    std::vector<float> data(kCount, static_cast<float>(rank.rank() + 1));
+    OnStream stream(subject, rank);
+    stream.Do(AllreduceOp(data.data(), data.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM));
+    stream.Finish();
+    EXPECT_EQ(data, std::vector<float>(kCount, 6));
+    std::vector<std::string> lines;
+    while (lines.empty()) lines = rank.Snapshot();  // none while the communicator's thread is busy
+    const std::string line = lines[0];
+    const std::lock_guard lock(mutex);
+    pieces.insert(line.substr(line.find("in pieces of ")));
+  });
+  return pieces;
+}
+
+// Ranks with pieces of other sizes would start other operations on the wire.
+TEST(Staging, WithLittlePinnedMemoryAllRanksUseSmallerPieces) {
+  const Subject subject(kStaging);
+  EXPECT_THAT(PiecesOfThree(subject), ElementsAre("in pieces of 4096 KiB"));
+  fake::limit_host_memory(9 << 20);  // two pieces of 4 MiB for each rank do not fit, and the counters do
+  const std::set<std::string> pieces = PiecesOfThree(subject);
+  fake::limit_host_memory(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_THAT(pieces, ElementsAre(Not("in pieces of 4096 KiB")));
+}
+
+// Sums of parts go in one piece, which no host has memory for.
+TEST(Staging, WithoutMemoryOfTheHostFailsWithTheReason) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "because the sanitizer ends a process that asks for so much";
+#endif
+  const Subject subject(kStaging);
+  subject.Play(2, [&](Rank& rank) {
+    const std::vector<std::uint64_t> counts(2, std::uint64_t{1} << 44);
+    float data = 0;
+    dtrun_op op = AllreduceOp(&data, &data, 0, DTRUN_FLOAT32, 0);
+    op.kind = DTRUN_ALLGATHERV;
+    op.recv_counts = counts.data();
+    const Outcome outcome = rank.Do(op);
+    EXPECT_EQ(outcome.code, DTRUN_OUT_OF_MEMORY);
+    EXPECT_THAT(outcome.text,
+                AllOf(HasSubstr("has no memory of the host for"), HasSubstr("use smaller operations")));
   });
 }
 

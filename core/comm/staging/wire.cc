@@ -24,6 +24,17 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
   DTRUN_INIT(caps);
   sdk::Check([&](dtrun_error* e) { return table_.query_caps(instance_, &caps, e); });
   if ((caps.flags & DTRUN_CAP_NO_STREAM) != 0) kinds_ = caps.device_kinds & ~sdk::Bits({DTRUN_DEVICE_HOST});
+  dtrun_support_query least;
+  DTRUN_INIT(least);
+  least.kind = DTRUN_ALLREDUCE;
+  least.dtype = DTRUN_UINT64;
+  least.reduce = DTRUN_MIN;
+  least.device_index = -1;
+  const auto has = [](std::uint64_t mask, std::int32_t bit) { return (mask >> bit & 1) != 0; };
+  has_least_ =
+      has(caps.ops, least.kind) && has(caps.dtypes, least.dtype) && has(caps.reduces, least.reduce) &&
+      has(caps.reduce_dtypes, least.dtype) &&
+      (table_.query_support == nullptr || table_.query_support(instance_, &least, nullptr) == DTRUN_OK);
   sdk::Check([&](dtrun_error* e) { return table_.comm_create(instance_, &own, &comm_, e); });
 }
 
@@ -68,6 +79,25 @@ dtrun_request* StagingWire::Start(dtrun_op op, const sdk::Deadline& deadline) {
     return status == DTRUN_PENDING ? dtrun_status{DTRUN_OK} : status;
   });
   return request;
+}
+
+std::uint64_t StagingWire::Least(std::uint64_t value, std::uint64_t otherwise,
+                                 const sdk::Deadline& deadline) {
+  if (alone_) return value;
+  if (!has_least_) return otherwise;
+  dtrun_op op;
+  DTRUN_INIT(op);
+  op.kind = DTRUN_ALLREDUCE;
+  op.dtype = DTRUN_UINT64;
+  op.reduce = DTRUN_MIN;
+  op.root = op.peer = -1;
+  op.send = op.recv = &value;
+  op.count = 1;
+  dtrun_request* const request = Start(op, deadline);
+  if (request == nullptr) return value;
+  const std::unique_ptr<dtrun_request, void (*)(dtrun_request*)> owned(request, table_.req_release);
+  while (!Test(request)) Wait(request, sdk::kNoLimit);  // its own time ends it
+  return value;
 }
 
 bool StagingWire::Test(dtrun_request* request) {
