@@ -1,7 +1,7 @@
 """Ranks of different hosts that do not make the same calls: named, though no agent sees both."""
 
 from support.cluster import ClusterTest, open_lab
-from support.job import RANK, main
+from support.job import BUILD, RANK, main
 from test_contract import DIFFERENCES
 
 LAYERS = {"shm+gloo": "", "gloo": '[comm]\nlocal = "none"\n'}
@@ -25,6 +25,18 @@ class Hosts(ClusterTest):
                     self.assertRegex(result.err, r"    \| rank failed: call 10 on 'world' differs: rank [01] calls ")
                     self.assertIn(ours, result.err)
                     self.assertIn(f"rank 2 calls {theirs}", result.err)
+
+    # In its own first call on a device a rank waits for the others, which wait for it.
+    def test_calls_on_other_memory_are_named(self):
+        plugins = f'[plugins]\npath = ["{BUILD / "tests/fake"}"]\n'
+        for what in "memory", "memory-connected":
+            for layer, more in LAYERS.items():
+                with self.subTest(layer=layer, what=what):
+                    result = self.run_cluster(RANK, "differ", what, "slowly", ranks=1, more=more + PATIENT + plugins)
+                    self.assertEqual(result.code, 3, str(result))
+                    self.assertEqual(result.err.count("dtrun: call 10 on 'world' differs: rank "), 1, str(result))
+                    self.assertRegex(result.err, r"    \| rank failed: call 10 on 'world' differs: rank [01] calls allreduce "
+                                                 r"\(float32 x 8, sum\), rank 2 calls allreduce \(float32 x 8, sum, fake memory\)")
 
     def test_calls_that_differ_are_found_at_full_speed(self):
         for layer, more in LAYERS.items():

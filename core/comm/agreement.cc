@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "core/base/number.h"
@@ -12,6 +14,8 @@ namespace dtrun::comm {
 namespace {
 
 constexpr std::string_view kAll = "all";
+// How soon a rank that waits for the others notices that the communicator has failed.
+constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
 // "15 2 rank 2 cannot ..." of an error; its reader blames the same rank.
 std::string Encoded(const Error& error) {
@@ -79,9 +83,25 @@ Result<std::string> Compare(const Making& making, int attempt, const std::string
   return *ready == making.size ? std::string(kAll) : std::string();
 }
 
+// The answer that some rank gives for all.
+Result<std::string> AwaitVerdict(const Making& making, int attempt, const std::string& device,
+                                 const std::function<Status()>& usable) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const Nanoseconds left = making.timeout - (std::chrono::steady_clock::now() - start);
+    const bool last = making.timeout.count() >= 0 && left <= kLook;
+    Result<std::string> verdict =
+        making.device_kv->Get(Key("verdict", attempt), last ? std::max(left, Nanoseconds(0)) : kLook);
+    if (verdict || verdict.error().code != DTRUN_TIMEOUT) return verdict;
+    if (Status still = usable(); !still) return std::move(still).error();
+    if (last) return NobodyCame(making, attempt, device);
+  }
+}
+
 }  // namespace
 
-Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine) {
+Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine,
+             const std::function<Status()>& usable) {
   dtrun_kv* const kv = making.device_kv;
   if (kv == nullptr || making.size == 1) return mine ? Status() : mine.error();
   if (Status here = kv->Set(fmt::format("{}/{}", Key("here", attempt), making.rank), ""); !here) return here;
@@ -98,8 +118,7 @@ Status Agree(const Making& making, int attempt, const std::string& device, const
   if (!known->empty()) {
     if (Status told = Tell(*kv, attempt, *known); !told) return told;
   }
-  const Result<std::string> verdict = kv->Get(Key("verdict", attempt), making.timeout);
-  if (!verdict && verdict.error().code == DTRUN_TIMEOUT) return NobodyCame(making, attempt, device);
+  const Result<std::string> verdict = AwaitVerdict(making, attempt, device, usable);
   if (!verdict) return verdict.error();
   return *verdict == kAll ? Status() : Decoded(*verdict);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/comm/communicator.h"
@@ -13,7 +14,9 @@ namespace dtrun::comm {
 
 // `attempt` is the same on all ranks. `mine`: "cuda memory by nccl", or why this rank refuses, which is
 // returned here and is DTRUN_REMOTE_FAILURE of this rank on the others; no rank is connected then, and all
-// may try again. A mismatch or a rank that does not come is an error of all.
-Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine);
+// may try again. A mismatch or a rank that does not come is an error of all. `usable`: asked while this rank
+// waits; its error ends that.
+Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine,
+             const std::function<Status()>& usable);
 
 }  // namespace dtrun::comm

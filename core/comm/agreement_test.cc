@@ -35,7 +35,7 @@ class Agreement : public ::testing::Test {
         making.size = kRanks;
         making.timeout = timeout;
         making.device_kv = kv.get();
-        return Agree(making, attempt_, "cuda", mine[static_cast<std::size_t>(rank)]);
+        return Agree(making, attempt_, "cuda", mine[static_cast<std::size_t>(rank)], usable_);
       }));
     }
     std::vector<Status> heard;
@@ -49,6 +49,7 @@ class Agreement : public ::testing::Test {
   }
 
   testing::LocalSpaces spaces_;
+  std::function<Status()> usable_ = [] { return Status(); };
   int attempt_ = 0;
 };
 
@@ -80,6 +81,13 @@ TEST_F(Agreement, NamesTheRankThatDoesNotCome) {
   EXPECT_THAT(Texts(All({By("nccl"), By("nccl")}, 1s)),
               Each("rank 2 of 'world' made no call on memory of cuda within 1s; the first call connects "
                    "all ranks"));
+}
+
+TEST_F(Agreement, ARankThatWaitsHearsWhyTheCommunicatorHasFailed) {
+  const auto began = std::chrono::steady_clock::now();
+  usable_ = [] { return Error{DTRUN_MISMATCH, "call 1 on 'world' differs", 2}; };
+  EXPECT_THAT(Texts(All({By("nccl"), By("nccl")})), Each("call 1 on 'world' differs"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "nobody waits for its timeout of 60 s";
 }
 
 }  // namespace

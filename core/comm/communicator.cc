@@ -37,9 +37,11 @@ dtrun_comm::dtrun_comm(comm::Making making)
     : making_(std::move(making)),
       watch_({[this](dtrun_work& work) {
                 std::int32_t done = 0;
-                return TestOne(work, &done, nullptr) != DTRUN_OK || done != 0;
+                if (TestOne(work, &done, nullptr) == DTRUN_OK) return done != 0;
+                if (making_.timeout.count() >= 0) watch_.Remind(making_.timeout);
+                return true;
               },
-              [this](dtrun_work* work) { Forget(work); }}) {
+              [this](dtrun_work* work) { Forget(work); }, [this] { EndUnheard(); }}) {
   host_.carrier = {making_.backend, making_.instance, making_.backend_name};
 }
 
@@ -106,8 +108,17 @@ dtrun_comm::~dtrun_comm() {
   }
 }
 
+// The streams have gone on, but the program waits for something else.
+void dtrun_comm::EndUnheard() {
+  if (heard_ || !making_.aborted) return;
+  making_.aborted(
+      fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it",
+                  failure_.message, making_.rank, making_.name, dtrun::FormatDuration(making_.timeout)));
+}
+
 Status dtrun_comm::Usable() {
   if (!failed_.load(std::memory_order_acquire)) return {};
+  heard_ = true;
   return Error{failure_.code, failure_.message, failure_.peer};
 }
 
@@ -186,6 +197,7 @@ bool dtrun_comm::Remember(const Error& error, const dtrun_error& cause) {
 }
 
 dtrun_status dtrun_comm::FirstFailure(dtrun_error* err) {
+  if (!watch_.IsCaller()) heard_ = true;
   dtrun_error_set(err, failure_.code, failure_.peer, failure_.message);
   dtrun_error_set_vendor(err, failure_.vendor_domain, failure_.vendor_code);
   return failure_.code;

@@ -191,7 +191,12 @@ struct dtrun_comm {
   // `wish`: the words before the device in a refusal.
   dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const std::string& wish,
                                               const dtrun_op* op);
+  // REQUIRE connect_mutex_. The second for the first operation on a device, a collective: one that is refused
+  // keeps its number, on all ranks.
   dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
+  dtrun::Status ConnectByCall(const dtrun_op& op, std::int32_t kind, std::int32_t index);
+  // Shows the other ranks what this one is about to call; gives the number that the call will have.
+  std::uint64_t Announce(const dtrun_op& op, std::int32_t kind);
   // What would carry its memory, not open yet; the device's plugin is then known.
   dtrun::Result<std::unique_ptr<dtrun::comm::Route>> FindDevice(std::int32_t kind, std::int32_t index);
   // Asks the device's plugin about the buffers of `op`, and about its stream where there is one.
@@ -205,6 +210,8 @@ struct dtrun_comm {
                                const dtrun::comm::Route& route, bool wants_work) const;
   // Ends what runs on devices: what was dropped may finish first.
   void EndWatch();
+  // Ends the job over a failure that the watch has found and no call of the program's has.
+  void EndUnheard();
   dtrun_status Keep(void* memory, const Block& block, void** out);
 
   // Remembers the failure of `op` if it is the first, and hands out the first. That the ranks' calls differ
@@ -244,6 +251,7 @@ struct dtrun_comm {
   std::set<std::string> route_names_;  // that RouteOf gave
 
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> heard_ = false;  // a call has told the program of the failure
   std::atomic<bool> stuck_ = false;
   std::mutex failure_mutex_;  // guards failure_ until failed_ is true, when it is final
   dtrun_error failure_{};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/base/plugin_error.h"
 #include "core/comm/agreement.h"
@@ -25,6 +26,15 @@ namespace {
 
 constexpr std::uint64_t kDeviceAlignment = 256;
 constexpr std::int32_t kLastKind = 62;  // types.h
+
+// Of the process's environment, where that says which devices it sees: numbers, or UUIDs of GPUs and slices.
+std::string Visible(std::int32_t kind) {
+  constexpr const char* kVariables[] = {nullptr, "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                        "ZE_AFFINITY_MASK"};
+  const char* const name = kind <= DTRUN_DEVICE_LEVEL_ZERO ? kVariables[kind] : nullptr;
+  const char* const value = name == nullptr ? nullptr : std::getenv(name);
+  return value == nullptr ? "" : fmt::format(" ({}={})", name, value);
+}
 
 Error NoDevices(std::string_view name, std::int32_t kind) {
   return Error{DTRUN_UNSUPPORTED,
@@ -86,8 +96,9 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::strin
     }
     const std::lock_guard lock(connect_mutex_);
     if (device_.load(std::memory_order_acquire) == nullptr) {
-      if (Status connected = ConnectLocked(stream.device_kind, stream.device_index); !connected)
-        return std::move(connected).error();
+      Status connected = op == nullptr ? ConnectLocked(stream.device_kind, stream.device_index)
+                                       : ConnectByCall(*op, stream.device_kind, stream.device_index);
+      if (!connected) return std::move(connected).error();
     }
     route = device_.load(std::memory_order_acquire);
   }
@@ -120,8 +131,10 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
     return std::move(counted).error();
   }
   if (index < 0 || index >= count) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("there is no {} {}: this process has {} of them, from 0",
-                                                     comm::KindName(kind), index, count)};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("there is no {} {}: this process has {} of them, from 0{}; {}",
+                             comm::KindName(kind), index, count, Visible(kind),
+                             count == 0 ? "make one visible to it" : "use the index of one of these")};
   }
   Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
   if (!carrier) return std::move(carrier).error();
@@ -134,17 +147,46 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
   return route;
 }
 
+// Other ranks may be in another call, and would never come: they are compared with this one from now on.
+Status dtrun_comm::ConnectByCall(const dtrun_op& op, std::int32_t kind, std::int32_t index) {
+  const std::uint64_t number = Announce(op, kind);
+  Status connected = ConnectLocked(kind, index);
+  if (connected) return connected;  // Enqueue counts it
+  const std::lock_guard lock(enqueue_mutex_);
+  if (sequence_ >= number) return connected;  // calls of another thread, whose order no rank can know
+  sequence_ = number;
+  if (ring_ != nullptr) dtrun::contract::End(*ring_, number);
+  return connected;
+}
+
+std::uint64_t dtrun_comm::Announce(const dtrun_op& op, std::int32_t kind) {
+  if (ring_ != nullptr && making_.devices != nullptr)
+    (void)making_.devices->Plugin(kind);  // which names the kind
+  dtrun_op call = op;
+  ClearUnused(call);
+  const bool sound = comm::Check(call, host_.scope).ok();
+  const std::lock_guard lock(enqueue_mutex_);
+  const std::uint64_t number = sequence_ + 1;
+  if (!sound || ring_ == nullptr) return number;
+  call.count = comm::Elements(call, host_.scope);
+  sdk::Signature signature = sdk::SignatureOf(call, making_.size);
+  signature.device_kind = static_cast<std::uint8_t>(kind);
+  dtrun::contract::NameDevice(*ring_, comm::KindName(kind));
+  dtrun::contract::Begin(*ring_, number, signature);
+  return number;
+}
+
 // A rank that refuses leaves all as they were. What fails later leaves the communicator failed, as a failed
 // operation would.
 Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
   if (Status usable = Usable(); !usable) return usable;
   if (making_.devices == nullptr) return NoDevices(making_.name, kind);
-  const std::string device = comm::KindName(kind);
   Result<std::unique_ptr<Route>> found = FindDevice(kind, index);
+  const std::string device = comm::KindName(kind);
   const Result<std::string> mine =
       found ? Result<std::string>(fmt::format("{} memory by {}", device, (*found)->carrier.name))
             : found.error();
-  Status made = comm::Agree(making_, ++connects_, device, mine);
+  Status made = comm::Agree(making_, ++connects_, device, mine, [this] { return Usable(); });
   if (!made && (!found || made.error().code == DTRUN_REMOTE_FAILURE)) {
     if (found && making_.report) making_.report(made.error().peer, made.error().text);
     return made;
@@ -156,6 +198,10 @@ Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
     return made;
   }
   device_route_ = *std::move(found);
+  if (ring_ != nullptr) {
+    const std::lock_guard lock(enqueue_mutex_);
+    dtrun::contract::NameDevice(*ring_, device);
+  }
   device_.store(device_route_.get(), std::memory_order_release);
   if (failed_.load(std::memory_order_acquire))
     AbortBackend(failure_.message);  // meanwhile, by another thread

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "core/comm/testing/fake_devices.h"
@@ -10,6 +11,7 @@
 namespace dtrun::comm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class OnDevices : public testing::CommunicatorTest {
@@ -79,6 +81,23 @@ TEST_F(OnDevices, AFailureThatNoCallAsksForEndsTheCommunicator) {
   EXPECT_THAT(reports_[0], HasSubstr("1 allreduce #1"));
 }
 
+// Its streams go on, but it may wait for something else.
+TEST_F(OnDevices, AProgramThatDoesNotComeToHearOfAFailureIsEnded) {
+  std::promise<std::string> ended;
+  Making making = AMaking();
+  making.timeout = std::chrono::milliseconds(5);
+  making.aborted = [&](std::string_view reason) { ended.set_value(std::string(reason)); };
+  comm_ = std::move(dtrun_comm::Create(std::move(making))).value();
+  fake_.complete_at_once = false;
+  dtrun_op op = Op();
+  op.timeout_ns = -1;
+  ASSERT_EQ(On(Stream(), op), DTRUN_OK) << error_.message;
+  fake_.Complete(0, DTRUN_REMOTE_FAILURE, "rank 1 is gone", 1);
+  EXPECT_THAT(
+      ended.get_future().get(),
+      AllOf(HasSubstr("rank 1 is gone"), HasSubstr("rank 0 has made no call on 'world' in the 5ms since")));
+}
+
 TEST_F(OnDevices, WhatIsOrderedBeforeAStreamIsReleasedWithoutAWait) {
   fake_.complete_at_once = false;
   dtrun_work* work = nullptr;
@@ -134,12 +153,21 @@ TEST_F(OnDevices, RefuseBuffersThatAreNotTheStreams) {
 
 TEST_F(OnDevices, RefuseAnotherDeviceAndOneThatIsNotThere) {
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);
-  EXPECT_THAT(error_.message, HasSubstr("there is no cuda 2: this process has 2"));
+  EXPECT_THAT(error_.message, HasSubstr("there is no cuda 2: this process has 2 of them, from 0"));
+  EXPECT_THAT(error_.message, HasSubstr("; use the index of one of these"));
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_ROCM), Op()), DTRUN_NOT_FOUND);
   EXPECT_EQ(On(Stream(99), Op()), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 1), Op()), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("'world' is connected to cuda 0"));
+}
+
+TEST_F(OnDevices, OfWhichTheProcessSeesSomeAreCountedAmongThose) {
+  ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "MIG-1111,MIG-2222", 1), 0);
+  EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);
+  ASSERT_EQ(::unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+  EXPECT_THAT(error_.message,
+              HasSubstr("has 2 of them, from 0 (CUDA_VISIBLE_DEVICES=MIG-1111,MIG-2222); use"));
 }
 
 TEST_F(OnDevices, AMessageBeforeAllAreConnectedIsRefused) {

@@ -52,10 +52,22 @@ void DeviceWatch::End() {
   if (thread_.joinable()) thread_.join();
 }
 
+void DeviceWatch::Sleep(std::unique_lock<std::mutex>& lock) {
+  const auto busy = [this] { return end_ || !works_.empty(); };
+  if (!remind_at_) return changed_.wait(lock, busy);
+  changed_.wait_until(lock, *remind_at_, busy);
+  if (end_ || Clock::now() < *remind_at_) return;
+  remind_at_.reset();
+  lock.unlock();
+  hooks_.unheard();
+  lock.lock();
+}
+
 void DeviceWatch::Run() {
+  caller_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   while (!end_) {
-    changed_.wait(lock, [this] { return end_ || !works_.empty(); });
+    Sleep(lock);
     if (end_) return;
     const std::vector<dtrun_work*> gone = Look();
     if (!gone.empty()) {

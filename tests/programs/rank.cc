@@ -5,8 +5,10 @@
 //   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
 //                             HOW: a signal number, or exit=CODE
 //   rank differ WHAT [slowly] the last rank makes its tenth call differ: reduce, kind, count,
-//                             dtype, root or order; then all go on, with 100 calls a second
-//                             or as fast as they can, until an error ends them
+//                             dtype, root, order or memory; then all go on, with 100 calls a
+//                             second or as fast as they can, until an error ends them
+//                             memory: of the fake accelerator, the first call on it;
+//                             memory-connected: after all ranks have connected theirs
 //   rank ring                 passes its number on to the next rank, by a message
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
@@ -56,11 +58,33 @@ void TenthCall(const dtrun::Communicator& world, const std::string& what, bool o
   std::exit(2);
 }
 
+// The tenth call, on memory of the fake accelerator where it is the odd one.
+void TenthCallOnMemory(const dtrun::Communicator& world, bool connected, bool odd) {
+  const int device = world.rank() % 4;
+  std::vector<float> host(8, 1);
+  if (connected) {
+    world.connect(DTRUN_DEVICE_OTHER, device);
+    if (!odd) return world.allreduce(host.data(), host.size());
+    const dtrun::Memory<float> memory(world, host.size(), DTRUN_DEVICE_OTHER, device);
+    const dtrun_stream stream = dtrun::stream_of(DTRUN_DEVICE_OTHER, device, nullptr);
+    world.on(stream).allreduce_async(memory.data(), memory.size()).wait();
+    return;
+  }
+  if (!odd) return world.allreduce(host.data(), host.size());
+  // Which memory it is, nobody asks before the ranks are connected.
+  world.on(dtrun::stream_of(DTRUN_DEVICE_OTHER, device, nullptr)).allreduce(host.data(), host.size());
+}
+
 // Ends by an exception.
 void Differ(const dtrun::Communicator& world, const std::string& what, bool slowly) {
   std::vector<float> data(8, 1);
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
-  TenthCall(world, what, world.rank() == world.size() - 1);
+  const bool odd = world.rank() == world.size() - 1;
+  if (what.rfind("memory", 0) == 0) {
+    TenthCallOnMemory(world, what == "memory-connected", odd);
+  } else {
+    TenthCall(world, what, odd);
+  }
   for (;;) {
     world.allreduce(data.data(), data.size());
     if (slowly) usleep(10'000);
