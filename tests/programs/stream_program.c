@@ -1,5 +1,7 @@
 /* A rank that uses the memory of a CUDA device, in C11 and with nothing but dtrun.h.
  *
+ *   stream_program [INDEX]    of its device, 0 by default
+ *
  * Its device is the fake one, whose memory the process reads and writes itself. Prints what carries the memory and
  * the sum of an allreduce; every surprise is one line on stderr, and the exit status is then 1.
  */
@@ -11,6 +13,7 @@
 enum { COUNT = 1000, ROUNDS = 5 };
 
 static dtrun_error error;
+static int device;
 
 static void must(dtrun_status status, const char* what) {
   if (status == DTRUN_OK) return;
@@ -21,23 +24,24 @@ static void must(dtrun_status status, const char* what) {
 
 static float* device_memory(dtrun_comm* world, float value) {
   void* memory = NULL;
-  must(dtrun_alloc_on(world, COUNT * sizeof(float), DTRUN_DEVICE_CUDA, 0, &memory, &error), "memory");
+  must(dtrun_alloc_on(world, COUNT * sizeof(float), DTRUN_DEVICE_CUDA, device, &memory, &error), "memory");
   float* values = memory;
   for (int i = 0; i < COUNT; ++i) values[i] = value;
   return values;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1) device = atoi(argv[1]);
   DTRUN_ERROR_INIT(error);
   must(dtrun_init(&error), "dtrun_init");
   dtrun_comm* world = dtrun_world();
-  must(dtrun_comm_connect(world, DTRUN_DEVICE_CUDA, 0, &error), "dtrun_comm_connect");
+  must(dtrun_comm_connect(world, DTRUN_DEVICE_CUDA, device, &error), "dtrun_comm_connect");
   printf("host memory by %s, cuda memory by %s\n", dtrun_comm_route(world, DTRUN_DEVICE_HOST, &error),
          dtrun_comm_route(world, DTRUN_DEVICE_CUDA, &error));
 
   dtrun_stream stream;
   DTRUN_INIT(stream);
-  must(dtrun_stream_create(world, DTRUN_DEVICE_CUDA, 0, 1, &stream, &error), "dtrun_stream_create");
+  must(dtrun_stream_create(world, DTRUN_DEVICE_CUDA, device, 1, &stream, &error), "dtrun_stream_create");
   float* send = device_memory(world, 2);
   float* recv = device_memory(world, 0);
   dtrun_op op;

@@ -36,6 +36,10 @@ bool IsForHere(std::string* one) {
 
 void ReadEnvironment(CudaControl& control) {
   if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
+  if (const char* const driver = std::getenv("DTRUN_FAKE_DRIVER")) {
+    control.driver_version = std::atoi(driver);
+    control.device_error = 35;  // cudaErrorInsufficientDriver
+  }
   if (const char* const delays = std::getenv("DTRUN_FAKE_DELAYS")) {
     char* rest = nullptr;
     control.delay_seed = std::strtoull(delays, &rest, 10);
