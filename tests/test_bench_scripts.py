@@ -24,6 +24,7 @@ SCRIPTS = {
     f"healthy_jobs.py --dtrun {DTRUN} --jobs 4": ["0 false accusations"],
     "peers.py --rounds 1": ["| hang |"],
     "python.py --rounds 1 --calls 100": ["| 1 process | import dtrun |"],
+    "staging.py --rate none --megabytes 9 --rounds 1 --repeat 1 --backend gloo": ["| staging over gloo |"],
     "train.py --rounds 1 --epochs 2 --batch 1024": ["2 ranks under dtrun: test accuracy after 2 epochs"],
 }
 BETWEEN_HOSTS = {

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""What staging makes of a link and of a device's copies: an allreduce in the memory of the fake accelerator.
+
+  tools/bench/staging.py [--rate 4gbit | --rate none] [--megabytes 64] [--rounds 6] [--backend gloo,ucx,mpi] [--repeat 2]
+
+Two ranks, each on a device of its own (sdk/fake), in two network namespaces whose link is limited; mpi, and
+--rate none, on one host over loopback. Every round measures three things, on the slowest rank:
+
+  wire    the allreduce in the host's memory over the same backend
+  copy    all of it from the device to the host, and as much back at the same time
+  staged  the allreduce in the device's memory
+  part = max(wire, copy) / staged: of the rate of the slower of the two, which nothing can exceed
+
+The copies of the fake accelerator are threads that call memcpy, so they, the wire and its reductions share the
+processors, which a device's copy engines do not. Needs root and a build with tests.
+"""
+
+import argparse
+import contextlib
+import statistics
+import subprocess
+import tempfile
+
+from lab import OPTIONS, Lab
+from measure import BUILD, DTRUN, environment, print_header, urgent
+
+
+def job(lab, backend, words, folder):
+    command = [DTRUN, "--plugin-dir", BUILD / "tests/fake"]
+    options = ["job.processes_per_host=2", f"backend.name={backend}", "comm.local=none", "output.prefix=none", f"logs.dir={folder}"]
+    if lab is None:
+        return [*command, *(word for option in options for word in ("--set", option)), "--", urgent(folder),
+                BUILD / "bench/staging", *words]
+    options += [f"backend.options.{option}" for option in OPTIONS.get(backend, [])]
+    return [*lab.enter(0), *command, *(word for option in options for word in ("--set", option)), "--", urgent(folder),
+            "ip", "netns", "exec", lab.prefix + "${RANK}", BUILD / "bench/staging", *words]
+
+
+def measure(argv):
+    """The route, and (seconds of the wire, of the copies, staged) for every round."""
+    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, env=environment())
+    lines = done.stdout.splitlines()
+    rounds = [tuple(map(float, line.split()[1:])) for line in lines if line.startswith("staging ")]
+    if done.returncode != 0 or not rounds:
+        raise SystemExit(f"{argv[0]}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return next(line.removeprefix("route ") for line in lines if line.startswith("route ")), rounds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", default="4gbit", help="of each direction, as tc has it; none: loopback")
+    parser.add_argument("--megabytes", type=int, default=64, help="of 2^20 bytes")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--repeat", type=int, default=2, help="turns of every backend")
+    parser.add_argument("--backend", default="gloo,ucx")
+    options = parser.parse_args()
+    words = [str(options.megabytes << 20), str(options.rounds)]
+    limited = options.rate != "none"
+    print_header(None)
+    print(f"{options.megabytes} MiB, two ranks, {options.rate + ' each way' if limited else 'loopback'}\n")
+    rounds, routes = {}, {}
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        lab = stack.enter_context(Lab(options.rate)) if limited else None
+        for _ in range(options.repeat):
+            for backend in options.backend.split(","):
+                routes[backend], times = measure(job(None if backend == "mpi" else lab, backend, words, folder))
+                rounds.setdefault(backend, []).extend(times)
+    print("| route | wire ms | copy ms | staged ms | part min | median | max | rounds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for backend, times in rounds.items():
+        wire, copy, staged = (1e3 * statistics.median(column) for column in zip(*times))
+        part = sorted(max(wire, copy) / staged for wire, copy, staged in times)
+        print(f"| {routes[backend]} | {wire:.1f} | {copy:.1f} | {staged:.1f} | {part[0]:.2f} | {statistics.median(part):.2f} | "
+              f"{part[-1]:.2f} | {len(times)} |")
+
+
+if __name__ == "__main__":
+    main()
