@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 from support.job import BUILD, RANK, SOURCE, JobTest, main
 
@@ -164,12 +166,20 @@ class BadPlugin(JobTest):
         self.check("launch_talks", "launch_info says more than 4096 facts; report it to the plugin's author")
 
     def test_replaced_between_plan_and_load(self):
-        gloo, demo = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_demo.so"
-        placed = self.place(gloo, "gloo")
-        command = f'cp -f {demo} {placed}.new && mv {placed}.new {placed}; exec {RANK}'
-        result = self.dtrun("--plugin-dir", self.plugins, "-n", "1", "--", "sh", "-c", command)
-        self.assertNotEqual(result.code, 0, str(result))
-        self.assertRegex(result.err, rf"backend plugin '{placed}'.* wanted is build-id [0-9a-f]+; it was replaced since dtrun examined it: start the job again")
+        gloo, other = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_constructs.so"
+        ran = self.folder / "ran"
+        environment = {**self.environment(), "DEMO_CONSTRUCTED": str(ran)}
+        for replace in (f"cp -f {other} {{0}}.new && mv {{0}}.new {{0}}", "touch {0}"):
+            with self.subTest(replace=replace):
+                placed = self.place(gloo, "gloo")
+                command = f"{replace.format(placed)}; exec {RANK}"
+                result = self.dtrun("--plugin-dir", self.plugins, "-n", "1", "--", "sh", "-c", command, env=environment)
+                self.assertNotEqual(result.code, 0, str(result))
+                self.assertRegex(result.err, rf"backend plugin '{placed}'.* its file has build-id [0-9a-f]+, size \d+, changed [\d.]+, "
+                                             r"wanted is build-id .*; it was replaced since dtrun examined it: start the job again")
+                self.assertFalse(ran.exists(), "an initialiser of a file that nobody has examined ran in a rank")
+        subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", other], env=environment, check=True)
+        self.assertTrue(ran.exists(), "the initialiser of the other file does nothing, so that this test sees nothing")
 
     def test_pinned(self):
         gloo = PLUGINS / "libdtrun_backend_gloo.so"

@@ -47,9 +47,11 @@ bool IsPin(std::string_view id) { return id.starts_with(kSha256); }
 
 Result<std::string> FileId(const OpenedFile& file, const std::string& build_id, std::string_view like) {
   if (IsPin(like)) return Sha256(file.descriptor());
-  if (!build_id.empty()) return "build-id " + build_id;
+  const std::string linked = build_id.empty() ? "" : "build-id " + build_id;
+  if (!linked.empty() && like.starts_with("build-id ") && like.find(',') == like.npos) return linked;
   const struct stat& info = file.info();
-  return fmt::format("size {}, changed {}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  return fmt::format("{}{}size {}, changed {}.{:09}", linked, linked.empty() ? "" : ", ", info.st_size,
+                     info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
 }  // namespace dtrun::plugin

@@ -1,10 +1,12 @@
 // What tells one state of a plugin file from another: so that a rank loads the very file that was examined
 // before the start, and so that a config can pin a file.
 //
-// A text, of one of three forms:
+// A text, of one of these forms:
 //   "sha256 <64 hex digits>"                     of all bytes (FIPS 180-4); asked for by a config only
-//   "build-id <hex digits>"                      as the linker wrote it
-//   "size <bytes>, changed <seconds>.<nanoseconds>"  of a file without a build id; holds on its own host only
+//   "build-id <hex digits>, size <bytes>, changed <seconds>.<nanoseconds>"  as the linker wrote it, and the
+//       time of the last write; holds on its own host only, as does
+//   "size <bytes>, changed <seconds>.<nanoseconds>"  of a file without a build id
+// A build id alone is compared as such: an agent of an older release sends that.
 // Functions of the file; any thread.
 #pragma once
 

@@ -14,7 +14,19 @@ std::string Id(const std::filesystem::path& path, const std::string& build_id, c
   return *FileId(*OpenedFile::Open(path), build_id, like);
 }
 
-TEST(FileId, IsTheBuildIdWhereThereIsOne) { EXPECT_EQ(Id("/proc/self/exe", "0f12", ""), "build-id 0f12"); }
+TEST(FileId, IsTheBuildIdAndTheTimeOfTheLastWrite) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("x.so", "abc");
+  const timespec times[2] = {{1, 5}, {1, 5}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ(Id(path, "0f12", ""), "build-id 0f12, size 3, changed 1.000000005");
+  EXPECT_EQ(Id(path, "0f12", "build-id 0f12, size 4, changed 1.000000005"), Id(path, "0f12", ""));
+}
+
+// An older agent knows nothing else of the file.
+TEST(FileId, IsTheBuildIdAloneForWhoKnowsNoMore) {
+  EXPECT_EQ(Id("/proc/self/exe", "0f12", "build-id 77"), "build-id 0f12");
+}
 
 TEST(FileId, OfAFileWithoutBuildIdIsItsSizeAndTime) {
   const testing::TempFolder folder;

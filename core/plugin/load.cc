@@ -83,13 +83,23 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
   return Entry{&entry};
 }
 
-// The loader opens the file by its path again, so that $ORIGIN and what a debugger sees are right. When it
-// got another one, its initialisers have run, but the job does not go on with it.
+Error Replaced(const Identity& identity, std::string_view when) {
+  return identity.Refuse(DTRUN_FAILED_PRECONDITION, fmt::format("it was replaced or changed while {}", when),
+                         "let its installation finish, and start the job again");
+}
+
+// The loader opens the file by its path again, so that $ORIGIN and what a debugger sees are right. A file
+// that has taken its place by now is refused before any of its code runs.
+Status CheckUnchanged(const Identity& identity, const OpenedFile& opened) {
+  if (opened.IsStillAt(identity.file.path)) return {};
+  return Replaced(identity, "it was examined");
+}
+
+// One that takes its place between that look and the loader's is refused too, but its initialisers have run.
 Status CheckLoaded(const Identity& identity, const OpenedFile& opened,
                    const boost::dll::shared_library& library) {
   if (opened.IsLoadedAs(library.native()) && opened.IsUnchanged()) return {};
-  return identity.Refuse(DTRUN_FAILED_PRECONDITION, "it was replaced or changed while it was loaded",
-                         "let its installation finish, and start the job again");
+  return Replaced(identity, "it was loaded");
 }
 
 Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry, const dtrun_host* host) {
@@ -139,6 +149,7 @@ class Registry {
     const Result<OpenedFile> opened = OpenedFile::Open(file.path);
     Result<Identity> identity = Identify(file, opened);
     if (!identity) return std::move(identity).error();
+    if (Status same = CheckUnchanged(*identity, *opened); !same) return std::move(same).error();
     auto library = Open(*identity);
     if (!library) return std::move(library).error();
     libraries_.push_back(std::move(*library));

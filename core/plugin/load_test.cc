@@ -1,7 +1,12 @@
 #include <gmock/gmock.h>
+#include <sys/inotify.h>
+
+#include <cstdlib>
+#include <thread>
 
 #include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
+#include "core/plugin/opened_file.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/testing/support.h"
 
@@ -89,11 +94,72 @@ TEST(Load, RefusesAFileThatIsNotTheOneThatWasExamined) {
   EXPECT_THAT(ErrorOf(file), Refusal(file, "install the pinned file, or change backend.sha256"));
 }
 
+// Tells whether the plugin "constructs" has run anything in this process.
+class Constructed {
+ public:
+  Constructed() { ::setenv("DEMO_CONSTRUCTED", path_.c_str(), 1); }
+  Constructed(const Constructed&) = delete;
+  Constructed& operator=(const Constructed&) = delete;
+  ~Constructed() { ::unsetenv("DEMO_CONSTRUCTED"); }
+  bool Ran() const { return std::filesystem::exists(path_); }
+
+ private:
+  testing::TempFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "was-here";
+};
+
+TEST(Load, RunsNothingOfAFileThatIsNotTheOneThatWasExamined) {
+  const Constructed constructed;
+  for (const std::string id : {"build-id 0f", "build-id 0f, size 1, changed 1.000000000", "sha256 00", ""}) {
+    const testing::TempFolder folder;  // an answer is final for a path
+    const File file{Kind::kBackend, "constructs", folder.Copy("constructs"), "test", {}, {}, id};
+    const std::string error = ErrorOf(file);
+    if (id.empty()) {
+      EXPECT_EQ(error, "it was loaded");
+    } else {
+      EXPECT_THAT(error, Refusal(file, "wanted is " + id));
+    }
+    EXPECT_EQ(constructed.Ran(), id.empty());
+  }
+}
+
+// Renames `other` to `path` as soon as somebody reads from what is there.
+void ReplaceWhenRead(int notify, const std::filesystem::path& other, const std::filesystem::path& path) {
+  alignas(inotify_event) char events[4096];
+  if (::read(notify, events, sizeof events) > 0) std::filesystem::rename(other, path);
+}
+
+// Hashing takes a while, so the other file is there before the loader looks; where this machine is too busy
+// for that, the next round tries again.
+TEST(Load, RunsNothingOfAFileThatTakesThePlaceOfTheOneThatItExamines) {
+  bool seen = false;
+  for (int round = 0; round < 50 && !seen; ++round) {
+    const testing::TempFolder folder;
+    const Constructed constructed;
+    File file{Kind::kBackend, "demo", folder.Copy("demo"), "test", {}, {}};
+    std::filesystem::resize_file(file.path, 64 << 20);  // the loader maps its segments only
+    const auto opened = OpenedFile::Open(file.path);
+    ASSERT_TRUE(opened.ok()) << opened.error().text;
+    file.id = *FileId(*opened, "", Sha256Id("00"));
+    const UniqueFd notify(::inotify_init1(IN_CLOEXEC));
+    ASSERT_GE(::inotify_add_watch(notify.get(), file.path.c_str(), IN_ACCESS), 0);
+    const auto other = folder.Copy("constructs");
+    std::thread replacing([&] { ReplaceWhenRead(notify.get(), other, file.path); });
+    const std::string error = ErrorOf(file);
+    replacing.join();
+    seen = error.find("it was replaced or changed while it was examined") != error.npos;
+    EXPECT_FALSE(seen && constructed.Ran()) << error;
+  }
+  EXPECT_TRUE(seen);
+}
+
 TEST(Load, TellsTheIdOfWhatItLoaded) {
   const auto plugin = Load(testing::Built("demo"));
   ASSERT_TRUE(plugin.ok());
   const testing::TempFolder folder;
-  EXPECT_TRUE(Load({Kind::kBackend, "demo", folder.Copy("demo"), "test", {}, {}, (*plugin)->id()}).ok());
+  const auto copy = folder.Copy("demo");
+  std::filesystem::last_write_time(copy, std::filesystem::last_write_time((*plugin)->file().path));
+  EXPECT_TRUE(Load({Kind::kBackend, "demo", copy, "test", {}, {}, (*plugin)->id()}).ok());
 }
 
 TEST(Load, ReadsThePrefixOfANewerAndLongerTable) {

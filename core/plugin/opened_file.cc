@@ -38,6 +38,12 @@ bool OpenedFile::IsUnchanged() const {
          IsSame(now.st_mtim, info_.st_mtim) && IsSame(now.st_ctim, info_.st_ctim);
 }
 
+bool OpenedFile::IsStillAt(const std::filesystem::path& path) const {
+  struct stat there;
+  return ::stat(path.c_str(), &there) == 0 && there.st_dev == info_.st_dev && there.st_ino == info_.st_ino &&
+         IsUnchanged();
+}
+
 bool OpenedFile::IsLoadedAs(void* library) const {
   void* const same = ::dlopen(FreshName(fd_.get()).c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (same != nullptr) ::dlclose(same);  // counts down only

@@ -23,6 +23,8 @@ class OpenedFile {
   // Whether it is still as it was opened, by its size and times: nobody has written to it, renamed it or
   // taken it away.
   bool IsUnchanged() const;
+  // The same, and `path` still leads to it: what the loader is about to open by that name is this file.
+  bool IsStillAt(const std::filesystem::path& path) const;
   // Whether `library`, a handle of dlopen, is this file and not another that had its name for a while. The
   // loader is asked, which knows a file by device and inode.
   bool IsLoadedAs(void* library) const;

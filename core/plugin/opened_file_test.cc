@@ -51,6 +51,29 @@ TEST(OpenedFile, SeesThatItWasChanged) {
   EXPECT_FALSE(opened->IsUnchanged());
 }
 
+// Before it is loaded, and so before any of its code runs.
+TEST(OpenedFile, SeesThatItsNameLeadsElsewhere) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("x.so", "abc"), other = folder.Write("y.so", "abc");
+  const auto opened = OpenedFile::Open(path);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE(opened->IsStillAt(path));
+  EXPECT_FALSE(opened->IsStillAt(other));
+  std::filesystem::rename(other, path);
+  EXPECT_FALSE(opened->IsStillAt(path));
+  std::filesystem::remove(path);
+  EXPECT_FALSE(opened->IsStillAt(path));
+}
+
+TEST(OpenedFile, SeesThatItWasWrittenToInPlace) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("x.so", "abc");
+  const auto opened = OpenedFile::Open(path);
+  ASSERT_TRUE(opened.ok());
+  folder.Write("x.so", "abcd");
+  EXPECT_FALSE(opened->IsStillAt(path));
+}
+
 TEST(OpenedFile, NamesAFileThatIsNotThere) {
   const testing::TempFolder folder;
   EXPECT_THAT(OpenedFile::Open(folder.path() / "none").error().text, HasSubstr("no such file"));

@@ -43,13 +43,21 @@ enum {
   FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in a session of its own */
   FAULT_CRASH_DAEMON = 27,
   FAULT_LAUNCH_NULL = 28, /* a variable without a value */
-  FAULT_LAUNCH_TWICE = 29
+  FAULT_LAUNCH_TWICE = 29,
+  FAULT_CONSTRUCTS = 30, /* is seen when it is loaded: makes the file of DEMO_CONSTRUCTED */
+  FAULT_REFUSES = 31     /* rank 1 makes no communicator, rank 0 waits for it, rank 2 does not, rank 3 is deaf */
 };
 
 struct dtrun_instance {
   const dtrun_host* host;
   const dtrun_options* options;
 };
+
+__attribute__((constructor)) static void construct(void) {
+  const char* const path = FAULT_CONSTRUCTS == DTRUN_TEST_FAULT ? getenv("DEMO_CONSTRUCTED") : NULL;
+  FILE* const file = path == NULL ? NULL : fopen(path, "w");
+  if (file != NULL) fclose(file);
+}
 
 static void fail(dtrun_error* err, dtrun_status code, const char* text) {
   dtrun_error_set(err, code, -1, text);
