@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <mutex>
 #include <string>
@@ -131,6 +133,91 @@ TEST_F(CallsServiceTest, AbandonsACallWhoseTimeIsOverBeforeItsTurn) {
   EXPECT_EQ(Wait(first), DTRUN_TIMEOUT);  // every time
   service_->release(host_, first);
   service_->release(host_, second);
+}
+
+// The first has no limit, and nobody looks at the second.
+TEST_F(CallsServiceTest, AbandonsACallThatNobodyLooksAt) {
+  dtrun_call* const first = Enqueue(Barrier(1));
+  dtrun_call* const second = Enqueue(Barrier(2, 1'000'000));
+  EXPECT_EQ(transport_.told.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  transport_.GoOn();
+  EXPECT_EQ(Wait(first), DTRUN_TIMEOUT);
+  EXPECT_EQ(Wait(second), DTRUN_TIMEOUT);
+  service_->release(host_, first);
+  service_->release(host_, second);
+}
+
+// It runs on the thread that waits for it, which does not look at the second.
+TEST_F(CallsServiceTest, AbandonsACallBehindOneOnItsCallersThread) {
+  dtrun_op op = Barrier(1);
+  op.flags = DTRUN_OP_BLOCKING;
+  dtrun_call* const first = Enqueue(op);
+  std::thread caller([&] { EXPECT_EQ(service_->wait(host_, first, -1, nullptr), DTRUN_TIMEOUT); });
+  transport_.begun.get_future().wait();
+  dtrun_call* const second = Enqueue(Barrier(2, 1'000'000));
+  EXPECT_EQ(transport_.told.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  transport_.GoOn();
+  caller.join();
+  EXPECT_EQ(Wait(second), DTRUN_TIMEOUT);
+  service_->release(host_, first);
+  service_->release(host_, second);
+}
+
+// Those that follow a shorter one may not be in time either.
+TEST_F(CallsServiceTest, AbandonsTheCallWhoseTimeIsOverFirst) {
+  constexpr std::int64_t kHour = std::int64_t{3'600'000'000'000};
+  dtrun_call* const calls[] = {Enqueue(Barrier(1, kHour)), Enqueue(Barrier(2, 2 * kHour)),
+                               Enqueue(Barrier(3, 1'000'000)), Enqueue(Barrier(4))};
+  EXPECT_EQ(transport_.told.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  transport_.GoOn();
+  for (dtrun_call* const call : calls) {
+    EXPECT_EQ(Wait(call), DTRUN_TIMEOUT);
+    service_->release(host_, call);
+  }
+}
+
+// Threads of an impossible size cannot be started.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_init(&before_);
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(CallsServiceTest, StartsNothingWhereNoThreadStarts) {
+  dtrun_op blocking = Barrier(2);
+  blocking.flags = DTRUN_OP_BLOCKING;
+  dtrun_call* const first = Enqueue(blocking);
+  {
+    const NoThreads none;
+    dtrun_call* untouched = nullptr;
+    const dtrun_op op = Barrier(3);
+    EXPECT_EQ(service_->enqueue(host_, calls_, &op, &untouched, &error_), DTRUN_SYSTEM);
+    EXPECT_THAT(error_.message, HasSubstr("cannot start the thread 'queue'"));
+    EXPECT_EQ(untouched, nullptr);
+    EXPECT_EQ(service_->test(host_, first, &error_), DTRUN_PENDING);
+    EXPECT_EQ(Wait(first), DTRUN_OK);  // on this thread
+  }
+  dtrun_call* const later = Enqueue(Barrier(3));
+  EXPECT_EQ(Wait(later), DTRUN_OK);
+  EXPECT_THAT(transport_.ran, ElementsAre(2, 3));
+  service_->release(host_, first);
+  service_->release(host_, later);
 }
 
 TEST_F(CallsServiceTest, TellsTheRunnerWhatIsLeftOfTheTime) {

@@ -107,9 +107,9 @@ typedef struct dtrun_runner {
   dtrun_status (*run)(void* context, const dtrun_op* op, dtrun_error* err);
   /* The time of `op` is over before its turn. Fails the communicator with DTRUN_TIMEOUT, so that the `run`
    * that is under way returns soon and later ones fail, that of `op` too; ends nothing itself. The queue
-   * alone calls it, beside that `run`, on the thread that is in `test`, `wait` or `release` of the call of
-   * `op`, and again each time that one of them looks until the call has ended. Must neither block nor call
-   * the queue. [any] */
+   * alone calls it, beside that `run`: on the thread that is in `test`, `wait` or `release` of the call of
+   * `op`, or on one of its own, so whether or not somebody looks; perhaps again until the call has ended.
+   * Must neither block nor call the queue. [any] */
   void (*abandon)(void* context, const dtrun_op* op);
 } dtrun_runner;
 
@@ -123,8 +123,8 @@ typedef struct dtrun_calls_service {
    * bytes. [any] */
   dtrun_status (*open)(const dtrun_host* host, const dtrun_runner* runner, int32_t size, const char* thread,
                        dtrun_calls** out, dtrun_error* err);
-  /* DTRUN_PENDING: *out is the call. Copies `op` and its arrays; never waits. One thread at a time for one
-   * queue. */
+  /* DTRUN_PENDING: *out is the call. Copies `op` and its arrays; never waits. DTRUN_SYSTEM: no thread can be
+   * started, and nothing was. One thread at a time for one queue. */
   dtrun_status (*enqueue)(const dtrun_host* host, dtrun_calls* calls, const dtrun_op* op, dtrun_call** out,
                           dtrun_error* err);
   /* DTRUN_OK: it has completed. DTRUN_PENDING: it still runs, or waits for its turn. Else what `run` said,
@@ -133,9 +133,10 @@ typedef struct dtrun_calls_service {
   /* The same after at most timeout_ns (0: at once, -1: no limit). May run the call on this thread, and then
    * takes as long as that. [any] */
   dtrun_status (*wait)(const dtrun_host* host, dtrun_call* call, int64_t timeout_ns, dtrun_error* err);
-  /* Drops the call; waits for it when it has not ended. NULL is allowed. [any] */
+  /* Drops the call; waits for it when it has not ended, for which the plugin has to fail the communicator
+   * where its `run` hangs. NULL is allowed. [any] */
   void (*release)(const dtrun_host* host, dtrun_call* call);
-  /* When every call was released. NULL is allowed. [any] */
+  /* When every call was released, so that `run` is not under way. NULL is allowed. [any] */
   void (*close)(const dtrun_host* host, dtrun_calls* calls);
 } dtrun_calls_service;
 

@@ -1,19 +1,25 @@
 // dtrun/plugin/call_queue.hpp - collectives, one after another, for a transport that blocks.
 //
 // Not part of plugin.hpp. For collectives only: a message must not wait for a collective, nor delay one.
-// A blocking call with nothing ahead of it runs on its caller's thread, without a thread switch. Others run
-// on a thread of the queue, which the first of them starts. Owned by a communicator, and destroyed before
-// its Runner. Enqueue: one thread at a time; the rest: any thread.
+// A blocking call with nothing ahead of it runs on its caller's thread, without a thread switch: it begins
+// when it is waited for, tested, dropped or followed by another one. Others run on a thread of the queue,
+// which the first of them starts. A call whose time is over before its turn has the communicator fail,
+// whether or not anybody looks at it: a second thread does that, started by the first call that may not
+// outlast those ahead. Owned by a communicator, and destroyed before its Runner, when every request is gone;
+// dropping a request waits for its call, so one that hangs in Run is ended by failing the communicator and by
+// nothing else. Enqueue: one thread at a time; the rest: any thread. It throws, and starts nothing, where no
+// thread can start.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -69,7 +75,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     virtual bool Ready() { return false; }
     // Throws Failure, and nothing else; the communicator has failed then.
     virtual void Run(Running& running) = 0;
-    // The deadline of a call has passed before its turn: fails the communicator. Any thread.
+    // The deadline of a call has passed before its turn: fails the communicator, so that the Run under way
+    // returns soon and later ones fail. Beside that Run, and perhaps again; must not block. Any thread.
     virtual void Abandon(const Running& running) = 0;
 
    protected:
@@ -89,7 +96,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         stop_ = true;
       }
       changed_.notify_all();
-      if (worker_.joinable()) worker_.join();
+      for (std::thread* const thread : {&worker_, &watch_}) {
+        if (thread->joinable()) thread->join();
+      }
     }
 
     std::unique_ptr<Request> Enqueue(const dtrun_op& op);
@@ -99,9 +108,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
     void Execute(Call& call);
     bool Wait(Call& call, Nanoseconds timeout);
-    // Has the worker run `call`. REQUIRES mutex_.
+    // Has the worker run `call`. REQUIRES mutex_, and that the threads were started.
     void Queue(Call& call);
+    // Starts what a call with that deadline needs in order to be queued. REQUIRES mutex_.
+    void StartThreads(const Deadline& deadline);
+    void Start(std::thread& thread, void (CallQueue::*body)());
+    bool StartWorker();
     void Work();
+    void Watch();
 
     const Host host_;
     Runner& runner_;
@@ -115,9 +129,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Call*> queue_;
+    Call* first_ = nullptr;  // of those that wait for the worker
+    Call* last_ = nullptr;
+    // When the calls of the worker will have ended by their own deadlines, once there are any.
+    Deadline::Clock::time_point busy_until_ = Deadline::Clock::time_point::min();
     bool stop_ = false;
     std::thread worker_;
+    std::thread watch_;
   };
 
   // One call. Its memory is kept for the thread's next one: a blocking call allocates nothing.
@@ -150,8 +168,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       }
     }
 
+    Deadline::Clock::time_point deadline() { return running.deadline.Start().at(); }
+
     dtrun_op op;
     Running running;
+    Call* next = nullptr;              // behind it in the queue
     std::atomic<bool> queued{false};   // for the worker, with a deadline that has been started
     std::atomic<bool> started{false};  // keeps its own deadline from now on
     std::atomic<bool> done{false};
@@ -199,22 +220,50 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       waiting_.store(call.get(), std::memory_order_release);
       return call;
     }
-    auto call = std::make_unique<Call>(*this, op, size_);
     const std::lock_guard<std::mutex> lock(mutex_);
+    StartThreads(Deadline(Nanoseconds(op.timeout_ns)));
+    auto call = std::make_unique<Call>(*this, op, size_);
     if (Call* const before = waiting_.exchange(nullptr)) Queue(*before);
     Queue(*call);
     return call;
   }
 
+  inline void CallQueue::Start(std::thread & thread, void(CallQueue::*body)()) {
+    if (thread.joinable()) return;
+    const BlockSignals block;
+    try {
+      thread = std::thread([this, body] { (this->*body)(); });
+    } catch (const std::system_error& error) {
+      throw Failure(DTRUN_SYSTEM, std::string("cannot start the thread '") + thread_ + "': " + error.what() +
+                                      "; raise the limit of processes (ulimit -u)");
+    }
+  }
+
+  inline bool CallQueue::StartWorker() {
+    try {
+      Start(worker_, &CallQueue::Work);
+      return true;
+    } catch (const Failure&) {
+      return false;
+    }
+  }
+
+  inline void CallQueue::StartThreads(const Deadline& deadline) {
+    Start(worker_, &CallQueue::Work);
+    // What runs on its caller's thread, or is going to, may take any time.
+    const bool by_caller = waiting_.load() != nullptr || caller_runs_.load();
+    const bool after_its_end = queued_.load() > 0 && busy_until_ > deadline.at();
+    if (!deadline.never() && (by_caller || after_its_end)) Start(watch_, &CallQueue::Watch);
+  }
+
   inline void CallQueue::Queue(Call & call) {
-    call.running.deadline.Start();
+    const Deadline& deadline = call.running.deadline.Start();
+    if (queued_.load() == 0) busy_until_ = Deadline::Clock::time_point::min();
+    busy_until_ = std::max(busy_until_, deadline.at());
+    (last_ == nullptr ? first_ : last_->next) = &call;
+    last_ = &call;
     call.queued.store(true, std::memory_order_release);
     queued_.fetch_add(1);
-    queue_.push_back(&call);
-    if (!worker_.joinable()) {
-      const BlockSignals block;
-      worker_ = std::thread([this] { Work(); });
-    }
     changed_.notify_all();
   }
 
@@ -233,6 +282,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (timeout == Nanoseconds(0)) {
         // The caller only tests it, so the worker has to run it.
         const std::lock_guard<std::mutex> lock(mutex_);
+        if (!StartWorker()) return false;  // the next look tries again
         if (waiting_.compare_exchange_strong(mine, nullptr)) Queue(call);
       } else {
         caller_runs_.store(true, std::memory_order_relaxed);
@@ -268,16 +318,36 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const ThreadScope scope(host_, thread_);
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return (stop_ || !queue_.empty()) && !caller_runs_.load(); });
-      if (queue_.empty()) return;
-      Call& call = *queue_.front();
-      queue_.pop_front();
+      changed_.wait(lock, [this] { return (stop_ || first_ != nullptr) && !caller_runs_.load(); });
+      if (first_ == nullptr) return;
+      Call& call = *first_;
+      first_ = call.next;
+      if (first_ == nullptr) last_ = nullptr;
       lock.unlock();
       Execute(call);
       lock.lock();
       queued_.fetch_sub(1);
       call.done.store(true, std::memory_order_release);
       changed_.notify_all();
+    }
+  }
+
+  // Whoever looks at a call that waits for its turn does the same; this is for those that nobody looks at.
+  inline void CallQueue::Watch() {
+    const ThreadScope scope(host_, thread_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stop_) {
+      Call* next = nullptr;  // whose time is over first
+      for (Call* call = first_; call != nullptr; call = call->next) {
+        if (next == nullptr || call->deadline() < next->deadline()) next = call;
+      }
+      const bool over = next != nullptr && next->deadline() <= Deadline::Clock::now();
+      if (over) runner_.Abandon(next->running);  // what runs returns soon, and wakes this thread
+      if (over || next == nullptr || next->deadline() == Deadline::Clock::time_point::max()) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_until(lock, next->deadline());
+      }
     }
   }
 
