@@ -31,6 +31,12 @@ struct dtrun_kv {
                                          std::string_view desired) = 0;
   virtual dtrun::Result<bool> Erase(std::string_view key) = 0;
   virtual dtrun::Status WaitMany(const std::vector<std::string>& keys, dtrun::Nanoseconds timeout) = 0;
+  // From now on who asks or waits for a key that is not there gets DTRUN_REMOTE_FAILURE and `text`, on every
+  // rank and also where it waits already. For core only. A part (dtrun_kv_service) tells nobody.
+  virtual dtrun::Status Fail(std::string_view text) {
+    static_cast<void>(text);
+    return {};
+  }
 };
 
 namespace dtrun::plugin {

@@ -194,6 +194,10 @@ class PrefixSpace final : public dtrun_kv {
     }
     return Outcome(client_->Call(std::move(wait), timeout));
   }
+  Status Fail(std::string_view text) override {
+    return Outcome(
+        client_->Call(store::Fail{prefix_, std::string(text.substr(0, kMaxReportBytes))}, Nanoseconds(0)));
+  }
 
  private:
   std::string Full(std::string_view key) const { return prefix_ + std::string(key); }

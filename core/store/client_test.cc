@@ -52,6 +52,25 @@ TEST(Client, WaitsForAKeyThatComesLater) {
   EXPECT_TRUE(all.get().ok());
 }
 
+TEST(Client, EndsEveryWaitInASpaceThatHasFailed) {
+  LocalStore store;
+  const auto a = store.Connect(0), b = store.Connect(1);
+  const auto kv = a->Space("s/"), other = a->Space("t/");
+  ASSERT_TRUE(kv->Set("there", "x").ok());
+  auto waiting = std::async(std::launch::async, [&] { return kv->Get("late", 60s); });
+  auto all = std::async(std::launch::async, [&] { return kv->WaitMany({"there", "late"}, -1ns); });
+  auto elsewhere = std::async(std::launch::async, [&] { return other->Get("late", 60s); });
+  ASSERT_TRUE(b->Space("s/")->Fail("rank 1 cannot join").ok());
+  for (const Error& error : {waiting.get().error(), all.get().error(), kv->Get("late", -1ns).error(),
+                             kv->TryGet("late").error()}) {
+    EXPECT_EQ(error.code, DTRUN_REMOTE_FAILURE);
+    EXPECT_EQ(error.text, "rank 1 cannot join");
+  }
+  EXPECT_EQ(*kv->Get("there", 0ns), "x");
+  ASSERT_TRUE(other->Set("late", "came").ok());
+  EXPECT_EQ(*elsewhere.get(), "came");
+}
+
 TEST(Client, NamesTheKeyThatDidNotAppearInTime) {
   LocalStore store;
   const auto client = store.Connect();

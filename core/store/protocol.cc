@@ -63,6 +63,11 @@ void Fields(Coder& a, Of<Coder, Report>& m) {
   a.Text(m.text, kMaxReportBytes);
 }
 template <class Coder>
+void Fields(Coder& a, Of<Coder, Fail>& m) {
+  a.Text(m.prefix, kMaxPrefixBytes);
+  a.Text(m.text, kMaxReportBytes);
+}
+template <class Coder>
 void Fields(Coder& a, Of<Coder, Reply>& m) {
   a.Number(m.id);
   a.Number(m.status);

@@ -69,9 +69,14 @@ struct Report {
   std::int32_t peer = -1;
   std::string text;
 };
+// Every get, try_get and wait_many for a key that begins with `prefix` and is not there ends with
+// DTRUN_REMOTE_FAILURE and the text, those under way too. The first text for a prefix is kept.
+struct Fail {
+  std::string prefix, text;
+};
 
 // The op of a request on the wire is its index here plus one. Append only.
-using Body = std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report>;
+using Body = std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report, Fail>;
 
 struct Request {
   std::uint32_t id = 0;

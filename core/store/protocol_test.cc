@@ -47,6 +47,9 @@ TEST(Protocol, CarriesEveryFieldOfEveryRequest) {
   const Report report = RoundTrip(Report{2, "it went away"});
   EXPECT_EQ(report.peer, 2);
   EXPECT_EQ(report.text, "it went away");
+  const Fail fail = RoundTrip(Fail{"comm/", "rank 1 cannot join"});
+  EXPECT_EQ(fail.prefix, "comm/");
+  EXPECT_EQ(fail.text, "rank 1 cannot join");
 }
 
 TEST(Protocol, CarriesEveryFieldOfAReply) {

@@ -154,8 +154,11 @@ bool Session::On(std::uint32_t id, Get& get) {
 }
 
 bool Session::On(std::uint32_t id, TryGet& get) {
-  const std::string* value = shared_->table.Find(Full(get.key));
-  if (value == nullptr) {
+  const std::string key = Full(get.key);
+  const std::string* value = shared_->table.Find(key);
+  if (const std::string* why = shared_->table.WhyNever({key})) {
+    Send({.id = id, .status = DTRUN_REMOTE_FAILURE, .value = *why});
+  } else if (value == nullptr) {
     Send({.id = id, .status = DTRUN_NOT_FOUND, .value = fmt::format("there is no key '{}'", get.key)});
   } else {
     Send({.id = id, .value = *value});
@@ -202,6 +205,12 @@ bool Session::On(std::uint32_t id, Report& report) {
   return true;
 }
 
+bool Session::On(std::uint32_t id, Fail& fail) {
+  shared_->table.Fail(Full(fail.prefix), std::move(fail.text));
+  Send({.id = id});
+  return true;
+}
+
 bool Session::Await(std::uint32_t id, std::vector<std::string> keys, std::int64_t timeout_ns,
                     std::function<void(Reply&)> answer) {
   if (waits_.size() >= kMaxWaits) return false;
@@ -210,11 +219,19 @@ bool Session::Await(std::uint32_t id, std::vector<std::string> keys, std::int64_
     answer(reply);
     Send(reply);
   };
+  const auto fail_now = [this, id](const std::string& why) {
+    Send({.id = id, .status = DTRUN_REMOTE_FAILURE, .value = why});
+  };
+  if (const std::string* why = shared_->table.WhyNever(keys)) {
+    fail_now(*why);
+    return true;
+  }
   // The table drops the callback at Close, before `this` can end.
-  const std::uint64_t wait_id = shared_->table.Wait(keys, [this, id, reply_now] {
-    waits_.erase(id);
-    reply_now();
-  });
+  const std::uint64_t wait_id =
+      shared_->table.Wait(keys, [this, id, reply_now, fail_now](const std::string* failed) {
+        waits_.erase(id);
+        failed == nullptr ? reply_now() : fail_now(*failed);
+      });
   if (wait_id == 0) {
     reply_now();
     return true;

@@ -73,6 +73,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool On(std::uint32_t id, WaitMany& wait);
   bool On(std::uint32_t id, Goodbye& goodbye);
   bool On(std::uint32_t id, Report& report);
+  bool On(std::uint32_t id, Fail& fail);
 
   std::string Full(std::string_view key) const;
   std::string_view Short(std::string_view key) const { return key.substr(prefix_.size()); }

@@ -65,6 +65,31 @@ void Table::Cancel(std::uint64_t wait) {
   waits_.erase(found);
 }
 
+void Table::Fail(std::string prefix, std::string text) {
+  const auto [failed, fresh] = failed_.emplace(std::move(prefix), std::move(text));
+  if (!fresh) return;
+  std::vector<std::uint64_t> ended;
+  for (const auto& [id, parked] : waits_) {
+    if (WhyNever(parked.keys) == &failed->second) ended.push_back(id);
+  }
+  for (const std::uint64_t id : ended) {
+    const auto found = waits_.find(id);
+    if (found == waits_.end()) continue;  // cancelled by one that was woken before it
+    const Woken woken = std::move(found->second.woken);
+    Cancel(id);
+    woken(&failed->second);
+  }
+}
+
+const std::string* Table::WhyNever(const std::vector<std::string>& keys) const {
+  for (const auto& [prefix, text] : failed_) {
+    for (const std::string& key : keys) {
+      if (key.starts_with(prefix) && Find(key) == nullptr) return &text;
+    }
+  }
+  return nullptr;
+}
+
 bool Table::AdvanceToMissing(Parked& parked) const {
   for (std::size_t tried = 0; tried < parked.keys.size(); ++tried) {
     if (Find(parked.keys[parked.at]) == nullptr) return true;
@@ -85,7 +110,7 @@ void Table::Wake(const std::string& key) {
     }
     const Woken woken = std::move(found->second.woken);
     waits_.erase(found);
-    woken();
+    woken(nullptr);
   }
 }
 

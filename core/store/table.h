@@ -17,9 +17,9 @@ namespace dtrun::store {
 
 class Table {
  public:
-  // Ends a wait. Called from inside Set, Add or CompareSet; may call Cancel, nothing else
-  // that changes the table.
-  using Woken = std::function<void()>;
+  // Ends a wait: all keys exist, or `failed` says why they never will. Called from inside Set, Add,
+  // CompareSet or Fail; may call Cancel, nothing else that changes the table.
+  using Woken = std::function<void(const std::string* failed)>;
 
   void Set(std::string key, std::string value);
   // Null when absent; valid until the table changes.
@@ -34,6 +34,11 @@ class Table {
   // Returns 0, without calling, when they exist already. `keys` may hold repetitions.
   std::uint64_t Wait(std::vector<std::string> keys, Woken woken);
   void Cancel(std::uint64_t wait);
+  // Ends the waits for a missing key that begins with `prefix`, those to come too (WhyNever). The first text
+  // for a prefix is kept.
+  void Fail(std::string prefix, std::string text);
+  // Why a missing one of these will never be waited for; null while there is no reason.
+  const std::string* WhyNever(const std::vector<std::string>& keys) const;
   std::size_t waits() const { return waits_.size(); }
 
  private:
@@ -50,6 +55,7 @@ class Table {
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::vector<std::uint64_t>> waits_by_key_;
   std::map<std::uint64_t, Parked> waits_;
+  std::map<std::string, std::string> failed_;  // by prefix
   std::uint64_t last_wait_ = 0;
 };
 

@@ -60,14 +60,16 @@ TEST(Table, SaysWhetherAnErasedKeyExisted) {
 TEST(Table, AnswersAWaitForPresentKeysAtOnce) {
   Table table;
   table.Set("a", "");
-  EXPECT_EQ(table.Wait({"a", "a"}, [] { FAIL(); }), 0u);
-  EXPECT_EQ(table.Wait({}, [] { FAIL(); }), 0u);
+  EXPECT_EQ(table.Wait({"a", "a"}, [](const std::string*) { FAIL(); }), 0u);
+  EXPECT_EQ(table.Wait({}, [](const std::string*) { FAIL(); }), 0u);
 }
 
 TEST(Table, WakesAWaitWhenItsLastKeyArrivesAndOnlyOnce) {
   Table table;
   int woken = 0;
-  EXPECT_NE(table.Wait({"a", "b", "c"}, [&] { ++woken; }), 0u);
+  EXPECT_NE(
+      table.Wait({"a", "b", "c"}, [&](const std::string* failed) { woken += failed == nullptr ? 1 : 100; }),
+      0u);
   table.Set("c", "");
   table.Set("a", "");
   EXPECT_EQ(woken, 0);
@@ -80,7 +82,7 @@ TEST(Table, WakesAWaitWhenItsLastKeyArrivesAndOnlyOnce) {
 TEST(Table, WaitsAgainForAKeyThatWasErasedMeanwhile) {
   Table table;
   int woken = 0;
-  table.Wait({"a", "b"}, [&] { ++woken; });
+  table.Wait({"a", "b"}, [&](const std::string* failed) { woken += failed == nullptr ? 1 : 100; });
   table.Set("a", "");
   table.Erase("a");
   table.Set("b", "");
@@ -92,14 +94,14 @@ TEST(Table, WaitsAgainForAKeyThatWasErasedMeanwhile) {
 TEST(Table, CountersWakeToo) {
   Table table;
   int woken = 0;
-  table.Wait({"n"}, [&] { ++woken; });
+  table.Wait({"n"}, [&](const std::string* failed) { woken += failed == nullptr ? 1 : 100; });
   ASSERT_TRUE(table.Add("n", 0).ok());
   EXPECT_EQ(woken, 1);
 }
 
 TEST(Table, NeverWakesACancelledWait) {
   Table table;
-  const std::uint64_t wait = table.Wait({"a"}, [] { FAIL(); });
+  const std::uint64_t wait = table.Wait({"a"}, [](const std::string*) { FAIL(); });
   table.Cancel(wait);
   table.Cancel(wait);
   table.Set("a", "");
@@ -110,14 +112,47 @@ TEST(Table, LetsAWokenWaitCancelAnother) {
   Table table;
   std::vector<int> woken;
   std::uint64_t second = 0;
-  table.Wait({"a"}, [&] {
+  table.Wait({"a"}, [&](const std::string*) {
     woken.push_back(1);
     table.Cancel(second);
   });
-  second = table.Wait({"a"}, [&] { woken.push_back(2); });
-  table.Wait({"a"}, [&] { woken.push_back(3); });
+  second = table.Wait({"a"}, [&](const std::string*) { woken.push_back(2); });
+  table.Wait({"a"}, [&](const std::string*) { woken.push_back(3); });
   table.Set("a", "");
   EXPECT_THAT(woken, ElementsAre(1, 3));
+}
+
+TEST(Table, EndsTheWaitsThatAreInVain) {
+  Table table;
+  std::vector<std::string> said;
+  const auto hear = [&](const std::string* failed) { said.push_back(failed == nullptr ? "there" : *failed); };
+  table.Set("c/b", "");
+  table.Wait({"c/a"}, hear);
+  table.Wait({"c/b", "c/a"}, hear);
+  table.Wait({"d/a"}, hear);
+  table.Fail("c/", "in vain");
+  table.Fail("c/", "for another reason");
+  EXPECT_THAT(said, ElementsAre("in vain", "in vain"));
+  EXPECT_EQ(table.waits(), 1u);
+  ASSERT_NE(table.WhyNever({"c/a"}), nullptr);
+  EXPECT_EQ(*table.WhyNever({"c/b", "c/a"}), "in vain");
+  EXPECT_EQ(table.WhyNever({"c/b"}), nullptr);  // it is there
+  EXPECT_EQ(table.WhyNever({"c", "d/a"}), nullptr);
+  table.Set("d/a", "");
+  EXPECT_EQ(said.back(), "there");
+}
+
+TEST(Table, LetsAWaitThatIsInVainCancelAnother) {
+  Table table;
+  int woken = 0;
+  std::uint64_t second = 0;
+  table.Wait({"a"}, [&](const std::string*) {
+    ++woken;
+    table.Cancel(second);
+  });
+  second = table.Wait({"a"}, [](const std::string*) { FAIL(); });
+  table.Fail("a", "in vain");
+  EXPECT_EQ(woken, 1);
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Store {
     request.id = 2 + in_.Byte() % 8;
     const std::string key(1, static_cast<char>('a' + in_.Below(4)));
     const std::int64_t timeout = in_.Coin() ? -1 : in_.Number();
-    switch (in_.Below(10)) {
+    switch (in_.Below(11)) {
       case 0:
         request.body = store::Hello{static_cast<std::uint32_t>(in_.Below(3)),
                                     in_.Coin() ? kKey : in_.Bytes(64), in_.Below(5), in_.Int(), in_.Coin()};
@@ -113,6 +113,7 @@ class Store {
         break;
       }
       case 8: request.body = store::Goodbye{}; break;
+      case 9: request.body = store::Fail{in_.Coin() ? key : "", in_.Bytes(100)}; break;
       default: request.body = store::Report{in_.Int(), in_.Bytes(100)};
     }
     return request;

@@ -38,11 +38,13 @@ class LocalSpaces {
       const std::string name = prefix + std::string(key);
       std::unique_lock lock(spaces.mutex_);
       const auto there = [&] { return spaces.values_.contains(name); };
+      const auto over = [&] { return there() || spaces.failed_.contains(prefix); };
       if (timeout.count() < 0) {
-        spaces.changed_.wait(lock, there);
-      } else if (!spaces.changed_.wait_for(lock, timeout, there)) {
+        spaces.changed_.wait(lock, over);
+      } else if (!spaces.changed_.wait_for(lock, timeout, over)) {
         return Error{DTRUN_TIMEOUT, "key '" + name + "' did not appear"};
       }
+      if (!there()) return Error{DTRUN_REMOTE_FAILURE, spaces.failed_[prefix]};
       return spaces.values_[name];
     }
     Result<std::string> TryGet(std::string_view key) override {
@@ -70,6 +72,12 @@ class LocalSpaces {
       spaces.changed_.notify_all();
       return true;
     }
+    Status Fail(std::string_view text) override {
+      const std::lock_guard lock(spaces.mutex_);
+      spaces.failed_.emplace(prefix, text);
+      spaces.changed_.notify_all();
+      return {};
+    }
     Result<bool> Erase(std::string_view) override { return NotThere(); }
     Status WaitMany(const std::vector<std::string>&, Nanoseconds) override { return NotThere(); }
     static Error NotThere() { return Error{DTRUN_UNSUPPORTED, "local spaces only set, add and get"}; }
@@ -81,6 +89,7 @@ class LocalSpaces {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> failed_;  // by prefix
 };
 
 }  // namespace dtrun::comm::testing
