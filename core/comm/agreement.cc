@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "core/base/number.h"
+#include "core/comm/told_error.h"
 #include "core/plugin/host.h"
 #include "dtrun/plugin/names.hpp"
 
@@ -16,24 +16,6 @@ namespace {
 constexpr std::string_view kAll = "all";
 // How soon a rank that waits for the others notices that the communicator has failed.
 constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
-
-// "15 2 rank 2 cannot ..." of an error; its reader blames the same rank.
-std::string Encoded(const Error& error) {
-  return fmt::format("{} {} {}", error.code, error.peer, error.text);
-}
-
-Error Decoded(const std::string& verdict) {
-  std::string_view rest = verdict;
-  std::int32_t numbers[2] = {};
-  for (std::int32_t& number : numbers) {
-    const auto taken = TakeNumber<std::int32_t>(&rest);
-    if (!taken || !rest.starts_with(' '))
-      return Error{DTRUN_INTERNAL, fmt::format("'{}' is no answer of a rank", verdict)};
-    number = *taken;
-    rest.remove_prefix(1);
-  }
-  return Error{numbers[0], std::string(rest), numbers[1]};
-}
 
 std::string Key(std::string_view what, int attempt) { return fmt::format("{}/{}", what, attempt); }
 
@@ -72,7 +54,7 @@ Result<std::string> Compare(const Making& making, int attempt, const std::string
   if (!theirs) return theirs;
   const std::size_t space = theirs->find(' ');
   if (theirs->substr(space + 1) != mine) {
-    return Encoded(
+    return EncodeError(
         {DTRUN_MISMATCH,
          fmt::format("'{}': rank {} moves {}, and rank {} moves {}; all ranks use one kind of "
                      "device and the same backend",
@@ -110,7 +92,7 @@ Status Agree(const Making& making, int attempt, const std::string& device, const
                         fmt::format("rank {} cannot connect '{}' to {}: {}", making.rank, making.name, device,
                                     mine.error().text),
                         making.rank};
-    if (Status told = Tell(*kv, attempt, Encoded(refusal)); !told) return told;
+    if (Status told = Tell(*kv, attempt, EncodeError(refusal)); !told) return told;
     return mine.error();
   }
   const Result<std::string> known = Compare(making, attempt, *mine);
@@ -120,7 +102,7 @@ Status Agree(const Making& making, int attempt, const std::string& device, const
   }
   const Result<std::string> verdict = AwaitVerdict(making, attempt, device, usable);
   if (!verdict) return verdict.error();
-  return *verdict == kAll ? Status() : Decoded(*verdict);
+  return *verdict == kAll ? Status() : DecodeError(*verdict);
 }
 
 }  // namespace dtrun::comm

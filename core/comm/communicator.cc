@@ -9,7 +9,6 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
-#include "core/comm/plugin_call.h"
 
 using dtrun::Error;
 using dtrun::Explained;
@@ -17,7 +16,6 @@ using dtrun::Nanoseconds;
 using dtrun::PluginError;
 using dtrun::Result;
 using dtrun::Status;
-using dtrun::comm::PluginCall;
 namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 
@@ -101,10 +99,7 @@ dtrun_comm::~dtrun_comm() {
   while (!memory_.empty()) Free(memory_.begin()->first);
   if (stuck_) return;
   for (comm::Route* route : {device_.load(), &host_}) {
-    if (route == nullptr) continue;
-    const PluginCall call(fmt::format("backend '{}', ending '{}'", route->carrier.name, making_.name),
-                          making_.Limit(), making_.report);
-    route->carrier.table.comm_destroy(route->comm);
+    if (route != nullptr) comm::Destroy(making_, *route);
   }
 }
 

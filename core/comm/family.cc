@@ -161,6 +161,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   if (spaces_) {
     member.kv = spaces_("comm/" + name + "/");
     member.device_kv = spaces_("device/" + name + "/");
+    member.making_kv = spaces_("making/" + name + "/");
   }
   Making making = parent.making();
   making.name = std::move(name);
@@ -171,6 +172,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.parent = parent.raw();
   making.kv = member.kv.get();
   making.device_kv = member.device_kv.get();
+  making.making_kv = member.making_kv.get();
   // The agent knows ranks of the world.
   if (making.report) {
     making.report = [tell = making.report, ranks](int peer, std::string_view what) {

@@ -41,7 +41,7 @@ class Family {
 
  private:
   struct Member {
-    std::unique_ptr<dtrun_kv> kv, device_kv;  // outlive the communicator
+    std::unique_ptr<dtrun_kv> kv, device_kv, making_kv;  // outlive the communicator
     std::unique_ptr<dtrun_comm> comm;
   };
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -16,6 +18,12 @@ namespace dtrun::comm {
 namespace {
 
 constexpr char kNext[] = "report it to the plugin's author, or choose another backend";
+
+// Until the first question whether a call is in vain, which then come ever more seldom.
+constexpr std::chrono::seconds kFirstQuestion{1};
+constexpr std::chrono::seconds kLastQuestion{60};
+// For a plugin to notice by itself that its call is in vain.
+constexpr std::chrono::seconds kNotices{10};
 
 // Whether a signal's handler is under way on this thread: its exit is the program's, wherever the signal
 // came.
@@ -87,12 +95,13 @@ void EndOfPluginsExit() {
   }
 }
 
-PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report)
-    : call_(std::move(call)), report_(std::move(report)) {
+PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,
+                       std::function<std::string()> in_vain)
+    : call_(std::move(call)), report_(std::move(report)), in_vain_(std::move(in_vain)) {
   if (!report_) return;
   static const int watching = std::atexit(&EndOfPluginsExit);
   if (watching == 0) current_ = this;
-  if (limit.count() < 0) return;
+  if (limit.count() < 0 && !in_vain_) return;
   try {
     watch_ = StartThread("dtrun-watch", [this, limit] { Watch(limit); });
   } catch (const std::system_error&) {  // at the limit of threads: unwatched is better than not called
@@ -110,9 +119,25 @@ PluginCall::~PluginCall() {
   watch_.join();
 }
 
-void PluginCall::Watch(Nanoseconds limit) {
+bool PluginCall::ReturnsWithin(Nanoseconds time) {
   std::unique_lock lock(mutex_);
-  if (returned_.wait_for(lock, limit, [this] { return done_; })) return;
+  return returned_.wait_for(lock, time, [this] { return done_; });
+}
+
+void PluginCall::Watch(Nanoseconds limit) {
+  Nanoseconds left = limit.count() < 0 ? Nanoseconds::max() : limit;
+  for (Nanoseconds pause = kFirstQuestion; in_vain_ && left > pause;
+       pause = std::min<Nanoseconds>(2 * pause, kLastQuestion)) {
+    if (ReturnsWithin(pause)) return;
+    left -= pause;
+    const std::string why = in_vain_();
+    if (why.empty()) continue;
+    if (ReturnsWithin(kNotices)) return;
+    End(fmt::format("{}, has not returned for {} although it is in vain, so this process ends: {}", call_,
+                    FormatDuration(kNotices), why),
+        report_);
+  }
+  if (ReturnsWithin(left)) return;
   End(fmt::format("{}, has not returned for {}, far beyond backend.timeout, so this process ends; {}", call_,
                   FormatDuration(limit), kNext),
       report_);

@@ -29,8 +29,11 @@ class PluginCall {
   static constexpr int kExitCode = 70;
 
   // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps to its own limits is
-  // back long before. Without a `report` nothing is watched.
-  PluginCall(std::string call, Nanoseconds limit, PluginReport report);
+  // back long before. Without a `report` nothing is watched. `in_vain`: asked now and then whether the call
+  // has no point any more, on another thread; a plugin that has not returned a while after that was said, in
+  // words, is not waited for until the limit.
+  PluginCall(std::string call, Nanoseconds limit, PluginReport report,
+             std::function<std::string()> in_vain = {});
   ~PluginCall();
   PluginCall(const PluginCall&) = delete;
   PluginCall& operator=(const PluginCall&) = delete;
@@ -38,11 +41,14 @@ class PluginCall {
  private:
   friend void EndOfPluginsExit();
   void Watch(Nanoseconds limit);
+  // Whether the member has returned within the time.
+  bool ReturnsWithin(Nanoseconds time);
 
   static thread_local PluginCall* current_;
 
   const std::string call_;
   const PluginReport report_;
+  const std::function<std::string()> in_vain_;
   const contract::InMember mark_ = contract::InMember::Of(call_);
   PluginCall* const outer_ = current_;  // a plugin that makes another one's communicator
   std::mutex mutex_;

@@ -23,6 +23,16 @@ TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
               "reported: backend 'slow', in its init, has not returned for 50ms, far beyond backend.timeout");
 }
 
+TEST(PluginCall, EndsAProcessWhosePluginStaysInACallThatIsInVain) {
+  const auto hang = [] {
+    PluginCall call("backend 'deaf', making 'world'", milliseconds(-1), Say, [] { return "rank 1 cannot"; });
+    for (;;) ::pause();
+  };
+  EXPECT_EXIT(hang(), ::testing::ExitedWithCode(PluginCall::kExitCode),
+              "reported: backend 'deaf', making 'world', has not returned for 10s although it is in vain, so "
+              "this process ends: rank 1 cannot\n");
+}
+
 TEST(PluginCall, EndsAProcessWhosePluginCallsExitAsAFailure) {
   const auto leave = [] {
     PluginCall call("backend 'rude', making 'world'", milliseconds(-1), Say);
@@ -65,7 +75,7 @@ TEST(PluginCall, LeavesAProcessAloneOnceItIsOver) {
   const auto well = [] {
     {
       PluginCall outer("outer", std::chrono::hours(1), Say);
-      PluginCall inner("inner", milliseconds(-1), Say);
+      PluginCall inner("inner", milliseconds(-1), Say, [] { return "it is in vain"; });
       const std::string backend = "inner";
       const PluginReport report = Say;
       OperationCall operation(backend, report);

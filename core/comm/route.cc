@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
+#include "core/comm/made_by_all.h"
 #include "core/comm/plugin_call.h"
 
 namespace dtrun::comm {
@@ -44,7 +46,11 @@ Status Ask(const Making& making, Route& route) {
   return {};
 }
 
-Status Open(const Making& m, dtrun_kv* kv, Route& route) {
+namespace {
+
+std::string_view RouteName(const Route& route) { return route.OfDevice() ? "device" : "host"; }
+
+Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
   dtrun_comm_params params;
   DTRUN_INIT(params);
   params.rank = m.rank;
@@ -66,7 +72,8 @@ Status Open(const Making& m, dtrun_kv* kv, Route& route) {
   params.parent = route.OfDevice() ? nullptr : m.parent;  // a device's may have gone meanwhile
   PluginError error;
   const std::string& backend = route.carrier.name;
-  const PluginCall call(fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report);
+  const PluginCall call(fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,
+                        [&] { return WhyNotMade(m, RouteName(route)); });
   if (const dtrun_status status =
           route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
       status != DTRUN_OK) {
@@ -81,6 +88,21 @@ Status Open(const Making& m, dtrun_kv* kv, Route& route) {
                                              backend, m.name)};
   }
   return {};
+}
+
+}  // namespace
+
+Status Open(const Making& m, dtrun_kv* kv, Route& route) {
+  Status made = CreateHere(m, kv, route);
+  made = MadeByAll(m, RouteName(route), kv, std::move(made));
+  if (!made && route.comm != nullptr) Destroy(m, route);
+  return made;
+}
+
+void Destroy(const Making& m, Route& route) {
+  const PluginCall call(fmt::format("backend '{}', ending '{}'", route.carrier.name, m.name), m.Limit(),
+                        m.report);
+  route.carrier.table.comm_destroy(std::exchange(route.comm, nullptr));
 }
 
 }  // namespace dtrun::comm

@@ -40,7 +40,9 @@ struct Route {
 Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, const PluginReport& report);
 // Asks what the carrier of `route` can do. REQUIRES: carrier and kind are set; `making` outlives the route.
 Status Ask(const Making& making, Route& route);
-// Makes its communicator: collective. REQUIRES: Ask succeeded.
+// Makes its communicator on all ranks or on none: collective. REQUIRES: Ask succeeded.
 Status Open(const Making& making, dtrun_kv* kv, Route& route);
+// Ends its communicator. REQUIRES: it has one
+void Destroy(const Making& making, Route& route);
 
 }  // namespace dtrun::comm

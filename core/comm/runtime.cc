@@ -101,6 +101,7 @@ Status Runtime::JoinJob() {
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
   kv_ = space("comm/world/");
   device_kv_ = space("device/world/");
+  making_kv_ = space("making/world/");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (!e.recorder.empty()) {
@@ -206,6 +207,7 @@ Making Runtime::WorldMaking() {
                                            PluginLimit(), PluginReports());
   making.devices = devices_.get();
   making.device_kv = device_kv_.get();
+  making.making_kv = making_kv_.get();
   making.recorder = recorder_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };

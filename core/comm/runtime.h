@@ -51,7 +51,7 @@ class Runtime {
   // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
-  std::unique_ptr<dtrun_kv> kv_, device_kv_;
+  std::unique_ptr<dtrun_kv> kv_, device_kv_, making_kv_;
   std::unique_ptr<contract::Recorder> recorder_;
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;

@@ -94,7 +94,7 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
 static int works(void) {
   return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
          DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS || DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES ||
-         DTRUN_TEST_FAULT == FAULT_THREAD_EXITS;
+         DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_REFUSES;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
@@ -162,9 +162,22 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   return DTRUN_OK;
 }
 
+/* By a key that never comes, and by no means of its own. */
+static dtrun_status wait_in_vain(const dtrun_host* host, const dtrun_comm_params* params, dtrun_error* err) {
+  const dtrun_kv_service* kv = host->get_service(host, DTRUN_KV_SERVICE);
+  void* value = NULL;
+  uint64_t bytes = 0;
+  return kv->get(host, params->kv, text("rank 1"), params->timeout_ns, &value, &bytes, err);
+}
+
 static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* params,
                                 dtrun_backend_comm** out, dtrun_error* err) {
-  (void)params;
+  if (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 1) {
+    fail(err, DTRUN_UNSUPPORTED, "there is no room for rank 1");
+    return DTRUN_UNSUPPORTED;
+  }
+  if (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 0) return wait_in_vain(self->host, params, err);
+  while (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 3) pause();
   if (works()) {
     *out = (dtrun_backend_comm*)self;
     return DTRUN_OK;

@@ -1,0 +1,17 @@
+// An error as one rank writes it into a key-value space for the others.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace dtrun::comm {
+
+// "15 2 rank 2 cannot ...": code, peer and text; its reader blames the same rank.
+std::string EncodeError(const Error& error);
+Error DecodeError(std::string_view told);
+
+}  // namespace dtrun::comm
