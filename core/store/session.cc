@@ -156,12 +156,12 @@ bool Session::On(std::uint32_t id, Get& get) {
 bool Session::On(std::uint32_t id, TryGet& get) {
   const std::string key = Full(get.key);
   const std::string* value = shared_->table.Find(key);
-  if (const std::string* why = shared_->table.WhyNever({key})) {
-    Send({.id = id, .status = DTRUN_REMOTE_FAILURE, .value = *why});
-  } else if (value == nullptr) {
-    Send({.id = id, .status = DTRUN_NOT_FOUND, .value = fmt::format("there is no key '{}'", get.key)});
-  } else {
+  if (value != nullptr) {
     Send({.id = id, .value = *value});
+  } else if (const std::string* why = shared_->table.WhyNever({key})) {
+    Send({.id = id, .status = DTRUN_REMOTE_FAILURE, .value = *why});
+  } else {
+    Send({.id = id, .status = DTRUN_NOT_FOUND, .value = fmt::format("there is no key '{}'", get.key)});
   }
   return true;
 }
