@@ -77,17 +77,28 @@ class BadPlugin(JobTest):
         self.assertIn("it reported: its process ended by _exit in the middle of a call: backend 'operation_leaves', in an operation",
                       result.err)
 
-    def test_that_refuses_on_one_rank_fails_on_all_at_once(self):
-        """Each rank stays until all have failed, so that none is ended by the end of another; the limit is an hour."""
-        self.place(WRONG / "libdtrun_backend_refuses.so", "refuses")
-        stay = f'{RANK}; code=$?; touch ended.$RANK; until [ -e ended.0 -a -e ended.1 -a -e ended.2 -a -e ended.3 ]; do sleep 0.1; done; exit $code'
-        result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=refuses", "--set", "comm.local=none", "--set",
-                            "backend.timeout=1h", "-n", "4", "--", "sh", "-c", stay)
+    def refuse(self, name, ranks):
+        """What a job says whose rank 1 refuses. Each rank stays until all have failed, so that none is ended by the end of
+        another; the limit is an hour."""
+        self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+        all_ended = " -a ".join(f"-e ended.{rank}" for rank in range(ranks))
+        stay = f"{RANK}; code=$?; touch ended.$RANK; until [ {all_ended} ]; do sleep 0.1; done; exit $code"
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "comm.local=none", "--set",
+                            "backend.timeout=1h", "-n", str(ranks), "--", "sh", "-c", stay)
         self.assertNotEqual(result.code, 0, str(result))
+        return result.out + result.err
+
+    def test_that_refuses_on_one_rank_fails_on_all_at_once(self):
+        said = self.refuse("refuses", 4)
         why = "rank 1 joining the 4 ranks of 'world' over backend 'refuses': there is no room for rank 1"
         for rank in range(4):
-            self.assertRegex(result.out + result.err, rf"(?m)^\[{rank}\] .*{why}")
-        self.assertRegex(result.out + result.err, rf"\[3\] .*making 'world', has not returned for 10s although it is in vain.*{why}")
+            self.assertRegex(said, rf"(?m)^\[{rank}\] .*{why}")
+        self.assertRegex(said, rf"\[3\] .*making 'world', has not returned for 10s although it is in vain.*{why}")
+
+    def test_that_cannot_be_initialised_on_one_rank_fails_on_all_at_once(self):
+        said = self.refuse("init_refuses", 3)
+        for rank, who in enumerate(("rank 1: ", "", "rank 1: ")):
+            self.assertRegex(said, rf"(?m)^\[{rank}\] rank failed: {who}starting backend 'init_refuses': there is no licence for rank 1")
 
     def test_truncated(self):
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")

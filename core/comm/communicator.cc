@@ -45,9 +45,13 @@ dtrun_comm::dtrun_comm(comm::Making making)
 
 Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   std::unique_ptr<dtrun_comm> made(new dtrun_comm(std::move(making)));
-  if (Status asked = comm::Ask(made->making_, made->host_); !asked) return std::move(asked).error();
-  if (Status opened = comm::Open(made->making_, made->making_.kv, made->host_); !opened)
-    return std::move(opened).error();
+  Status ready = comm::Ask(made->making_, made->host_);
+  if (ready) {
+    ready = comm::Open(made->making_, made->making_.kv, made->host_);
+  } else {
+    ready = comm::Refuse(made->making_, made->making_.kv, std::move(ready).error());
+  }
+  if (!ready) return std::move(ready).error();
   made->StartRecording();
   return made;
 }

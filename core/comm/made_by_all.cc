@@ -28,12 +28,14 @@ std::optional<Error> Refusal(const Making& making, std::string_view route) {
   return told ? std::optional(DecodeError(*told)) : std::nullopt;
 }
 
-Status Refuse(const Making& making, std::string_view route, dtrun_kv* theirs, Error mine) {
+Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs, Error mine) {
   // It may be what the others were told that has ended it here.
   if (std::optional<Error> first = Refusal(making, route)) return *std::move(first);
   if (mine.code == DTRUN_TIMEOUT || mine.code == DTRUN_ABORTED) return mine;
   const bool noticed = mine.code == DTRUN_REMOTE_FAILURE && mine.peer >= 0;
-  const Error told{DTRUN_REMOTE_FAILURE, mine.text, noticed ? mine.peer : making.rank};
+  const std::string who = fmt::format("rank {}", making.rank);
+  const std::string text = mine.text.starts_with(who + " ") ? mine.text : who + ": " + mine.text;
+  const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank};
   const Result<bool> first =
       making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, EncodeError(told));
   // A store that is gone has nobody to tell.
@@ -69,7 +71,7 @@ std::string WhyNotMade(const Making& making, std::string_view route) {
 Status MadeByAll(const Making& making, std::string_view route, dtrun_kv* theirs, Status mine) {
   dtrun_kv* const kv = making.making_kv;
   if (kv == nullptr || making.size == 1) return mine;
-  if (!mine) return Refuse(making, route, theirs, std::move(mine).error());
+  if (!mine) return TellOthers(making, route, theirs, std::move(mine).error());
   if (Status here = kv->Set(MadeKey(route, making.rank), ""); !here) return here;
   const Result<std::int64_t> made = kv->Add(MakingKey(route, "made"), 1);
   if (!made) return made.error();

@@ -11,9 +11,9 @@
 
 namespace dtrun::comm {
 
-// `mine`: how the backend's comm_create has ended here, with the key-value space `theirs`. `route`: "host" or
-// that of devices, the same word on all ranks. Success when all ranks have made it. What the time has ended
-// is not told: the others' time ends too, and they see who is missing.
+// `mine`: how the backend's comm_create has ended here, with the key-value space `theirs`, or why it is not
+// called. `route`: "host" or that of devices, the same word on all ranks. Success when all ranks have made
+// it. What the time has ended is not told: the others' time ends too, and they see who is missing.
 Status MadeByAll(const Making& making, std::string_view route, dtrun_kv* theirs, Status mine);
 
 // Why a comm_create that is under way is in vain: a rank has failed. Empty while none has.

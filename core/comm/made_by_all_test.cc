@@ -56,15 +56,15 @@ TEST_F(MadeByAllTest, SucceedsWhereAllHaveMadeIt) {
 // No limit: each of them would wait for ever.
 TEST_F(MadeByAllTest, TellsRanksThatWaitInTheBackendAndThoseThatHaveMadeIt) {
   const auto outcomes = Play(3, [](int rank, dtrun_kv& kv) -> Status {
-    if (rank == 1) return Error{DTRUN_UNSUPPORTED, "rank 1 has no device"};
+    if (rank == 1) return Error{DTRUN_UNSUPPORTED, "there is no device"};
     if (rank == 0) return {};
     const auto waited = kv.Get("of rank 1", Nanoseconds(-1));
     // What a backend may make of it is not what the program reads.
     return Error{DTRUN_VENDOR, "a get failed: " + waited.error().text};
   });
-  ExpectTold(outcomes[0], 1, "rank 1 has no device");
+  ExpectTold(outcomes[0], 1, "rank 1: there is no device");
   EXPECT_EQ(outcomes[1].error().code, DTRUN_UNSUPPORTED);
-  ExpectTold(outcomes[2], 1, "rank 1 has no device");
+  ExpectTold(outcomes[2], 1, "rank 1: there is no device");
 }
 
 TEST_F(MadeByAllTest, BlamesTheRankThatOneHasLost) {

@@ -99,6 +99,10 @@ Status Open(const Making& m, dtrun_kv* kv, Route& route) {
   return made;
 }
 
+Error Refuse(const Making& m, dtrun_kv* kv, Error why) {
+  return MadeByAll(m, RouteName(Route()), kv, std::move(why)).error();
+}
+
 void Destroy(const Making& m, Route& route) {
   const PluginCall call(fmt::format("backend '{}', ending '{}'", route.carrier.name, m.name), m.Limit(),
                         m.report);

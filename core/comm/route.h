@@ -42,6 +42,8 @@ Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, con
 Status Ask(const Making& making, Route& route);
 // Makes its communicator on all ranks or on none: collective. REQUIRES: Ask succeeded.
 Status Open(const Making& making, dtrun_kv* kv, Route& route);
+// This rank makes none with that key-value space: tells the others, and returns the error of this rank.
+Error Refuse(const Making& making, dtrun_kv* kv, Error why);
 // Ends its communicator. REQUIRES: it has one
 void Destroy(const Making& making, Route& route);
 

@@ -113,13 +113,14 @@ Status Runtime::JoinJob() {
   if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
     ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
   }
-  if (Status started = StartBackend(); !started) return started;
-  const dtrun_plugin& table = plugin_->table();
-  const std::string mine = fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, e.backend.name,
-                                       Printable(table.version), table.abi_major, table.abi_minor_built);
-  if (Status same = CheckBuilds(*space("builds/world/"), e.rank, mine); !same) return same;
-  if (Status started = StartEngine(); !started) return started;
-
+  if (Status ready = Prepare(*space("builds/world/")); !ready) {
+    Making none;  // the others wait in theirs
+    none.name = "world";
+    none.rank = e.rank;
+    none.size = e.world_size;
+    none.making_kv = making_kv_.get();
+    return Refuse(none, kv_.get(), std::move(ready).error());
+  }
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
   if (!world) {
     const Error& error = world.error();
@@ -131,6 +132,16 @@ Status Runtime::JoinJob() {
   family_ = std::make_unique<Family>(space);
   ++joined;
   return {};
+}
+
+Status Runtime::Prepare(dtrun_kv& builds) {
+  if (Status started = StartBackend(); !started) return started;
+  const dtrun_plugin& table = plugin_->table();
+  const std::string mine =
+      fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, environment_.backend.name,
+                  Printable(table.version), table.abi_major, table.abi_minor_built);
+  if (Status same = CheckBuilds(builds, environment_.rank, mine); !same) return same;
+  return StartEngine();
 }
 
 PluginReport Runtime::PluginReports() const {

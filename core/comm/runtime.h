@@ -37,6 +37,8 @@ class Runtime {
   explicit Runtime(Environment environment) : environment_(std::move(environment)) {}
   Status JoinAlone();
   Status JoinJob();
+  // Starts the backend, and the engine where it is used.
+  Status Prepare(dtrun_kv& builds);
   Status StartBackend();
   // Shared memory for the ranks of each host, where the config and the backend allow it.
   Status StartEngine();

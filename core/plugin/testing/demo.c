@@ -45,7 +45,8 @@ enum {
   FAULT_LAUNCH_NULL = 28, /* a variable without a value */
   FAULT_LAUNCH_TWICE = 29,
   FAULT_CONSTRUCTS = 30, /* is seen when it is loaded: makes the file of DEMO_CONSTRUCTED */
-  FAULT_REFUSES = 31     /* rank 1 makes no communicator, rank 0 waits for it, rank 2 does not, rank 3 is deaf */
+  FAULT_REFUSES = 31, /* rank 1 makes no communicator, rank 0 waits for it, rank 2 does not, rank 3 is deaf */
+  FAULT_INIT_REFUSES = 32 /* on rank 1, and the others wait for it */
 };
 
 struct dtrun_instance {
@@ -79,6 +80,10 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
     for (;;) pause();
   }
   if (DTRUN_TEST_FAULT == FAULT_INIT_EXITS && host->in_probe == 0) exit(0);
+  if (DTRUN_TEST_FAULT == FAULT_INIT_REFUSES && host->in_probe == 0 && strcmp(getenv("RANK"), "1") == 0) {
+    fail(err, DTRUN_UNSUPPORTED, "there is no licence for rank 1");
+    return DTRUN_UNSUPPORTED;
+  }
   dtrun_instance* self = malloc(sizeof *self);
   if (self == NULL) {
     fail(err, DTRUN_OUT_OF_MEMORY, "out of memory");
@@ -176,7 +181,8 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
     fail(err, DTRUN_UNSUPPORTED, "there is no room for rank 1");
     return DTRUN_UNSUPPORTED;
   }
-  if (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 0) return wait_in_vain(self->host, params, err);
+  if (DTRUN_TEST_FAULT == FAULT_INIT_REFUSES || (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 0))
+    return wait_in_vain(self->host, params, err);
   while (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 3) pause();
   if (works()) {
     *out = (dtrun_backend_comm*)self;
