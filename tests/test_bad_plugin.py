@@ -110,6 +110,11 @@ class BadPlugin(JobTest):
         file.write_text("hello\n")
         self.check("text", str(file), "shared object")
 
+    def test_without_a_library_that_it_needs(self):
+        (self.plugins / "libglpN.so.0").unlink()
+        self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        self.check("gloo", "the loader says: libglpN.so.0: cannot open shared object file: No such file or directory; install what")
+
     def test_of_another_name(self):
         self.place(PLUGINS / "libdtrun_backend_gloo.so", "renamed")
         self.check("renamed", "'gloo'", "renamed")

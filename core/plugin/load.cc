@@ -5,6 +5,7 @@
 #include <boost/dll/shared_library.hpp>
 #include <exception>
 #include <mutex>
+#include <string_view>
 
 #include "core/base/plugin_error.h"
 #include "core/plugin/elf.h"
@@ -41,6 +42,14 @@ Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   return identity;
 }
 
+// dlerror's text, out of the one that Boost makes of it.
+std::string_view OfTheLoader(std::string_view text) {
+  constexpr std::string_view kBefore = "(dlerror system message: ", kAfter = "): ";
+  const std::size_t begin = text.find(kBefore), end = text.rfind(kAfter);
+  if (begin == text.npos || end == text.npos || end < begin + kBefore.size()) return text;
+  return text.substr(begin + kBefore.size(), end - begin - kBefore.size());
+}
+
 using Library = std::unique_ptr<const boost::dll::shared_library>;
 
 Result<Library> Open(const Identity& identity) {
@@ -51,7 +60,7 @@ Result<Library> Open(const Identity& identity) {
     // The throwing form: the other one loses the loader's text.
     return Library(new boost::dll::shared_library(identity.file.path, mode));
   } catch (const std::exception& error) {
-    return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", error.what()),
+    return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", OfTheLoader(error.what())),
                            "install what it links to, or rebuild it on this system");
   }
 }
