@@ -12,6 +12,8 @@ group `torch.backends`.
 
 from __future__ import annotations
 
+import inspect
+
 
 def _autoload() -> None:
     """Entry point of the group torch.backends. torch calls it at the end of its import, which may be the one below."""
@@ -36,6 +38,7 @@ NAME = "dtrun"
 
 if NAME.upper() not in dist.Backend._plugins:
     register: Any = dist.Backend.register_backend
-    with_devices = {"devices": ["cpu", "cuda"]} if hasattr(dist.Backend, "backend_capability") else {}  # since torch 2.0
+    knows_devices = "devices" in inspect.signature(register).parameters  # torch 1.13 does not
+    with_devices = {"devices": ["cpu", "cuda"]} if knows_devices else {}
     register(NAME, create, extended_api=True, **with_devices)
 watch()
