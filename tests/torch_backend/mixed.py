@@ -7,6 +7,7 @@ import torch.distributed as dist
 from checks import equal, refused
 
 import dtrun.torch
+from dtrun.torch.work import Work
 
 
 def main(backends):
@@ -31,7 +32,7 @@ def main(backends):
     equal(model.module.weight.grad, [[1.5, 1.5]] * 2)
     work = dist.all_reduce(x, async_op=True)
     work.wait()
-    print(f"rank {rank}: a work of {type(work).__module__}", flush=True)
+    print(f"rank {rank}: a work of", "dtrun" if isinstance(work, Work) else "torch", flush=True)
     dist.destroy_process_group(pair)
     dist.barrier()
     dist.destroy_process_group()
