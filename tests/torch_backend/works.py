@@ -143,6 +143,7 @@ def check_barriers(rank, world):
             lambda: barrier(timedelta(milliseconds=50), True), RuntimeError, f"{late} failed to pass monitoredBarrier in 50 ms"
         )
         refused(lambda: barrier(timedelta(milliseconds=50)), RuntimeError, "Rank 1 failed to pass")
+        refused(lambda: barrier(timedelta(0)), RuntimeError, "in 0 ms, after which Rank 0 timed out in monitoredBarrier")
 
 
 def check_a_group_that_is_made_again_works(rank, world):

@@ -6,6 +6,8 @@ collectives) calls those that ProcessGroup lets Python override. Calls return a 
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import torch
 from torch.distributed import AllreduceOptions
 from torch.distributed.distributed_c10d import default_pg_timeout
@@ -25,7 +27,6 @@ from .work import ENDED, Follower, Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import timedelta
     from typing import Any, List, Optional, Sequence, Union
 
     from torch._C._distributed_c10d import Store
@@ -85,7 +86,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     def monitored_barrier(self, timeout: Union[timedelta, float, None] = None, wait_all_ranks: bool = False) -> None:
         """As barrier, and blocks; the failure after `timeout`, half an hour where none is given, names who did not come."""
         self._monitored += 1
-        seconds = timeout if isinstance(timeout, (int, float)) else timeout.total_seconds() if timeout else None
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout  # torch takes both
         if seconds is None or seconds < 0:
             seconds = self._timeout_ns / 1e9 or default_pg_timeout.total_seconds()
         monitored_barrier(
