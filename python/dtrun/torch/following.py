@@ -6,10 +6,11 @@ import queue
 import sys
 import threading
 import weakref
+from collections import OrderedDict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional, Set, Tuple
+    from typing import Any, Callable, Optional, Set, Tuple
 
 _followers: weakref.WeakSet[Follower] = weakref.WeakSet()
 _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as many
@@ -31,14 +32,14 @@ class Follower:
         self._thread: Optional[threading.Thread] = None
         self._single: Set[threading.Thread] = set()
         self._lock = threading.Lock()
-        self.kept: Dict[object, None] = {}  # works that torch 1.13's C++ may wait for, in their order
+        self.kept: OrderedDict[object, None] = OrderedDict()  # works that torch 1.13's C++ may wait for, in their order
         _followers.add(self)
 
     def keep(self, work: object) -> None:
         """For C++, until somebody waits for it or many more have been started."""
         self.kept[work] = None
-        while len(self.kept) > _MOST_KEPT:
-            self.kept.pop(next(iter(self.kept)), None)
+        if len(self.kept) > _MOST_KEPT:
+            self.kept.popitem(last=False)
 
     def in_order(self, call: Callable[..., object], argument: Any) -> None:
         """call(argument), on the one thread, after earlier ones."""
