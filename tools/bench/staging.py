@@ -3,10 +3,12 @@
 
   tools/bench/staging.py [--rate 4gbit | --rate none] [--megabytes 64] [--rounds 6] [--backend gloo,ucx,mpi] [--repeat 2]
 
-Two ranks, each on a device of its own (sdk/fake), in two network namespaces whose link is limited; mpi, and
---rate none, on one host over loopback. Every round measures three things, on the slowest rank:
+Two ranks, each on a device of its own (sdk/fake), in two network namespaces whose link is limited; mpi over the
+loopback of one of them, which has twice the rate for both ways together. With --rate none on one host, over what
+the backend takes there. Every round measures four things, on the slowest rank:
 
   wire    the allreduce in the host's memory over the same backend
+  pieces  the same in pieces of 4 MiB, as staging does it
   copy    all of it from the device to the host, and as much back at the same time
   staged  the allreduce in the device's memory
   part = max(wire, copy) / staged: of the rate of the slower of the two, which nothing can exceed
@@ -17,12 +19,17 @@ processors, which a device's copy engines do not. Needs root and a build with te
 
 import argparse
 import contextlib
+import re
 import statistics
 import subprocess
 import tempfile
 
-from lab import OPTIONS, Lab
+from lab import OPTIONS, Lab, run
 from measure import BUILD, DTRUN, environment, print_header, urgent
+
+
+# Open MPI takes its ranks for those of one host, and would use shared memory.
+LOOPBACK = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
 
 
 def job(lab, backend, words, folder):
@@ -32,13 +39,14 @@ def job(lab, backend, words, folder):
         return [*command, *(word for option in options for word in ("--set", option)), "--", urgent(folder),
                 BUILD / "bench/staging", *words]
     options += [f"backend.options.{option}" for option in OPTIONS.get(backend, [])]
-    return [*lab.enter(0), *command, *(word for option in options for word in ("--set", option)), "--", urgent(folder),
-            "ip", "netns", "exec", lab.prefix + "${RANK}", BUILD / "bench/staging", *words]
+    place = [] if backend == "mpi" else ["ip", "netns", "exec", lab.prefix + "${RANK}"]
+    return [*lab.enter(0), *command, *(word for option in options for word in ("--set", option)), "--", urgent(folder), *place,
+            BUILD / "bench/staging", *words]
 
 
-def measure(argv):
-    """The route, and (seconds of the wire, of the copies, staged) for every round."""
-    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, env=environment())
+def measure(argv, more):
+    """The route, and (seconds of the wire, in pieces, of the copies, staged) for every round."""
+    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, env={**environment(), **more})
     lines = done.stdout.splitlines()
     rounds = [tuple(map(float, line.split()[1:])) for line in lines if line.startswith("staging ")]
     if done.returncode != 0 or not rounds:
@@ -52,7 +60,7 @@ def main():
     parser.add_argument("--megabytes", type=int, default=64, help="of 2^20 bytes")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--repeat", type=int, default=2, help="turns of every backend")
-    parser.add_argument("--backend", default="gloo,ucx")
+    parser.add_argument("--backend", default="gloo,ucx,mpi")
     options = parser.parse_args()
     words = [str(options.megabytes << 20), str(options.rounds)]
     limited = options.rate != "none"
@@ -62,16 +70,19 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         lab = stack.enter_context(Lab(options.rate)) if limited else None
+        if limited and "mpi" in options.backend:
+            twice = re.sub(r"^[\d.]+", lambda number: f"{2 * float(number[0]):g}", options.rate)
+            run("tc", "-n", lab.names[0], "qdisc", "add", "dev", "lo", "root", "tbf", "rate", twice, "burst", "512kb", "latency", "20ms")
         for _ in range(options.repeat):
             for backend in options.backend.split(","):
-                routes[backend], times = measure(job(None if backend == "mpi" else lab, backend, words, folder))
+                routes[backend], times = measure(job(lab, backend, words, folder), LOOPBACK if limited else {})
                 rounds.setdefault(backend, []).extend(times)
-    print("| route | wire ms | copy ms | staged ms | part min | median | max | rounds |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| route | wire ms | pieces ms | copy ms | staged ms | part min | median | max | rounds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for backend, times in rounds.items():
-        wire, copy, staged = (1e3 * statistics.median(column) for column in zip(*times))
-        part = sorted(max(wire, copy) / staged for wire, copy, staged in times)
-        print(f"| {routes[backend]} | {wire:.1f} | {copy:.1f} | {staged:.1f} | {part[0]:.2f} | {statistics.median(part):.2f} | "
+        wire, pieces, copy, staged = (1e3 * statistics.median(column) for column in zip(*times))
+        part = sorted(max(wire, copy) / staged for wire, _, copy, staged in times)
+        print(f"| {routes[backend]} | {wire:.1f} | {pieces:.1f} | {copy:.1f} | {staged:.1f} | {part[0]:.2f} | {statistics.median(part):.2f} | "
               f"{part[-1]:.2f} | {len(times)} |")
 
 
