@@ -39,7 +39,7 @@ dtrun_comm::dtrun_comm(comm::Making making)
                 if (making_.timeout.count() >= 0) watch_.Remind(making_.timeout);
                 return true;
               },
-              [this](dtrun_work* work) { Forget(work); }, [this] { EndUnheard(); }}) {
+              [this](dtrun_work* work) { Forget(work); }, [this] { TellUnheard(); }}) {
   host_.carrier = {making_.backend, making_.instance, making_.backend_name};
 }
 
@@ -108,10 +108,12 @@ dtrun_comm::~dtrun_comm() {
 }
 
 // The streams have gone on, but the program waits for something else.
-void dtrun_comm::EndUnheard() {
-  if (heard_ || !making_.aborted) return;
-  making_.aborted(
-      fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it",
+void dtrun_comm::TellUnheard() {
+  if (heard_ || !making_.unheard) return;
+  making_.unheard(
+      fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it, so this "
+                  "process ends; call "
+                  "dtrun_work_test where the program waits for something else",
                   failure_.message, making_.rank, making_.name, dtrun::FormatDuration(making_.timeout)));
 }
 

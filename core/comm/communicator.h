@@ -63,6 +63,8 @@ struct Making {
   std::function<void(std::string_view reason)> aborted;
   // A line for the log.
   std::function<void(const std::string& what)> warn;
+  // An operation on a stream has failed, and the program makes no call that would tell it; null: that is all.
+  std::function<void(const std::string& what)> unheard;
   // An operation will not end and the backend cannot abort: it must never be ended.
   std::function<void()> stuck;
 
@@ -211,8 +213,8 @@ struct dtrun_comm {
                                const dtrun::comm::Route& route, bool wants_work) const;
   // Ends what runs on devices: what was dropped may finish first.
   void EndWatch();
-  // Ends the job over a failure that the watch has found and no call of the program's has.
-  void EndUnheard();
+  // After a failure that the watch has found: tells of it when no call of the program's has.
+  void TellUnheard();
   dtrun_status Keep(void* memory, const Block& block, void** out);
 
   // Remembers the failure of `op` if it is the first, and hands out the first. That the ranks' calls differ

@@ -82,11 +82,11 @@ TEST_F(OnDevices, AFailureThatNoCallAsksForEndsTheCommunicator) {
 }
 
 // Its streams go on, but it may wait for something else.
-TEST_F(OnDevices, AProgramThatDoesNotComeToHearOfAFailureIsEnded) {
+TEST_F(OnDevices, WhoseFailureTheProgramDoesNotComeToHearOfTellIt) {
   std::promise<std::string> ended;
   Making making = AMaking();
   making.timeout = std::chrono::milliseconds(5);
-  making.aborted = [&](std::string_view reason) { ended.set_value(std::string(reason)); };
+  making.unheard = [&](const std::string& what) { ended.set_value(what); };
   comm_ = std::move(dtrun_comm::Create(std::move(making))).value();
   fake_.complete_at_once = false;
   dtrun_op op = Op();

@@ -61,7 +61,9 @@ std::string BackendOnStack() {
   return name;
 }
 
-[[noreturn]] void End(const std::string& what, const PluginReport& report) {
+}  // namespace
+
+void EndProcess(const std::string& what, const PluginReport& report) {
   const std::string line = fmt::format("dtrun: {}\n", what);
   // The report is the better way; this one is for the log.
   const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
@@ -72,6 +74,8 @@ std::string BackendOnStack() {
   }
   ::_exit(PluginCall::kExitCode);
 }
+
+namespace {
 
 std::string CalledExit(std::string_view call) {
   return fmt::format("{}, called exit, which is the program's to call; {}", call, kNext);
@@ -85,13 +89,13 @@ constinit thread_local const OperationCall* OperationCall::current_ = nullptr;
 // Runs on the thread that has called exit.
 void EndOfPluginsExit() {
   if (HandlesSignal()) return contract::MemberMarks::Retire();
-  if (const PluginCall* call = PluginCall::current_) End(CalledExit(call->call_), call->report_);
+  if (const PluginCall* call = PluginCall::current_) EndProcess(CalledExit(call->call_), call->report_);
   if (const OperationCall* call = OperationCall::current_)
-    End(CalledExit(fmt::format("backend '{}', in an operation", call->backend_)), call->report_);
+    EndProcess(CalledExit(fmt::format("backend '{}', in an operation", call->backend_)), call->report_);
   contract::MemberMarks::Retire();
   if (const std::string backend = BackendOnStack(); !backend.empty()) {
     const std::string call = fmt::format("backend '{}', on a thread of its own", backend);
-    End(CalledExit(call), {});
+    EndProcess(CalledExit(call), {});
   }
 }
 
@@ -133,14 +137,14 @@ void PluginCall::Watch(Nanoseconds limit) {
     const std::string why = in_vain_();
     if (why.empty()) continue;
     if (ReturnsWithin(kNotices)) return;
-    End(fmt::format("{}, has not returned for {} although it is in vain, so this process ends: {}", call_,
-                    FormatDuration(kNotices), why),
-        report_);
+    EndProcess(fmt::format("{}, has not returned for {} although it is in vain, so this process ends: {}",
+                           call_, FormatDuration(kNotices), why),
+               report_);
   }
   if (ReturnsWithin(left)) return;
-  End(fmt::format("{}, has not returned for {}, far beyond backend.timeout, so this process ends; {}", call_,
-                  FormatDuration(limit), kNext),
-      report_);
+  EndProcess(fmt::format("{}, has not returned for {}, far beyond backend.timeout, so this process ends; {}",
+                         call_, FormatDuration(limit), kNext),
+             report_);
 }
 
 }  // namespace dtrun::comm

@@ -21,11 +21,15 @@ namespace dtrun::comm {
 // Gets the sentence that says what happened, on any thread, before the process ends. `peer`: -1.
 using PluginReport = std::function<void(int peer, std::string_view what)>;
 
+// Says why and to the agent, and ends the process with PluginCall::kExitCode.
+[[noreturn]] void EndProcess(const std::string& what, const PluginReport& report);
+
 // Of a member that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has a
 // thread of its own.
 class PluginCall {
  public:
-  // What a process exits with that a plugin has kept or tried to end: EX_SOFTWARE of sysexits.h.
+  // What a process exits with that a plugin has kept or tried to end, or that does not come to hear of a
+  // failure: EX_SOFTWARE of sysexits.h.
   static constexpr int kExitCode = 70;
 
   // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps to its own limits is

@@ -230,6 +230,7 @@ Making Runtime::WorldMaking() {
   making.warn = [](const std::string& what) {
     plugin::LogService()->write(nullptr, DTRUN_LOG_WARN, "", {what.c_str(), what.size()});
   };
+  making.unheard = [report = making.report](const std::string& what) { EndProcess(what, report); };
   making.stuck = [this] { stuck_ = true; };
   return making;
 }
