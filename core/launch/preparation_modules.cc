@@ -14,6 +14,8 @@ namespace {
 constexpr char kModules[] = "python.modules";
 constexpr char kTorch[] = "backend.torch";
 constexpr char kPackage[] = "dtrun";
+constexpr char kEntryPoint[] = "torch.backends:dtrun";  // by which torch finds the package
+constexpr char kTorchVersion[] = "torch>=2.5";          // which looks for it
 
 bool IsPython(const std::string& program) {
   const std::string name = std::filesystem::path(program).filename();
@@ -36,7 +38,9 @@ bool NeedsPackage(const config::Settings& settings, const std::string& program) 
 Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   preflight::ModuleRequest request;
   if (settings().Has(kModules)) request.names = settings().List(kModules);
-  if (NeedsPackage(settings(), program_)) request.names.emplace_back(kPackage);
+  if (NeedsPackage(settings(), program_)) {
+    request.names.insert(request.names.end(), {kPackage, kEntryPoint, kTorchVersion});
+  }
   if (request.names.empty()) return request;
   if (!IsPython(program_)) {
     return plan::At(
@@ -57,7 +61,20 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
 
 Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
   if (missing.empty()) return {};
-  // It is asked for last, so what is listed has all been found.
+  // They are asked for last, so what is listed has all been found.
+  if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
+    return plan::At(settings(), kTorch,
+                    fmt::format("on host '{}', {}, by which torch finds dtrun: the package is on its path, "
+                                "but not installed there; install dtrun's wheel, or put the folder with its "
+                                ".dist-info on PYTHONPATH too",
+                                host, missing));
+  }
+  if (NeedsPackage(settings(), program_) && missing.ends_with(", older than 2.5")) {
+    return plan::At(settings(), kTorch,
+                    fmt::format("on host '{}', {}, which looks for no backends; take {} out, and have the "
+                                "script import dtrun.torch and ask for the backend \"dtrun\"",
+                                host, missing, kTorch));
+  }
   if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     return plan::At(settings(), kTorch,
                     fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; install dtrun's "

@@ -15,15 +15,29 @@
 namespace dtrun::preflight {
 namespace {
 
-// Prints those of its arguments that are no modules.
-constexpr char kLook[] = R"(import importlib.util, sys
-for name in sys.argv[1:]:
+// Prints those of its arguments that are no modules, of GROUP:NAME those that are no entry points, and of
+// PACKAGE>=MAJOR.MINOR the version of one that is installed and older.
+constexpr char kLook[] = R"(import importlib.metadata, importlib.util, sys
+def missing(name):
+    package, _, least = name.partition(">=")
+    if least:
+        try:
+            version = importlib.metadata.version(package)
+            old = [int(part) for part in version.split(".")[:2]] < [int(part) for part in least.split(".")]
+        except (importlib.metadata.PackageNotFoundError, ValueError):
+            return ""
+        return package + " " + version + ", older than " + least if old else ""
+    group, _, entry = name.rpartition(":")
+    if group:
+        points = (point for package in importlib.metadata.distributions() for point in package.entry_points)
+        return "" if any(point.group == group and point.name == entry for point in points) else name
     try:
-        found = importlib.util.find_spec(name)
+        return "" if importlib.util.find_spec(name) else name
     except (ImportError, ValueError):
-        found = None
-    if found is None:
-        print(name)
+        return name
+for name in sys.argv[1:]:
+    if missing(name):
+        print(missing(name))
 )";
 
 std::vector<std::string> EnvironmentOf(const ModuleRequest& request, std::vector<std::string> environment) {
@@ -60,10 +74,20 @@ std::string MissingModules(const ModuleRequest& request, const std::vector<std::
     return fmt::format("'{}' cannot be asked for modules: it failed; run '{} -c 0' there", *interpreter,
                        *interpreter);
   }
-  std::vector<std::string> missing;
-  for (const std::string_view line : LinesOf(found->text)) missing.push_back("'" + Printable(line) + "'");
-  if (missing.empty()) return {};
-  return fmt::format("'{}' has no module {}", *interpreter, fmt::join(missing, ", "));
+  std::vector<std::string> modules, entry_points, old;
+  for (const std::string_view line : LinesOf(found->text)) {
+    const std::string text = Printable(line);
+    if (line.find(", older than ") != line.npos) {
+      old.push_back(text);
+    } else {
+      (line.find(':') == line.npos ? modules : entry_points).push_back("'" + text + "'");
+    }
+  }
+  if (!modules.empty()) return fmt::format("'{}' has no module {}", *interpreter, fmt::join(modules, ", "));
+  if (!entry_points.empty()) {
+    return fmt::format("'{}' has no entry point {}", *interpreter, fmt::join(entry_points, ", "));
+  }
+  return old.empty() ? "" : fmt::format("'{}' has {}", *interpreter, fmt::join(old, "; "));
 }
 
 }  // namespace dtrun::preflight

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 namespace dtrun::preflight {
 namespace {
 
@@ -25,6 +28,22 @@ TEST(MissingModules, AreLookedForWithTheVariablesOfTheRanks) {
   EXPECT_EQ(MissingModules(request, {"PYTHONPATH=/nonexist"}), "");
   std::remove((::testing::TempDir() + "only_there.py").c_str());
   EXPECT_THAT(MissingModules(request, {}), HasSubstr("no module 'only_there'"));
+}
+
+TEST(MissingModules, MayBeEntryPointsOfInstalledPackages) {
+  const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "entry_points";
+  std::filesystem::create_directories(place / "some-1.dist-info");
+  std::ofstream(place / "some-1.dist-info/entry_points.txt") << "[some.group]\nhere = json\n";
+  ModuleRequest request = Asking({"json", "some.group:here", "some.group:there", "other:here"});
+  request.variables["PYTHONPATH"] = place;
+  EXPECT_EQ(MissingModules(request, {}),
+            "'/usr/bin/python3' has no entry point 'some.group:there', 'other:here'");
+  request.names = {"some>=1.1", "some>=1.2", "some>=2.0", "nosuch>=1.0"};
+  std::ofstream(place / "some-1.dist-info/METADATA") << "Name: some\nVersion: 1.1.3\n";
+  EXPECT_EQ(MissingModules(request, {}),
+            "'/usr/bin/python3' has some 1.1.3, older than 1.2; some 1.1.3, older than 2.0");
+  request.names = {"nosuch", "other:here", "some>=1.2"};
+  EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'nosuch'");
 }
 
 TEST(MissingModules, AreLookedForInTheOwnEnvironmentWhereNoneIsGiven) {
