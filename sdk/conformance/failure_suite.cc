@@ -181,7 +181,9 @@ void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
     rank.Abort("again");
     for (std::thread& waiter : waiters) waiter.join();
     EXPECT_LT(Clock::now() - start, kSoon);
-    EXPECT_EQ(rank.Do(RecvOp(&other, 1, DTRUN_FLOAT32, 1, 0)).code, DTRUN_ABORTED);
+    const Outcome later = rank.Do(RecvOp(&other, 1, DTRUN_FLOAT32, 1, 0));
+    EXPECT_EQ(later.code, DTRUN_ABORTED) << later;
+    EXPECT_TRUE(Mentions(later, "the test says so")) << "the first reason stays (F7): " << later;
     if (Has(subject.Caps().ops, DTRUN_BARRIER)) {
       EXPECT_EQ(rank.Barrier().code, DTRUN_ABORTED);
     }

@@ -175,19 +175,31 @@ void ALaunchSinkMayRefuse(const Subject& subject) {
   dtrun_launch_query query;
   DTRUN_INIT(query);
   query.host_count = query.local_ranks = 1;
-  bool asked = false;
-  dtrun_launch_sink sink;
-  DTRUN_INIT(sink);
-  sink.context = &asked;
-  sink.fact = [](void* context, const char*, dtrun_string, dtrun_error* error) {
+  bool refused = false;
+  dtrun_launch_sink refusing;
+  DTRUN_INIT(refusing);
+  refusing.context = &refused;
+  refusing.fact = [](void* context, const char*, dtrun_string, dtrun_error* error) {
     *static_cast<bool*>(context) = true;
     return dtrun_error_set(error, DTRUN_OUT_OF_MEMORY, -1, "no room for a fact");
   };
-  sink.env = &TakeVariable;
-  dtrun_error error = EmptyError();
-  const dtrun_status status = subject.table().launch_info(subject.instance(), &query, &sink, &error);
-  if (!asked) GTEST_SKIP() << "the backend has no facts";
-  EXPECT_EQ(status, DTRUN_OUT_OF_MEMORY) << error.message;
+  refusing.env = [](void* context, const char*, const char*, dtrun_error* error) {
+    *static_cast<bool*>(context) = true;
+    return dtrun_error_set(error, DTRUN_OUT_OF_MEMORY, -1, "no room for a variable");
+  };
+  for (const bool facts : {true, false}) {
+    SCOPED_TRACE(facts ? "a fact is refused" : "a variable is refused");
+    dtrun_launch_sink sink = refusing;
+    if (facts) {
+      sink.env = &TakeVariable;
+    } else {
+      sink.fact = &TakeFact;
+    }
+    dtrun_error error = EmptyError();
+    refused = false;
+    const dtrun_status status = subject.table().launch_info(subject.instance(), &query, &sink, &error);
+    EXPECT_EQ(status, refused ? DTRUN_OUT_OF_MEMORY : DTRUN_OK) << error.message;
+  }
 }
 
 void SnapshotSinksFitThePlugin(const Subject& subject) {

@@ -26,7 +26,7 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   GIVE(out, flags, DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE | (FAULT(CLAIMS_BIT) ? 1u << 12 : 0u));
   GIVE(out, ops,
        1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER | 1u << DTRUN_REDUCE_SCATTER |
-           1u << DTRUN_BARRIER | 1u << DTRUN_SEND | 1u << DTRUN_RECV);
+           1u << DTRUN_BARRIER | (FAULT(NO_MESSAGES) ? 0u : 1u << DTRUN_SEND | 1u << DTRUN_RECV));
   GIVE(out, dtypes, types);
   GIVE(out, reduce_dtypes, types);
   GIVE(out, reduces,
@@ -34,6 +34,12 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   GIVE(out, max_bytes, FAULT(SMALL_LIMIT) ? 1u << 20 : 1u << 30);
   GIVE(out, device_kinds, 1u << DTRUN_DEVICE_HOST);
   return DTRUN_OK;
+}
+
+static dtrun_status query_support(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
+  (void)self, (void)query;
+  if (!FAULT(SUPPORT_FAILS)) return DTRUN_OK;
+  return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1, "this has to be found out by trying");
 }
 
 static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* query,
@@ -50,7 +56,8 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
     return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "this dtrun is too old; upgrade it");
   status = sink.fact(sink.context, "wire", (dtrun_string){text, strlen(text)}, err);
   if (status != DTRUN_OK) return status;
-  return sink.env(sink.context, "BROKEN_WIRE", FAULT(NULL_VARIABLE) ? NULL : "threads", err);
+  status = sink.env(sink.context, "BROKEN_WIRE", FAULT(NULL_VARIABLE) ? NULL : "threads", err);
+  return FAULT(LAUNCH_IS_DEAF) ? DTRUN_OK : status;
 }
 
 /* Rank 0 makes the world and tells the others of its process where it is. */
@@ -67,7 +74,9 @@ static dtrun_status find_world(dtrun_instance* self, const dtrun_comm_params* pa
   uint64_t bytes = 0;
   if (params->size > MOST_RANKS) return report(err, DTRUN_UNSUPPORTED, -1, "more than 64 ranks");
   if (params->rank == 0) {
-    place.world = *out = calloc(1, sizeof **out);
+    static struct world* first;
+    place.world = *out = FAULT(MIXES_COMMUNICATORS) && first != NULL ? first : calloc(1, sizeof **out);
+    first = *out;
     if (*out == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
     (*out)->size = params->size;
     return kv->set(self->host, params->kv, key, &place, sizeof place, err);
@@ -94,7 +103,7 @@ static dtrun_status join(dtrun_backend_comm* comm, int64_t deadline, dtrun_error
     int32_t missing = 0;
     while (world->members[missing] != NULL) ++missing;
     snprintf(text, sizeof text, "rank %d did not come in time", missing);
-    status = report(err, DTRUN_TIMEOUT, missing, text);
+    status = report(err, DTRUN_TIMEOUT, FAULT(MISSES_NOBODY) ? -1 : missing, text);
   }
   pthread_mutex_unlock(&lock);
   return status;
@@ -146,6 +155,7 @@ static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_param
   if (FAULT(ABORT_IS_DEAF)) return DTRUN_OK;
   if (FAULT(ABORT_TOUCHES)) touch_once();
   pthread_mutex_lock(&lock);
+  if (FAULT(LAST_ABORT_STAYS)) comm->failed = DTRUN_OK;
   fail(comm, DTRUN_ABORTED, -1, has_reason ? params->reason.data : "aborted");
   pthread_mutex_unlock(&lock);
   return DTRUN_OK;
@@ -163,12 +173,29 @@ static void release(dtrun_request* request) {
   if (!FAULT(LEAKS_MEMORY)) free(request);
 }
 
+static dtrun_status refuse_flags(dtrun_backend_comm* comm, dtrun_error* err) {
+  if (FAULT(REFUSAL_HARMS)) {
+    pthread_mutex_lock(&lock);
+    fail(comm, DTRUN_UNSUPPORTED, -1, "a flag of an earlier operation is not known here");
+    pthread_mutex_unlock(&lock);
+  }
+  return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
+}
+
+static void match(dtrun_request* request) {
+  if (is_message(&request->op))
+    match_message(request);
+  else
+    match_collective(request);
+}
+
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                             dtrun_request** out, dtrun_error* err) {
   (void)stream;
   if (FAULT(THROWS)) throw_from_a_library();
-  if (!FAULT(IGNORES_FLAGS) && (op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
-    return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
+  if (!FAULT(IGNORES_FLAGS) && (op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse_flags(comm, err);
+  if (FAULT(REFUSES_EMPTY) && op->count == 0 && op->kind != DTRUN_BARRIER)
+    return report(err, DTRUN_INVALID_ARGUMENT, -1, "nothing to move");
   if (FAULT(CLAIMS_BYTES) && op->count > 64u << 20)
     return report(err, DTRUN_UNSUPPORTED, -1, "more than 64 MiB in one message");
   if (FAULT(CLAIMS_TYPE) && op->dtype == DTRUN_INT16)
@@ -186,11 +213,14 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (gone >= 0) {
     char text[TEXT_BYTES];
     snprintf(text, sizeof text, "rank %d has failed or left", gone);
-    fail(comm, DTRUN_REMOTE_FAILURE, gone, text);
+    fail(comm, DTRUN_REMOTE_FAILURE, FAULT(BLAMES_NOBODY) ? -1 : gone, text);
   }
   if (comm->failed != DTRUN_OK || gone >= 0) {
-    const dtrun_status status =
-        report(err, gone >= 0 ? DTRUN_REMOTE_FAILURE : comm->failed, comm->culprit, comm->reason);
+    const dtrun_status status = report(err,
+                                       gone >= 0                   ? DTRUN_REMOTE_FAILURE
+                                       : FAULT(ABORT_IS_FORGOTTEN) ? DTRUN_INTERNAL
+                                                                   : comm->failed,
+                                       comm->culprit, comm->reason);
     pthread_mutex_unlock(&lock);
     free(request);
     return status;
@@ -198,10 +228,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   dtrun_request** end = &comm->running;
   while (*end != NULL) end = &(*end)->next;
   *end = request;
-  if (is_message(&request->op))
-    match_message(request);
-  else
-    match_collective(request);
+  if (!FAULT(MOVES_WHEN_SEEN) || is_message(&request->op)) match(request);
   while (FAULT(BLOCKS) && request->op.kind == DTRUN_SEND && !request->done) sleep_until(INT64_MAX);
   const int done = request->done;
   pthread_mutex_unlock(&lock);
@@ -218,19 +245,31 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
 static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_error* err) {
   dtrun_status status = DTRUN_PENDING;
   pthread_mutex_lock(&lock);
+  if (FAULT(ONE_WAITER) && request->waiters > 0) {
+    pthread_mutex_unlock(&lock);
+    return report(err, DTRUN_FAILED_PRECONDITION, -1, "another thread waits for it already");
+  }
+  ++request->waiters;
+  if (FAULT(MOVES_WHEN_SEEN) && !request->done && !is_message(&request->op)) match(request);
+  if (FAULT(FIRST_IS_LATE) && request->op.sequence == 1 && request->looks++ == 0) deadline = 0;
   for (;;) {
     if (!request->done) expire(request->comm->world);
     if (request->done || now() >= deadline) break;
     const int64_t first = next_deadline(request->comm->world);
     sleep_until(first < deadline ? first : deadline);
   }
-  if (request->done) status = outcome(request, err);
+  --request->waiters;
+  if (FAULT(MESSAGES_EXPIRE) && request->status == DTRUN_OK && request->deadline <= now())
+    status = report(err, DTRUN_TIMEOUT, -1, "nobody has looked in time");
+  else if (request->done && !(FAULT(FIRST_IS_LATE) && request->op.sequence == 1 && request->looks == 1))
+    status = outcome(request, err);
   pthread_mutex_unlock(&lock);
   return status;
 }
 
 static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
   if (FAULT(TEST_TOUCHES)) touch_once();
+  if (FAULT(BLOCKING_IS_DEAF) && (request->op.flags & DTRUN_OP_BLOCKING) != 0) return DTRUN_PENDING;
   return wait_for(request, 0, err);
 }
 
@@ -256,8 +295,52 @@ static void snapshot(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink) 
   for (const dtrun_request* one = comm->running; one != NULL; one = one->next) ++running;
   pthread_mutex_unlock(&lock);
   snprintf(text, sizeof text, "rank %d: %d operations run", comm->rank, running);
-  sink->line(sink->context, (dtrun_string){text, strlen(text)}, NULL);
+  if (!FAULT(SILENT_SNAPSHOT)) sink->line(sink->context, (dtrun_string){text, strlen(text)}, NULL);
 }
+
+/* Nothing here needs a group. */
+static dtrun_status group_begin(dtrun_backend_comm* comm, const dtrun_group_params* params,
+                                dtrun_error* err) {
+  (void)comm, (void)params, (void)err;
+  return DTRUN_OK;
+}
+
+static dtrun_status group_end(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err) {
+  (void)params;
+  if (!FAULT(EMPTY_GROUP_FAILS) || comm->running != NULL) return DTRUN_OK;
+  return report(err, DTRUN_INTERNAL, -1, "there is nothing in the group");
+}
+
+static dtrun_status mem_alloc(dtrun_backend_comm* comm, const dtrun_mem_params* given, void** out,
+                              dtrun_error* err) {
+  dtrun_mem_params params;
+  void* memory = NULL;
+  dtrun_struct_read(&params, sizeof params, given);
+  pthread_mutex_lock(&lock);
+  const int aborted = comm->failed == DTRUN_ABORTED;
+  pthread_mutex_unlock(&lock);
+  if (aborted) return report(err, DTRUN_ABORTED, -1, comm->reason);
+  const size_t alignment = params.alignment < sizeof(void*) ? sizeof(void*) : params.alignment;
+  if (posix_memalign(&memory, alignment, params.bytes + 1) != 0)
+    return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
+  memset(memory, FAULT(DIRTY_MEMORY) ? 7 : 0, params.bytes);
+  *out = memory;
+  return DTRUN_OK;
+}
+
+static void mem_free(dtrun_backend_comm* comm, void* memory) {
+  (void)comm;
+  free(memory);
+}
+
+static dtrun_status mem_register(dtrun_backend_comm* comm, const dtrun_mem_params* params, void* memory,
+                                 dtrun_error* err) {
+  (void)comm, (void)params, (void)err;
+  if (FAULT(REGISTERING_CHANGES)) memset(memory, 7, 1);
+  return DTRUN_OK;
+}
+
+static void mem_deregister(dtrun_backend_comm* comm, void* memory) { (void)comm, (void)memory; }
 
 static void fill_kind(dtrun_plugin* plugin) {
   static dtrun_backend backend;
@@ -272,6 +355,13 @@ static void fill_kind(dtrun_plugin* plugin) {
   backend.req_wait_host = req_wait_host;
   backend.req_release = req_release;
   backend.snapshot = snapshot;
+  backend.query_support = query_support;
+  backend.group_begin = group_begin;
+  backend.group_end = group_end;
+  backend.mem_alloc = mem_alloc;
+  backend.mem_free = mem_free;
+  backend.mem_register = mem_register;
+  backend.mem_deregister = mem_deregister;
   plugin->kind = DTRUN_KIND_BACKEND;
   plugin->backend = &backend;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dtrun/abi/types.h"
+#include "faults.h"
 
 static size_t element_bytes(int32_t dtype) {
   switch (dtype) {
@@ -89,7 +90,9 @@ static void write_element(int32_t dtype, void* buffer, uint64_t index, double va
     case DTRUN_FLOAT16:
     case DTRUN_BFLOAT16: memcpy(at, &half, 2); break;
     default: {
-      const int64_t whole = (int64_t)value; /* its low bytes, as sums wrap; little endian */
+      int64_t whole = (int64_t)value; /* its low bytes, as sums wrap; little endian */
+      if (FAULT(SUMS_SATURATE) && dtype == DTRUN_INT32 && whole > INT32_MAX) whole = INT32_MAX;
+      if (FAULT(SUMS_SATURATE) && dtype == DTRUN_UINT8 && whole > UINT8_MAX) whole = UINT8_MAX;
       memcpy(at, &whole, element_bytes(dtype));
     }
   }

@@ -16,7 +16,7 @@ static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) 
     if (FAULT(ROUNDS_EACH_STEP) && op->dtype == DTRUN_BFLOAT16)
       value = float_of((uint32_t)write_bfloat(value) << 16);
   }
-  if (op->reduce == DTRUN_AVG) value /= ranks;
+  if (op->reduce == DTRUN_AVG && !FAULT(AVG_IS_SUM)) value /= ranks;
   if (FAULT(WRONG_SUM) && op->reduce == DTRUN_SUM && index == 2) value += 1;
   return value;
 }
@@ -42,6 +42,8 @@ static void run_collective(dtrun_request* const* all, int32_t ranks) {
       memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), bytes);
   }
   free(result);
+  if (FAULT(CHANGES_INPUT) && op->kind == DTRUN_ALLREDUCE && op->send != op->recv && total > 0)
+    memset((void*)op->send, 0, 1);
   for (int32_t rank = 0; rank < ranks; ++rank) finish(all[rank], DTRUN_OK, -1, "");
 }
 
@@ -56,6 +58,7 @@ static void match_collective(dtrun_request* request) {
     all[rank] = world->members[rank]->running;
     while (all[rank] != NULL && is_message(&all[rank]->op)) all[rank] = all[rank]->next;
     if (all[rank] == NULL || all[rank]->op.sequence != request->op.sequence) return;
+    if (FAULT(RECEIVES_HOLD) && all[rank] != world->members[rank]->running) return;
   }
   run_collective(all, world->size);
 }

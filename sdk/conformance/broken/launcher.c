@@ -134,7 +134,7 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* gi
   dtrun_status status = read_both(&query, sizeof query, given, &sink, sizeof sink, given_sink, err);
   (void)self;
   if (status != DTRUN_OK) return status;
-  if (query.variable == NULL || sink.allocation == NULL) return lacking(err);
+  if (query.variable == NULL || (sink.allocation == NULL && !FAULT(CALLS_ABSENT_SINK))) return lacking(err);
   if (FAULT(FIND_TOUCHES)) touch_once();
   if (FAULT(FIND_WRITES_FILE)) write_file("hosts.cache");
   nodes = query.variable(given, "BROKEN_NODES");
@@ -149,6 +149,7 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* gi
   allocation.hosts = hosts;
   allocation.evidence = FAULT(BAD_EVIDENCE) ? "the variable\nBROKEN_NODES" : "BROKEN_NODES";
   if (FAULT(LONG_ALLOCATION)) allocation.struct_size += 64;
+  if (FAULT(LONG_HOST)) allocation.host_count = 1, hosts[0].struct_size += 64;
   if (FAULT(HOSTS_BY_PROCESS)) hosts[0].slots = (int32_t)(getpid() % 4096);
   if (FAULT(OTHER_HOSTS)) hosts[0].slots += answers++;
   if (FAULT(NO_ALLOCATION)) return DTRUN_OK;
@@ -166,6 +167,7 @@ static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_quer
   if (status != DTRUN_OK) return status;
   if (query.variable == NULL || sink.command == NULL) return lacking(err);
   if (FAULT(CONNECT_TOUCHES)) touch_once();
+  if (FAULT(CONNECT_WRITES_FILE)) write_file("connect.cache");
   if (query.variable(given, "BROKEN_NODES") == NULL)
     return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1,
                            FAULT(CONNECT_WITHOUT_TEXT) ? "" : "BROKEN_NODES is unset");

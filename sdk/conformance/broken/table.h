@@ -90,11 +90,13 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
     options[0].replaced_by = "attempts";
     options[1].replaced_by = "retries";
   }
+  if (FAULT(STRANGE_TYPE)) options[1].type = 99;
   DTRUN_PLUGIN_INIT(plugin);
+  if (FAULT(REQUIRES_MORE)) plugin.abi_minor_required = DTRUN_ABI_MINOR + 1;
   if (FAULT(LONG_TABLE)) plugin.struct_size += 64;
   plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : DTRUN_FAULT_NAME;
   plugin.version = "1.0";
-  plugin.vendor = "dtrun tests";
+  plugin.vendor = FAULT(NO_VENDOR) ? "" : "dtrun tests";
   plugin.license = "Apache-2.0";
   plugin.summary = "a plugin with one fault";
   plugin.options = options;

@@ -21,7 +21,7 @@ struct dtrun_request {
   dtrun_op op;
   const dtrun_op* given; /* by the caller; gone after enqueue */
   int64_t deadline;      /* INT64_MAX: none */
-  int done, looks;
+  int done, looks, waiters;
   dtrun_status status;
   int32_t peer;
   char text[TEXT_BYTES];
@@ -75,6 +75,8 @@ static void sleep_until(int64_t deadline) {
 static dtrun_status report(dtrun_error* err, dtrun_status status, int32_t peer, const char* text) {
   if (FAULT(INIT_ON_ERROR) && err != NULL) DTRUN_ERROR_INIT(*err);
   dtrun_error_set(err, FAULT(OTHER_CODE) ? DTRUN_VENDOR : status, peer, FAULT(NO_TEXT) ? "" : text);
+  if (FAULT(NO_NUL) && err != NULL && err->struct_size >= sizeof *err)
+    memset(err->message, 'x', sizeof err->message);
   return status;
 }
 
@@ -114,7 +116,8 @@ static void fail(dtrun_backend_comm* comm, dtrun_status status, int32_t culprit,
     int waits = 0;
     if (other == NULL || other == comm) continue;
     for (dtrun_request* one = other->running; one != NULL; one = one->next) waits |= needs(one, comm->rank);
-    if (waits) fail(other, DTRUN_REMOTE_FAILURE, first, why);
+    waits |= FAULT(LEAVING_HARMS);
+    if (waits) fail(other, DTRUN_REMOTE_FAILURE, FAULT(BLAMES_NOBODY) ? -1 : first, why);
   }
 }
 

@@ -1,0 +1,211 @@
+"""What dtrun-conformance must find in each plugin of this folder. kit_test.py tries it, sdk/tests/abi_rules_test.py reads the rules."""
+
+# Cases that are run on every broken plugin, and pass unless they are expected to fail.
+CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Plugin.SaysValidTextsAtLaunch", "Capabilities.MakeSense",
+            "Capabilities.AreKnown", "Launcher", "Hosts", "Connect", "Requests.KeepTheirOutcome",
+            "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2", "Devices", "DeviceMemory", "Streams", "Events",
+            "Counters")
+
+LOADING = "Load.TouchesNothingInInit"
+ERRORS = "Structs.ErrorsOfAnotherSize"
+OPERATIONS = "Structs.OperationsOfAnotherSize"
+FLAGS = "Structs.FlagsThatMustBeUnderstood"
+RANKS = "Launcher.PlansEveryRankOnce"
+TEXTS = "Launcher.GivesValidTexts"
+REFUSAL = "Launcher.PassesOnARefusal"
+SIZES = "Launcher.TakesStructsOfAnotherSize"
+SAME = "Launcher.PlansTheSameEachTime"
+LAUNCHER_FLAGS = "Launcher.RefusesFlagsThatMustBeUnderstood"
+MEMBERS = "Plugin.LeavesTheProcessAloneInEachMember"
+ALL_PLANS = (RANKS, SAME, "Launcher.TouchesNothingWhenItPlans", "Launcher.WritesNothingWhenItPlans", TEXTS, REFUSAL, SIZES, LAUNCHER_FLAGS)
+NO_HOSTS = "Hosts.AreNotFoundWithoutThePlatform"
+ALLOCATION = "Hosts.AreOnePossibleAllocation"
+STARTED = "Connect.StartsEachHostOnce"
+QUERY_SIZES = ("Hosts.TakeStructsOfAnotherSize", "Connect.TakesStructsOfAnotherSize")
+QUERY_FLAGS = ("Hosts.RefuseFlagsThatMustBeUnderstood", "Connect.RefusesFlagsThatMustBeUnderstood")
+NO_DEVICE = "DeviceMemory.ThatIsNotThereIsRefused"
+EVENTS = "Events.HoldStreamsBack"
+COUNTERS = "Counters.ReleaseAtTheirValueAndAbove"
+DESTROYED = "Streams.EndWhenTheirWorkHasEnded"
+PENDING = "Requests.KeepTheirOutcome"
+ORDER = "Messages.OfOneTagKeepTheirOrder"
+SUM = "Collectives.AllreduceInWorld2"
+UNANSWERED = "Failures.EndAMessageThatNobodyAnswers"
+AGREE = "Capabilities.AgreeWithWhatTypesAndReductionsDo"
+ABORT = "Abort.EndsWhatIsBlocked"
+WORLD_OF_2 = (OPERATIONS, FLAGS, PENDING, ORDER, SUM)
+EVERY_WORLD = WORLD_OF_2 + (ERRORS, "Structs.ParametersOfCommunicatorsOfAnotherSize", "Structs.SnapshotSinksOfAnotherSize",
+                            "Structs.ParametersOfAbortOfAnotherSize")
+
+# Plugin -> the cases that fail, the rules that it breaks, each named by one of them, a piece of what the first prints.
+FAULTS = {
+    "backend_extra_symbol": (("Load.ExportsOneSymbol",), "V2", "exports 'broken_helper'"),
+    "backend_no_nodelete": (("Load.StaysWhenItIsClosed",), "V12", "NODELETE"),
+    "backend_other_name": (("Load.SaysWhoItIs",), "V1", "somebody_else"),
+    "backend_thread_in_entry": (("Load.HasACheapEntry", "Load.TouchesNothingInTheEntry"), "V3", "started a thread"),
+    "backend_entry_reads_behind": (("Load.TakesHostsOfAnotherSize",), "S2", "behind a dtrun_host of"),
+    "backend_any_extension": (("Load.KnowsNoUnknownExtension",), "S13", "nobody.nothing"),
+    "backend_key_twice": (("Load.HasOptionsThatMakeSense",), "O1", "there twice"),
+    "backend_long_key": (("Load.HasOptionsThatMakeSense",), "O1", "has 3000000 characters"),
+    "backend_signal_handler": ((LOADING,), "T7", "is 'handled'"),
+    "backend_changes_environment": ((LOADING,), "T7", "BROKEN_WAS_HERE"),
+    "backend_changes_folder": ((LOADING,), "T7", "working folder"),
+    "backend_longer_caps": (("Structs.CapabilitiesOfAnotherSize",), "S3", "behind a dtrun_backend_caps of"),
+    "backend_init_on_error": ((ERRORS,), "E4", "behind a dtrun_error of"),
+    "backend_writes_out": ((ERRORS,), "S14", "wrote to *out"),
+    "backend_reads_behind": ((OPERATIONS,), "S2", "behind a dtrun_op of"),
+    "backend_keeps_operation": ((OPERATIONS, FLAGS, ORDER, SUM), "B5", "Segmentation fault"),
+    "backend_ignores_flags": ((FLAGS,), "S6", "with bit 30"),
+    "backend_throws": (WORLD_OF_2, "E1", "thrown by enqueue"),
+    "backend_unknown_status": ((PENDING,), "E2", "status 99 does not exist"),
+    "backend_no_text": ((ERRORS, UNANSWERED), "E3", "no text"),
+    "backend_exits": (EVERY_WORLD, "T8", "exit code 0"),
+    "backend_out_untouched": ((PENDING, ORDER, SUM), "B17", "left *out untouched"),
+    "backend_leaks_descriptor": (("Plugin.KeepsNothingOfCommunicatorsThatWent",), "T9", "descriptor "),
+    "backend_leaks_memory": (("Plugin.NeedsNoMoreMemoryForEachCall",), "T13", "bytes that the process grows by"),
+    "backend_abort_is_deaf": (("Abort.EndsWhatIsBlocked",), "F6", "waited in vain for 'aborted'"),
+    "backend_forgets_failure": (("Failures.EndACallThatAnotherRankSkips",), "F3", "did not end within"),
+    "backend_claims_type": ((AGREE, SUM), "P2", "no int16 here"),
+    "backend_wrong_sum": ((SUM,), "C2", "6.000000, not 5.000000"),
+    "backend_rounds_each_step": (("Collectives.SixteenBitSumsAreAccumulatedInFloat32",), "C5", "data"),
+    "backend_early_barrier": (("Collectives.BarrierInWorld2",), "C3", "entered"),
+    "backend_wrong_order": ((ORDER,), "M1", "data"),
+    "backend_no_timeouts": ((UNANSWERED,), "F1", "DTRUN_TIMEOUT"),
+    "backend_never_completes": (("Messages.OfEverySizeArrive",), "", "did not end within"),
+    "backend_blocks": (("Requests.OfMessagesStartWithoutAPeer", "Messages.ThatCrossDoNotBlock"), "B6 M3", "waited in vain for 'started'"),
+    "backend_pending_alone": ((PENDING,), "B6", "without a request"),
+    "backend_changes_outcome": ((PENDING,), "B7", "ok()"),
+    "backend_waits_too_long": (("Requests.SurviveShortWaits",), "B8", "waited in vain for 'waited'"),
+    "backend_replaced_in_circle": (("Load.HasOptionsThatMakeSense",), "O1", "replaced in a circle"),
+    "backend_long_table": (("Load.SaysWhoItIs",), "S1", "bytes of its dtrun_plugin"),
+    "backend_out_with_ok": ((PENDING, ORDER, SUM), "B6", "wrote to *out and returned status 0"),
+    "backend_other_code": ((UNANSWERED, ERRORS), "E3", "the code of the error"),
+    "backend_error_with_ok": (("Capabilities.MakeSense",), "E3", "is no failure and filled the error"),
+    "backend_forks_and_waits": (tuple(case for case in EVERY_WORLD if case != ERRORS), "T8", "copies of this process"),
+    "backend_bad_fact": (("Plugin.SaysValidTextsAtLaunch",), "S15", "the text of fact 'wire'"),
+    "backend_null_variable": (("Plugin.SaysValidTextsAtLaunch",), "B26", "the value of 'BROKEN_WIRE' is NULL"),
+    "backend_launch_touches": ((MEMBERS,), "T7", "in or before launch_info"),
+    "backend_create_touches": ((MEMBERS,), "T7", "in or before comm_create"),
+    "backend_abort_touches": ((MEMBERS,), "T7", "in or before comm_abort"),
+    "backend_test_touches": ((MEMBERS,), "T7", "is 'handled'"),
+    "backend_claims_bit": (("Capabilities.AreKnown",), "B15", "that its headers do not have"),
+    "backend_claims_bytes": (("Capabilities.HoldForTheLargestBuffer",), "B13", "more than 64 MiB"),
+    "backend_small_limit": (("Capabilities.MakeSense",), "B13", "at least 16 MiB"),
+    "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "before the other rank took part"),
+    "backend_requires_more": (("Load.SaysWhoItIs",), "V4", "it requires more than it was built with"),
+    "backend_no_vendor": (("Load.SaysWhoItIs",), "V9", "vendor is ''"),
+    "backend_launch_is_deaf": (("Structs.LaunchSinksThatRefuse",), "B25", ""),
+    "backend_no_nul": ((UNANSWERED,), "E5", "does not end with NUL (E5)"),
+    "backend_refusal_harms": ((FLAGS,), "E7", "a flag of an earlier operation"),
+    "backend_support_fails": ((AGREE,), "B16", "query_support: this has to be found out by trying"),
+    "backend_misses_nobody": (("Failures.NameARankThatDoesNotCome",), "F2", "outcome.peer"),
+    "backend_blames_nobody": (("Failures.NameARankThatLeft",), "F4", "outcome.peer"),
+    "backend_leaving_harms": (("Failures.DoNotFollowARankThatIsDone",), "F5 B21", "has failed or left"),
+    "backend_last_abort_stays": ((ABORT,), "F7", "the first reason stays"),
+    "backend_abort_is_forgotten": ((ABORT,), "F9", "later.code"),
+    "backend_silent_snapshot": ((ABORT,), "B24", "rank.Snapshot().empty()"),
+    "backend_mixes_communicators": (("Communicators.DoNotMix",), "B20", ""),
+    "backend_dirty_memory": (("Memory.IsAlignedZeroedAndUsable",), "B23", "std::count(data, data + count, 0.0f)"),
+    "backend_registering_changes": (("Memory.MayBeRegistered",), "B27", "registration changes the memory"),
+    "backend_empty_group_fails": (("Groups.CompleteAsAWhole",), "B22", "rank.GroupEnd().ok()"),
+    "backend_no_messages": (("Plugin.OffersMessages",), "P1", "no send, which every backend needs"),
+    "backend_changes_input": ((SUM,), "B12", ""),
+    "backend_refuses_empty": ((SUM, "Messages.OfEverySizeArrive"), "B14 M4", "nothing to move"),
+    "backend_avg_is_sum": ((SUM,), "C8", ""),
+    "backend_sums_saturate": (("Collectives.IntegerSumsAndProductsWrap",), "C4", ""),
+    "backend_blocking_is_deaf": (("Requests.ThatBlockEndLikeOthers",), "B11", "pending->Poll().ok()"),
+    "backend_one_waiter": (("Messages.MayBeWaitedForBySeveralThreads",), "T4", "pending->"),
+    "backend_moves_when_seen": (("Requests.MayBeWaitedForInReverse",), "B9", "did not end within"),
+    "backend_first_is_late": (("Requests.CompleteInTheOrderOfTheCalls",), "C1", "done"),
+    "backend_messages_expire": (("Messages.ThatAreCompleteDoNotTimeOutLater",), "M6", "nobody has looked in time"),
+    "backend_receives_hold": (("Messages.ThatAreLateHoldUpNothing",), "M2", "did not end within"),
+    "launcher_strange_type": (("Load.HasOptionsThatMakeSense",), "S8", "type 99"),
+    "launcher_connect_writes_file": (("Connect.LeavesNoTrace",), "L5", "connect.cache"),
+    "launcher_calls_absent_sink": ((QUERY_SIZES[0],), "S11", "Segmentation fault"),
+    "launcher_long_host": ((ALLOCATION,), "S1", "a dtrun_allocated_host says that it has"),
+    "launcher_no_member": (("Load.SaysWhoItIs",), "V10", "none of plan, find_hosts and connect"),
+    "launcher_other_plan": ((SAME, SIZES, LAUNCHER_FLAGS), "L1", "the second time"),
+    "launcher_rank_twice": ((RANKS,), "L2", "times that rank 0 is planned"),
+    "launcher_rank_missing": ((RANKS,), "L2", "times that rank 1 is planned"),
+    "launcher_null_value": ((TEXTS,), "L3", "the value of 'RANK' is NULL"),
+    "launcher_null_argument": ((TEXTS,), "L3", "argument 1 is NULL"),
+    "launcher_equals_in_name": ((TEXTS,), "L3", "RANK=OF"),
+    "launcher_deaf_to_refusal": ((REFUSAL,), "L6 B25", "DTRUN_OUT_OF_MEMORY"),
+    "launcher_init_on_error": ((REFUSAL,), "E4", "behind a dtrun_error of"),
+    "launcher_wrong_stride": ((SIZES,), "S10", "dtrun_job_hosts of"),
+    "launcher_ignores_flags": ((LAUNCHER_FLAGS,), "S6", "with bit 30"),
+    "launcher_unknown_status": (ALL_PLANS, "E2", "status 99"),
+    "launcher_fails_silently": (ALL_PLANS, "L6", "without a text"),
+    "launcher_forks": (ALL_PLANS, "T8", "processes behind"),
+    "launcher_plan_touches": (("Launcher.TouchesNothingWhenItPlans",), "T7", "by the first plan"),
+    "launcher_writes_file": (("Launcher.WritesNothingWhenItPlans",), "L5", "bytes that this process has written"),
+    "launcher_no_arguments": ((TEXTS,), "L3", "has no program"),
+    "launcher_long_process": ((TEXTS,), "S1", "a dtrun_process says that it has"),
+    "launcher_plan_other_code": ((REFUSAL,), "E3", "the code of the error"),
+    "launcher_find_touches": (("Hosts.AreFoundWithoutATrace",), "T7", "by the first call in this process"),
+    "launcher_find_writes_file": (("Hosts.AreFoundWithoutATrace",), "L5", "hosts.cache"),
+    "launcher_bad_evidence": ((ALLOCATION,), "S15", "evidence has control characters"),
+    "launcher_long_allocation": ((ALLOCATION,), "S1", "a dtrun_allocation says that it has"),
+    "launcher_hosts_by_process": (("Hosts.AreTheSameEachTime",), "L9", "in another process"),
+    "launcher_connect_touches": (("Connect.LeavesNoTrace",), "T7", "by the first call in this process"),
+    "launcher_bad_trial": ((STARTED,), "S15", "trial is no UTF-8"),
+    "launcher_finds_always": ((NO_HOSTS,), "L8", "in an empty environment"),
+    "launcher_reads_environment": ((NO_HOSTS,), "L7", "variables that only the process has"),
+    "launcher_no_platform_is_a_failure": ((NO_HOSTS,), "L8", "DTRUN_NOT_FOUND"),
+    "launcher_host_twice": ((ALLOCATION,), "L9", "the host 'a' twice"),
+    "launcher_negative_slots": ((ALLOCATION,), "L9", "has -1 slots"),
+    "launcher_other_hosts": (("Hosts.AreTheSameEachTime", QUERY_SIZES[0], QUERY_FLAGS[0]), "", "the second time"),
+    "launcher_no_allocation": ((ALLOCATION, "Hosts.PassOnARefusal"), "", "allocations"),
+    "launcher_two_allocations": ((ALLOCATION,), "L9", "a second allocation"),
+    "launcher_hosts_deaf_to_refusal": (("Hosts.PassOnARefusal",), "L6", "DTRUN_OUT_OF_MEMORY"),
+    "launcher_query_reads_behind": (QUERY_SIZES, "S2", "behind a dtrun_hosts_query of"),
+    "launcher_query_ignores_flags": (QUERY_FLAGS, "S6", "with bit 30"),
+    "launcher_connect_without_text": (("Connect.ReadsTheQueryOnly",), "L10", "failed without a text"),
+    "launcher_no_program": ((STARTED,), "L10", "a command has no program"),
+    "launcher_unknown_host": ((STARTED,), "L10", "starts host 2 of 2"),
+    "launcher_host_not_started": ((STARTED,), "L10", "commands that start host 1 of 2"),
+    "launcher_host_started_twice": ((STARTED,), "L10", "commands that start host 1 of 2"),
+    "launcher_connect_deaf_to_refusal": (("Connect.PassesOnARefusal",), "L6", "DTRUN_OUT_OF_MEMORY"),
+    "device_no_text": (("Devices.AreDescribedInALine", NO_DEVICE, "Devices.RefuseFlagsThatMustBeUnderstood",
+                        "Devices.FillErrorsOfAnotherSize"), "E3", "failed without a text"),
+    "device_writes_out": ((NO_DEVICE,), "S14", "wrote to *out"),
+    "device_ignores_flags": (("Devices.RefuseFlagsThatMustBeUnderstood",), "S6", "with bit 30"),
+    "device_no_counter_wait": (("Load.SaysWhoItIs",), "V10", "counter_wait"),
+    "device_kind_of_host": (("Devices.AreCountedFromZero",), "G1", "its kind is 0"),
+    "device_no_devices": (("Devices.AreCountedFromZero",), "G1", "DTRUN_FAILED_PRECONDITION"),
+    "device_long_description": (("Devices.AreDescribedInALine",), "G11", "behind a description of 1 bytes"),
+    "device_keeps_device": (("Devices.LeaveTheThreadsDeviceAlone",), "G2", "after mem_alloc on device 1"),
+    "device_first_byte_only": (("DeviceMemory.KnowsItsDevice",), "G4", "the last byte"),
+    "device_all_on_first_device": (("DeviceMemory.KnowsItsDevice",), "G4", "memory of a device"),
+    "device_longer_memory": (("Devices.TakeStructsOfAnotherSize",), "S3", "behind a dtrun_memory of"),
+    "device_bad_alignment": (("DeviceMemory.IsAlignedAndKeepsWhatIsWritten",), "G5", "aligned to 256"),
+    "device_takes_any_device": ((NO_DEVICE,), "G5", "it gave what it cannot have"),
+    "device_copies_at_once": (("Streams.KeepTheOrderOfTheirWork",), "G6", "before the stream's earlier work had ended"),
+    "device_always_captured": (("Streams.AreNotCapturedByThemselves",), "G10", "nobody captures"),
+    "device_never_recorded_runs": ((EVENTS,), "G7", "never recorded"),
+    "device_events_are_early": ((EVENTS,), "G7", "before the stream came to it"),
+    "device_wait_forgets": ((EVENTS, DESTROYED), "G7", "a stream did not wait for an event"),
+    "device_waits_for_new_place": (("Events.KeepTheirOldPlaceForThoseThatWait",), "G7", "was not reached"),
+    "device_counter_forgets": ((COUNTERS,), "G8", "at 4, of a wait for 5"),
+    "device_counter_equal": ((COUNTERS,), "G8", "was not reached"),
+    "device_counter_blocks": (("Streams.HoldUpNoCall",), "G3", "counter_wait waits"),
+    "device_destroy_waits": ((DESTROYED,), "G9", "stream_destroy waits"),
+    "device_destroy_drops": ((DESTROYED,), "G9", "was not reached"),
+    "launcher_bad_default": (("Load.HasOptionsThatMakeSense",), "O1", "'retries' is 'many'"),
+}
+# These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
+NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched",
+          "backend_pending_alone", "backend_wrong_sum", "backend_early_barrier", "backend_no_timeouts", "backend_never_completes",
+          "backend_abort_is_deaf", "backend_blocks", "backend_waits_too_long", "backend_releases_early",
+          "backend_rounds_each_step", "backend_error_with_ok", "backend_other_code", "launcher_bad_default",
+          "device_no_counter_wait", "device_kind_of_host", "device_no_devices", "device_takes_any_device",
+          "device_events_are_early", "device_counter_forgets", "device_counter_equal", "device_counter_blocks", "backend_no_nul",
+          "backend_refusal_harms", "backend_support_fails", "backend_misses_nobody", "backend_blames_nobody",
+          "backend_leaving_harms", "backend_last_abort_stays", "backend_abort_is_forgotten", "backend_mixes_communicators",
+          "backend_no_messages", "backend_changes_input", "backend_refuses_empty", "backend_avg_is_sum",
+          "backend_blocking_is_deaf", "backend_one_waiter", "backend_moves_when_seen", "backend_first_is_late",
+          "backend_messages_expire", "backend_receives_hold", "launcher_strange_type"}
+HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
+           "backend_waits_too_long", "device_never_recorded_runs", "device_waits_for_new_place", "device_counter_equal",
+           "device_counter_blocks", "device_destroy_waits", "device_destroy_drops", "backend_mixes_communicators",
+           "backend_blocking_is_deaf", "backend_moves_when_seen", "backend_receives_hold", "backend_refuses_empty"}
