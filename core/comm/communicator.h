@@ -52,7 +52,7 @@ struct Making {
   Devices* devices = nullptr;  // outlives it too, as the next; null: it takes host memory only
   dtrun_kv* device_kv = nullptr;
   dtrun_kv* making_kv = nullptr;  // where ranks tell whether it was made (made_by_all.h); null: they do not
-  Nanoseconds timeout{-1};  // of creation and of every operation; negative: no limit
+  Nanoseconds timeout{-1};        // of creation and of every operation; negative: no limit
   // What a backend may take, beyond an operation's timeout, to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
   contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded

@@ -35,7 +35,7 @@ AGREE = "Capabilities.AgreeWithWhatTypesAndReductionsDo"
 ABORT = "Abort.EndsWhatIsBlocked"
 WORLD_OF_2 = (OPERATIONS, FLAGS, PENDING, ORDER, SUM)
 EVERY_WORLD = WORLD_OF_2 + (ERRORS, "Structs.ParametersOfCommunicatorsOfAnotherSize", "Structs.SnapshotSinksOfAnotherSize",
-                            "Structs.ParametersOfAbortOfAnotherSize")
+                            "Structs.ParametersOfAbortOfAnotherSize", "Structs.ParametersOfMemoryOfAnotherSize")
 
 # Plugin -> the cases that fail, the rules that it breaks, each named by one of them, a piece of what the first prints.
 FAULTS = {
