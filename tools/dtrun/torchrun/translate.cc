@@ -61,7 +61,7 @@ class Translator {
     out_.run_id = arguments_.rdzv_id;
     out_.secret = SecretOf(arguments_, *rendezvous);
 
-    if (!LeadsTorch()) Base("backend.name", "none");
+    Base("backend.name", "none");
     Base("output.prefix", "none");
     Base("job.grace", "30s");
     Base("cluster.join_timeout", arguments_.rdzv_backend == "static" ? "900s" : "600s");
@@ -188,12 +188,6 @@ class Translator {
                      arguments_.Given("nnodes")
                          ? PlaceOf("nnodes") + " is 1"
                          : std::string("--nnodes is not given, and so there is one node")));
-  }
-
-  // Whether torch.distributed goes over dtrun's backend, so that there must be one.
-  bool LeadsTorch() const {
-    const auto variable = surroundings_.environment.find("DTRUN_CONFIG_BACKEND_TORCH");
-    return variable != surroundings_.environment.end() && variable->second == "dtrun";
   }
 
   void AddNotes() {

@@ -59,10 +59,6 @@ TEST_F(TranslateTest, IsAJobOfTheTorchrunLauncherWithTorchrunsDefaults) {
   EXPECT_EQ(Value({"a/train.py"}, "job.name"), "train");
   EXPECT_EQ(Value({"a/train.py"}, "job.grace"), "30s");
   EXPECT_EQ(Value({"a/train.py"}, "backend.name"), "none");
-  here_.environment["DTRUN_CONFIG_BACKEND_TORCH"] = "script";
-  EXPECT_EQ(Value({"a/train.py"}, "backend.name"), "none");
-  here_.environment["DTRUN_CONFIG_BACKEND_TORCH"] = "dtrun";
-  EXPECT_EQ(Value({"a/train.py"}, "backend.name"), "") << "torch needs one then";
   EXPECT_EQ(Value({"a/train.py"}, "output.prefix"), "none");
   EXPECT_EQ(Value({"a/train.py"}, "job.processes_per_host"), "1");
   EXPECT_EQ(Value({"a/train.py"}, "logs.dir"), "/tmp/torchelastic_r/uuid_r");
