@@ -49,6 +49,10 @@ class Operations(PythonTest):
     def test_work_and_its_memory(self):
         self.assert_ranks_are_done(2, "works.py")
 
+    def test_communicators_that_threads_make(self):
+        for count in (2, 3):
+            self.assert_ranks_are_done(count, "threads.py")
+
 
 class Leaving(PythonTest):
     def test_init_and_finalize_and_children(self):

@@ -43,6 +43,7 @@ struct Making {
   int host_count = 1;
   int node_rank = 0;                     // the host of this rank
   std::vector<int> hosts;                // of each rank
+  std::vector<int> world_ranks;          // of each rank; empty: these are the world's
   dtrun_backend_comm* parent = nullptr;  // of the communicator that this one is made from
   std::string interface_name;            // of this host, to reach the others; empty: not chosen
   std::string address;

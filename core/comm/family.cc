@@ -34,6 +34,13 @@ Result<Card> ParseCard(std::string_view text) {
   return card;
 }
 
+Error Absent(const Making& parent, const char* call, int rank) {
+  return {DTRUN_TIMEOUT,
+          fmt::format("rank {} did not call {} on '{}' within {}; every member has to", rank, call,
+                      parent.name, FormatDuration(parent.timeout)),
+          rank};
+}
+
 // Publishes `mine` and collects the cards of `ranks`, in their order.
 Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, const char* call, const Card& mine,
                                    const std::vector<int>& ranks) {
@@ -53,12 +60,7 @@ Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, const
       left = std::max(Nanoseconds(0), making.timeout - Nanoseconds(Clock::now() - start));
     }
     Result<std::string> value = kv.Get(std::to_string(rank), left);
-    if (!value && value.error().code == DTRUN_TIMEOUT) {
-      return Error{DTRUN_TIMEOUT,
-                   fmt::format("rank {} did not call {} on '{}' within {}; every member has to", rank, call,
-                               making.name, FormatDuration(making.timeout)),
-                   rank};
-    }
+    if (!value && value.error().code == DTRUN_TIMEOUT) return Absent(making, call, rank);
     if (!value) return std::move(value).error();
     Result<Card> card = ParseCard(*value);
     if (!card) return std::move(card).error();
@@ -113,7 +115,6 @@ Family::~Family() {
 
 Result<dtrun_comm*> Family::Split(dtrun_comm& parent, std::int32_t color, std::int32_t key) {
   if (Status usable = parent.Usable(); !usable) return std::move(usable).error();
-  const std::lock_guard lock(control_);
   const Making& making = parent.making();
   const std::string name = fmt::format("{}.{}", making.name, Count(making.name));
   std::vector<Card> cards = {{color, key, making.node_rank}};
@@ -132,13 +133,15 @@ Result<dtrun_comm*> Family::Split(dtrun_comm& parent, std::int32_t color, std::i
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return card(a).key < card(b).key; });
   std::vector<int> hosts;
   for (const int rank : ranks) hosts.push_back(card(rank).host);
-  return Make(parent, fmt::format("{}:{}", name, color), ranks, hosts);
+  std::string full = fmt::format("{}:{}", name, color);
+  const auto turn = TakeTurn(parent, "dtrun_comm_split", full, ranks);
+  if (!turn) return Blamed(making.report, turn.error());
+  return Make(parent, std::move(full), ranks, hosts);
 }
 
 Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int32_t> list) {
   if (Status usable = parent.Usable(); !usable) return std::move(usable).error();
   if (Status valid = CheckList(parent, list); !valid) return std::move(valid).error();
-  const std::lock_guard lock(control_);
   const Making& making = parent.making();
   std::string name = fmt::format("{}.{{{}}}", making.name, ListText(list));
   if (const int count = Count(name); count > 1) name += fmt::format("#{}", count);
@@ -152,7 +155,46 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
     if (!cards) return Blamed(making.report, std::move(cards).error());
     std::transform(cards->begin(), cards->end(), hosts.begin(), [](const Card& card) { return card.host; });
   }
+  const auto turn = TakeTurn(parent, "dtrun_comm_subset", name, ranks);
+  if (!turn) return Blamed(making.report, turn.error());
   return Make(parent, std::move(name), ranks, hosts);
+}
+
+Result<std::unique_lock<std::mutex>> Family::TakeTurn(const dtrun_comm& parent, const char* call,
+                                                      const std::string& name,
+                                                      const std::vector<int>& ranks) {
+  if (ranks.size() < 2 || !spaces_) return std::unique_lock(control_);
+  const Making& making = parent.making();
+  const std::unique_ptr<dtrun_kv> kv = spaces_("turn/" + name + "/");
+  const std::string mine = std::to_string(making.rank);
+  if (Status came = kv->Set("came/" + mine, ""); !came) return std::move(came).error();
+  const auto count = kv->Add("came", 1);
+  if (!count) return count.error();
+  const bool last = *count == static_cast<std::int64_t>(ranks.size());
+  if (Status all = last ? kv->Set("all", "") : Status(); !all) return std::move(all).error();
+  if (const auto all = last ? Result<std::string>("") : kv->Get("all", making.timeout); !all) {
+    if (all.error().code != DTRUN_TIMEOUT) return all.error();
+    for (const int rank : ranks) {
+      if (!kv->TryGet("came/" + std::to_string(rank))) return Absent(making, call, rank);
+    }
+    return all.error();
+  }
+
+  // Nobody who holds a turn waits for a call that is still to come, nor for the turn of a lower rank of the
+  // world.
+  std::vector<int> order = ranks;
+  const auto in_world = [&](int rank) {
+    return making.world_ranks.empty() ? rank : making.world_ranks[static_cast<std::size_t>(rank)];
+  };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return in_world(a) < in_world(b); });
+  const auto self = std::find(order.begin(), order.end(), making.rank);
+  if (self != order.begin()) {
+    const auto before = kv->Get("turn/" + std::to_string(*std::prev(self)), making.timeout);
+    if (!before) return before.error();
+  }
+  std::unique_lock turn(control_);
+  if (Status taken = kv->Set("turn/" + mine, ""); !taken) return std::move(taken).error();
+  return turn;
 }
 
 Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std::vector<int>& ranks,
@@ -169,6 +211,11 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.size = static_cast<int>(ranks.size());
   making.host_count = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
   making.hosts = hosts;
+  making.world_ranks.clear();
+  for (const int rank : ranks) {
+    const std::vector<int>& above = parent.making().world_ranks;
+    making.world_ranks.push_back(above.empty() ? rank : above[static_cast<std::size_t>(rank)]);
+  }
   making.parent = parent.raw();
   making.kv = member.kv.get();
   making.device_kv = member.device_kv.get();
@@ -199,6 +246,9 @@ void Family::Free(dtrun_comm* comm) {
   members_.erase(member);
 }
 
-int Family::Count(const std::string& name) { return ++counts_[name]; }
+int Family::Count(const std::string& name) {
+  const std::lock_guard lock(names_);
+  return ++counts_[name];
+}
 
 }  // namespace dtrun::comm

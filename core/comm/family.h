@@ -1,8 +1,9 @@
 // The communicators made from a world: splits and subsets, their names and their owner.
 //
 // Owned by the runtime; ends before the world. Ranks meet through key-value spaces, so that
-// no backend needs to reach host memory for it. Any thread may call, but making and freeing
-// run one at a time, as the ABI's [control] asks.
+// no backend needs to reach host memory for it. Any thread may call. Making and freeing run
+// one at a time in a process, as the ABI's [control] asks, and making waits for other ranks:
+// ranks whose threads make several communicators in different orders take turns.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +48,20 @@ class Family {
 
   // How often `name` was asked for, this time included.
   int Count(const std::string& name);
-  // Makes the communicator of `ranks` of `parent`, which live on `hosts`.
+  // Waits until all of `ranks` of `parent` have come to make `name`, and then for the turn of this process,
+  // which lasts as long as the lock. Turns are taken in the order of the world's ranks, so no two wait for
+  // each other.
+  Result<std::unique_lock<std::mutex>> TakeTurn(const dtrun_comm& parent, const char* call,
+                                                const std::string& name, const std::vector<int>& ranks);
+  // Makes the communicator of `ranks` of `parent`, which live on `hosts`. REQUIRES: the turn was taken
   Result<dtrun_comm*> Make(dtrun_comm& parent, std::string name, const std::vector<int>& ranks,
                            const std::vector<int>& hosts);
 
   const Spaces spaces_;
-  std::mutex control_;  // guards the rest
-  std::map<std::string, int> counts_;
-  std::vector<Member> members_;
+  std::mutex names_;
+  std::map<std::string, int> counts_;  // guarded by names_
+  std::mutex control_;                 // held while a backend makes or ends a communicator
+  std::vector<Member> members_;        // guarded by control_
 };
 
 }  // namespace dtrun::comm
