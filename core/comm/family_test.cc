@@ -1,8 +1,11 @@
 #include "core/comm/family.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <thread>
 
@@ -160,6 +163,39 @@ TEST_F(Families, RefuseListsThatMakeNoSense) {
   EXPECT_THAT(refused({1, -1}), HasSubstr("rank -1 is outside"));
   EXPECT_THAT(refused({1, 2, 1}), HasSubstr("rank 1 is in the list twice"));
   EXPECT_THAT(refused({0, 2}), HasSubstr("rank 1, which calls, is not in the list"));
+}
+
+TEST_F(Families, AreMadeByThreadsInAnyOrder) {
+  Meet();
+  std::vector<std::array<dtrun_comm*, 2>> parents(kSize);
+  (void)On({0, 1, 2, 3}, [&](int r, Rank& rank) {
+    for (dtrun_comm*& parent : parents[static_cast<std::size_t>(r)]) {
+      parent = rank.family.Split(*rank.world, 0, -r).value();  // numbered from the last rank
+    }
+    return std::string();
+  });
+  const std::vector<std::int32_t> list = {0, 1, 2, 3};
+  const auto make = [&](int r, Rank& rank, std::size_t which, bool split) {
+    dtrun_comm& parent = *parents[static_cast<std::size_t>(r)][which];
+    return Text(split ? rank.family.Split(parent, 0, 0) : rank.family.Subset(parent, list));
+  };
+  for (const bool split : {true, false}) {
+    const auto texts = On({0, 1, 2, 3}, [&](int r, Rank& rank) {
+      const std::size_t first = r % 2;  // half of the ranks come to the other parent first, and wait in there
+      std::string text;
+      std::thread early([&] { text = make(r, rank, first, split); });
+      const std::string parent = fmt::format("world.{}:0", first + 1), mine = std::to_string(kSize - 1 - r);
+      const std::string key =
+          split ? "split/" + parent + ".1/" + mine : "subset/" + parent + ".{0,1,2,3}/" + mine;
+      const auto waits = [&] { return std::ranges::count(spaces_.Keys(), key) == 1; };
+      while (!waits()) std::this_thread::yield();
+      const std::string late = make(r, rank, 1 - first, split);
+      early.join();
+      return text.substr(text.find(' ')) + late.substr(late.find(' '));
+    });
+    EXPECT_THAT(texts, ElementsAre(" 3/4 hosts 2 3/4 hosts 2", " 2/4 hosts 2 2/4 hosts 2",
+                                   " 1/4 hosts 2 1/4 hosts 2", " 0/4 hosts 2 0/4 hosts 2"));
+  }
 }
 
 TEST_F(Families, NameTheRankThatDoesNotCall) {
