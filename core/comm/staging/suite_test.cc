@@ -155,7 +155,7 @@ TEST(Staging, WithoutMemoryOfTheHostFailsWithTheReason) {
 #endif
   const Subject subject(kStaging);
   subject.Play(2, [&](Rank& rank) {
-    const std::vector<std::uint64_t> counts(2, std::uint64_t{1} << 44);
+    const std::vector<std::uint64_t> counts(2, std::uint64_t{1} << 60);
     float data = 0;
     dtrun_op op = AllreduceOp(&data, &data, 0, DTRUN_FLOAT32, 0);
     op.kind = DTRUN_ALLGATHERV;
