@@ -307,12 +307,14 @@ Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string
 }
 
 void StagingCommunicator::Pause() {
-  constexpr std::chrono::microseconds kLook{100};
+  // A wire that may run dry waits for copies, which only a look shows.
+  constexpr std::chrono::microseconds kLook{100}, kLookWhileBusy{1000};
   for (const Operations* operations : {&collectives_, &messages_}) {
     for (const std::shared_ptr<Staged>& operation : *operations) {
       dtrun_request* const request = operation->Waiting();
       if (request == nullptr) continue;
-      wire_.Wait(request, kLook);
+      const bool busy = operation->MoreBehind() && messages_.empty();
+      wire_.Wait(request, busy ? kLookWhileBusy : kLook);
       return;
     }
   }

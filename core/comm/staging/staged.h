@@ -66,6 +66,8 @@ class Staged {
   bool done() const { return next_done_ == rounds(); }
   // The first request under way, to wait for; null: none.
   dtrun_request* Waiting() const;
+  // Another one is under way behind it, so the wire does not run dry when it ends.
+  bool MoreBehind() const { return next_wire_ > next_in_ + 1; }
   // Lets go of what is under way on the wire, which has been aborted.
   void Drop(Wire& wire);
   // Copies of it that may still run.
