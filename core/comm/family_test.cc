@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <thread>
 
 #include "core/comm/self.h"
