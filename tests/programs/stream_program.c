@@ -2,8 +2,8 @@
  *
  *   stream_program [INDEX]    of its device, 0 by default
  *
- * Its device is the fake one, whose memory the process reads and writes itself. Prints what carries the memory and
- * the sum of an allreduce; every surprise is one line on stderr, and the exit status is then 1.
+ * Its device is the fake one, whose memory the process reads and writes itself. Prints what carries the
+ * memory and the sum of an allreduce; every surprise is one line on stderr, and the exit status is then 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
