@@ -11,11 +11,19 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "core/comm/communicator.h"
 #include "core/comm/process.h"
 
 namespace dtrun::comm {
+
+inline Error Thrown(const std::exception& error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+    return Error{DTRUN_SYSTEM, "no thread can be started here any more; raise `ulimit -u`"};
+  return Error{DTRUN_INTERNAL, std::string("unexpected exception: ") + error.what()};
+}
 
 // Runs what may fail; an exception becomes a status.
 template <class Body>
@@ -27,7 +35,7 @@ dtrun_status Guard(dtrun_error* err, Body&& body) noexcept {
     return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
   } catch (const std::exception& error) {
     try {
-      return Error{DTRUN_INTERNAL, std::string("unexpected exception: ") + error.what()}.CopyTo(err);
+      return Thrown(error).CopyTo(err);
     } catch (...) {
       return Error{DTRUN_INTERNAL, {}}.CopyTo(err);
     }

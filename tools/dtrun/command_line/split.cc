@@ -33,6 +33,11 @@ bool HasPositionals(const CLI::App& app) {
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
+// What a message shows for its value: KEY=VALUE would be masked, as a secret's name and value are.
+std::string FormOf(const CLI::Option& option) {
+  return option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
+}
+
 class Splitter {
  public:
   Splitter(const Grammar& grammar, const Words& words)
@@ -287,9 +292,7 @@ class Splitter {
     }
     if (equals != std::string::npos) return Add(option, name, word.substr(equals + 1));
     if (next_ == words_.size()) {
-      // KEY=VALUE would be masked, as a secret's name and value are.
-      const std::string form = option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
-      return Wrong(fmt::format("{} needs a value: {} {}", name, name, form));
+      return Wrong(fmt::format("{} needs a value: {} {}", name, name, FormOf(option)));
     }
     const std::string& value = words_[next_++];
     if (next_ == words_.size() && (value.ends_with(".py") || grammar_.known(value)))
@@ -311,7 +314,7 @@ class Splitter {
       out_.words.erase(earlier, earlier + 2);
     }
     if (value.empty() && !option.check_name("--ranks"))
-      return Wrong(fmt::format("{} is empty; write {} {}", name, name, option.get_type_name()));
+      return Wrong(fmt::format("{} is empty; write {} {}", name, name, FormOf(option)));
     if (option.check_name("--config")) {
       if (const auto other = NotAConfig(name, value, grammar_.known("./" + value))) return Wrong(*other);
     }

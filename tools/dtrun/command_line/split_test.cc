@@ -170,6 +170,7 @@ TEST_F(SplitTest, AProgramIsNoConfigAndNoValueIsEmpty) {
               HasSubstr("goes after dtrun's options: dtrun -n 2 python3 train.py"));
   EXPECT_THAT(Refused({"--processes-per-host", "", "rum"}),
               HasSubstr("--processes-per-host is empty; write"));
+  EXPECT_THAT(Refused({"--set", "", "rum"}), HasSubstr("--set is empty; write --set job.grace=5s"));
 }
 
 TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
