@@ -4,13 +4,6 @@
 alone, and cannot be used in the same process.
 """
 
-import importlib.util
-import os
-import sys
-
-if importlib.util.find_spec("dtrun") is None:  # an installation whose Python package is on nobody's path
-    sys.path.append(os.path.abspath(os.path.join(__path__[0], *[os.pardir] * 4)))
-
 from dtrun.horovod.absent import name_absent_parts
 from dtrun.horovod.runtime import refuse_horovod_itself
 
