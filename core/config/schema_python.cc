@@ -12,8 +12,8 @@ void AddPython(Schema& schema) {
   schema.push_back(Choices(
       Default(
           Long(Option("python.horovod", Type::kEnum, kPlan, "what `import horovod` finds in Python programs"),
-               "\"script\": Horovod, where it is installed. \"shim\": the API of horovod.torch over this "
-               "communicator, by the dtrun package, whose folder comes first on PYTHONPATH."),
+               "\"script\": Horovod, where it is installed. \"shim\": its API for torch, TensorFlow and "
+               "Keras over this communicator, by the dtrun package, whose folder comes first on PYTHONPATH."),
           "script"),
       {"script", "shim"}));
 }
