@@ -134,9 +134,9 @@ void AddPlugins(Schema& schema) {
           Long(
               Option("backend.torch", Type::kEnum, kCommunicator,
                      "what torch.distributed uses in Python programs that ask for gloo or nothing"),
-              "\"script\": what the program asks for. \"dtrun\": this communicator, without a change of the "
-              "program; its Python needs torch 2.5 or later and the dtrun package, which torch then loads by "
-              "itself."),
+              "\"script\": what the program asks for, such as gloo. \"dtrun\": this communicator, without a "
+              "change of the program; its Python needs torch 2.5 or later and the dtrun package, which torch "
+              "then loads by itself."),
           "script"),
       {"script", "dtrun"}));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,

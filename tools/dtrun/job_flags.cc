@@ -87,7 +87,7 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
   verb->add_option(
           "--torch-backend", to->torch_backend,
           "Backend of torch.distributed in Python programs that ask for gloo or nothing: dtrun, or script, "
-          "the program's own choice")
+          "what the program asks for, such as gloo")
       ->type_name("NAME");
   AddOverrides(verb, to);
 }
