@@ -67,7 +67,7 @@ class HorovodShim(HorovodTest):
             self.assertIn(error, done.stderr)
 
     def test_the_config_leads_a_script_to_it(self):
-        """As in an installed tree, where the Python package stands beside the program."""
+        """As in an installed tree, where the Python package stands beside the program, and Python alone does not find it."""
         prefix = self.folder / "prefix"
         packages = prefix / "lib/python3/dist-packages"
         packages.mkdir(parents=True)
@@ -77,11 +77,13 @@ class HorovodShim(HorovodTest):
             (prefix / "lib" / file.name).symlink_to(file)
         (packages / "dtrun").symlink_to(SOURCE / "python/dtrun")
         command = [prefix / "bin/dtrun", "-n", "2", "--set", "python.horovod=shim", PYTHON, PROGRAMS / "unmodified.py"]
+        env = self.package()
+        del env["PYTHONPATH"]
         for missing in (False, True):
             with self.subTest(missing=missing):
                 if missing:
                     (packages / "dtrun").unlink()
-                done = subprocess.run(command, cwd=self.folder, env=self.package(), capture_output=True, text=True)
+                done = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True)
                 if missing:
                     self.assertEqual(done.returncode, 2, done.stderr)
                     self.assertIn("--set python.horovod: there is no Python package of this dtrun", done.stderr)

@@ -4,8 +4,28 @@
 alone, and cannot be used in the same process.
 """
 
-from dtrun.horovod.absent import name_absent_parts
-from dtrun.horovod.runtime import refuse_horovod_itself
+import importlib.util
+import os
+import sys
+
+
+def _find_dtrun() -> None:
+    """Where python.horovod = "shim" led here and this Python has no dtrun, it is the one that this folder is in."""
+    if importlib.util.find_spec("dtrun") is not None:
+        return
+    package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+    spec = importlib.util.spec_from_file_location(
+        "dtrun", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
+    )
+    assert spec is not None and spec.loader is not None
+    sys.modules["dtrun"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+_find_dtrun()
+
+from dtrun.horovod.absent import name_absent_parts  # noqa: E402
+from dtrun.horovod.runtime import refuse_horovod_itself  # noqa: E402
 
 refuse_horovod_itself()
 
