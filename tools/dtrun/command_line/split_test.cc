@@ -250,7 +250,8 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
   EXPECT_THAT(Refused({"srun", "--mpi=pmix", "-n", "2", "train"}),
               HasSubstr("type: dtrun --set job.pmi=pmix -n 2 train\n"));
   EXPECT_THAT(Refused({"horovodrun", "-np", "2", "train.py"}),
-              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py\n"));
+              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py\n"
+                        "  without Horovod, in place of that --set: python3 -m dtrun.horovod in front"));
   EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
               HasSubstr("type: dtrun -n 2 train.py\n"));
   EXPECT_THAT(Refused({"-n", "2", "deepspeed", "train.py"}), HasSubstr("dtrun -n 2 -- deepspeed train.py"));
