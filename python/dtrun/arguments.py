@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
+import sys
+from itertools import islice
 
 from . import errors
 from .buffers import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, List
+    from typing import Any, Iterable, List, Optional
 
     from .buffers import Buffer
 
@@ -28,12 +30,26 @@ def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int 
     return number
 
 
-def integers(what: str, name: str, values: Any) -> List[int]:
+def integers(what: str, name: str, values: Any, most: Optional[int] = None, where: str = "") -> List[int]:
+    """`values` as a list. One with more than `most` entries, the ranks of `where`, is refused before it is made."""
     try:
-        values = list(values)
+        if most is not None and (length := _length(values)) > most:
+            raise errors.InvalidArgument(f"{what}: {name} has {length} entries, and {where} has {most} ranks")
+        limit = None if most is None else most + 1  # iterators do not tell how many they have
+        values = list(islice(values, limit))
+        if limit is not None and len(values) == limit:
+            raise errors.InvalidArgument(f"{what}: {name} has more than {most} entries, and {where} has {most} ranks")
     except TypeError:
         raise errors.InvalidArgument(f"{what}: {name} is {values!r}, of type {type(values).__name__}; give a list of integers") from None
     return [integer(what, f"{name}[{i}]", value, most=2**63 - 1) for i, value in enumerate(values)]
+
+
+def _length(values: Any) -> int:
+    """How many there are, or at least are; 0 where that is not known."""
+    try:
+        return operator.length_hint(values)
+    except OverflowError:  # of a range
+        return sys.maxsize
 
 
 class Checks:
@@ -43,7 +59,7 @@ class Checks:
     size: int
 
     def _counts(self, what: str, counts: Iterable[int], name: str = "counts") -> List[int]:
-        counts = integers(what, name, counts)
+        counts = integers(what, name, counts, self.size, self.name)
         if len(counts) != self.size:
             raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
         if min(counts) < 0:

@@ -293,7 +293,7 @@ class Communicator(Checks):
     def subset(self, ranks: Iterable[int]) -> Communicator:
         """`ranks` become a communicator, where ranks[i] is rank i. Called by those ranks only, with the same list."""
         out = c_void_p()
-        ranks = [integer("subset", "a rank", rank) for rank in integers("subset", "ranks", ranks)]
+        ranks = [integer("subset", "a rank", rank) for rank in integers("subset", "ranks", ranks, self.size, self.name)]
         array = (c_int32 * len(ranks))(*ranks)
         status = self._library.dtrun_comm_subset(self._live(), array, len(ranks), byref(out), _library.error())
         if status:

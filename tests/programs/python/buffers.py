@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import itertools
 
 import numpy
 from checks import equal, refused
@@ -149,6 +150,10 @@ def numbers(world):
         (lambda: world.split(0, 1.5), "split: key is 1.5, a float"),
         (lambda: world.subset([0, "a"]), "subset: ranks[1] is 'a', a str"),
         (lambda: world.subset(0), "subset: ranks is 0, of type int; give a list of integers"),
+        (lambda: world.subset(range(10**12)), f"subset: ranks has {10**12} entries, and world has {world.size} ranks"),
+        (lambda: world.subset(range(10**30)), "subset: ranks has "),
+        (lambda: world.subset(itertools.count()), f"subset: ranks has more than {world.size} entries, and world has {world.size} ranks"),
+        (lambda: world.allgather(one, counts=range(10**12)), f"allgather: counts has {10**12} entries, and world has {world.size} ranks"),
         (lambda: world.alloc(-1), "alloc: size is -1; give one from 0"),
         (lambda: world.broadcast(one, root="0"), "broadcast: root is '0', a str"),
         (lambda: world.reduce(one, root=None), "reduce: root is None, a NoneType"),
