@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from itertools import islice
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _INT32 = (-(2**31), 2**31 - 1)
+_LONGEST_S = 2**33  # in nanoseconds they fit in 63 bits
 
 
 def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int = _INT32[1]) -> int:
@@ -42,6 +44,23 @@ def integers(what: str, name: str, values: Any, most: Optional[int] = None, wher
     except TypeError:
         raise errors.InvalidArgument(f"{what}: {name} is {values!r}, of type {type(values).__name__}; give a list of integers") from None
     return [integer(what, f"{name}[{i}]", value, most=2**63 - 1) for i, value in enumerate(values)]
+
+
+def limit(what: str, seconds: Any) -> Optional[float]:
+    """`seconds` that a call may wait; None, without limit, also for infinity and what clocks have no room for."""
+    if seconds is None:
+        return None
+    try:
+        number = math.nan if isinstance(seconds, (str, bytes)) else float(seconds)
+    except OverflowError:  # of an int
+        return None if seconds > 0 else 0.0
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise errors.InvalidArgument(
+            f"{what}: timeout is {seconds!r}, a {type(seconds).__name__}; give a number of seconds, or None to wait without limit"
+        )
+    return max(0.0, number) if number < _LONGEST_S else None
 
 
 def _length(values: Any) -> int:

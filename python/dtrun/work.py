@@ -8,6 +8,7 @@ from _thread import allocate_lock
 from collections import deque
 
 from . import _library, errors
+from .arguments import limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,13 +50,15 @@ class Work:
             release_ended()
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Blocks until the operation has ended; at most `timeout` seconds where one is given.
+        """Blocks until the operation has ended; at most `timeout` seconds where one is given; infinity is none.
 
         Returns what the blocking call would have. Raises its failure, again at every call. When `timeout` is over and
         the operation still runs, TimeoutError is raised and the operation goes on: wait again.
         """
+        if timeout is not None:
+            timeout = limit(f"wait of {self.what}", timeout)
         if self._handle is not None:
-            if not self._lock.acquire(True, -1 if timeout is None else max(0.0, timeout)):
+            if not self._lock.acquire(True, -1 if timeout is None else timeout):
                 raise TimeoutError(f"{self.what} still runs after {timeout:g} s")
             try:
                 self._wait(timeout)
@@ -97,7 +100,7 @@ class Work:
     def _wait(self, timeout: Optional[float]) -> None:
         if self._handle is None:
             return  # another thread has seen its end
-        limit_ns = -1 if timeout is None else max(0, int(timeout * 1e9))
+        limit_ns = -1 if timeout is None else int(timeout * 1e9)
         status = _library.library().dtrun_work_wait(self._handle, limit_ns, _library.error())
         if status == _library.PENDING:
             raise TimeoutError(f"{self.what} still runs after {timeout:g} s")

@@ -51,6 +51,13 @@ def check_a_wait_that_is_too_short_says_so_and_goes_on(rank, world):
         dist.send(torch.full((1,), 5.0), 0)
 
 
+def check_a_wait_longer_than_clocks_count_has_no_limit(rank, world):
+    ones = torch.ones(1)
+    for limit in (timedelta.max, timedelta(seconds=2**33 - 1)):
+        dist.all_reduce(ones, async_op=True).wait(limit)
+    assert ones.item() == world * world
+
+
 def check_a_work_that_nobody_keeps_goes_on(rank, world):
     x, odd = torch.full((200000,), float(rank)), torch.zeros(200000, 2)[:, 1]
     if rank < 2:

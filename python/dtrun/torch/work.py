@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from .. import errors
+from ..arguments import limit
 from .following import Follower as Follower
 from .submit import explained
 
@@ -61,7 +62,7 @@ class Work(dist.Work):
             self._follow.kept.pop(self, None)
         if not self._ended:
             seconds = timeout.total_seconds() if timeout else 0
-            self._wait(seconds if seconds > 0 else None)
+            self._wait(limit("wait", seconds) if seconds > 0 else None)
         if self._failure is not None:
             raise self._failure
         return True

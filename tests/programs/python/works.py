@@ -51,6 +51,28 @@ def time_out(world):
         world.send(numpy.array([1.0, 2, 3]), 1)
 
 
+def limits(world):
+    """Infinity and more seconds than clocks count are no limit; what is no number is refused, whether it runs or has ended."""
+    for timeout in (float("inf"), 1e300, 10**400, numpy.float32(1e30), 2**33 - 1, None):
+        equal(world.allreduce(numpy.ones(1), wait=False).wait(timeout), [world.size])
+    work = world.allreduce(numpy.ones(1), wait=False)
+    for timeout in (float("nan"), "a", "1", b"1", [], 1j):
+        text = f"wait of allreduce: timeout is {timeout!r}, a {type(timeout).__name__}; give a number of seconds, or None"
+        refused(lambda: work.wait(timeout), text, error=dtrun.InvalidArgument)
+        if timeout == "1":
+            equal(work.wait(), [world.size])
+    if world.rank == 0 < world.size - 1:  # a limit that is over
+        work = world.recv(numpy.zeros(1), 1, wait=False)
+        for timeout in (0, -1, float("-inf"), -(10**400)):
+            refused(lambda: work.wait(timeout), "recv still runs after", error=TimeoutError)
+        world.send(numpy.zeros(1), 1, tag=2)
+        work.wait(float("inf"))
+    elif world.rank == 1:
+        world.recv(numpy.zeros(1), 0, tag=2)
+        world.send(numpy.zeros(1), 0)
+    world.barrier()
+
+
 def dropped(world):
     """Its memory outlives an operation whose Work and array are gone, and is freed after its end."""
     if world.rank == 1:
@@ -147,7 +169,7 @@ def freed(world):
 
 
 with dtrun.init() as world:
-    for check in (results, time_out, dropped, threads, communicators_of_threads, freed):
+    for check in (results, time_out, limits, dropped, threads, communicators_of_threads, freed):
         check(world)
     world.barrier()
     print(f"rank {world.rank} of {world.size} is done")
