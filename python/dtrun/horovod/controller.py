@@ -19,7 +19,7 @@ from .exceptions import HorovodInternalError
 from .negotiation import Decision, Negotiation
 from .request import Request
 from .settings import Settings
-from .signature import Signature
+from .signature import Signature, called
 from .timeline import timeline
 
 Agreed = Tuple[Decision, Optional[Request]]  # no request: this rank has joined
@@ -61,10 +61,10 @@ class Controller:
         signature = request.signature
         with self._condition:
             if self._over is not None:
-                raise HorovodInternalError(f"{signature.kind} '{signature.name}': {self._over}")
+                raise HorovodInternalError(f"{signature.called}: {self._over}")
             if signature.name in self._requests:
                 raise ValueError(
-                    f"{signature.kind} '{signature.name}': an operation of this name is under way on this rank; wait for "
+                    f"{signature.called}: an operation of this name is under way on this rank; wait for "
                     "it with hvd.synchronize(), or use another name"
                 )
             self._requests[signature.name] = request
@@ -133,7 +133,7 @@ class Controller:
             if decision.last >= 0:  # ranks that joined early have counted fewer operations
                 self._names.clear()
         if request is not None and decision.error is not None:
-            request.fail(f"{request.signature.kind} '{decision.name}': {self._in_job(decision.error)}")
+            request.fail(f"{request.signature.called}: {self._in_job(decision.error)}")
         return request
 
     def _in_job(self, text: str) -> str:
@@ -152,7 +152,7 @@ class Controller:
             self._over = reason
             pending, self._requests = list(self._requests.values()), {}
         for request in pending:
-            request.fail(f"{request.signature.kind} '{request.signature.name}': {reason}")
+            request.fail(f"{request.signature.called}: {reason}")
 
     def _check_stalls(self) -> None:
         if self.comm.rank != 0:
@@ -161,7 +161,7 @@ class Controller:
             for stall in self._table.stalls(self.settings.stall_warning_s):
                 missing = ", ".join(str(self.ranks[rank]) for rank in stall.missing)
                 print(
-                    f"dtrun: hvd.{stall.kind} '{stall.name}': submitted by {len(stall.submitted)} of {self.comm.size} ranks "
+                    f"dtrun: hvd.{called(stall.kind, stall.name)}: submitted by {len(stall.submitted)} of {self.comm.size} ranks "
                     f"{stall.age:.0f} s ago, and not by rank {missing}; every rank must submit it",
                     file=sys.stderr, flush=True,
                 )  # fmt: skip

@@ -29,7 +29,7 @@ def execute(controller: Controller, agreed: List[Agreed]) -> None:
             results = layer.run(requests, lambda batch=batch, layer=layer: _run(controller, layer, batch))
         except (errors.InvalidArgument, errors.Unsupported) as refused:  # alike on every rank, and nothing has started
             for request in requests:
-                request.fail(f"{request.signature.kind} '{request.signature.name}': {refused}")
+                request.fail(f"{request.signature.called}: {refused}")
             continue
         timeline.ran([decision for decision, _ in batch], begin)
         for request, result in zip(requests, results):

@@ -39,4 +39,4 @@ class Request:
         return self.result
 
     def __repr__(self) -> str:
-        return f"<{self.signature.kind} '{self.signature.name}': {'done' if self.done() else 'running'}>"
+        return f"<{self.signature.called}: {'done' if self.done() else 'running'}>"

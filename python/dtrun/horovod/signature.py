@@ -2,9 +2,15 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ..printable import printable
 from . import reductions
 
 Tensor = Tuple[str, Tuple[int, ...], str]  # element type, shape, kind of device
+
+
+def called(kind: str, name: str) -> str:
+    """What messages call an operation; also one whose name is wrong."""
+    return f"{kind} '{printable(str(name))}'"
 
 
 class Signature(NamedTuple):
@@ -18,6 +24,11 @@ class Signature(NamedTuple):
     prescale: float = 1.0
     postscale: float = 1.0
     splits: Tuple[int, ...] = ()  # rows of an alltoall for each rank; ranks of a process set
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return called(self.kind, self.name)
 
     @property
     def repeats(self) -> bool:

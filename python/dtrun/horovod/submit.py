@@ -9,7 +9,7 @@ from .layers import NUMPY
 from .process_sets import ProcessSet, global_process_set
 from .request import Request
 from .runtime import job
-from .signature import RAGGED, Signature
+from .signature import RAGGED, Signature, called
 
 
 def controller_of(kind: str, process_set: ProcessSet) -> Controller:
@@ -30,7 +30,7 @@ def submit_arrays(
     name = controller.next_name(kind) if name is None else name
     for array in inputs:
         if array.ndim == 0 and (kind in RAGGED or kind == "reducescatter"):
-            raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; give it a first dimension of 1")
+            raise ValueError(f"{called(kind, name)}: a tensor without dimensions has no rows; give it a first dimension of 1")
     described = tuple((array.dtype.name, array.shape, NUMPY) for array in inputs)
     signature = Signature(kind, name, described, **aspects)
     if signature.op == reductions.Adasum:
@@ -53,15 +53,15 @@ def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
 def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None:
     """Raises where these ranks cannot combine tensors of these types by Adasum."""
     if kind != "allreduce":
-        raise NotImplementedError(f"{kind} '{name}': hvd.Adasum is for allreduce only; use hvd.Average")
+        raise NotImplementedError(f"{called(kind, name)}: hvd.Adasum is for allreduce only; use hvd.Average")
     if size & (size - 1):
         raise NotImplementedError(
-            f"{kind} '{name}': hvd.Adasum of {size} ranks; it needs a power of two, such as 2, 4 or 8: start as many, or use "
+            f"{called(kind, name)}: hvd.Adasum of {size} ranks; it needs a power of two, such as 2, 4 or 8: start as many, or use "
             "hvd.Average"
         )
     whole = [dtype for dtype in dtypes if "float" not in dtype]
     if whole:
-        raise ValueError(f"{kind} '{name}': hvd.Adasum of {whole[0]}; it is for floating-point tensors, use hvd.Sum")
+        raise ValueError(f"{called(kind, name)}: hvd.Adasum of {whole[0]}; it is for floating-point tensors, use hvd.Sum")
 
 
 def rows_for_each(splits: Optional[Sequence[int]], rows: int, size: int) -> Tuple[int, ...]:

@@ -50,6 +50,11 @@ for call in (hvd.allreduce, hvd.allreduce_, hvd.allgather, hvd.alltoall, hvd.red
 fails(ValueError, lambda: hvd.allreduce([1.0], compression=hvd.Compression.fp16), "allreduce: tensor is a list; pass")
 fails(ValueError, lambda: hvd.grouped_allgather([one, 1.0]), "tensors[1] is a float; pass a torch tensor")
 fails(ValueError, lambda: hvd.grouped_allreduce(one), "tensors is a Tensor; pass a list")
+obeyed, shown = "a\nb\u202e%s\x1b[1m\ud800", "'a\\nb\\u202e%s\\u001b[1m\\ud800'"
+fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name=obeyed), f"allreduce {shown}: the shapes differ")
+fails(ValueError, lambda: hvd.allgather(torch.tensor(1), obeyed), f"allgather {shown}: a tensor without")
+fails(ValueError, lambda: hvd.broadcast_parameters({obeyed: 1}, 0), f"broadcast_parameters: {shown} is a int")
+assert shown in repr(hvd.allreduce_async(one, name=obeyed).request) and hvd.allreduce(one, name=obeyed[:-1]) == 1
 fails(ValueError, lambda: hvd.allgather(torch.tensor(1)), "without dimensions")
 fails(ValueError, lambda: hvd.alltoall(torch.ones(size + 1)), f"{size + 1} rows, which {size} ranks do not divide")
 fails(ValueError, lambda: hvd.alltoall(one, [1] * (size + 1)), "splits")

@@ -4,6 +4,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import torch
 
+from ...printable import printable
 from ..objects import allgather_object, broadcast_object  # noqa: F401
 from ..runtime import rank
 from .operations import broadcast_async_, synchronize
@@ -22,7 +23,9 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
     parts = []
     for name, tensor in items:
         if not torch.is_tensor(tensor):  # state dicts may hold other things, which torch keeps out of the way too
-            raise ValueError(f"broadcast_parameters: '{name}' is a {type(tensor).__name__}; send it with hvd.broadcast_object")
+            raise ValueError(
+                f"broadcast_parameters: '{printable(str(name))}' is a {type(tensor).__name__}; send it with hvd.broadcast_object"
+            )
         whole = tensor.detach()
         part = whole if whole.is_contiguous() else whole.contiguous()
         parts.append((whole, part, broadcast_async_(part, root_rank, name)))

@@ -7,7 +7,7 @@ import torch
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Adasum
 from ..request import Request
-from ..signature import RAGGED, Signature
+from ..signature import RAGGED, Signature, called
 from ..submit import check_adasum, controller_of
 
 
@@ -73,8 +73,8 @@ def _originals(tensors: List[torch.Tensor], unpack: Callable[[Any], Any]) -> Cal
 
 def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
-        raise ValueError(f"{kind} '{name}': the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
+        raise ValueError(f"{called(kind, name)}: the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
     if not tensor.is_contiguous():
-        raise ValueError(f"{kind} '{name}': the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
+        raise ValueError(f"{called(kind, name)}: the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
     if tensor.dim() == 0 and (kind in RAGGED or kind == "reducescatter"):
-        raise ValueError(f"{kind} '{name}': a tensor without dimensions has no rows; pass tensor.unsqueeze(0)")
+        raise ValueError(f"{called(kind, name)}: a tensor without dimensions has no rows; pass tensor.unsqueeze(0)")
