@@ -15,6 +15,7 @@ from typing import Callable, DefaultDict, Dict, Iterator, List, Optional, Tuple
 from .. import errors
 from ..communicator import Communicator
 from .announcements import Announcements
+from .checks import checked
 from .exceptions import HorovodInternalError
 from .negotiation import Decision, Negotiation
 from .request import Request
@@ -57,8 +58,8 @@ class Controller:
             return f"{kind}.noname.{next(self._names[kind])}"
 
     def submit(self, request: Request) -> Request:
-        """Announces it in the next round. Its name must not be that of one under way."""
-        signature = request.signature
+        """Announces it in the next round. Raises ValueError where this rank alone is wrong; then nothing has started."""
+        signature = request.signature = checked(request.signature)
         with self._condition:
             if self._over is not None:
                 raise HorovodInternalError(f"{signature.called}: {self._over}")

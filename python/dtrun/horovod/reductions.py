@@ -1,5 +1,7 @@
 """Reductions under Horovod's names and numbers."""
 
+import operator
+
 Average, Sum, Adasum, Min, Max, Product = range(6)
 
 NAMES = {Average: "Average", Sum: "Sum", Adasum: "Adasum", Min: "Min", Max: "Max", Product: "Product"}
@@ -7,6 +9,6 @@ NAMES = {Average: "Average", Sum: "Sum", Adasum: "Adasum", Min: "Min", Max: "Max
 
 def check(op: int) -> int:
     """`op`, if there is one of this number."""
-    if op not in NAMES:
+    if not hasattr(op, "__index__") or operator.index(op) not in NAMES:
         raise ValueError(f"op {op!r} is none of hvd.{', hvd.'.join(NAMES.values())}")
-    return op
+    return operator.index(op)

@@ -114,6 +114,12 @@ def refusals():
     fails(ValueError, "3 rows, which 2 ranks do not divide", lambda: rows_for_each(None, 3, 2))
     fails(ValueError, "splits [1, 5] for 2 ranks and 3 rows", lambda: rows_for_each([1, 5], 3, 2))
     fails(ValueError, "without dimensions has no rows", lambda: run("allgather", np.array(1.0)))
+    fails(ValueError, "broadcast 'w': the tensor has elements of type str", lambda: run("broadcast", np.array(["a"]), name="w", root=0))
+    fails(ValueError, "allreduce: name is 5 (int); pass a str, such as name='5'", lambda: run("allreduce", np.ones(1), name=5))
+    fails(ValueError, "'p': prescale_factor is 'x' (str); pass a number", lambda: run("allreduce", np.ones(1), name="p", prescale="x"))
+    fails(ValueError, "'o': op 9 is none of hvd.", lambda: run("allreduce", np.ones(1), name="o", op=9))
+    fails(ValueError, "'b': root_rank is 'a' (str); pass an int", lambda: run("broadcast", np.ones(1), name="b", root="a"))
+    same(run("allreduce", np.ones(1), name="o", op=hvd.Sum), [float(size)])
     assert layer_of(Signature("allreduce", "x", (("float32", (2,), NUMPY),))).itemsize("float16") == 2
 
 

@@ -50,6 +50,25 @@ for call in (hvd.allreduce, hvd.allreduce_, hvd.allgather, hvd.alltoall, hvd.red
 fails(ValueError, lambda: hvd.allreduce([1.0], compression=hvd.Compression.fp16), "allreduce: tensor is a list; pass")
 fails(ValueError, lambda: hvd.grouped_allgather([one, 1.0]), "tensors[1] is a float; pass a torch tensor")
 fails(ValueError, lambda: hvd.grouped_allreduce(one), "tensors is a Tensor; pass a list")
+for call in (hvd.allreduce, hvd.allreduce_, hvd.allgather, hvd.alltoall, hvd.reducescatter, lambda x, name: hvd.broadcast(x, 0, name)):
+    for name in (5, b"g", 1.5, ["g"], True):
+        fails(ValueError, lambda: call(torch.ones(size), name=name), f": name is {name!r} ({type(name).__name__}); pass a str, such as name=")
+fails(ValueError, lambda: hvd.allreduce(one, name=5), "allreduce: name is 5 (int); pass a str, such as name='5'")
+for call in (hvd.allreduce, hvd.reducescatter, lambda x, **aspects: hvd.grouped_allreduce([x], **aspects)):
+    for factor in ("x", "1", None, [1]):
+        text = f"_factor is {factor!r} ({type(factor).__name__}); pass a number"
+        fails(ValueError, lambda: call(one, name="f", prescale_factor=factor), "'f': pre", text)
+        fails(ValueError, lambda: call(one, name="f", postscale_factor=factor), "'f': post", text)
+    for op in (9, "x", [1], 1.0):
+        fails(ValueError, lambda: call(one, op=op), f"op {op!r} is none of hvd.Average, ")
+fails(ValueError, lambda: hvd.broadcast(one, 0.0, name="b"), "broadcast 'b': root_rank is 0.0 (float); pass an int")
+fails(ValueError, lambda: hvd.allreduce(torch.ones(1, dtype=torch.complex64), name="c"), "allreduce 'c': complex tensors have sums")
+assert hvd.allreduce(torch.ones(1, dtype=torch.complex64), op=hvd.Sum) == size
+fails(ValueError, lambda: hvd.allgather(torch.ones(1, dtype=torch.complex64).conj(), "l"), "allgather 'l': the tensor is a lazy conjugate")
+for handle in (5, None, one):
+    fails(ValueError, lambda: hvd.synchronize(handle), f"synchronize: handle is {handle!r} ({type(handle).__name__}); pass what")
+    fails(ValueError, lambda: hvd.poll(handle), f"poll: handle is {handle!r} ({type(handle).__name__}); pass what")
+fails(ValueError, lambda: hvd.allreduce(one, process_set=5), "allreduce: process_set is 5 (int); pass a ProcessSet")
 obeyed, shown = "a\nb\u202e%s\x1b[1m\ud800", "'a\\nb\\u202e%s\\u001b[1m\\ud800'"
 fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name=obeyed), f"allreduce {shown}: the shapes differ")
 fails(ValueError, lambda: hvd.allgather(torch.tensor(1), obeyed), f"allgather {shown}: a tensor without")

@@ -40,7 +40,7 @@ def _allreduce(
     tensor: Any, name: Optional[str] = None, op: int = Sum, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
     ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set,
 ) -> tf.Tensor:  # fmt: skip
-    aspects = {"op": op, "prescale": float(prescale_factor), "postscale": float(postscale_factor)}
+    aspects = {"op": op, "prescale": prescale_factor, "postscale": postscale_factor}
 
     @tf.custom_gradient
     def reduce(x: tf.Tensor) -> Any:
@@ -170,14 +170,18 @@ def _reducescatter(
     tensor: Any, name: Optional[str] = None, op: int = Sum, ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
 ) -> tf.Tensor:  # fmt: skip
-    aspects = {"op": reductions.check(op), "prescale": float(prescale_factor), "postscale": float(postscale_factor)}
+    aspects = {"op": reductions.check(op), "prescale": prescale_factor, "postscale": postscale_factor}
 
     @tf.custom_gradient
     def reduce(x: tf.Tensor) -> Any:
         work = lambda array: submit_arrays("reducescatter", [array], None, name, process_set, **aspects).wait()  # noqa: E731
         (result,) = run(work, [x], [spec_of(x, ragged=True)])
-        factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
-        return result, lambda gradient: allgather(gradient * tf.cast(factor, gradient.dtype), process_set=process_set)
+
+        def back(gradient: tf.Tensor) -> tf.Tensor:
+            factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
+            return allgather(gradient * tf.cast(factor, gradient.dtype), process_set=process_set)
+
+        return result, back
 
     return reduce(tensor_of("reducescatter", tensor))
 

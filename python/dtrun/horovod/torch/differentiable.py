@@ -71,8 +71,9 @@ class Reducescatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, name, op, process_set, prescale, postscale):  # type: ignore[no-untyped-def]
         ctx.process_set = process_set
+        result = _operations().reducescatter_async(tensor, name, op, process_set, prescale, postscale).wait()
         ctx.scale = prescale * postscale * (process_set.size() or 1 if op == Sum else 1)
-        return _operations().reducescatter_async(tensor, name, op, process_set, prescale, postscale).wait()
+        return result
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]

@@ -51,8 +51,8 @@ def grouped_allreduce_async_(
 
 def _allreduce(tensors, outputs, average, name, op, prescale, postscale, process_set) -> Handle:  # type: ignore[no-untyped-def]
     return submit(
-        "allreduce", tensors, outputs, name=name, op=reduction_of(op, average), prescale=float(prescale),
-        postscale=float(postscale), process_set=process_set, unpack=list,
+        "allreduce", tensors, outputs, name=name, op=reduction_of(op, average), prescale=prescale,
+        postscale=postscale, process_set=process_set, unpack=list,
     )  # fmt: skip
 
 
@@ -105,8 +105,8 @@ def grouped_reducescatter_async(
     postscale_factor: float = 1.0,
 ) -> Handle:
     return submit(
-        "reducescatter", _several(tensors), name=name, op=check(op), prescale=float(prescale_factor),
-        postscale=float(postscale_factor), process_set=process_set, unpack=list,
+        "reducescatter", _several(tensors), name=name, op=check(op), prescale=prescale_factor,
+        postscale=postscale_factor, process_set=process_set, unpack=list,
     )  # fmt: skip
 
 

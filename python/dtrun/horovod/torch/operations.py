@@ -15,17 +15,17 @@ from ..submit import barrier, reduction_of, rows_for_each
 from ..submit import join as join_all
 from . import differentiable
 from .compression import Compression, Compressor
-from .submit import Handle, submit, tensor_of
+from .submit import Handle, handle_of, submit, tensor_of
 
 
 def poll(handle: Handle) -> bool:
     """Whether synchronize() would not block."""
-    return handle.request.done()
+    return handle_of("poll", handle).request.done()
 
 
 def synchronize(handle: Handle) -> Any:
     """Waits for the operation, and returns its result."""
-    return handle.wait()
+    return handle_of("synchronize", handle).wait()
 
 
 def allreduce_async(
@@ -40,7 +40,7 @@ def allreduce_async(
     """postscale_factor * reduction over the ranks of prescale_factor * tensor."""
     return submit(
         "allreduce", [tensor], [torch.empty_like(tensor_of("allreduce", tensor), requires_grad=False)], name=name, op=reduction_of(op, average),
-        prescale=float(prescale_factor), postscale=float(postscale_factor), process_set=process_set,
+        prescale=prescale_factor, postscale=postscale_factor, process_set=process_set,
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def allreduce_async_(
     """As allreduce_async, in place."""
     return submit(
         "allreduce", [tensor], [tensor], name=name, op=reduction_of(op, average),
-        prescale=float(prescale_factor), postscale=float(postscale_factor), process_set=process_set,
+        prescale=prescale_factor, postscale=postscale_factor, process_set=process_set,
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def reducescatter_async(
 ) -> Handle:
     """This rank's rows of the reduction over the ranks; the first ranks get one more where the rows do not divide."""
     return submit(
-        "reducescatter", [tensor], name=name, op=check(op), prescale=float(prescale_factor), postscale=float(postscale_factor),
+        "reducescatter", [tensor], name=name, op=check(op), prescale=prescale_factor, postscale=postscale_factor,
         process_set=process_set,
     )  # fmt: skip
 

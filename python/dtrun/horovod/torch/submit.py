@@ -35,6 +35,12 @@ def tensor_of(kind: str, value: Any, argument: str = "tensor") -> torch.Tensor:
     raise ValueError(f"{kind}: {argument} is a {type(value).__name__}; pass a torch tensor, such as torch.as_tensor({argument})")
 
 
+def handle_of(kind: str, value: Any) -> Handle:
+    if isinstance(value, Handle):
+        return value
+    raise ValueError(f"{kind}: handle is {value!r} ({type(value).__name__}); pass what an operation such as hvd.allreduce_async returned")
+
+
 def submit(
     kind: str,
     tensors: Sequence[torch.Tensor],
@@ -74,6 +80,8 @@ def _originals(tensors: List[torch.Tensor], unpack: Callable[[Any], Any]) -> Cal
 def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
         raise ValueError(f"{called(kind, name)}: the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
+    if tensor.is_conj() or tensor.is_neg():
+        raise ValueError(f"{called(kind, name)}: the tensor is a lazy conjugate; pass tensor.resolve_conj().resolve_neg()")
     if not tensor.is_contiguous():
         raise ValueError(f"{called(kind, name)}: the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
     if tensor.dim() == 0 and (kind in RAGGED or kind == "reducescatter"):
