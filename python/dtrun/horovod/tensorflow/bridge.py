@@ -5,7 +5,7 @@ in the order of the program (nodes with side effects have that order), and so in
 for its operations: there are no handles. Tensors of GPUs travel by way of the host.
 """
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Iterable, List, Sequence
 
 import numpy
 import tensorflow as tf
@@ -58,7 +58,19 @@ def spec_of(tensor: Any, ragged: bool = False) -> tf.TensorSpec:
     return tf.TensorSpec(shape, tensor.dtype)
 
 
-def tensor_of(kind: str, value: Any) -> tf.Tensor:
+def tensor_of(kind: str, value: Any, argument: str = "tensor") -> tf.Tensor:
     if isinstance(value, tf.IndexedSlices):
-        raise ValueError(f"{kind}: the tensor is a tf.IndexedSlices; pass tf.convert_to_tensor(tensor)")
-    return tf.convert_to_tensor(value)
+        raise ValueError(f"{kind}: {argument} is a tf.IndexedSlices; pass tf.convert_to_tensor(tensor)")
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError) as failure:
+        raise ValueError(
+            f"{kind}: {argument} is a {type(value).__name__}, of which TensorFlow makes no tensor ({failure}); pass a tf.Tensor"
+        ) from failure
+
+
+def several_of(kind: str, values: Any, argument: str = "tensors") -> List[Any]:
+    """`values` as a list."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ValueError(f"{kind}: {argument} is {values!r} ({type(values).__name__}); pass a list")
+    return list(values)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from .. import objects
 from ..process_sets import ProcessSet, global_process_set
 from ..submit import submit_arrays
-from .bridge import run
+from .bridge import run, several_of, tensor_of
 from .operations import check_root
 
 
@@ -16,8 +16,8 @@ def broadcast_variables(
 ) -> None:
     """Every rank's variables = those of `root_rank`. All travel at once. `inplace` is not used: there is one way."""
     check_root(root_rank, process_set)
-    variables = list(variables)
-    values = [tf.convert_to_tensor(variable) for variable in variables]
+    variables = several_of("broadcast_variables", variables, "variables")
+    values = [tensor_of("broadcast_variables", variable, f"variables[{i}]") for i, variable in enumerate(variables)]
 
     def work(*arrays: Any) -> List[Any]:
         requests = [submit_arrays("broadcast", [array], None, None, process_set, root=root_rank) for array in arrays]
@@ -32,7 +32,7 @@ def broadcast_(
     variables: Iterable[Any], root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[tf.Tensor]:
     """broadcast_variables(), and the values that the variables have then."""
-    variables = list(variables)
+    variables = several_of("broadcast_", variables, "variables")
     broadcast_variables(variables, root_rank, process_set)
     return [tf.convert_to_tensor(variable) for variable in variables]
 

@@ -8,13 +8,13 @@ from .. import reductions
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average
 from ..submit import reduction_of, submit_arrays
-from .bridge import run, spec_of, tensor_of
+from .bridge import run, several_of, spec_of, tensor_of
 from .compression import Compression
 from .operations import allgather, allreduce, own_rows, scatter_factor
 
 
 def _several(kind: str, tensors: Sequence[Any]) -> List[tf.Tensor]:
-    return [tensor_of(kind, tensor) for tensor in tensors]
+    return [tensor_of(kind, tensor, f"tensors[{i}]") for i, tensor in enumerate(several_of(kind, tensors))]
 
 
 def grouped_allreduce(
@@ -25,11 +25,12 @@ def grouped_allreduce(
     """As allreduce of each, tf.IndexedSlices too; the dense ones start together."""
     op = reduction_of(op, average)
     scales = {"prescale_factor": prescale_factor, "postscale_factor": postscale_factor}
+    tensors = several_of("grouped_allreduce", tensors)
     results = list(tensors)
     dense = [i for i, tensor in enumerate(tensors) if not isinstance(tensor, tf.IndexedSlices)]
     for i in set(range(len(results))) - set(dense):
         results[i] = allreduce(tensors[i], op=op, name=name and f"{name}.{i}", process_set=process_set, **scales)
-    compressed = [compression.compress(tensor_of("grouped_allreduce", tensors[i])) for i in dense]
+    compressed = [compression.compress(tensor_of("grouped_allreduce", tensors[i], f"tensors[{i}]")) for i in dense]
     reduced = allreduce_units([t for t, _ in compressed], [range(len(dense))], [name], op, process_set=process_set, **scales)
     for i, tensor, (_, ctx) in zip(dense, reduced, compressed):
         results[i] = compression.decompress(tensor, ctx)
@@ -43,7 +44,7 @@ def allreduce_units(
     """The reduction of each tensor. The tensors at the places units[i] are one operation, names[i]; all start at once."""
     if not tensors:
         return []
-    aspects = {"op": op, "prescale": float(prescale_factor), "postscale": float(postscale_factor)}
+    aspects = {"op": op, "prescale": prescale_factor, "postscale": postscale_factor}
 
     def work(*arrays: Any) -> List[Any]:
         results = list(arrays)
@@ -84,8 +85,7 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
     name: Optional[str] = None,
 ) -> List[tf.Tensor]:  # fmt: skip
-    aspects = {"op": reductions.check(op), "prescale": float(prescale_factor), "postscale": float(postscale_factor)}
-    factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
+    aspects = {"op": reductions.check(op), "prescale": prescale_factor, "postscale": postscale_factor}
 
     @tf.custom_gradient
     def reduce(*xs: tf.Tensor) -> Any:
@@ -95,6 +95,7 @@ def grouped_reducescatter(
         results = run(work, xs, [spec_of(x, ragged=True) for x in xs])
 
         def back(*gradients: tf.Tensor) -> List[tf.Tensor]:
+            factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
             return [allgather(g * tf.cast(factor, g.dtype), process_set=process_set) for g in gradients]
 
         return tuple(results), back

@@ -179,6 +179,22 @@ def errors():
     for kind in (ValueError, tf.errors.InvalidArgumentError):
         fails(kind, "give each rank its part", lambda: hvd.alltoall(tf.zeros(3), tf.fill([size], 4)))
     fails(ValueError, "has no rows", lambda: hvd.allgather(tf.constant(1.0)))
+    one = tf.ones(1)
+    for kind in (ValueError, tf.errors.InvalidArgumentError):
+        fails(kind, "allreduce: name is 5 (int); pass a str, such as name='5'", lambda: hvd.allreduce(one, name=5))
+        fails(kind, "'p': prescale_factor is 'x' (str); pass a number", lambda: hvd.allreduce(one, prescale_factor="x", name="p"))
+        fails(kind, "'p': postscale_factor is None (NoneType)", lambda: hvd.reducescatter(one, postscale_factor=None, name="p"))
+        fails(kind, "elements of type object", lambda: hvd.broadcast(tf.constant(["a"]), 0))
+    for factor in ("prescale_factor", "postscale_factor"):
+        for call in (hvd.grouped_allreduce, hvd.grouped_reducescatter):
+            fails(ValueError, f"{factor} is 'x' (str); pass a number", lambda: call([one], **{factor: "x"}))
+    fails(ValueError, "allreduce: tensor is a NoneType, of which TensorFlow makes no tensor", lambda: hvd.allreduce(None))
+    for call, kind in ((hvd.grouped_allreduce, "grouped_allreduce"), (hvd.grouped_allgather, "grouped_allgather")):
+        fails(ValueError, f"{kind}: tensors is 5 (int); pass a list", lambda: call(5))
+        fails(ValueError, f"{kind}: tensors[1] is a object, of which", lambda: call([one, object()]))
+    fails(ValueError, "broadcast_variables: variables is 5 (int); pass a list", lambda: hvd.broadcast_variables(5, 0))
+    fails(ValueError, "broadcast_variables: variables[0] is a NoneType", lambda: hvd.broadcast_variables([None], 0))
+    same(hvd.allreduce(one, op=hvd.Sum), size * one)
     slices = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]))
     fails(NotImplementedError, "hvd.Max of tf.IndexedSlices", lambda: hvd.allreduce(slices, op=hvd.Max))
     with tf.Graph().as_default():
