@@ -24,7 +24,7 @@ ANY_SOURCE = -1
 def reduction(op: str) -> int:
     number = REDUCTIONS.get(op)
     if number is None:
-        raise errors.InvalidArgument(f"op '{op}' is none of {', '.join(REDUCTIONS)}")
+        raise errors.InvalidArgument(f"op {op!r} is none of {', '.join(REDUCTIONS)}")
     return number
 
 
@@ -33,7 +33,7 @@ def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
     if scale is None:
         return {"reduce": reduction(op), "scale": 1.0}
     if op not in ("sum", "premul_sum"):
-        raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with '{op}'")
+        raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with {op!r}")
     try:
         return {"reduce": REDUCTIONS["premul_sum"], "scale": float(scale)}
     except (TypeError, ValueError):
