@@ -173,6 +173,14 @@ class Failures(PythonTest):
             ("config=3", "dtrun.run: config is 3 (int); pass options, "),
             ("config={'backend.nme': 'ucx'}", "dtrun.run: --set backend.nme=ucx: unknown option 'backend.nme'; did you mean 'backend.name'"),
             ("config={'job.name': total}", "dtrun.run: config['job.name'] is <function total"),
+            ("env={'A': 5}", "dtrun.run: env['A'] is 5 (int); pass a str, such as '5'"),
+            ("env={'A': [5]}", "dtrun.run: env['A'] is [5] (list); pass a str"),
+            ("env={'A': None}", "dtrun.run: env['A'] is None (NoneType); pass a str"),
+            ("env={'A=': '5'}", "dtrun.run: env has the name 'A='; names of variables are not empty, without '=' and NUL"),
+            ("env={'': '5'}", "dtrun.run: env has the name ''; names"),
+            ("env={5: '5'}", "dtrun.run: env has the name 5 (int); pass a str, such as '5'"),
+            ("env={'A': 'a\\0b'}", "dtrun.run: env['A'] is 'a\\x00b'; a value of a variable has no NUL"),
+            ("env=['A=5']", "dtrun.run: env is ['A=5'] (list); pass a dict"),
             ("config='no.toml'", "dtrun.run: no.toml: cannot open the file"),
         ):
             result = self.python(calls(f"try: dtrun.run(total, {call})\nexcept ValueError as error: print(error)"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any, Sequence
@@ -27,6 +28,29 @@ def named(kwargs: Any) -> dict:
             f"dtrun.run: kwargs is {kwargs!r} ({type(kwargs).__name__}); pass a dict of the function's named arguments"
         )
     return dict(kwargs or {})
+
+
+def variables(what: str, env: Any) -> dict[str, str]:
+    """Of the environment: what execve takes."""
+    if env is None:
+        return {}
+    if not isinstance(env, Mapping):
+        raise errors.InvalidArgument(f"{what}: env is {env!r} ({type(env).__name__}); pass a dict of variables, such as {{'A': '5'}}")
+    found = {}
+    for name, value in env.items():
+        if not isinstance(name, str):
+            raise errors.InvalidArgument(f"{what}: env has the name {name!r} ({type(name).__name__}); pass a str, such as {str(name)!r}")
+        if not name or "=" in name or "\0" in name:
+            raise errors.InvalidArgument(f"{what}: env has the name {name!r}; names of variables are not empty, without '=' and NUL")
+        try:
+            found[name] = text = os.fsdecode(value)  # also of bytes and of a path
+        except TypeError:
+            raise errors.InvalidArgument(
+                f"{what}: env[{name!r}] is {value!r} ({type(value).__name__}); pass a str, such as {str(value)!r}"
+            ) from None
+        if "\0" in text:
+            raise errors.InvalidArgument(f"{what}: env[{name!r}] is {value!r}; a value of a variable has no NUL byte, take it out")
+    return found
 
 
 def ranks(np: Any) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Sequence
 
 from .. import errors
-from . import launch, pickles
+from . import arguments, launch, pickles
 from .channel import Listener
 from .failure import JobFailed, failed
 from .member import Job
@@ -23,7 +23,7 @@ class Driver:
             raise errors.InvalidArgument(f"{what}: num_proc is {num_proc!r}; it has to be 1 or more")
         if config is not None and not isinstance(config, Mapping):
             raise errors.InvalidArgument(f"{what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
-        self.what, self.num_proc, self.env = what, num_proc, dict(env or {})
+        self.what, self.num_proc, self.env = what, num_proc, arguments.variables(what, env)
         self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
         self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
         self.key, self.name = secrets.token_hex(32), f"{what.rsplit('.', 1)[0].replace('.', '-')}-{secrets.token_hex(8)}"

@@ -41,7 +41,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
         options[:0] = ["--set", f"job.name={job_name(fn)}"]
     if hosts is not None:
         options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
-    environment = {**os.environ, **(env or {})}
+    environment = {**os.environ, **arguments.variables("dtrun.run", env)}
     arguments.check_options(options, environment)
     with going_with_us(tempfile.mkdtemp(prefix=".dtrun-run-", dir=_shared(hosts, config))) as folder:
         exchange = Exchange(folder)
