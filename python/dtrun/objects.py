@@ -9,9 +9,13 @@ from . import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, FrozenSet, List, Optional, Sequence, Tuple
+    from typing import Any, Callable, List, Optional, Sequence, Set, Tuple
 
     from .communicator import Communicator
+
+    _Culprit = Tuple[str, Any, Exception]
+
+_DEEPEST = 40  # levels down, after which parts that are nested too deeply are not followed
 
 
 def dumps(value: Any) -> bytes:
@@ -25,9 +29,21 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
     try:
         return dumps(value)
     except Exception as failure:
-        place, part, reason = culprit(value, failure, dumps=dumps)
+        try:
+            place, part, reason = culprit(value, failure, dumps=dumps)
+        except Exception:  # the search fails as pickling does: other ranks wait to hear of it
+            place, part, reason = "", value, failure
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
-        raise errors.InvalidArgument(f"{what}: {place or 'the object'} ({kind}) cannot be pickled: {reason}") from failure
+        raise errors.InvalidArgument(
+            f"{what}: {place or 'the object'} ({kind}) cannot be pickled: {reason_of(reason)}"
+        ) from failure
+
+
+def reason_of(failure: Exception) -> str:
+    """What to say of the error of pickle."""
+    if isinstance(failure, RecursionError):
+        return f"it is nested too deeply ({failure}); pass a flatter one, or raise sys.setrecursionlimit"
+    return str(failure) or type(failure).__name__
 
 
 def load(data: Any, what: str, sender: int) -> Any:
@@ -43,19 +59,35 @@ def load(data: Any, what: str, sender: int) -> Any:
 
 
 def culprit(
-    value: Any, failure: Exception, place: str = "", above: FrozenSet[int] = frozenset(),
-    dumps: Callable[[Any], bytes] = dumps,
-) -> Tuple[str, Any, Exception]:  # fmt: skip
-    """The innermost part of `value` that cannot be pickled: (its place, the part, why)."""
-    above |= {id(value)}
+    value: Any, failure: Exception, place: str = "", dumps: Callable[[Any], bytes] = dumps
+) -> _Culprit:
+    """The innermost part of `value` that cannot be pickled: (its place, the part, why).
+
+    Of what is nested too deeply, the part where the nesting begins.
+    """
+    path = [(place, value, failure)]
+    seen = {id(value)}
+    while len(path) < _DEEPEST or not isinstance(path[-1][2], RecursionError):
+        found = _failing_part(*path[-1][:2], seen, dumps)
+        if found is None:
+            return path[-1]
+        path.append(found)
+        seen.add(id(found[1]))
+    kinds = {type(part) for _, part, _ in path[-_DEEPEST // 2 :]}
+    while len(path) > 1 and type(path[-2][1]) in kinds:
+        path.pop()
+    return path[-1]
+
+
+def _failing_part(place: str, value: Any, above: Set[int], dumps: Callable[[Any], bytes]) -> Optional[_Culprit]:
     for name, part in _parts(value, place):
         if id(part) in above:
             continue  # a cycle
         try:
             dumps(part)
-        except Exception as inner:
-            return culprit(part, inner, name, above, dumps)
-    return place, value, failure
+        except Exception as failure:
+            return name, part, failure
+    return None
 
 
 def _parts(value: Any, place: str) -> List[Tuple[str, Any]]:

@@ -35,8 +35,9 @@ def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callabl
         return dumps((fn, tuple(args), dict(kwargs)))
     except Exception as failure:
         place, part, reason = _culprit(fn, args, kwargs, failure, dumps)
+        kind = f"{type(part).__module__}.{type(part).__qualname__}"
         raise errors.InvalidArgument(
-            f"{what}: {place} ({type(part).__module__}.{type(part).__qualname__}) cannot be pickled: {reason}; {_advice(part)}"
+            f"{what}: {place} ({kind}) cannot be pickled: {objects.reason_of(reason)}; {_advice(part)}"
         ) from failure
 
 

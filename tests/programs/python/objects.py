@@ -32,6 +32,19 @@ def values(world):
         assert world.recv_object(0, tag=3)["rank"] == 0
 
 
+class OutOfMemory:
+    def __reduce__(self):
+        raise MemoryError
+
+
+def nested(levels):
+    """A list in a list in a list ..., which pickle gives up with RecursionError."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def culprits(world):
     lock = threading.Lock()
     cycle = Part(good=1)
@@ -43,6 +56,9 @@ def culprits(world):
         ([[[[[[[[lock]]]]]]]], ": " + "[0]" * 8),
         (cycle, ".bad[0] (_thread.lock)"),
         ({lock: 1}, "key <unlocked _thread.lock"),
+        ({"a": OutOfMemory()}, "['a'] (__main__.OutOfMemory) cannot be pickled: MemoryError"),
+        ({"a": {"b": nested(100000)}}, "['a']['b'] (builtins.list) cannot be pickled: it is nested too deeply"),
+        (nested(100000), "the object (builtins.list) cannot be pickled: it is nested too deeply"),
         ([x for x in [1]] and (x for x in [1]), "(builtins.generator)"),
     ):
         if world.rank == 0:
@@ -52,10 +68,11 @@ def culprits(world):
             assert got.peer == 0
     # One rank fails: it says why, and the others name it instead of waiting.
     for call in (world.allgather_object, world.gather_object):
-        if world.rank == 1:
-            refused(lambda: call({"bad": lock}), "['bad']", error=INVALID)
-        else:
-            assert refused(lambda: call(1), "rank 1 could not pickle", error=dtrun.RemoteFailure).peer == 1
+        for bad in (lock, nested(100000), OutOfMemory()):
+            if world.rank == 1:
+                refused(lambda: call({"bad": bad}), "['bad']", error=INVALID)
+            else:
+                assert refused(lambda: call(1), "rank 1 could not pickle", error=dtrun.RemoteFailure).peer == 1
     for call in (lambda: world.broadcast_object(lock), lambda: world.scatter_object([lock] * world.size), lambda: world.scatter_object([])):
         refused(call, error=INVALID if world.rank == 0 else dtrun.RemoteFailure)
     if world.rank == 0:
