@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from checks import equal, needs_torch_2, run
+from checks import equal, needs_torch_2, refused, run
 from torch.distributed import ReduceOp
 
 import dtrun.torch
@@ -187,6 +187,11 @@ def check_sparse_gradients_are_summed(rank, world):
     expected[:world] = 1 / world
     expected[7] = 1
     torch.testing.assert_close(embedding.weight.grad.to_dense(), expected)
+
+
+def check_another_sparse_layout_is_refused(rank, world):
+    for call in (dist.all_reduce, lambda tensor: dist.broadcast(tensor, 0)):
+        refused(lambda: call(torch.eye(3).to_sparse_csr()), RuntimeError, "the tensor is torch.sparse_csr; pass tensor.to_dense()")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
             tensor = tensors[0]  # the short way of a blocking call; what it does not know goes the long way
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)
-            if dtype and reduce and tensor.is_cpu and tensor.is_contiguous() and self._coalesced is None and self._handle:
+            dense = tensor.layout is torch.strided and tensor.is_contiguous()  # torch 2 has no answer for sparse CSR
+            if dtype and reduce and tensor.is_cpu and dense and self._coalesced is None and self._handle:
                 address = tensor.data_ptr()
                 status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
                 if status:
