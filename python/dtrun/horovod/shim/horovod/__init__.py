@@ -11,7 +11,8 @@ import sys
 
 def _find_dtrun() -> None:
     """Where python.horovod = "shim" led here and this Python has no dtrun, it is the one that this folder is in."""
-    if importlib.util.find_spec("dtrun") is not None:
+    found = importlib.util.find_spec("dtrun")
+    if found is not None and found.origin is not None:  # None: any folder of that name
         return
     package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
     spec = importlib.util.spec_from_file_location(
