@@ -4,6 +4,7 @@ Each broke an early dtrun. Those that need packages beyond Debian's are in test_
 its root is fuzzed (fuzz/).
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -12,8 +13,9 @@ import signal
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
-from support.job import BUILD, DTRUN, SOURCE, JobTest, main, until
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main, processes_with, until
 
 TRIALS = SOURCE / "tests/programs/trials"
 LEAK = BUILD / "tests" / "leak"
@@ -88,12 +90,17 @@ class Security(Trials):
         self.assertNotEqual(result.code, 0)
         self.assertIn("ha", result.err)
         job = self.start("--config", config)
-        until(lambda: len(self.processes_of("head")) > 0, "the remote shell to print")
+        until(lambda: "head" in self.programs(), "the remote shell to print")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
 
-    def processes_of(self, name):
-        return subprocess.run(["pgrep", "-x", name], capture_output=True, text=True).stdout.split()
+    def programs(self):
+        """Names of this test's processes."""
+        names = []
+        for pid in processes_with(self.mark):
+            with contextlib.suppress(OSError):  # it has ended
+                names.append(Path(f"/proc/{pid}/comm").read_text().strip())
+        return names
 
     @unittest.skipUnless(os.getuid() == 0, "only root can become another user")
     @unittest.skipUnless(MPI.exists(), "Open MPI is not installed")
