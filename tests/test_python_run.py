@@ -26,6 +26,10 @@ def one_fails(how):
         how()
     time.sleep(1000)
 
+def ends_on(rank, how, *words):
+    if os.environ["RANK"] == str(rank):
+        how(*words)
+
 def first_time_fails():
     if os.environ["DTRUN_GENERATION"] == "0":
         raise ValueError("too early")
@@ -141,6 +145,17 @@ class Failures(PythonTest):
         self.assertIn("\n1 137 signal None\n", out)
         self.assertIn("\n1 7 user-error None\n", out)
 
+    def test_a_rank_that_ends_well_without_a_result(self):
+        out = self.outcome("e = outcome(ends_on, [1, os._exit, 0], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'])\n"
+                           "e = outcome(ends_on, [0, sys.exit], np=2)\nprint(e.rank, e.exit_code)\n"
+                           "outcome(sys.exit, [0], np=2)\noutcome(ends_on, [5, os._exit, 0], np=2)")
+        self.assertIn("JobFailed: dtrun.run: rank 1 ended with exit code 0 and without a result: the function called sys.exit() or", out)
+        self.assertIn("let it return on every rank\n1 0 None\n", out)
+        self.assertIn("JobFailed: dtrun.run: rank 0 ended with exit code 0", out)
+        self.assertIn("let it return on every rank\n0 0\n", out)
+        self.assertIn("JobFailed: dtrun.run: ranks 0, 1 ended with exit code 0", out)
+        self.assertTrue(out.endswith("returned [None, None]\n"), out)
+
     def test_a_launcher_whose_processes_are_not_ranks(self):
         out = self.outcome("e = outcome(total, [1], np=2, config={'launcher.name': 'per-node'})\nprint(e.exit_code, e.verdict['exit_class'])")
         self.assertIn("this process is not one rank; use the launcher per-process (launcher.name) to run functions", out)
@@ -233,6 +248,18 @@ class Distributor(PythonTest):
             self.assertIn(f"[{rank}] __main__ ['1', '--lr', '0.5'] True found\n", result.out)
         self.assertTrue(result.out.endswith("None\n"))
 
+    def test_a_rank_without_a_result(self):
+        result = self.python(calls("try: dtrun.Distributor(2, use_gpu=False).run(ends_on, 1, os._exit, 0)\n"
+                                   "except dtrun.JobFailed as error: print(error)"))
+        self.assertIn("dtrun.run: rank 1 ended with exit code 0 and without a result", result.out)
+
+    def test_a_file_ends_how_it_likes(self):
+        for end in ("sys.exit()", "sys.exit(0)", "os._exit(0)"):
+            self.write(f"import os, sys\nprint('here', flush=True)\n{end}", "train.py")
+            result = self.python(calls("print(dtrun.Distributor(2, use_gpu=False).run('train.py'))"))
+            self.assert_ok(result)
+            self.assertTrue(result.out.endswith("here\nNone\n"), result)
+
     def test_what_it_refuses(self):
         result = self.python(calls(
             "for make in (lambda: dtrun.Distributor(0), lambda: dtrun.Distributor(2), lambda: dtrun.Distributor(use_gpu=False).run('a.py', b=1)):\n"
@@ -268,6 +295,35 @@ print(listener.failures)
 """)
         self.assert_ok(result)
         self.assertEqual(result.out, "rank 0 prints\n" * 3 + "[{'host': 0}]\n")
+
+
+    def test_a_task_whose_rank_leaves_no_result(self):
+        result = self.python("""
+import concurrent.futures, pickle
+import dtrun
+from dtrun.functions import member
+from dtrun.functions.driver import Driver
+
+def outcome(end):
+    word = f"{end} if __import__('os').environ['RANK'] == '1' else 7"
+    with Driver("dtrun.spark.run", eval, [word], None, 2, None, None, pickle.dumps) as driver:
+        job, root = driver.job("127.0.0.1"), f"127.0.0.1:{member.free_port()}"
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda index: member.take_part(job, index, lambda: root, dict), range(2)))
+    try:
+        print(driver.results({i: data for i, data in enumerate(found) if data is not None}, None))
+    except dtrun.JobFailed as error:
+        print(error.rank, error.exit_code, error)
+
+for end in ("8", "__import__('os')._exit(0)", "exit(0)"):
+    outcome(end)
+""")
+        self.assert_ok(result)
+        lines = result.out.splitlines()
+        self.assertEqual(lines[0], "[7, 8]")
+        self.assertEqual(len(lines), 3, result)
+        for line in lines[1:]:
+            self.assertTrue(line.startswith("1 0 dtrun.spark.run: rank 1 ended with exit code 0 and without a result: "), result)
 
 
 class Import(PythonTest):

@@ -52,6 +52,9 @@ def run_file(file: str, words: list) -> None:
     runpy.run_path(file, run_name="__main__")
 
 
+run_file.may_exit = True  # a program ends how it likes, and has no result
+
+
 def visible_gpus() -> int:
     """How many GPUs a CUDA program of this process would see."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -10,7 +10,7 @@ from typing import Any, Callable, Sequence
 from .. import errors
 from . import arguments, launch, pickles
 from .channel import Listener
-from .failure import JobFailed, failed
+from .failure import JobFailed, failed, unreturned
 from .member import Job
 
 
@@ -49,9 +49,11 @@ class Driver:
         raise self._failure(cause, why) from cause
 
     def _failure(self, cause: Exception | None, why: str) -> JobFailed:
-        said = self.channel.failures
-        if not said:
+        if not self.channel.failures:
             return JobFailed(f"{self.what}: the tasks ended, and none has said why: {why or cause or 'see their logs'}", 1)
+        said = [one for one in self.channel.failures if one.get("printed") is not None]
+        if not said:
+            return unreturned(self.what, sorted(one["host"] for one in self.channel.failures))
         root = min(said, key=lambda one: one["host"])
         verdict = root.get("verdict")
         trace = next((one.get("trace") for one in said if verdict and one["host"] == verdict["first_failed_rank"]), None)

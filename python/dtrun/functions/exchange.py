@@ -74,8 +74,11 @@ class Exchange:
         generations = [int(name[: -len(end)]) for name in os.listdir(self.folder) if name.endswith(end)]
         return self.read(f"{max(generations)}{end}") if generations else None
 
-    def results(self, generation: int, ranks: list[int]) -> list[Any]:
-        return [pickle.loads(self.read(f"{generation}-{rank}.result") or _NONE) for rank in ranks]
+    def began(self) -> bool:
+        """Whether a rank of this host has."""
+        return self.read("run") is not None
 
-
-_NONE = pickle.dumps(None)  # of a rank that ended by os._exit(0)
+    def results(self, generation: int, ranks: list[int]) -> dict[int, Any]:
+        """By rank, of those that have one."""
+        pickled = {rank: self.read(f"{generation}-{rank}.result") for rank in ranks}
+        return {rank: pickle.loads(data) for rank, data in pickled.items() if data is not None}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Sequence
+
 from ..errors import Error
 
 
 class JobFailed(Error):
     """A job of dtrun.run failed.
 
-    `exit_code`: dtrun's; 2 where the job could not start
+    `exit_code`: dtrun's; 2 where the job could not start, 0 where a function did not return and its rank ended well
     `verdict`: verdict.json of the run, a dict; None where the job ended before its ranks ran
     `rank`: the rank that failed first, or None
     `traceback`: the text of that rank's exception, or None where it died without one
@@ -21,6 +23,15 @@ class JobFailed(Error):
 
     def __reduce__(self) -> tuple:
         return JobFailed, (str(self), self.exit_code, self.verdict, self.rank, self.traceback)
+
+
+def unreturned(what: str, ranks: Sequence[int], verdict: dict | None = None) -> JobFailed:
+    """Of ranks that ended well and have left no result: None would be one."""
+    who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+    return JobFailed(
+        f"{what}: {who} ended with exit code 0 and without a result: the function called sys.exit() or os._exit() there; let it "
+        "return on every rank", 0, verdict, ranks[0],
+    )  # fmt: skip
 
 
 def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed: str, why: str = "") -> JobFailed:

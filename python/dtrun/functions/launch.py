@@ -13,7 +13,7 @@ from typing import Any, Callable, Sequence, Union
 from .. import errors
 from . import arguments, pickles, process, program
 from .exchange import LOADED, Call, Exchange
-from .failure import failed
+from .failure import failed, unreturned
 from .folder import going_with_us
 
 RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank.py")
@@ -58,7 +58,11 @@ def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str
     if code != 0 or verdict is None:
         trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None
         raise failed(code, verdict, trace, printed)
-    return exchange.results(verdict["generation"], [entry["rank"] for entry in verdict["ranks"]])
+    ranks = [entry["rank"] for entry in verdict["ranks"]]
+    results = exchange.results(verdict["generation"], ranks)
+    if lacking := [rank for rank in ranks if rank not in results]:
+        raise unreturned("dtrun.run", lacking, verdict)
+    return [results[rank] for rank in ranks]
 
 
 def search_path() -> list[str]:

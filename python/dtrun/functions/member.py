@@ -64,8 +64,12 @@ def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Sp
         environment = {**os.environ, **job.env, "DTRUN_CLUSTER_KEY": job.key}
         streams = {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")}
         code, printed = process.execute(words, environment, streams)
-        if code == 0:
-            return exchange.last_result(index)
+        result = exchange.last_result(index) if code == 0 else None
+        if result is not None:
+            return result
+        if code == 0 and exchange.began():
+            speaker.send(b"f", json.dumps({"host": index, "code": 0}))
+            return None
         verdict = exchange.verdict() if index == 0 else None
         said = {"host": index, "code": code, "printed": printed, "verdict": verdict, "trace": exchange.last_failure(index)}
         speaker.send(b"f", json.dumps(said))

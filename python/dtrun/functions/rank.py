@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import runpy
 import sys
 import traceback
 import types
+from typing import Callable
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -32,8 +34,9 @@ def main(folder: str) -> None:
     os.environ.update(call.env or {})
     if call.cwd:
         os.chdir(call.cwd)
+    leave = functools.partial(exchange.write, f"{generation}-{number}.result")
     try:
-        exchange.write(f"{generation}-{number}.result", returned(call, number))
+        leave(returned(call, number, leave))
     except Exception as failure:
         trace = failure.__traceback__
         for _ in range(2):  # without this file's own frames
@@ -43,19 +46,16 @@ def main(folder: str) -> None:
         raise
 
 
-def returned(call: tuple, number: str) -> bytes:
+def returned(call: tuple, number: str, leave: Callable[[bytes], None]) -> bytes:
     if call.main:
         as_main(call.main)
-    fn, args, kwargs = pickle.loads(call.data)
-    try:
-        result = fn(*args, **kwargs)
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-        result = None
     from dtrun import objects
     from dtrun.functions import pickles
 
+    fn, args, kwargs = pickle.loads(call.data)
+    if getattr(fn, "may_exit", False):
+        leave(pickles.dumps(None))
+    result = fn(*args, **kwargs)
     return objects.dump(result, f"dtrun.run: the result of rank {number}", pickles.dumps)
 
 
