@@ -206,6 +206,8 @@ class Failures(PythonTest):
     def test_without_the_program(self):
         out = self.outcome("os.environ['DTRUN_BIN'] = '/nowhere/dtrun'\noutcome(total, [1])")
         self.assertIn("LibraryError: dtrun: DTRUN_BIN: '/nowhere/dtrun' is not a program; set it", out)
+        out = self.outcome("os.environ['DTRUN_BIN'] = '/bin/true'\nprint(outcome(total, [1]).exit_code)")
+        self.assertIn("JobFailed: dtrun ended with exit code 0 before the ranks ran:\nit printed nothing: `/bin/true --version` tells ", out)
         out = self.outcome("os.environ.update(DTRUN_LIBRARY='/nowhere/lib/x', PATH='/nowhere')\noutcome(total, [1])")
         self.assertIn("/nowhere/bin/dtrun", out)
         self.assertIn("install it (pip install dtrun), or set DTRUN_BIN", out)

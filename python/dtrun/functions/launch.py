@@ -57,7 +57,7 @@ def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str
     verdict = exchange.verdict()
     if code != 0 or verdict is None:
         trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None
-        raise failed(code, verdict, trace, printed)
+        raise failed(code, verdict, trace, program.said(words[0], printed))
     ranks = [entry["rank"] for entry in verdict["ranks"]]
     results = exchange.results(verdict["generation"], ranks)
     if lacking := [rank for rank in ranks if rank not in results]:

@@ -71,7 +71,7 @@ def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Sp
             speaker.send(b"f", json.dumps({"host": index, "code": 0}))
             return None
         verdict = exchange.verdict() if index == 0 else None
-        said = {"host": index, "code": code, "printed": printed, "verdict": verdict, "trace": exchange.last_failure(index)}
+        said = {"host": index, "code": code, "printed": program.said(words[0], printed), "verdict": verdict, "trace": exchange.last_failure(index)}
         speaker.send(b"f", json.dumps(said))
         if index == 0 and verdict is None:
             raise NotStarted("dtrun could not start the job; the driver says why")  # the platform ends the tasks that wait for it

@@ -19,6 +19,11 @@ def candidates() -> list[str]:
     return [os.path.normpath(os.path.join(place, "dtrun")) for place in places]
 
 
+def said(path: str, printed: str) -> str:
+    """What dtrun printed; where that is nothing, it may not be dtrun."""
+    return printed.strip() or f"it printed nothing: `{path} --version` tells whether that is dtrun; if not, set DTRUN_BIN to dtrun's path"
+
+
 def find() -> str:
     """The path of `dtrun`: the one in DTRUN_BIN, of this installation, or in PATH."""
     if chosen := os.environ.get("DTRUN_BIN"):
