@@ -1,6 +1,6 @@
 """Process sets: some ranks that make operations of their own."""
 
-from typing import TYPE_CHECKING, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Iterable, List, Optional
 
 if TYPE_CHECKING:
     from .controller import Controller
@@ -12,9 +12,10 @@ class ProcessSet:
     def __init__(self, ranks: Iterable[int]) -> None:
         if not isinstance(ranks, Iterable):
             raise ValueError(f"ProcessSet: {ranks!r} is no list of ranks; MPI communicators are not supported")
-        self.ranks: List[int] = sorted(ranks)
-        if any(not isinstance(rank, int) for rank in self.ranks):
-            raise ValueError(f"ProcessSet: ranks are whole numbers, not {self.ranks}")
+        chosen = list(ranks)
+        if any(not isinstance(rank, int) for rank in chosen):
+            raise ValueError(f"ProcessSet: ranks are whole numbers, not {chosen}")
+        self.ranks: List[int] = sorted(chosen)
         if len(set(self.ranks)) < len(self.ranks):
             raise ValueError(f"ProcessSet: a rank is named twice in {self.ranks}")
         self.process_set_id: Optional[int] = None
@@ -44,6 +45,14 @@ class ProcessSet:
 
     def __repr__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+def check_process_set(kind: str, value: Any) -> None:
+    """Raises ValueError where it is none."""
+    if not isinstance(value, ProcessSet):
+        raise ValueError(
+            f"{kind}: process_set is {value!r} ({type(value).__name__}); pass a ProcessSet that hvd.add_process_set() returned"
+        )
 
 
 global_process_set = ProcessSet([])

@@ -11,7 +11,7 @@ import dtrun
 from . import settings as environment
 from .controller import Agreed, Controller
 from .execute import execute
-from .process_sets import ProcessSet, global_process_set
+from .process_sets import ProcessSet, check_process_set, global_process_set
 from .request import Request
 from .signature import Signature
 from .timeline import timeline
@@ -196,6 +196,7 @@ def add_process_set(process_set: Union[ProcessSet, Iterable[int]]) -> ProcessSet
 
 def remove_process_set(process_set: ProcessSet) -> bool:
     """Ends it, on every rank of the job, which all call this. False where it is unknown or has all ranks."""
+    check_process_set("remove_process_set", process_set)
     if process_set.process_set_id in (None, 0):
         return False
     _change("remove_process_set", process_set)

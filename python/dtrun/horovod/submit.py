@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 from . import arrays, reductions
 from .controller import Controller
 from .layers import NUMPY
-from .process_sets import ProcessSet, global_process_set
+from .process_sets import ProcessSet, check_process_set, global_process_set
 from .request import Request
 from .runtime import job
 from .signature import RAGGED, Signature, called
@@ -14,10 +14,7 @@ from .signature import RAGGED, Signature, called
 
 def controller_of(kind: str, process_set: ProcessSet) -> Controller:
     job()  # an error of its own where init() was not called
-    if not isinstance(process_set, ProcessSet):
-        raise ValueError(
-            f"{kind}: process_set is {process_set!r} ({type(process_set).__name__}); pass a ProcessSet that hvd.add_process_set() returned"
-        )
+    check_process_set(kind, process_set)
     if process_set.process_set_id is None:
         raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
     if process_set.controller is None:

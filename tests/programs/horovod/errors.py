@@ -69,6 +69,8 @@ for handle in (5, None, one):
     fails(ValueError, lambda: hvd.synchronize(handle), f"synchronize: handle is {handle!r} ({type(handle).__name__}); pass what")
     fails(ValueError, lambda: hvd.poll(handle), f"poll: handle is {handle!r} ({type(handle).__name__}); pass what")
 fails(ValueError, lambda: hvd.allreduce(one, process_set=5), "allreduce: process_set is 5 (int); pass a ProcessSet")
+fails(ValueError, lambda: hvd.remove_process_set(5), "remove_process_set: process_set is 5 (int); pass a ProcessSet")
+fails(ValueError, lambda: hvd.ProcessSet([0, "a"]), "ProcessSet: ranks are whole numbers, not [0, 'a']")
 obeyed, shown = "a\nb\u202e%s\x1b[1m\ud800", "'a\\nb\\u202e%s\\u001b[1m\\ud800'"
 fails(lost, lambda: hvd.allreduce(torch.ones(3 + rank), name=obeyed), f"allreduce {shown}: the shapes differ")
 fails(ValueError, lambda: hvd.allgather(torch.tensor(1), obeyed), f"allgather {shown}: a tensor without")
