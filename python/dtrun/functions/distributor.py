@@ -52,7 +52,7 @@ def run_file(file: str, words: list) -> None:
     runpy.run_path(file, run_name="__main__")
 
 
-run_file.may_exit = True  # a program ends how it likes, and has no result
+setattr(run_file, "may_exit", True)  # a program ends how it likes, and has no result
 
 
 def visible_gpus() -> int:
