@@ -167,10 +167,15 @@ class Failures(PythonTest):
 
     def test_what_cannot_be_pickled_is_named(self):
         out = self.outcome("outcome(total, ['x', {'a': [threading.Lock()]}], np=2)\n"
-                           "outcome(lambda: 1, np=2)\noutcome(total(1), np=2)\noutcome(unpicklable, np=1)")
+                           "outcome(lambda: 1, np=2)\noutcome(total(1), np=2)")
         self.assertIn("InvalidArgument: dtrun.run: args[1]['a'][0] (_thread.lock) cannot be pickled: ", out)
         self.assertRegex(out, "InvalidArgument: dtrun.run: the function <lambda> .*cannot be pickled: .*install cloudpickle")
         self.assertIn("InvalidArgument: dtrun.run: (0, 1, 1) is not a function; pass the function itself", out)
+        out = self.outcome("deep = []\nfor _ in range(100000): deep = [deep]\noutcome(total, [{'tree': deep}], np=2)")
+        self.assertIn("InvalidArgument: dtrun.run: args[0]['tree'] (builtins.list) cannot be pickled: it is nested too deeply", out)
+
+    def test_a_result_that_cannot_be_pickled_is_named(self):
+        out = self.outcome("outcome(unpicklable, np=1)")
         self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
 
     def test_a_job_that_cannot_start_says_why(self):

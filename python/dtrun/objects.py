@@ -41,9 +41,13 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
 
 def reason_of(failure: Exception) -> str:
     """What to say of the error of pickle."""
-    if isinstance(failure, RecursionError):
+    if _too_deep(failure):
         return f"it is nested too deeply ({failure}); pass a flatter one, or raise sys.setrecursionlimit"
     return str(failure) or type(failure).__name__
+
+
+def _too_deep(failure: Exception) -> bool:
+    return isinstance(failure, RecursionError) or isinstance(failure.__cause__, RecursionError)  # cloudpickle has its own
 
 
 def load(data: Any, what: str, sender: int) -> Any:
@@ -67,7 +71,7 @@ def culprit(
     """
     path = [(place, value, failure)]
     seen = {id(value)}
-    while len(path) < _DEEPEST or not isinstance(path[-1][2], RecursionError):
+    while len(path) < _DEEPEST or not _too_deep(path[-1][2]):
         found = _failing_part(*path[-1][:2], seen, dumps)
         if found is None:
             return path[-1]
