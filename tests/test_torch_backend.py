@@ -54,6 +54,9 @@ class Calls(TorchBackend):
         for world in (2, 3):
             self.hold("works.py", world)
 
+    def test_control_c_cuts_calls_short(self):
+        self.hold("interrupted.py", 2)
+
     def test_what_trains_over_it(self):
         for world in (2, 3):
             self.hold("training.py", world)

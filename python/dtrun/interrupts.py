@@ -114,26 +114,47 @@ def _where_it_stands() -> Optional[FrameType]:
 
 
 def _cut_short(frame: FrameType) -> None:
-    comm = _communicator_of(frame)
-    call = f"{frame.f_code.co_name}()"
+    frames = _ours_from(frame)
+    call, comm = f"{_call_of(frames)}()", _communicator_of(frames)
     if comm is None:
         _end_process(f"{call} cannot be cut short")
         return
     try:
         comm.abort(f"rank {comm.rank} was interrupted (SIGINT) in {call}")
     except errors.Error as failure:
-        _end_process(str(failure))
+        _end_process(f"{call} on '{comm.name}' cannot be cut short: {failure}")
 
 
-def _communicator_of(frame: Optional[FrameType]) -> Optional[Communicator]:
-    """Whose method the frame is, or a frame of this package above it."""
+def _ours_from(frame: Optional[FrameType]) -> List[FrameType]:
+    """The frame, which waits, and those of this package above it: the last is of the call that the program made."""
+    frames = []
     while frame is not None and _is_ours(frame):
-        caller = frame.f_locals.get("self")
-        comm = caller._comm if isinstance(caller, Work) else caller
-        if isinstance(comm, Communicator):
-            return comm
+        frames.append(frame)
         frame = frame.f_back
+    return frames
+
+
+def _communicator_of(frames: List[FrameType]) -> Optional[Communicator]:
+    """That of the innermost frame that has one: it is its own, its object's, or passed to it."""
+    for frame in frames:
+        owner = frame.f_locals.get("self")
+        own = owner._comm if isinstance(owner, Work) else getattr(owner, "comm", None)  # of a group of torch
+        for comm in (owner, own, frame.f_locals.get("comm")):
+            if isinstance(comm, Communicator):
+                return comm
     return None
+
+
+def _call_of(frames: List[FrameType]) -> str:
+    """The operation as the program knows it: what a frame calls it, or the function; of one that waits, what it waits for."""
+    for frame in reversed(frames):
+        what = frame.f_locals.get("what") or getattr(frame.f_locals.get("self"), "what", None)
+        if isinstance(what, str):
+            return what
+        name = frame.f_code.co_name
+        if name != "wait" and not name.startswith("_"):
+            return name
+    return frames[0].f_code.co_name
 
 
 def _end_process(why: str) -> None:

@@ -67,7 +67,7 @@ def submit(
         status = library.dtrun_submit_on(comm._live(), byref(op), byref(stream), out, _library.error())
     if status:
         raise explained(comm._failure(what, status))
-    return None if handle is None else Started(handle, None, kept, what, source)
+    return None if handle is None else Started(handle, None, kept, what, source, comm)
 
 
 class Started(work.Work):
