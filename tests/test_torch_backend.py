@@ -164,6 +164,17 @@ class Misuse(TorchBackend):
             "allreduce", "broadcast",
         )  # fmt: skip
 
+    def test_process_groups_after_a_failure(self):
+        result = self.run_text(
+            "import dtrun.torch\ndist.init_process_group('dtrun')\n"
+            "try: dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n"
+            "except dtrun.Mismatch: pass\n"
+            "dist.destroy_process_group()\ndist.init_process_group('dtrun')\n"
+        )
+        why = "this process makes no more process groups, since an operation of its first one has failed: call 1 on 'world' differs"
+        self.assertIn(f"init_process_group: {why}", result.err)
+        self.assertIn("end the process: with restart.max", result.err)
+
     def test_ddp_reports_a_rank_that_died(self):
         self.assert_fails(
             "import dtrun.torch, os, signal\ndist.init_process_group('dtrun')\n"

@@ -16,7 +16,7 @@ from .mixed import group_class
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, List, Optional
+    from typing import Any, Callable, List, Optional
 
     from ..communicator import Communicator
 
@@ -32,12 +32,14 @@ def create(options: Any, _: Any) -> Group:
     ranks = list(options.global_ranks_in_group)
     if ranks:
         _check(world, dist.get_rank(), dist.get_world_size())
-        made: Group = group_class()(options.store, world.subset(ranks), _seconds(options.timeout), ranks)
+        part = _parted("new_group", world, lambda: world.subset(ranks))
+        made: Group = group_class()(options.store, part, _seconds(options.timeout), ranks)
         return made
     _check(world, options.group_rank, options.group_size)
     _inits += 1
     # One made after destroy_process_group has a communicator of its own: what failed the first leaves it alone.
-    comm: Optional[Communicator] = world if _inits == 1 else world.split(0)
+    # The world itself is the first's; a failure of it stays.
+    comm = world if _inits == 1 else _parted("init_process_group", world, lambda: world.split(0))
     assert comm is not None
     made = group_class()(options.store, comm, _seconds(options.timeout))
     return made
@@ -52,6 +54,22 @@ def subgroup(parent: Group, ranks: List[int], timeout: Optional[timedelta], name
     group.setGroupName(name)
     group.setGroupDesc(description)
     return group
+
+
+def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communicator]]) -> Any:
+    """What `make` makes of the world; where that has failed, what to do about it."""
+    failed = world._cause
+    try:
+        return make()
+    except errors.Error as failure:
+        if failed is None or failure.status in errors.REFUSALS:
+            raise
+        raise errors.make(
+            failure.status,
+            f"{what}: this process makes no more process groups, since an operation of its first one has failed: {failed}; end "
+            "the process: with restart.max in the config dtrun starts all ranks again",
+            failure.peer,
+        ) from None
 
 
 def _check(world: Communicator, rank: int, size: int) -> None:
