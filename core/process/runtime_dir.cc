@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -109,13 +110,15 @@ std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
 
 void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
   std::error_code error;
+  // Not ::time(), which may be a second behind the times of files for some milliseconds.
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   for (fs::directory_iterator it(dir.parent_path(), error), end; !error && it != end; it.increment(error)) {
     const fs::path other = it->path();
     if (!IsRuntimeDirName(other.filename().string())) continue;
     struct stat info {};
     if (::lstat(other.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
     // A young one may not have its lock yet.
-    if (::time(nullptr) - info.st_mtime < age.count()) continue;
+    if (now - info.st_mtime < age.count()) continue;
     const UniqueFd lock = OpenLocked(other);
     if (!lock || !HoldsOnlyOurs(other)) continue;
     if (IsMarked(other)) {
