@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, skip
 
 PROGRAMS = SOURCE / "tests/torch_backend"
 # Ends with the version of torch, where torch.distributed has gloo to compare with.
@@ -95,9 +95,11 @@ class Calls(TorchBackend):
                 self.assertIn(f"rank {rank}: a work of {made_by}", result.out)
 
     def test_its_benchmark_still_runs(self):
+        if VERSION < (2, 0):  # which measures a group of gloo beside
+            self.skipTest("because torch 1.13 may stand still as a group of gloo ends: its thread and its destructor wait for each other")
         words = [SOURCE / "tools/bench/torch_backend.py", "--python", PYTHON, "--rounds", "2", "--calls", "20"]
         done = subprocess.run([sys.executable, *words], env=self.environment(DTRUN_BUILD=str(BUILD)), cwd=self.folder,
-                              capture_output=True, text=True, check=False)  # fmt: skip
+                              capture_output=True, text=True, check=False, timeout=PATIENCE_S)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("weights after 2 steps equal: True", done.stdout)
         self.assertIn("| call | torch's gloo |", done.stdout)
