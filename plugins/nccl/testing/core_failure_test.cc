@@ -45,7 +45,7 @@ TEST_F(NcclInCore, NamesBothCallsOfRanksThatDiffer) {
 }
 
 TEST_F(NcclInCore, NamesTheRankThatDoesNotComeWhenTheTimeIsOver) {
-  timeout_ = milliseconds(1500);
+  timeout_ = milliseconds(5000);
   std::atomic<int> failed = 0, timed_out = 0;
   Play([&](Member& self) {
     const dtrun_stream stream = self.Stream();
@@ -66,7 +66,7 @@ TEST_F(NcclInCore, NamesTheRankThatDoesNotComeWhenTheTimeIsOver) {
 }
 
 TEST_F(NcclInCore, SaysThatTheDevicesHangWhereAllRanksCame) {
-  timeout_ = milliseconds(1500);
+  timeout_ = milliseconds(5000);
   Play([&](Member& self) {
     const dtrun_stream stream = self.Stream();
     const Buffer data(self.cuda, 1);
