@@ -55,6 +55,8 @@ class Calls(TorchBackend):
             self.hold("works.py", world)
 
     def test_control_c_cuts_calls_short(self):
+        if VERSION < (2, 0):
+            self.skipTest("because a rank with torch 1.13 may abort at its exit after an interrupt; docs/torch-backend.md says so")
         self.hold("interrupted.py", 2)
 
     def test_what_trains_over_it(self):
