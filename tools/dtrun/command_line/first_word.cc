@@ -19,7 +19,9 @@ const std::vector<Known>& Launchers() {
        "prterun ",
        {"", 1, false, false, "", true}},
       {" srun ", {"", 1, false, false, "cluster.from=slurm", false}},
-      {" horovodrun ", {"", 1, false, false, "job.dialects=horovod", false}},
+      {" horovodrun ",
+       {"", 1, false, false, "job.dialects=horovod", false,
+        "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script"}},
       {" deepspeed ", OtherLauncher()},
       {" torchrun ", {"", 1, true, false, "", false}},
   };

@@ -12,12 +12,13 @@
 namespace dtrun::cli {
 
 struct OtherLauncher {
-  std::string name;       // as people call it: "accelerate launch"
-  std::size_t words = 1;  // of the command that name it; its options follow
-  bool torchrun = false;  // 'dtrun torchrun' takes its command line
-  bool old = false;       // it is torch.distributed.launch
-  std::string setting;    // that makes ranks find what it gives them: "job.dialects=horovod"
-  bool mpi = false;       // launcher.name = "mpirun" has it start the ranks
+  std::string name;            // as people call it: "accelerate launch"
+  std::size_t words = 1;       // of the command that name it; its options follow
+  bool torchrun = false;       // 'dtrun torchrun' takes its command line
+  bool old = false;            // it is torch.distributed.launch
+  std::string setting;         // that makes ranks find what it gives them: "job.dialects=horovod"
+  bool mpi = false;            // launcher.name = "mpirun" has it start the ranks
+  std::string otherwise = {};  // another way to type it, a line of the advice
 };
 
 // By the name of its file, as in /usr/bin/mpirun; nullopt: the command is none.

@@ -235,9 +235,7 @@ class Splitter {
       ours.insert(ours.end(), {"--set", launcher.setting});
     }
     std::string text = fmt::format("type: {} {}", Quoted(ours), Quoted(read->command));
-    if (launcher.name == "horovodrun") {
-      text += "\n  without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script";
-    }
+    if (!launcher.otherwise.empty()) text += "\n  " + launcher.otherwise;
     if (!launcher.mpi) return text + Itself(launcher);
     text += fmt::format("\n  to have {} start the ranks, add --set launcher.name=mpirun", launcher.name);
     if (launcher.name != "mpirun") text += " --set launcher.options.program=" + launcher.name;
