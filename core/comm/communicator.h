@@ -176,12 +176,13 @@ struct dtrun_comm {
   dtrun::Status JoinGroup(dtrun::comm::Route& route, const dtrun_op& op, bool wants_work);
   // Waits for the operations of a group that no stream is to wait for; their streams do for the others.
   dtrun_status WaitForHosts(dtrun_work& group, dtrun_error* err);
-  // A start that succeeded becomes `work` when that is not null. REQUIRES enqueue_mutex_.
+  // A start that succeeded becomes `work` when that is not null. REQUIRES enqueue_mutex_ and an
+  // OperationCall, as the next.
   dtrun_status Enqueue(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
                        std::unique_ptr<dtrun_work>& work, dtrun_request** request, dtrun_error* cause);
   dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   dtrun_status WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
-  dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error* err);
+  dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause, dtrun_error* err);
   // The backend let the deadline of `op` pass: fails the communicator and aborts it.
   dtrun_status Overrun(const dtrun::comm::Route& route, const dtrun_op& op, dtrun_error* err);
   // Leaves a request that will never end where it is.

@@ -50,6 +50,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   PluginError cause;
   dtrun_status status = DTRUN_OK;
   bool grouped = false;
+  const OperationCall call(route.carrier.name, making_.report);  // for the wait too
   {
     const std::lock_guard lock(enqueue_mutex_);
     if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
@@ -77,7 +78,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     if (out != nullptr) *out = work.release();
     return DTRUN_OK;
   }
-  return WaitBlocking(op, request, err);
+  return WaitBlocking(op, request, cause, err);
 }
 
 dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
@@ -93,7 +94,6 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   }
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
-    const OperationCall call(route.carrier.name, making_.report);
     const dtrun_status status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin has left there
@@ -123,11 +123,10 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   return DTRUN_OK;
 }
 
-dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error* err) {
+dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause,
+                                      dtrun_error* err) {
   // No clock is read: the wait begins when the operation does, near enough.
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
-  PluginError cause;
-  const OperationCall call(host_.carrier.name, making_.report);
   dtrun_status status = host_.carrier.table.req_wait_host(request, budget, &cause);
   if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
     const dtrun_status overrun = Overrun(host_, op, err);

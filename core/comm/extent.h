@@ -26,6 +26,22 @@ Error Invalid(const dtrun_op& op, std::string_view text);
 // REQUIRES a known kind and type, and a root inside the communicator.
 Status Measure(const dtrun_op& op, const Scope& scope, Extent& out);
 
+// As Measure, where every rank's buffers have `count` elements and they fit into memory: the common case,
+// without a Status. False, and nothing done, for others.
+inline bool MeasureCount(const dtrun_op& op, const sdk::Form& form, Extent& out) {
+  constexpr auto counted = [](sdk::Shape shape) {
+    return shape == sdk::Shape::kNone || shape == sdk::Shape::kCount;
+  };
+  const bool everywhere = form.send_on == sdk::On::kEveryRank && form.recv_on == sdk::On::kEveryRank;
+  std::uint64_t bytes = 0;
+  if (!everywhere || !counted(form.send) || !counted(form.recv) ||
+      __builtin_mul_overflow(op.count, DtypeSize(op.dtype), &bytes) || bytes > std::uint64_t{PTRDIFF_MAX})
+    return false;
+  out.send = form.send == sdk::Shape::kCount ? bytes : 0;
+  out.recv = form.recv == sdk::Shape::kCount ? bytes : 0;
+  return true;
+}
+
 // True when the buffers share no byte, or overlap as the in-place form of the kind does.
 bool MayCoexist(const dtrun_op& op, const Scope& scope, const Extent& extent);
 

@@ -38,11 +38,10 @@ const char* Instead(std::int32_t dtype, std::int32_t reduce) {
   }
 }
 
-Status CheckReduction(const dtrun_op& op) {
-  if (op.reduce < DTRUN_SUM || op.reduce >= sdk::kReductionEnd) {
+// Of a pair that kernels do not support.
+Error NoReduction(const dtrun_op& op) {
+  if (op.reduce < DTRUN_SUM || op.reduce >= sdk::kReductionEnd)
     return Invalid(op, fmt::format("unknown reduction {}", op.reduce));
-  }
-  if (kernels::Supports(op.dtype, op.reduce)) return {};
   return Error{DTRUN_UNSUPPORTED,
                fmt::format("{}: {} of {}: {}", sdk::OperationName(op.kind), sdk::ReductionName(op.reduce),
                            sdk::TypeName(op.dtype), Instead(op.dtype, op.reduce))};
@@ -108,9 +107,7 @@ Status Check(const dtrun_op& op, const Scope& scope) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("unknown operation {}", op.kind)};
   if (DtypeSize(op.dtype) == 0) return Invalid(op, fmt::format("unknown element type {}", op.dtype));
   const sdk::Form& form = sdk::FormOf(op.kind);
-  if (form.reduces) {
-    if (Status reduction = CheckReduction(op); !reduction) return reduction;
-  }
+  if (form.reduces && !kernels::Supports(op.dtype, op.reduce)) return NoReduction(op);
   if (form.rooted) {
     if (Status root = CheckRank(op, scope, "root", op.root); !root) return root;
   }
@@ -118,7 +115,9 @@ Status Check(const dtrun_op& op, const Scope& scope) {
     if (Status peer = CheckPeer(op, scope); !peer) return peer;
   }
   Extent extent;
-  if (Status measured = Measure(op, scope, extent); !measured) return measured;
+  if (!MeasureCount(op, form, extent)) {
+    if (Status measured = Measure(op, scope, extent); !measured) return measured;
+  }
   const std::uint64_t alignment = kernels::ElementAlignment(op.dtype);
   if (!IsSound(op.send, extent.send, alignment)) return Unsound(op, "send", op.send, extent.send);
   if (!IsSound(op.recv, extent.recv, alignment)) return Unsound(op, "recv", op.recv, extent.recv);
