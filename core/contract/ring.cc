@@ -9,29 +9,7 @@
 namespace dtrun::contract {
 namespace {
 
-using Words = std::array<std::uint64_t, 3>;
-static_assert(sizeof(Words) == sizeof(sdk::Signature));
-
-// Put together in registers: a word loaded from memory that was written in parts waits until all
-// stores before it are done.
-Words WordsOf(const sdk::Signature& call) {
-  const std::uint64_t what =
-      call.kind | call.dtype << 8 | call.reduce << 16 | std::uint64_t{call.device_kind} << 24;
-  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
-  return {what | root << 32, call.count, call.shape};
-}
-
-sdk::Signature CallFrom(const Words& words) {
-  sdk::Signature call;
-  call.kind = static_cast<std::uint8_t>(words[0]);
-  call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
-  call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
-  call.device_kind = static_cast<std::uint8_t>(words[0] >> 24);
-  call.root = static_cast<std::int32_t>(words[0] >> 32);
-  call.count = words[1];
-  call.shape = words[2];
-  return call;
-}
+using Words = sdk::SignatureWords;
 
 // Mixes one word into a digest; from MurmurHash3's finaliser.
 std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
@@ -58,7 +36,7 @@ std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix
 }  // namespace
 
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
-  return Chain(chain, WordsOf(call));
+  return Chain(chain, call.Words());
 }
 
 void NameDevice(Ring& ring, std::string_view name) {
@@ -76,7 +54,7 @@ std::string DeviceOf(const Ring& ring) {
 void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call) {
   const std::uint64_t before =
       number == 1 ? 0 : ring.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
-  const Words words = WordsOf(call);
+  const Words words = call.Words();
   const std::uint64_t chain = Chain(before, words);
   Store(ring.entries[number % kEntries], number, words, chain);
   if (number % kCheckpointEvery == 0) WriteCheckpoint(ring, number, chain);
@@ -84,7 +62,7 @@ void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call) {
 }
 
 void Write(Ring& ring, std::uint64_t number, const sdk::Signature& call, std::uint64_t chain) {
-  Store(ring.entries[number % kEntries], number, WordsOf(call), chain);
+  Store(ring.entries[number % kEntries], number, call.Words(), chain);
 }
 
 void End(Ring& ring, std::uint64_t number) {
@@ -101,7 +79,7 @@ bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uin
   *chain = entry.chain.load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.number.load(std::memory_order_relaxed) != number) return false;
-  *call = CallFrom(words);
+  *call = sdk::Signature::OfWords(words);
   return true;
 }
 

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <climits>
 #include <cstring>
 
@@ -31,8 +29,6 @@ struct Entries {
 
 std::uint16_t Short(std::uint64_t call) { return static_cast<std::uint16_t>(call); }
 
-using SignatureWords = std::array<std::uint64_t, 3>;
-
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "the wakeups is a futex");
 
 long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
@@ -43,7 +39,7 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 bool EntryBarrier::Enter(std::uint64_t call, const sdk::Signature& signature) {
   PageSlot& own = page_.slot(rank_);
-  const auto words = std::bit_cast<SignatureWords>(signature);
+  const auto words = signature.Words();
   for (std::size_t i = 0; i < words.size(); ++i) own.signature[i].store(words[i], std::memory_order_relaxed);
   own.call.store(call, std::memory_order_release);
 
@@ -125,11 +121,11 @@ std::optional<EntryBarrier::Departure> EntryBarrier::FindDeparture() const {
 }
 
 sdk::Signature EntryBarrier::SignatureOf(int rank) const {
-  SignatureWords words;
+  sdk::SignatureWords words;
   for (std::size_t i = 0; i < words.size(); ++i) {
     words[i] = page_.slot(rank).signature[i].load(std::memory_order_relaxed);
   }
-  return std::bit_cast<sdk::Signature>(words);
+  return sdk::Signature::OfWords(words);
 }
 
 void EntryBarrier::ThrowDisagreement(std::uint64_t call, const sdk::Signature& signature) const {

@@ -112,6 +112,17 @@ TEST(Signatures, HoldWhatRanksMustAgreeOn) {
   EXPECT_NE(SignatureOf(Op(DTRUN_ALLREDUCE, 8), 2).Digest(), SignatureOf(Op(DTRUN_ALLREDUCE, 9), 2).Digest());
 }
 
+TEST(Signatures, AreTheSameAfterTheyWereStored) {
+  Signature rooted = SignatureOf(Op(DTRUN_REDUCE, 8), 2);
+  rooted.device_kind = DTRUN_DEVICE_CUDA;
+  for (const Signature& signature : {Signature(), rooted}) {
+    EXPECT_EQ(Signature::OfWords(signature.Words()), signature);
+    Signature other = signature;
+    ++other.device_kind;
+    EXPECT_NE(other.Words(), signature.Words());
+  }
+}
+
 TEST(Signatures, LeaveOutWhatMayDiffer) {
   EXPECT_EQ(SignatureOf(Op(DTRUN_GATHERV, 8), 2), SignatureOf(Op(DTRUN_GATHERV, 99), 2));
 }

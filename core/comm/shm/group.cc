@@ -135,10 +135,10 @@ void Group::AwaitEntries(Running& running) {
 }
 
 void Group::ThrowMismatch() {
-  const sdk::Signature& first = PostOf(0).call;
   int other = 1;
-  while (PostOf(other).call == first) ++other;
-  const sdk::Signature& second = PostOf(other).call;
+  while (PostOf(other).call == PostOf(0).call) ++other;
+  const auto first = sdk::Signature::OfWords(PostOf(0).call);
+  const auto second = sdk::Signature::OfWords(PostOf(other).call);
   std::string text = fmt::format("call {} on '{}' differs: rank 0 calls {}, rank {} calls {}", call_number_,
                                  name_, sdk::SignatureText(first), other, sdk::SignatureText(second));
   if (first.shape != second.shape && first.shape != 0 && second.shape != 0)

@@ -44,9 +44,9 @@ class Group {
 
   // This rank's post of the call that comes next, for flags and payload; then Enter.
   Post& Prepare(const sdk::Signature& call) {
-    call_ = call;
+    const sdk::SignatureWords words = call.Words();
     Post& post = NextPost();
-    post.call = call;
+    for (std::size_t i = 0; i < words.size(); ++i) post.call[i] = call_[i] = words[i];
     return post;
   }
   void Enter();
@@ -116,7 +116,7 @@ class Group {
   Rank* mine_ = nullptr;
   std::vector<UniqueFd> processes_;  // pidfds; none for ranks of this process
   std::uint32_t call_number_ = 0;
-  sdk::Signature call_;  // this rank's current one
+  sdk::SignatureWords call_{};  // this rank's current one
   std::uint32_t step_ = 0;
   std::uint32_t turn_ = 0;
   mutable std::atomic<bool> reported_{false};

@@ -24,7 +24,7 @@ struct alignas(kLine) Post {
   std::byte payload[kPayloadBytes];
   std::atomic<std::uint32_t> call_number{0};
   std::uint32_t flags = 0;
-  sdk::Signature call;
+  sdk::SignatureWords call;
 };
 static_assert(sizeof(Post) == kLine);
 

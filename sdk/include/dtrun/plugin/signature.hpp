@@ -5,6 +5,7 @@
 // match. Stored in shared memory and in the flight recorder. Values; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  using SignatureWords = std::array<std::uint64_t, 3>;
 
   struct Signature {
     std::uint8_t kind = 0;
@@ -30,6 +33,27 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
     friend bool operator!=(const Signature& a, const Signature& b) { return !(a == b); }
 
+    // As it is stored. A word loaded from memory that was written in parts waits until all stores before it
+    // are done, so the first is put together in registers; the assembly keeps compilers from loading its
+    // parts at once.
+    SignatureWords Words() const {
+      std::uint32_t second = dtype, last = device_kind;
+      asm("" : "+r"(second), "+r"(last));
+      const std::uint32_t what = kind | second << 8 | static_cast<std::uint32_t>(reduce) << 16 | last << 24;
+      return {what | static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32, count, shape};
+    }
+    static Signature OfWords(const SignatureWords& words) {
+      Signature signature;
+      signature.kind = static_cast<std::uint8_t>(words[0]);
+      signature.dtype = static_cast<std::uint8_t>(words[0] >> 8);
+      signature.reduce = static_cast<std::uint8_t>(words[0] >> 16);
+      signature.device_kind = static_cast<std::uint8_t>(words[0] >> 24);
+      signature.root = static_cast<std::int32_t>(words[0] >> 32);
+      signature.count = words[1];
+      signature.shape = words[2];
+      return signature;
+    }
+
     std::uint64_t Digest() const {
       Fnv1a digest;
       digest.Add(std::uint64_t{device_kind} << 56 | std::uint64_t{kind} << 48 | std::uint64_t{dtype} << 40 |
@@ -39,7 +63,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       return digest.value();
     }
   };
-  static_assert(sizeof(Signature) == 24);
 
   // Of `op`, a collective of `ranks`.
   inline Signature SignatureOf(const dtrun_op& op, int ranks) {
