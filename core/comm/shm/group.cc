@@ -156,12 +156,18 @@ void Group::AwaitStep(std::uint32_t step, Running& running) {
 
 void Group::Await(const std::atomic<std::uint32_t>& word, std::uint32_t target,
                   std::atomic<std::uint32_t>& sleepers, int peer, Running& running) {
-  for (int spins = 0; spins <= patience_.spins; ++spins) {
+  const int most = PatienceOf(running).spins;
+  for (int spins = 0; spins <= most; ++spins) {
     if (Reached(word.load(std::memory_order_acquire), target)) return;
     Pause();
   }
+  AwaitIdly(word, target, sleepers, peer, running);
+}
+
+void Group::AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t target,
+                      std::atomic<std::uint32_t>& sleepers, int peer, Running& running) {
   running.deadline.Start();
-  for (int yields = 0; yields < patience_.yields; ++yields) {
+  for (int yields = PatienceOf(running).yields; yields > 0; --yields) {
     sched_yield();
     if (Reached(word.load(std::memory_order_acquire), target)) return;
   }

@@ -92,6 +92,12 @@ class Group {
 
  private:
   Post& NextPost() const { return mine_->posts[(call_number_ + 1) % 2]; }
+  Patience PatienceOf(const Running& running) const {
+    return running.beside ? Patience::For(true) : patience_;
+  }
+  // The part of Await after spinning.
+  [[gnu::noinline]] void AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t target,
+                                   std::atomic<std::uint32_t>& sleepers, int peer, Running& running);
   void Meet(const sdk::CommParams& params);
   void CheckEntries() const;
   void ThrowMismatch();

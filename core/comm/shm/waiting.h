@@ -1,7 +1,7 @@
 // How a rank waits for another: it spins briefly, gives way, then sleeps in the kernel.
 //
-// With more ranks than processors it does not spin at all. Thread-safe; no state but the
-// measure of the machine.
+// With more ranks than processors it does not spin at all, nor does the thread of a queue: its program
+// computes meanwhile. Thread-safe; no state but the measure of the machine.
 #pragma once
 
 #include <linux/futex.h>
@@ -96,8 +96,9 @@ struct Patience {
   int spins = 0;
   int yields = 0;
 
-  static Patience For(bool oversubscribed) {
-    if (oversubscribed) return {0, 100};
+  // `wanted`: others may want this processor.
+  static Patience For(bool wanted) {
+    if (wanted) return {0, 100};
     return {2000, 20};
   }
 };

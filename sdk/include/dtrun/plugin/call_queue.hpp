@@ -60,6 +60,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const dtrun_op* op;
     LazyDeadline deadline;
     bool entered = false;  // Runner::Begin has returned true
+    bool beside = false;   // on the queue's thread, beside a program that may want the processor
   };
 
   // What a queue runs calls on.
@@ -324,6 +325,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       first_ = call.next;
       if (first_ == nullptr) last_ = nullptr;
       lock.unlock();
+      call.running.beside = true;
       Execute(call);
       lock.lock();
       queued_.fetch_sub(1);
