@@ -14,6 +14,8 @@ namespace {
 
 constexpr char kName[] = "backend.name";
 constexpr char kPath[] = "backend.path";
+constexpr std::pair<const char*, const char*> kOverCommunicator[] = {{"backend.torch", "dtrun"},
+                                                                     {"python.horovod", "shim"}};
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -33,6 +35,27 @@ void Loader::CheckBackendName() {
   } else if (choice->by_memory() && choice->names.size() > 1 && settings_.Has(kPath)) {
     Fail(*settings_.Find(kPath), place_of(kPath), "",
          "it is the file of one backend, and backend.name gives two; put their folder into plugins.path");
+  }
+}
+
+// What goes over dtrun's communicator needs a backend: a "none" that is a default, as under `dtrun torchrun`,
+// gives way.
+void Loader::CheckCommunicator() {
+  if (failed_.contains(kName) || BackendNames(settings_).front() != "none") return;
+  for (const auto& [key, value] : kOverCommunicator) {
+    if (settings_.Text(key) != value) continue;
+    const options::Spec& name = *settings_.Find(kName);
+    const options::Origin& origin = settings_.Get(kName).origin;
+    if (origin.kind == DTRUN_ORIGIN_DEFAULT) {
+      settings_.values_[kName] = {*ParseText(name, *name.default_text, start_folder_)};
+      return;
+    }
+    const auto place = places_.find(key);
+    Fail(*settings_.Find(key), place == places_.end() ? InFile({}) : place->second, "",
+         fmt::format(
+             "\"{}\" needs a communicator, and {} is \"none\" ({}); name a backend there, such as {}, or "
+             "take {} out",
+             value, kName, origin.place, *name.default_text, key));
   }
 }
 

@@ -152,6 +152,7 @@ Loaded Loader::Run() {
   TakeHosts();
   Finish(0, own);
   CheckBackendName();
+  CheckCommunicator();
   CheckBackendTables();
   CheckLauncherTables();
   if (readable_) AskPlugin("backend");

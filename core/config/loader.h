@@ -37,6 +37,7 @@ class Loader {
 
   // backends.cc
   void CheckBackendName();
+  void CheckCommunicator();
   std::string ChosenBackend() const;
   bool IsUnnamed(const std::string& name) const;
   bool KnowsBackend(const std::string& name) const;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,9 @@ namespace {
 using options::Schema;
 using options::Spec;
 using options::Type;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr char kJob[] = "[job]\ncommand = [\"x\"]\n";
 
@@ -72,6 +75,33 @@ TEST_F(PluginOptionsTest, ComeFromEveryOriginAndTheNameMayBeOverridden) {
   EXPECT_EQ(folder_.Short(loaded.problems), "");
   EXPECT_EQ(loaded.settings.Int("backend.options.buffer"), 2048);
   EXPECT_EQ(loaded.settings.Text("backend.options.interface"), "lo");
+}
+
+TEST_F(PluginOptionsTest, WhatGoesOverTheCommunicatorNeedsABackend) {
+  for (const auto& [key, value] :
+       {std::pair{"backend.torch", "dtrun"}, std::pair{"python.horovod", "shim"}}) {
+    request_.sets = {fmt::format("{}={}", key, value)};
+    EXPECT_EQ(Problems("[backend]\nname = \"none\"\n"),
+              fmt::format("dtrun: --set {0}={1}: \"{1}\" needs a communicator, and backend.name is \"none\" "
+                          "(train.toml:4:8); name a backend there, such as gloo, or take {0} out; see: dtrun "
+                          "config explain {0}\n",
+                          key, value));
+    EXPECT_EQ(Problems("[backend]\nname = \"demo\"\n"), "");
+  }
+  request_.sets = {"backend.name=none"};
+  EXPECT_THAT(Problems("[python]\nhorovod = \"shim\"\n"),
+              AllOf(StartsWith("dtrun: train.toml:4:11: python.horovod: \"shim\" needs a communicator"),
+                    HasSubstr("(--set backend.name)")));
+  EXPECT_EQ(Problems("[python]\nhorovod = \"script\"\n"), "");
+}
+
+TEST_F(PluginOptionsTest, ANoneByDefaultGivesWayToWhatNeedsABackend) {
+  request_.base = {{"backend.name", "none", {DTRUN_ORIGIN_DEFAULT, "dtrun torchrun"}}};
+  EXPECT_EQ(LoadText("").settings.Text("backend.name"), "none");
+  request_.sets = {"python.horovod=shim"};
+  EXPECT_EQ(LoadText("").settings.Text("backend.name"), "gloo");
+  request_.sets.push_back("backend.name=none");
+  EXPECT_THAT(Problems(""), HasSubstr("needs a communicator"));
 }
 
 TEST_F(PluginOptionsTest, AreReportedWithTheirPlaces) {

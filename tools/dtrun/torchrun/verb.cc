@@ -228,11 +228,6 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   arguments.base = std::move(translated->base);
   arguments.given = std::move(translated->given);
   auto preparation = LoadOrExplain(arguments);
-  if (preparation &&
-      preparation->settings().Text("backend.torch") == "dtrun") {  // then there must be a backend
-    std::erase_if(arguments.base, [](const config::Given& given) { return given.key == "backend.name"; });
-    preparation = LoadOrExplain(arguments);
-  }
   if (!preparation) return kUserError;
   if (purpose != Purpose::kRun) {
     auto plan = preparation->MakePlan();
