@@ -244,6 +244,10 @@ void AddLogs(Schema& schema) {
            "mode as an octal number, such as \"0750\". Files get the same mode without the right to "
            "execute. The umask has no effect."),
       DTRUN_SCOPE_HOST));
+  schema.push_back(Scope(
+      Long(Option("logs.dir_file", Type::kPath, kAgent, "file that gets the path of the folder of a run"),
+           "For programs that start dtrun and read the verdict. Written, or replaced, before ranks start."),
+      DTRUN_SCOPE_HOST));
 }
 
 // What the user sees of the ranks: of no consequence for them.

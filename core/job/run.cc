@@ -113,13 +113,14 @@ class Runner {
   Status RunAndRecord() {
     const plan::Plan& asked = request_.plan;
     if (Status prepared = request_.presenter.Prepare(asked); !prepared) return prepared;
-    Result<RunDir> dir =
-        RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
+    auto dir = RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
+    if (Status told = dir->TellPath(request_.dir_file); !told)
+      return Error{told.error().code, request_.dir_file_place + told.error().text};
     const Record record(*dir);
     Result<verdict::Facts> facts = RunGenerations(record);
     if (!facts) {
@@ -152,8 +153,7 @@ class Runner {
                              [this](const std::string& line) { Say(line); }});
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
-    Result<verdict::Facts> facts =
-        RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
+    auto facts = RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
     outcome_.plan = joining_hosts.plan();
     if (membership)
       membership->Dismiss(facts ? verdict::ExitCode(*facts) : kUserError, WhyNotBegun(facts, joining_hosts));

@@ -27,7 +27,9 @@ struct RunRequest {
   Planner* planner = nullptr;
   verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;
   StallPolicy stall = {};
-  bool quiet = false;  // a job that succeeds gets no verdict on stderr
+  bool quiet = false;               // a job that succeeds gets no verdict on stderr
+  std::string dir_file = {};        // gets the path of the run directory; empty: no file does
+  std::string dir_file_place = {};  // before errors of that file
 };
 
 struct Outcome {

@@ -132,6 +132,13 @@ std::string RunDir::Moved() const {
   return fmt::format("'{}' was moved while the job ran; the logs are in '{}'", path_.string(), now.string());
 }
 
+Status RunDir::TellPath(const fs::path& file) const {
+  if (file.empty()) return {};
+  const Result<UniqueFd> folder = OpenFolder(file.parent_path());
+  if (!folder) return folder.error();
+  return ReplaceOwnFile(folder->get(), file.parent_path(), file.filename(), path_.string(), kPrivateFile);
+}
+
 Status RunDir::Write(const std::string& name, std::string_view content) const {
   return ReplaceOwnFile(folder_.get(), path_, name, content, FileModeIn(mode_));
 }

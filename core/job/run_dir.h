@@ -39,6 +39,9 @@ class RunDir {
   // Empty, or one line: where the folder is, when its path leads to it no more.
   std::string Moved() const;
 
+  // Replaces `file`, an absolute path, by one with path(), whole or not at all; empty: nowhere.
+  Status TellPath(const std::filesystem::path& file) const;
+
   // Replaces the file `name`, whole or not at all. Errors name the file.
   Status Write(const std::string& name, std::string_view content) const;
 

@@ -205,6 +205,17 @@ TEST(RunDir, WarnsWhereOthersMayReplaceIt) {
               HasSubstr("everybody may write into"));
 }
 
+TEST(RunDir, TellsItsPathInAFile) {
+  ScratchDir scratch;
+  const Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+  ASSERT_TRUE(dir->TellPath({}));
+  std::ofstream(scratch / "run")
+      << "of an earlier run, which was longer than this one will be in its own folder";
+  ASSERT_TRUE(dir->TellPath(scratch / "run"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "run"), dir->path().string());
+  EXPECT_THAT(dir->TellPath(scratch / "missing/run").error().text, HasSubstr("missing'"));
+}
+
 TEST(RunDir, NamesTheFileThatCannotBeWritten) {
   ScratchDir scratch;
   Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);

@@ -56,7 +56,9 @@ class RunTest : public ::testing::Test {
       ::dup2(::open((scratch_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), fd);
     }
     HeaderOnly presenter;
-    const RunRequest request{plan_, restart_, presenter};
+    RunRequest request{plan_, restart_, presenter};
+    request.dir_file = dir_file_;
+    request.dir_file_place = "logs.dir_file: ";
     ::_exit(
         node::Guarded([&](process::Lifeline& lifeline) { return job::Run(request, lifeline).exit_code(); }));
   }
@@ -82,6 +84,7 @@ class RunTest : public ::testing::Test {
   const std::string mark_ = process::testing::NewMark();
   plan::Plan plan_;
   RestartPolicy restart_;
+  std::string dir_file_;
   pid_t dtrun_ = -1;
   std::string out_, err_;
 };
@@ -121,6 +124,22 @@ TEST_F(RunTest, ReturnsTheCodeOfTheFirstFailureAndEndsWithTheVerdict) {
               AllOf(HasSubstr("rank 1 was killed by signal 9 (SIGKILL)"), HasSubstr("    | last words\n"),
                     HasSubstr("because of it: rank 0 was stopped by dtrun\n")));
   EXPECT_EQ(Recorded("verdict.json")["exit_code"], 137);
+}
+
+TEST_F(RunTest, TellsWhereTheRunIsBeforeRanksStart) {
+  Plan({"cat $DIR/told; exec false"});
+  dir_file_ = scratch_ / "told";
+  EXPECT_EQ(RunToEnd(), 1);
+  EXPECT_EQ(out_, fs::canonical(scratch_ / "runs/test/latest").string() + "\n");
+}
+
+TEST_F(RunTest, StartsNothingWhereItCannotTellWhereTheRunIs) {
+  Plan({": > $DIR/up"});
+  dir_file_ = scratch_ / "missing/told";
+  EXPECT_EQ(RunToEnd(), 2);
+  EXPECT_THAT(err_, HasSubstr("dtrun: logs.dir_file: "));
+  EXPECT_THAT(err_, HasSubstr("/missing'"));
+  EXPECT_FALSE(fs::exists(scratch_ / "up"));
 }
 
 TEST_F(RunTest, AnswersAnInterruptWithItsCode) {

@@ -10,6 +10,8 @@
 namespace dtrun::launch {
 namespace {
 
+constexpr char kDirFile[] = "logs.dir_file";
+
 Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const Manner& manner) {
   const config::Settings& settings = preparation.settings();
   auto restart = RestartPolicyOf(settings);
@@ -27,7 +29,9 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
                          &preparation,
                          verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
                          *stall,
-                         manner.quiet};
+                         manner.quiet,
+                         settings.Has(kDirFile) ? settings.Text(kDirFile) : "",
+                         plan::PlacePrefix(settings, kDirFile)};
 }
 
 }  // namespace
