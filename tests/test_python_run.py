@@ -3,7 +3,7 @@
 import signal
 
 from support.job import SOURCE, main, until
-from support.python import PythonTest
+from support.python import FAILS_EARLY, PythonTest
 
 FUNCTIONS = """
 import dtrun, os, pathlib, signal, sys, threading, time
@@ -37,6 +37,7 @@ def first_time_fails():
 
 def refuse(): raise KeyError("no such column")
 def die(): os.kill(os.getpid(), signal.SIGKILL)
+def kill_the_agent(): os.kill(os.getppid(), signal.SIGKILL)
 def leave(): sys.exit(7)
 def unpicklable(): return {"kept": [threading.Lock()]}
 
@@ -144,6 +145,18 @@ class Failures(PythonTest):
         self.assertIn("rank 1 was killed by signal 9", out)
         self.assertIn("\n1 137 signal None\n", out)
         self.assertIn("\n1 7 user-error None\n", out)
+
+    def test_ranks_that_fail_before_they_load_the_function(self):
+        self.write(FAILS_EARLY, "sitecustomize.py")
+        out = self.outcome(f"e = outcome(total, [1], np=2, env={{'PYTHONPATH': {str(self.folder)!r}}})\n"
+                           "print(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
+        self.assertRegex(out, r"JobFailed: dtrun: job 'total' failed after .* s: rank 1 exited with code 3\n")
+        self.assertIn("\n1 3 user-error None\n", out)
+
+    def test_an_agent_that_is_killed(self):
+        out = self.outcome("e = outcome(one_fails, [kill_the_agent], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
+        self.assertIn("JobFailed: dtrun: ", out)
+        self.assertIn("\nNone 137 launcher None\n", out)
 
     def test_a_rank_that_ends_well_without_a_result(self):
         out = self.outcome("e = outcome(ends_on, [1, os._exit, 0], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'])\n"

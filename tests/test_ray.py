@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from support.job import SOURCE, main, skip
-from support.python import PythonTest
+from support.python import FAILS_EARLY, PythonTest
 
 PYTHON = SOURCE / "build/frameworks/bin/python3"
 DRIVER = """
@@ -55,18 +55,25 @@ class Ray(PythonTest):
             self.assertIn(text, job.process.stdout.readline())
 
     def test_results_and_failures(self):
+        early = self.write(FAILS_EARLY, "sitecustomize.py").parent
         result = self.start_driver(
             "outcome(total, (1,), {'step': 10}, num_proc=3)\n"
             "outcome(total, (1,), num_proc=2, strategy='STRICT_SPREAD')\n"
             "outcome(one_fails, num_proc=2)\n"
-            "outcome(one_fails, num_proc=2, config={'backend.nme': 'x'})\n"
+            "outcome(one_fails, num_proc=2, config={'network.interface': 'nowhere0'})\n"
+            f"outcome(total, (1,), num_proc=2, env={{'PYTHONPATH': '{early}'}})\n"
             "outcome(total, num_proc=50, placement_timeout=0.5)\n"
-            "outcome(total, num_proc=0)\n").finish()
+            "outcome(total, num_proc=0)\n"
+            "ray.util.placement_group.placement_group = None  # no task may start\n"
+            "outcome(one_fails, num_proc=2, config={'backend.nme': 'x'})\n").finish()
         self.assert_ok(result)
         self.assertIn("returned [(0, 3, 33), (1, 3, 33), (2, 3, 33)]\n", result.out, str(result))
         self.assertIn("returned [(0, 2, 3), (1, 2, 3)]\n", result.out, str(result))
         self.assertIn("KeyError: 'no such column'\nrank 1, code 1, class user-error\n", result.out)
-        self.assertIn("unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
+        self.assertIn("nowhere0", result.out)
+        self.assertIn("rank None, code 2, class None\n", result.out)
+        self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
+        self.assertIn("InvalidArgument: dtrun.ray.run: --set backend.nme=x: unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
         self.assertIn("Ray has found no room for 50 bundles of {'CPU': 1} (PACK) in 0.5 s", result.out)
         self.assertIn("num_proc is 0; it has to be 1 or more", result.out)
 

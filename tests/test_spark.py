@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from support.job import SOURCE, main, skip
-from support.python import PythonTest
+from support.python import FAILS_EARLY, PythonTest
 from support.spark import Cluster, executor_in
 
 PYTHON = SOURCE / "build/frameworks/bin/python3"
@@ -41,6 +41,8 @@ def outcome(function, *arguments, **named):
         print("returned", function(*arguments, **named), flush=True)
     except dtrun.JobFailed as error:
         print(f"JobFailed: {error}\\nrank {error.rank}, code {error.exit_code}, class", error.verdict and error.verdict["exit_class"], flush=True)
+    except ValueError as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
 
 spark = (SparkSession.builder.master(sys.argv[1]).config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
          .config("spark.executor.memory", "512m").config("spark.driver.memory", "512m")
@@ -82,10 +84,15 @@ class SparkTest(PythonTest):
 class Local(SparkTest):
     def test_results_failures_and_the_distributor(self):
         self.write("import sys\nprint('file got', sys.argv[1:])", "train.py")
+        early = self.write(FAILS_EARLY, "sitecustomize.py").parent
         result = self.start_driver(
             "outcome(dtrun.spark.run, total, (1,), {'step': 10}, num_proc=3)\n"
             "outcome(dtrun.spark.run, one_fails, num_proc=2)\n"
+            "outcome(dtrun.spark.run, one_fails, num_proc=2, config={'network.interface': 'nowhere0'})\n"
+            f"outcome(dtrun.spark.run, total, (1,), num_proc=2, env={{'PYTHONPATH': '{early}'}})\n"
+            "parallelize, spark.sparkContext.parallelize = spark.sparkContext.parallelize, None  # no task may start\n"
             "outcome(dtrun.spark.run, one_fails, num_proc=2, config={'backend.nme': 'x'})\n"
+            "spark.sparkContext.parallelize = parallelize\n"
             "outcome(dtrun.Distributor(2, local_mode=False, use_gpu=False).run, total, 7)\n"
             f"outcome(dtrun.Distributor(2, local_mode=False, use_gpu=False).run, '{self.folder}/train.py', 5)\n").finish()
         self.assert_ok(result)
@@ -93,8 +100,11 @@ class Local(SparkTest):
         self.assertIn("failed after", result.out)
         self.assertIn("in one_fails\n", result.out)
         self.assertIn("KeyError: 'no such column'\nrank 1, code 1, class user-error\n", result.out)
-        self.assertIn("unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
+        self.assertIn("nowhere0", result.out)
         self.assertIn("rank None, code 2, class None\n", result.out)
+        self.assertIn("rank 1 exited with code 3\n", result.out)
+        self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
+        self.assertIn("InvalidArgument: dtrun.spark.run: --set backend.nme=x: unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
         self.assertIn("returned (0, 2, 15)\n", result.out)
         for rank in range(2):
             self.assertIn(f"[{rank}] file got ['5']\n", result.out)

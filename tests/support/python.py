@@ -6,6 +6,16 @@ import sys
 from support.job import BUILD, SOURCE, Job, JobTest, end
 
 
+# A sitecustomize.py: rank 1 ends and rank 0 stays before what they run begins.
+FAILS_EARLY = """
+import os, time
+if os.environ.get("RANK") == "1":
+    os._exit(3)
+if os.environ.get("RANK") == "0":
+    time.sleep(1000)
+"""
+
+
 class PythonTest(JobTest):
     def environment(self, **more):
         here = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.0")}

@@ -66,9 +66,9 @@ def ranks(np: Any) -> list[str]:
     )
 
 
-def check_options(words: Sequence[str], environment: Mapping[str, str]) -> None:
+def check_options(what: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Raises InvalidArgument where dtrun does not take the options: what `dtrun config list` says of them."""
     told = subprocess.run([program.find(), "config", "list", *words], env=dict(environment), stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)  # fmt: skip
     if told.returncode == 2:  # the options are wrong; whatever else fails, the job tells
-        raise errors.InvalidArgument(f"dtrun.run: {told.stderr.strip().removeprefix('dtrun: ')}")
+        raise errors.InvalidArgument(f"{what}: {told.stderr.strip().removeprefix('dtrun: ')}")

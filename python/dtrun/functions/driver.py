@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import secrets
 from collections.abc import Mapping
 from typing import Any, Callable, Sequence
 
 from .. import errors
-from . import arguments, launch, pickles
+from . import arguments, launch, member, pickles, program
 from .channel import Listener
 from .failure import JobFailed, failed, unreturned
-from .member import Job
 
 
 class Driver:
@@ -25,8 +25,19 @@ class Driver:
             raise errors.InvalidArgument(f"{what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
         self.what, self.num_proc, self.env = what, num_proc, arguments.variables(what, env)
         self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
-        self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config))
+        self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config, what))
+        self._check_options()
         self.key, self.name = secrets.token_hex(32), f"{what.rsplit('.', 1)[0].replace('.', '-')}-{secrets.token_hex(8)}"
+
+    def _check_options(self) -> None:
+        """By the dtrun beside this package; where only the executors have one, they tell."""
+        try:
+            program.find()
+        except errors.LibraryError:
+            return
+        own = {name: value for name, value in os.environ.items() if not name.startswith("DTRUN_CONFIG_")}  # not shipped
+        words = [*self.options, *member.cluster_words(self.num_proc, 0, "127.0.0.1:1")]
+        arguments.check_options(self.what, words, {**own, **self.env})
 
     def __enter__(self) -> Driver:
         self.channel = Listener(bytes.fromhex(self.key)).__enter__()
@@ -35,9 +46,9 @@ class Driver:
     def __exit__(self, *outcome: object) -> None:
         self.channel.__exit__(*outcome)
 
-    def job(self, address: str) -> Job:
+    def job(self, address: str) -> member.Job:
         """address: of this machine, as tasks reach it"""
-        return Job(self.data, self.num_proc, self.options, self.env, (address, self.channel.port), self.name, self.key)
+        return member.Job(self.data, self.num_proc, self.options, self.env, (address, self.channel.port), self.name, self.key)
 
     def results(self, pickled: Mapping[int, bytes], cause: Exception | None, why: str = "") -> list:
         """What the ranks returned, by rank. After the end of the context.
@@ -56,5 +67,10 @@ class Driver:
             return unreturned(self.what, sorted(one["host"] for one in self.channel.failures))
         root = min(said, key=lambda one: one["host"])
         verdict = root.get("verdict")
-        trace = next((one.get("trace") for one in said if verdict and one["host"] == verdict["first_failed_rank"]), None)
-        return failed(root["code"], verdict, trace, root["printed"], why)
+        return failed(root["code"], verdict, _trace(verdict, said) if verdict else None, root["printed"], why)
+
+
+def _trace(verdict: Mapping, said: Sequence[Mapping]) -> str | None:
+    """Of the rank that failed first: one that it has left before a restart is not why the job failed."""
+    blamed = verdict.get("generation"), verdict.get("first_failed_rank")
+    return next((one.get("trace") for one in said if (one.get("generation"), one["host"]) == blamed), None)

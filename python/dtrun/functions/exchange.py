@@ -1,7 +1,8 @@
 """The folder through which a function goes to the ranks and their results come back. Both sides import this.
 
     call                    what to call, and where modules are found
-    run                     the run directory of the job, as its ranks see it
+    run                     the run directory of the job, by dtrun on its first host
+    RANK.began              the last generation that this rank has begun
     GENERATION-RANK.result  what the function returned there
     GENERATION-RANK.failed  the text of its exception
 """
@@ -50,35 +51,31 @@ class Exchange:
         data = self.read("call")
         return data and Call(*pickle.loads(data))
 
-    def verdict(self) -> dict | None:
-        """verdict.json of the run; None when no rank began."""
-        run = self.read("run")
-        if run is None:
-            return None
-        with open(os.path.join(run.decode(), "verdict.json"), encoding="utf-8") as file:
-            return json.load(file)
+    def options(self) -> list[str]:
+        """Of dtrun's command line: so that it says here where the run is, before a rank begins."""
+        return ["--set", f"logs.dir_file={os.path.join(self.folder, 'run')}"]
 
-    def failure(self, generation: int, rank: int | None) -> str | None:
+    def verdict(self) -> dict | None:
+        """verdict.json of the run; None when no rank was started."""
+        run = self.read("run")
+        text = run and Exchange(run.decode()).read("verdict.json")
+        verdict = json.loads(text) if text else None
+        return verdict if verdict and verdict["result"] != "not started" else None
+
+    def failure(self, generation: int | None, rank: int | None) -> str | None:
         text = self.read(f"{generation}-{rank}.failed")
         return text and text.decode()
 
-    def last_result(self, rank: int) -> bytes | None:
-        """The pickle of what a rank has returned in the last generation in which it did."""
-        return self._last(f"-{rank}.result")
+    def result(self, generation: int | None, rank: int) -> bytes | None:
+        """The pickle of what a rank has returned in this generation."""
+        return self.read(f"{generation}-{rank}.result")
 
-    def last_failure(self, rank: int) -> str | None:
-        text = self._last(f"-{rank}.failed")
-        return text and text.decode()
-
-    def _last(self, end: str) -> bytes | None:
-        generations = [int(name[: -len(end)]) for name in os.listdir(self.folder) if name.endswith(end)]
-        return self.read(f"{max(generations)}{end}") if generations else None
-
-    def began(self) -> bool:
-        """Whether a rank of this host has."""
-        return self.read("run") is not None
+    def began(self, rank: int) -> int | None:
+        """The last generation that this rank has begun. What it has left in an earlier one no longer counts."""
+        generation = self.read(f"{rank}.began")
+        return None if generation is None else int(generation)
 
     def results(self, generation: int, ranks: list[int]) -> dict[int, Any]:
         """By rank, of those that have one."""
-        pickled = {rank: self.read(f"{generation}-{rank}.result") for rank in ranks}
+        pickled = {rank: self.result(generation, rank) for rank in ranks}
         return {rank: pickle.loads(data) for rank, data in pickled.items() if data is not None}

@@ -41,7 +41,8 @@ def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed:
     """
     if verdict is None:
         return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}\n{why}".rstrip(), exit_code)
-    rank, text = verdict["first_failed_rank"], verdict["text"].strip()
+    # One of an agent that was killed has neither.
+    rank, text = verdict.get("first_failed_rank"), (verdict.get("text") or printed).strip()
     if traceback:
         text = f"{text.splitlines()[0]}\n\nRank {rank}:\n{traceback.rstrip()}"
     return JobFailed(f"{text}\n{why}" if why else text, exit_code, verdict, rank, traceback)

@@ -42,7 +42,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     if hosts is not None:
         options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
     environment = {**os.environ, **arguments.variables("dtrun.run", env)}
-    arguments.check_options(options, environment)
+    arguments.check_options("dtrun.run", options, environment)
     with going_with_us(tempfile.mkdtemp(prefix=".dtrun-run-", dir=_shared(hosts, config))) as folder:
         exchange = Exchange(folder)
         exchange.put_call(call)
@@ -52,11 +52,12 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
     """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
     sys.modules.setdefault(LOADED, sys.modules["__main__"])  # results are of classes by that name
-    words = [program.find(), "run", *options, "--", sys.executable, RANK, exchange.folder]
+    words = [program.find(), "run", *options, *exchange.options(), "--", sys.executable, RANK, exchange.folder]
     code, printed = process.execute(words, environment)
     verdict = exchange.verdict()
     if code != 0 or verdict is None:
-        trace = exchange.failure(verdict["generation"], verdict["first_failed_rank"]) if verdict else None
+        # One of an agent that was killed has neither.
+        trace = exchange.failure(verdict.get("generation"), verdict.get("first_failed_rank")) if verdict else None
         raise failed(code, verdict, trace, program.said(words[0], printed))
     ranks = [entry["rank"] for entry in verdict["ranks"]]
     results = exchange.results(verdict["generation"], ranks)
@@ -82,31 +83,31 @@ def _shared(hosts: Any, config: Config) -> str | None:
     return os.getcwd() if hosts is not None or config is not None else None
 
 
-def config_words(config: Config) -> Sequence[str]:
+def config_words(config: Config, what: str = "dtrun.run") -> Sequence[str]:
     if config is None:
         return []
     if isinstance(config, (str, os.PathLike)):
         return ["--config", os.fspath(config)]
     if not isinstance(config, Mapping):
         raise errors.InvalidArgument(
-            f"dtrun.run: config is {config!r} ({type(config).__name__}); pass options, such as {{'backend.name': 'ucx'}}, or the path "
+            f"{what}: config is {config!r} ({type(config).__name__}); pass options, such as {{'backend.name': 'ucx'}}, or the path "
             "of a TOML file"
         )
-    return [word for key, value in _flat("", config) for word in ("--set", f"{key}={value}")]
+    return [word for key, value in _flat(what, "", config) for word in ("--set", f"{key}={value}")]
 
 
-def _flat(prefix: str, table: Mapping[str, Any]) -> Sequence[tuple]:
+def _flat(what: str, prefix: str, table: Mapping[str, Any]) -> Sequence[tuple]:
     found = []
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found += _flat(f"{prefix}{key}.", value)
+            found += _flat(what, f"{prefix}{key}.", value)
         elif isinstance(value, str):
             found.append((prefix + key, value))
         elif isinstance(value, (bool, int, float, list, tuple)):
             found.append((prefix + key, json.dumps(value)))
         else:
             raise errors.InvalidArgument(
-                f"dtrun.run: config['{prefix}{key}'] is {value!r} ({type(value).__name__}); options are strings, numbers, "
+                f"{what}: config['{prefix}{key}'] is {value!r} ({type(value).__name__}); options are strings, numbers, "
                 "booleans and lists"
             )
     return found

@@ -60,26 +60,29 @@ def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Sp
     with going_with_us(f"{folder}{index}") as here:
         exchange = Exchange(here)
         exchange.put_call(Call(launch.search_path(), None, job.data, os.getcwd(), devices()))
-        words = [program.find(), "run", "-q", *job.options, *_cluster(job, index, root()), "--", sys.executable, launch.RANK, folder + HOST]
+        options = [*job.options, *exchange.options(), *cluster_words(job.tasks, index, root())]
+        words = [program.find(), "run", "-q", *options, "--", sys.executable, launch.RANK, folder + HOST]
         environment = {**os.environ, **job.env, "DTRUN_CLUSTER_KEY": job.key}
         streams = {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")}
         code, printed = process.execute(words, environment, streams)
-        result = exchange.last_result(index) if code == 0 else None
+        generation = exchange.began(index)
+        result = exchange.result(generation, index) if code == 0 else None
         if result is not None:
             return result
-        if code == 0 and exchange.began():
+        if code == 0 and generation is not None:
             speaker.send(b"f", json.dumps({"host": index, "code": 0}))
             return None
         verdict = exchange.verdict() if index == 0 else None
-        said = {"host": index, "code": code, "printed": program.said(words[0], printed), "verdict": verdict, "trace": exchange.last_failure(index)}
-        speaker.send(b"f", json.dumps(said))
+        said = {"host": index, "code": code, "printed": program.said(words[0], printed), "verdict": verdict}
+        speaker.send(b"f", json.dumps({**said, "generation": generation, "trace": exchange.failure(generation, index)}))
         if index == 0 and verdict is None:
             raise NotStarted("dtrun could not start the job; the driver says why")  # the platform ends the tasks that wait for it
         return None
 
 
-def _cluster(job: Job, index: int, root: str) -> list:
-    options = {"connect": "manual", "host_count": job.tasks, "root": root, "oversubscribe": "true"}
+def cluster_words(tasks: int, index: int, root: str) -> list[str]:
+    """What makes this task a host of the job, on dtrun's command line."""
+    options = {"connect": "manual", "host_count": tasks, "root": root, "oversubscribe": "true"}
     words = [word for key, value in options.items() for word in ("--set", f"cluster.{key}={value}")]
     return ["--host-index", str(index), "--set", "job.processes_per_host=1", "--set", "job.cwd=/tmp", *words]
 

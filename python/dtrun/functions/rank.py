@@ -26,10 +26,10 @@ def main(folder: str) -> None:
             f"dtrun.run: {folder}/call is not on this host; ranks on several hosts find the function in the working folder, "
             "which has to be shared by all hosts"
         )
-    exchange.write("run", os.environ["DTRUN_RUN_DIR"].encode())
-    number, generation = os.environ.get("DTRUN_RANK"), os.environ.get("DTRUN_GENERATION")
+    number, generation = os.environ.get("DTRUN_RANK"), os.environ.get("DTRUN_GENERATION", "0")
     if number is None:
         sys.exit("dtrun.run: this process is not one rank; use the launcher per-process (launcher.name) to run functions")
+    exchange.write(f"{number}.began", generation.encode())
     sys.path[:] = call.path
     os.environ.update(call.env or {})
     if call.cwd:
