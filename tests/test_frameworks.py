@@ -81,6 +81,7 @@ class Frameworks(JobTest):
     @needs("jax")
     def test_jax(self):
         self.assert_both_say(self.run_script("jax_sum.py", sets=["job.dialects=jax"]), "rank {} of 2: sum 3")
+        self.assert_both_say(self.run_script("jax_sum.py", "address"), "rank {} of 2: sum 3")
 
     @needs("tensorflow")
     def test_tensorflow_by_tf_config(self):

@@ -5,7 +5,8 @@ Runs where `tools/setup frameworks` has fetched them, into build/frameworks.
 
 from support.cluster import ClusterTest, open_lab
 from support.frameworks import PYTHON, SCRIPTS, TORCH_BACKENDS, needs, needs_compiler, require, settings
-from support.job import main
+from support.horovod import SHIM
+from support.job import BUILD, SOURCE, main
 
 
 def setUpModule():
@@ -43,6 +44,22 @@ class FrameworksOnHosts(ClusterTest):
     def test_lightning(self):
         self.hold_with_torch("rank {} of 3 took 3 steps", "lightning_fit.py", "ddp", 1, 3)
 
+    @needs("lightning")
+    def test_lightning_that_spawns_by_itself(self):
+        self.hold_with_torch("rank {} of 3 took 3 steps", "lightning_fit.py", "ddp_spawn", 1, 3, sets=["launcher.name=per-node"])
+
+    def hold_with_horovods_api(self, program):
+        own = [f"job.env.DTRUN_LIBRARY={BUILD}/lib/libdtrun.so.0", f"job.env.PYTHONPATH={SOURCE}/python:{SHIM}"]
+        self.assert_all_say(self.run_script(f"../programs/horovod/{program}", sets=own), "rank {} of 3 is done")
+
+    @needs("torch")
+    def test_a_script_of_torch_that_knows_only_horovod(self):
+        self.hold_with_horovods_api("unmodified.py")
+
+    @needs("tensorflow")
+    def test_a_script_of_tensorflow_that_knows_only_horovod(self):
+        self.hold_with_horovods_api("tensorflow/unmodified.py")
+
     @needs("accelerate")
     def test_accelerate(self):
         self.hold_with_torch("rank {} of 3 took 3 steps, sum 6,", "accelerate_train.py")
@@ -60,6 +77,7 @@ class FrameworksOnHosts(ClusterTest):
     @needs("jax")
     def test_jax(self):
         self.assert_all_say(self.run_script("jax_sum.py", sets=["job.dialects=jax"]), "rank {} of 3: sum 6")
+        self.assert_all_say(self.run_script("jax_sum.py", "address"), "rank {} of 3: sum 6")
 
     @needs("tensorflow")
     def test_tensorflow_workers(self):
