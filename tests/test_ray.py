@@ -43,12 +43,18 @@ def outcome(*arguments, **named):
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
 cluster.add_node(num_cpus=2)
 ray.init(address=cluster.address, log_to_driver=False)
+print("Ray has started", flush=True)
 """
 
 
 class Ray(PythonTest):
     def start_driver(self, text):
-        return self.start_python(DRIVER + text, python=PYTHON)
+        for _ in range(5):  # Ray gives its nodes 30 s to start, which a busy machine may not keep
+            job = self.start_python(DRIVER + text, python=PYTHON)
+            if job.process.stdout.readline() == "Ray has started\n":
+                return job
+            result = job.finish()
+        self.fail(f"Ray does not start: {result}")
 
     def wait_for(self, job, text, count):
         for _ in range(count):
