@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from support.frameworks import needs
 from support.job import SOURCE, main, skip
 from support.python import FAILS_EARLY, PythonTest
 from support.spark import Cluster, executor_in
@@ -123,6 +124,23 @@ print("local", MirroredStrategyRunner(num_slots=2, local_mode=True, use_gpu=Fals
 """).finish()
         self.assertIn("chief ('a', 2, {'type': 'worker', 'index': 0})\n", result.out, str(result))
         self.assertIn("local ('b', 2, {'type': 'worker', 'index': 0})\n", result.out)
+
+    @needs("tensorflow")
+    def test_a_strategy_of_tensorflow(self):
+        result = self.start_driver("""
+from dtrun.spark.tensorflow import MirroredStrategyRunner
+
+def train(start):
+    import tensorflow as tf
+    strategy, value = tf.distribute.get_strategy(), tf.Variable(start)
+    for _ in range(3):
+        added = strategy.run(tf.function(lambda: tf.distribute.get_replica_context().all_reduce("sum", value + 1)))
+        value.assign(strategy.experimental_local_results(added)[0])
+    return type(strategy).__name__, strategy.num_replicas_in_sync, float(value.read_value())
+
+print("trained", MirroredStrategyRunner(num_slots=2, use_gpu=False).run(train, start=1.0))
+""").finish()
+        self.assertIn("trained ('CollectiveAllReduceStrategy', 2, 22.0)\n", result.out, str(result))
 
     def test_ctrl_c_ends_every_rank(self):
         job = self.start_driver("dtrun.spark.run(wait, num_proc=2)")
