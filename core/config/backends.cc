@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/suggest.h"
 #include "core/config/backend_choice.h"
@@ -47,7 +48,7 @@ void Loader::CheckCommunicator() {
     const options::Spec& name = *settings_.Find(kName);
     const options::Origin& origin = settings_.Get(kName).origin;
     if (origin.kind == DTRUN_ORIGIN_DEFAULT) {
-      settings_.values_[kName] = {*ParseText(name, *name.default_text, start_folder_)};
+      settings_.values_[kName] = {*ParseText(name, *name.default_text, start_folder_), {}};
       return;
     }
     const auto place = places_.find(key);

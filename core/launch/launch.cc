@@ -6,6 +6,7 @@
 #include "core/launch/cluster.h"
 #include "core/launch/policies.h"
 #include "core/node/serve.h"
+#include "core/plan/at.h"
 
 namespace dtrun::launch {
 namespace {
