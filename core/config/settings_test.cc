@@ -20,7 +20,7 @@ TEST(Settings, FindsSpecsByKey) {
 
 TEST(Settings, GivesASnapshotOfWhatLiesUnderAPrefix) {
   const dtrun_options options = Defaults().SnapshotOf("logs.");
-  ASSERT_EQ(options.entries.size(), 2u);
+  ASSERT_EQ(options.entries.size(), 3u);
   EXPECT_EQ(options.entries.at("mode").value.data, options::Data(std::string("private")));
 }
 
