@@ -35,6 +35,15 @@ class HorovodShim(HorovodTest):
     def test_a_rank_that_leaves_is_named(self):
         self.hold(2, "errors.py", "leave", done="was told", absent=[1])
 
+    def test_a_rank_that_leaves_with_an_error_is_named_and_not_those_that_miss_it(self):
+        for count, words in ((2, []), (2, ["shutdown"]), (3, [])):
+            with self.subTest(count=count, words=words):
+                pid = self.folder / f"pid-{count}-{len(words)}"
+                result = self.ranks(count, self.PYTHON, PROGRAMS / "exit.py", pid, *words, env=self.package())
+                self.assertEqual(result.code, 3, str(result))
+                self.assertRegex(result.err, "failed after .*: rank 1 exited with code 3", str(result))
+                self.assertIn("HorovodInternalError: allreduce 'late': rank 1 has called hvd.shutdown() or ended", result.out + result.err)
+
     def test_an_operation_that_one_rank_cannot_end(self):
         self.hold(2, "errors.py", "memory", done="was told", sets=["backend.timeout=5s"])
 

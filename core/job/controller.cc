@@ -170,8 +170,12 @@ bool Controller::Wait(std::chrono::nanoseconds time) {
 
 void Controller::Joined(int rank) {
   have_joined_ = true;
-  if (const int index = IndexOf(rank); index >= 0)
-    facts_.ranks[static_cast<std::size_t>(index)].joined = true;
+  if (const int index = IndexOf(rank); index >= 0) {
+    verdict::RankFacts& facts = facts_.ranks[static_cast<std::size_t>(index)];
+    facts.joined = true;
+    facts.left = false;  // it may have, to join again after a failure: what it reported of that is over
+    facts.reports.clear();
+  }
 }
 
 void Controller::Left(int rank) {

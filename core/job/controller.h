@@ -32,6 +32,8 @@ struct World {
   StallPolicy stall = {};
   // What a Python program needs to end after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
+  // What one that has left the job (dtrun_finalize) may need for that, with all that its libraries free.
+  std::chrono::nanoseconds ends_within = std::chrono::seconds(5);
   // What the ranks may differ by in failing alike, by an import or a missing file, before any has joined
   // another.
   std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
@@ -163,9 +165,10 @@ class Controller {
   // Stops all, unless they end before. After the end of a rank that has printed something, before any has
   // joined another: the others may be about to fail alike. After a lost connection: who closed it may be
   // about to end (awaits_who_leaves_); until a rank has ended for another reason than a lost connection.
-  // Where ranks have reported the loss to dtrun nobody is awaited: a report names the rank, and the one that
-  // closed its connections has told why.
+  // Where ranks have reported the loss to dtrun, only a rank that they named is awaited.
   void StopAfter(std::chrono::nanoseconds pause);
+  // Whether it has reported the loss of a rank that has not ended; `left`: of one that has left the job.
+  bool MissesOneThatLives(const verdict::RankFacts& rank, bool left = false) const;
   // Whether its end says who left, while that is awaited.
   bool TellsWhoLeft(const verdict::RankFacts& ended) const;
   // What keep_stacks says.

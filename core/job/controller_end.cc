@@ -44,6 +44,10 @@ void Controller::FailedFirst(std::size_t index) {
     return !have_joined_ && !lines.empty() ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
   }
   KeepLastLines();
+  if (MissesOneThatLives(first, true)) {
+    awaits_who_leaves_ = true;
+    return StopAfter(world_.ends_within);
+  }
   const bool waited =
       verdict::SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
         return verdict::SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
@@ -56,8 +60,18 @@ void Controller::FailedFirst(std::size_t index) {
   // One that leaves has closed its connections some time before it has ended.
   const auto ended = std::ranges::count_if(
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
-  awaits_who_leaves_ = ended == 1 && first.reports.empty();
+  const bool missed_has_ended = !first.reports.empty() && !MissesOneThatLives(first);
+  awaits_who_leaves_ = ended == 1 && !missed_has_ended;
   awaits_who_leaves_ ? StopAfter(world_.leaves_within) : StopAll(SIGTERM);
+}
+
+bool Controller::MissesOneThatLives(const verdict::RankFacts& rank, bool left) const {
+  return std::ranges::any_of(rank.reports, [&](const verdict::PeerReport& report) {
+    const int index = rank.IsOfAnother(report) ? IndexOf(report.peer) : -1;
+    if (index < 0) return false;
+    const verdict::RankFacts& peer = facts_.ranks[static_cast<std::size_t>(index)];
+    return !peer.ending && (peer.left || !left);
+  });
 }
 
 void Controller::StopAfter(std::chrono::nanoseconds pause) {
@@ -89,7 +103,7 @@ void Controller::EndWhenAccomplished() {
 
 bool Controller::TellsWhoLeft(const verdict::RankFacts& ended) const {
   if (phase_ != Phase::kLooking || !awaits_who_leaves_) return false;
-  return !ended.ending->failed() || !verdict::SaysPeerIsMissing(LastLines(ended));
+  return !ended.ending->failed() || (ended.reports.empty() && !verdict::SaysPeerIsMissing(LastLines(ended)));
 }
 
 void Controller::StopAll(int signal) {

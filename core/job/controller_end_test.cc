@@ -5,6 +5,7 @@
 
 #include "core/job/controller.h"
 #include "core/job/testing_controller.h"
+#include "core/verdict/cause.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::job {
@@ -186,6 +187,34 @@ TEST_F(ControllerTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
   EXPECT_EQ(facts->first_failed, 0);
   EXPECT_EQ(facts->ranks[2].ending->code, 0);
   EXPECT_EQ(facts->ranks[3].ending->signal, SIGTERM);
+}
+
+TEST_F(ControllerTest, AwaitsTheEndOfOneThatLeftInTheMiddle) {
+  Plan({"", "", ""});
+  // Rank 0 lost rank 1, which has left the job and still ends; so did rank 2, which says it too.
+  const std::string why = "rank 1 left the communicator while rank 0 waited for it";
+  const std::vector<protocol::Event> at_start = {protocol::Started{{1, 2, 3}}, protocol::Ended{0, {1, 0}},
+                                                 protocol::Ended{2, {1, 0}}, protocol::Ended{1, {3, 0}}};
+  const int until_it_ended = static_cast<int>(at_start.size()) + 1;  // its own Prepared is one more
+  ScriptedHost host(loop_, at_start, {protocol::Gone()});
+  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
+  controller.Reported(1, 2, "rank 2 left the communicator");
+  controller.Left(1);
+  controller.Joined(1);  // again
+  controller.Left(1);
+  controller.Reported(0, 1, why);
+  controller.Reported(2, 1, why);
+  World world;
+  world.tokens.resize(1);
+  for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
+  world.leaves_within = std::chrono::nanoseconds(0);
+  world.ends_within = std::chrono::hours(1);
+  const Result<verdict::Facts> facts = controller.Run(std::move(world));
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(host.told_at_stop, until_it_ended);
+  EXPECT_EQ(facts->ranks[1].ending->code, 3);
+  EXPECT_EQ(verdict::FindCause(*facts).index, 1U);
 }
 
 verdict::RankDoing Doing(int rank, stacks::Stand stand, int waits_for = -1) {

@@ -6,6 +6,7 @@ when it has something to say or waits for others; one that has neither comes onc
 it has not submitted. Nothing polls while all ranks compute.
 """
 
+import contextlib
 import itertools
 import sys
 import threading
@@ -28,6 +29,7 @@ Execute = Callable[["Controller", List[Agreed]], None]
 
 HEARTBEAT_S = 1.0
 _LONGEST_PAUSE_S = 0.032
+_FREED_WITHIN_S = 5.0  # a communicator, once its rank leaves
 
 
 class Controller:
@@ -46,6 +48,7 @@ class Controller:
         self._names: DefaultDict[str, Iterator[int]] = defaultdict(itertools.count)
         self._leaving = False
         self._over: Optional[str] = None
+        self._missed: Optional[int] = None  # the place of who has left, until that is reported
         limits = [HEARTBEAT_S] + [s / 2 for s in (settings.stall_warning_s, settings.stall_shutdown_s) if s]
         self._heartbeat_s = min(limits)
         self._pause_s = settings.cycle_s
@@ -61,16 +64,19 @@ class Controller:
         """Announces it in the next round. Raises ValueError where this rank alone is wrong; then nothing has started."""
         signature = request.signature = checked(request.signature)
         with self._condition:
-            if self._over is not None:
-                raise HorovodInternalError(f"{signature.called}: {self._over}")
-            if signature.name in self._requests:
+            over = self._over
+            if over is None and signature.name in self._requests:
                 raise ValueError(
                     f"{signature.called}: an operation of this name is under way on this rank; wait for "
                     "it with hvd.synchronize(), or use another name"
                 )
-            self._requests[signature.name] = request
-            self._new.append(signature)
-            self._condition.notify()
+            if over is None:
+                self._requests[signature.name] = request
+                self._new.append(signature)
+                self._condition.notify()
+        if over is not None:
+            self._report()
+            raise HorovodInternalError(f"{signature.called}: {over}")
         return request
 
     def stop(self) -> None:
@@ -110,7 +116,10 @@ class Controller:
         if agreed:
             self._perform(agreed)
         if left:
-            self._end(f"rank {left[0]} has called hvd.shutdown() or ended" if self.comm.size > 1 else "hvd.shutdown() was called")
+            if self.comm.size == 1 or self._leaving:
+                self._end("hvd.shutdown() was called")
+            else:
+                self._end(f"rank {self.ranks[left[0]]} has called hvd.shutdown() or ended", left[0])
             return False
         self._check_stalls()
         return True
@@ -148,12 +157,27 @@ class Controller:
                 self._requests.update((d.name, request) for d, request in agreed if request is not None and not request.done())
             raise
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, missed: Optional[int] = None) -> None:
+        """`missed`: the place of the rank that has left, which those that still need it report to dtrun."""
         with self._condition:
-            self._over = reason
+            self._over, self._missed = reason, missed
             pending, self._requests = list(self._requests.values()), {}
+        if pending:
+            self._report()
         for request in pending:
             request.fail(f"{request.signature.called}: {reason}")
+
+    def _report(self) -> None:
+        """Once. The transport reports what waits for a rank that has left."""
+        with self._condition:
+            missed, self._missed = self._missed, None
+        if missed is None:
+            return
+        with contextlib.suppress(errors.Error):
+            try:
+                self.comm.recv(bytearray(1), missed, wait=False).wait(_FREED_WITHIN_S)
+            except TimeoutError:
+                self.comm.abort("hvd has ended")
 
     def _check_stalls(self) -> None:
         if self.comm.rank != 0:

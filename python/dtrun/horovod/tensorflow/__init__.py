@@ -15,6 +15,8 @@ except ModuleNotFoundError as missing:
 from ..basics import *  # noqa: F403
 from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from ..submit import barrier
+from ..util import gpu_available, split_list
+from ..util import num_rank_is_power_2 as check_num_rank_power_of_2
 from . import elastic
 from .bridge import OperationError
 from .compression import Compression

@@ -2,6 +2,7 @@
 
 from ..basics import *  # noqa: F403
 from ..exceptions import HorovodInternalError
+from ..util import gpu_available, num_rank_is_power_2
 from . import elastic
 from .compression import Compression
 from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters

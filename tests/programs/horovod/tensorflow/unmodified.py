@@ -17,6 +17,7 @@ hvd.init()
 assert HorovodInternalError is hvd.HorovodInternalError and Compression is hvd.Compression
 assert KerasState is hvd_keras.elastic.KerasState and horovod.keras.rank is rank is hvd.rank
 assert hvd.gloo_built() and not hvd.mpi_built()
+assert hvd.gpu_available("tensorflow") == bool(tf.config.list_physical_devices("GPU")) and hvd.check_num_rank_power_of_2(2)
 tf.keras.utils.set_random_seed(hvd.rank())
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
 optimizer = hvd_keras.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size()), compression=hvd.Compression.none)
