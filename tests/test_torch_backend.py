@@ -168,16 +168,48 @@ class Misuse(TorchBackend):
             "allreduce", "broadcast",
         )  # fmt: skip
 
-    def test_process_groups_after_a_failure(self):
-        result = self.run_text(
-            "import dtrun.torch\ndist.init_process_group('dtrun')\n"
-            "try: dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n"
-            "except dtrun.Mismatch: pass\n"
-            "dist.destroy_process_group()\ndist.init_process_group('dtrun')\n"
+    DIFFERS = (
+        "try: dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n"
+        "except dtrun.Mismatch: pass\n"
+    )
+    AGAIN = (
+        "dist.destroy_process_group()\ndist.init_process_group('dtrun')\n"
+        "for group in (None, dist.new_group([0, 1])):\n"
+        "    x = torch.ones(1); dist.all_reduce(x, group=group); assert x == 2, x\n"
+        "try: old.allreduce([torch.ones(1)]).wait()\n"
+        "except dtrun.FailedPrecondition: pass\n"
+    )
+
+    def test_another_process_group_after_a_failure(self):
+        """The last of them is after one that has not failed."""
+        timeout = (
+            "try: dist.get_rank() or dist.all_reduce(torch.ones(2))\nexcept dtrun.Timeout: pass\n"
         )
-        why = "this process makes no more process groups, since an operation of its first one has failed: call 1 on 'world' differs"
-        self.assertIn(f"init_process_group: {why}", result.err)
-        self.assertIn("end the process: with restart.max", result.err)
+        for what, failure in (("calls that differ", self.DIFFERS), ("a rank that did not come", timeout)):
+            with self.subTest(what=what):
+                result = self.run_text(
+                    "import dtrun.torch\nfrom datetime import timedelta\n"
+                    "dist.init_process_group('dtrun', timeout=timedelta(seconds=15))\nold = dist.group.WORLD\n"
+                    f"{failure}{self.AGAIN * 2}print('rank', dist.get_rank(), 'is done', flush=True)\n"
+                )
+                self.assert_ok(result)
+                for rank in range(2):
+                    self.assertIn(f"rank {rank} is done", result.out)
+
+    def test_new_group_after_a_failure(self):
+        self.assert_fails(
+            f"import dtrun.torch\ndist.init_process_group('dtrun')\n{self.DIFFERS}dist.new_group([0, 1])\n",
+            "new_group: an operation of the first process group has failed: call 1 on 'world' differs",
+            "call destroy_process_group() and init_process_group() on every rank first, or end the process: with restart.max",
+        )
+
+    def test_another_process_group_where_the_program_uses_dtrun_too(self):
+        self.assert_fails(
+            f"import dtrun.torch\ndtrun.init()\ndist.init_process_group('dtrun')\n{self.DIFFERS}"
+            "dist.destroy_process_group()\ndist.init_process_group('dtrun')\n",
+            "init_process_group: an operation of the first process group has failed: ",
+            "and other parts of this program use dtrun too, so it stays in its job: end the process",
+        )
 
     def test_ddp_reports_a_rank_that_died(self):
         self.assert_fails(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     _Self = TypeVar("_Self", bound="Communicator")
 
-_made: weakref.WeakSet[Communicator] = weakref.WeakSet()  # finalize() ends them
+made: weakref.WeakSet[Communicator] = weakref.WeakSet()  # finalize() ends them
 
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 
@@ -57,7 +57,7 @@ class Communicator(Checks):
         self.name: str = library.dtrun_comm_name(handle).decode()
         self._in_group: Optional[List[Any]] = None  # buffers of the group that is open
         self._cause: Optional[str] = None  # of its failure, once it has been raised
-        _made.add(self)
+        made.add(self)
 
     @property
     def backend(self) -> str:
@@ -395,5 +395,5 @@ class Communicator(Checks):
 
 def end_all() -> None:
     """Every communicator has ended: the library is about to free them."""
-    for comm in list(_made):
+    for comm in list(made):
         comm._handle = None

@@ -131,6 +131,11 @@ def is_initialized() -> bool:
     return _world is not None and bool(_library.library().dtrun_is_initialized())
 
 
+def inits() -> int:
+    """How many calls of init() await their finalize()."""
+    return _inits
+
+
 def world() -> World:
     """The World; after init()."""
     if _world is None:

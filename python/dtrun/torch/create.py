@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
+from torch.distributed import distributed_c10d
 from torch.distributed.distributed_c10d import default_pg_timeout
 
-from .. import errors, process
+from .. import communicator, errors, process
 from .following import finish_in_order
-from .group import Group
+from .group import Group, groups
 from .mixed import group_class
 
 TYPE_CHECKING = False
@@ -18,31 +20,54 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Callable, List, Optional
 
+    from torch._C._distributed_c10d import Store
+
     from ..communicator import Communicator
 
-_inits = 0  # of default groups, on every rank alike
+_inits = 0  # of default groups since this process has joined its job, on every rank alike
+_joins = False  # whether that was done here
+_generation = 0  # of default groups of this process, on every rank alike
+_store: Any = None  # of the last one: rank 0's serves the others, which may be in the next init_process_group before rank 0 is
 
 
 def create(options: Any, _: Any) -> Group:
     """The Group for torch's options: of all ranks, or of some."""
-    global _inits
-    world = process.world() if process.is_initialized() else process.init()
+    global _inits, _joins, _generation, _store
+    if process.is_initialized():
+        world = process.world()
+    else:
+        world, _inits, _joins = process.init(), 0, True
     atexit.unregister(finish_in_order)
     atexit.register(finish_in_order)  # is called before what init() has registered
     ranks = list(options.global_ranks_in_group)
     if ranks:
         _check(world, dist.get_rank(), dist.get_world_size())
         part = _parted("new_group", world, lambda: world.subset(ranks))
-        made: Group = group_class()(options.store, part, _seconds(options.timeout), ranks)
+        made: Group = group_class()(_own(options.store), part, _seconds(options.timeout), ranks)
         return made
     _check(world, options.group_rank, options.group_size)
     _inits += 1
-    # One made after destroy_process_group has a communicator of its own: what failed the first leaves it alone.
-    # The world itself is the first's; a failure of it stays.
-    comm = world if _inits == 1 else _parted("init_process_group", world, lambda: world.split(0))
-    assert comm is not None
-    made = group_class()(options.store, comm, _seconds(options.timeout))
+    _generation += 1
+    _store = options.store
+    made = group_class()(_own(options.store), world if _inits == 1 else _another(world), _seconds(options.timeout))
     return made
+
+
+def _own(store: Store) -> Store:
+    """For a default group and those made after it: the keys of earlier ones are still there."""
+    return PrefixStore(f"generation{_generation}", store) if _generation > 1 else store
+
+
+def barrier_of_each() -> None:
+    """torch 1.13 waits for a counter in its store to be as high as there are ranks, which it is once: from now on each
+    default group has a counter of its own."""
+    known: Any = distributed_c10d
+    wait = known._store_based_barrier
+
+    def barrier(rank: int, store: Any, timeout: Any) -> None:
+        wait(rank, _own(store), timeout)
+
+    known._store_based_barrier = barrier
 
 
 def subgroup(parent: Group, ranks: List[int], timeout: Optional[timedelta], name: str, description: str) -> Group:
@@ -56,6 +81,29 @@ def subgroup(parent: Group, ranks: List[int], timeout: Optional[timedelta], name
     return group
 
 
+def _another(world: process.World) -> Communicator:
+    """For a default group after destroy_process_group: a communicator of its own, so that what failed an earlier one leaves
+    it alone. The first one was the world, and where that has failed every rank leaves the job and joins it again."""
+    global _inits
+    try:
+        part = world.split(0)
+        assert part is not None
+        return part
+    except errors.Error as failure:
+        if failure.status in errors.REFUSALS:
+            raise
+        living = {comm for comm in communicator.made if comm._handle}
+        if not _joins or process.inits() > 1 or living - {world, *(group.comm for group in groups)}:
+            fix = "and other parts of this program use dtrun too, so it stays in its job: end the process"
+            raise _refused("init_process_group", world, failure, fix) from None
+    for group in list(groups):
+        group.shutdown()
+    with contextlib.suppress(errors.Error):  # what has failed the world
+        process.finalize()
+    _inits = 1
+    return process.init()
+
+
 def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communicator]]) -> Any:
     """What `make` makes of the world; where that has failed, what to do about it."""
     failed = world._cause
@@ -64,12 +112,17 @@ def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communic
     except errors.Error as failure:
         if failed is None or failure.status in errors.REFUSALS:
             raise
-        raise errors.make(
-            failure.status,
-            f"{what}: this process makes no more process groups, since an operation of its first one has failed: {failed}; end "
-            "the process: with restart.max in the config dtrun starts all ranks again",
-            failure.peer,
-        ) from None
+        fix = "call destroy_process_group() and init_process_group() on every rank first, or end the process"
+        raise _refused(what, world, failure, fix) from None
+
+
+def _refused(what: str, world: Communicator, failure: errors.Error, fix: str) -> errors.Error:
+    return errors.make(
+        failure.status,
+        f"{what}: an operation of the first process group has failed: {world._cause or failure}; {fix}: with restart.max in the config dtrun "
+        "starts all ranks again",
+        failure.peer,
+    )
 
 
 def _check(world: Communicator, rank: int, size: int) -> None:

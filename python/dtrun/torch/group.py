@@ -6,6 +6,7 @@ collectives) calls those that ProcessGroup lets Python override. Calls return a 
 
 from __future__ import annotations
 
+import weakref
 from datetime import timedelta
 
 import torch
@@ -45,6 +46,8 @@ _CPU = torch.device("cpu")
 # What says whether the caller blocks, which torch has since 2.7.
 _Blocking: Any = AllreduceOptions if hasattr(AllreduceOptions, "asyncOp") else None
 
+groups: weakref.WeakSet[Group] = weakref.WeakSet()  # that somebody holds
+
 
 class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     """Ranks of torch.distributed over `comm`, a dtrun.Communicator. `timeout`, in seconds, is that of an operation; None:
@@ -64,6 +67,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         self._names = ["", ""]
         self._fast = _library.library().dtrun_allreduce
         self._handle = comm._live()
+        groups.add(self)
 
     def allreduce(self, tensors: Any, opts: Any = None, *rest: Any, **named: Any) -> Work:
         """Every rank gets the reduction of the tensor."""
