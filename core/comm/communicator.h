@@ -196,12 +196,12 @@ struct dtrun_comm {
   // `wish`: the words before the device in a refusal.
   dtrun::Result<dtrun::comm::Route*> RouteFor(const dtrun_stream& stream, const std::string& wish,
                                               const dtrun_op* op);
-  // REQUIRE connect_mutex_. The second for the first operation on a device, a collective: one that is refused
-  // keeps its number, on all ranks.
-  dtrun::Status ConnectLocked(std::int32_t kind, std::int32_t index);
-  dtrun::Status ConnectByCall(const dtrun_op& op, std::int32_t kind, std::int32_t index);
-  // Shows the other ranks what this one is about to call; gives the number that the call will have.
-  std::uint64_t Announce(const dtrun_op& op, std::int32_t kind);
+  // Connecting is a call of its own, with a number that it keeps when it is refused, on all ranks. `op`: the
+  // collective for which it is made; null: none. REQUIRE connect_mutex_.
+  dtrun::Status ConnectLocked(const dtrun_op* op, std::int32_t kind, std::int32_t index);
+  dtrun::Status ConnectDevice(std::int32_t kind, std::int32_t index);
+  // Shows the other ranks the call that connects; gives its number.
+  std::uint64_t Announce(const dtrun_op* op, std::int32_t kind);
   // What would carry its memory, not open yet; the device's plugin is then known.
   dtrun::Result<std::unique_ptr<dtrun::comm::Route>> FindDevice(std::int32_t kind, std::int32_t index);
   // Asks the device's plugin about the buffers of `op`, and about its stream where there is one.

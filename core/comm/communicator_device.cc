@@ -96,9 +96,8 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::strin
     }
     const std::lock_guard lock(connect_mutex_);
     if (device_.load(std::memory_order_acquire) == nullptr) {
-      Status connected = op == nullptr ? ConnectLocked(stream.device_kind, stream.device_index)
-                                       : ConnectByCall(*op, stream.device_kind, stream.device_index);
-      if (!connected) return std::move(connected).error();
+      if (Status connected = ConnectLocked(op, stream.device_kind, stream.device_index); !connected)
+        return std::move(connected).error();
     }
     route = device_.load(std::memory_order_acquire);
   }
@@ -148,39 +147,38 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
 }
 
 // Other ranks may be in another call, and would never come: they are compared with this one from now on.
-Status dtrun_comm::ConnectByCall(const dtrun_op& op, std::int32_t kind, std::int32_t index) {
+Status dtrun_comm::ConnectLocked(const dtrun_op* op, std::int32_t kind, std::int32_t index) {
+  if (Status usable = Usable(); !usable) return usable;
+  if (making_.devices == nullptr) return NoDevices(making_.name, kind);
   const std::uint64_t number = Announce(op, kind);
-  Status connected = ConnectLocked(kind, index);
-  if (connected) return connected;  // Enqueue counts it
-  const std::lock_guard lock(enqueue_mutex_);
-  if (sequence_ >= number) return connected;  // calls of another thread, whose order no rank can know
-  sequence_ = number;
-  if (ring_ != nullptr) dtrun::contract::End(*ring_, number);
+  Status connected = ConnectDevice(kind, index);
+  if (ring_ != nullptr && !failed_.load(std::memory_order_acquire)) dtrun::contract::End(*ring_, number);
   return connected;
 }
 
-std::uint64_t dtrun_comm::Announce(const dtrun_op& op, std::int32_t kind) {
-  if (ring_ != nullptr && making_.devices != nullptr)
-    (void)making_.devices->Plugin(kind);  // which names the kind
-  dtrun_op call = op;
-  ClearUnused(call);
-  const bool sound = comm::Check(call, host_.scope).ok();
-  const std::lock_guard lock(enqueue_mutex_);
-  const std::uint64_t number = sequence_ + 1;
-  if (!sound || ring_ == nullptr) return number;
-  call.count = comm::Elements(call, host_.scope);
-  sdk::Signature signature = sdk::SignatureOf(call, making_.size);
+std::uint64_t dtrun_comm::Announce(const dtrun_op* op, std::int32_t kind) {
+  if (ring_ != nullptr) (void)making_.devices->Plugin(kind);  // which names the kind
+  sdk::Signature signature;
+  dtrun_op call = op == nullptr ? dtrun_op{} : *op;
+  if (op != nullptr) ClearUnused(call);
+  if (op != nullptr && comm::Check(call, host_.scope).ok()) {  // a wrong one is refused later
+    call.count = comm::Elements(call, host_.scope);
+    signature = sdk::SignatureOf(call, making_.size);
+  }
+  signature.kind |= dtrun::contract::kConnects;
   signature.device_kind = static_cast<std::uint8_t>(kind);
-  dtrun::contract::NameDevice(*ring_, comm::KindName(kind));
-  dtrun::contract::Begin(*ring_, number, signature);
-  return number;
+  const std::lock_guard lock(enqueue_mutex_);
+  ++sequence_;
+  if (ring_ != nullptr) {
+    dtrun::contract::NameDevice(*ring_, comm::KindName(kind));
+    dtrun::contract::Begin(*ring_, sequence_, signature);
+  }
+  return sequence_;
 }
 
 // A rank that refuses leaves all as they were. What fails later leaves the communicator failed, as a failed
 // operation would.
-Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
-  if (Status usable = Usable(); !usable) return usable;
-  if (making_.devices == nullptr) return NoDevices(making_.name, kind);
+Status dtrun_comm::ConnectDevice(std::int32_t kind, std::int32_t index) {
   Result<std::unique_ptr<Route>> found = FindDevice(kind, index);
   const std::string device = comm::KindName(kind);
   const Result<std::string> mine =
@@ -198,10 +196,6 @@ Status dtrun_comm::ConnectLocked(std::int32_t kind, std::int32_t index) {
     return made;
   }
   device_route_ = *std::move(found);
-  if (ring_ != nullptr) {
-    const std::lock_guard lock(enqueue_mutex_);
-    dtrun::contract::NameDevice(*ring_, device);
-  }
   device_.store(device_route_.get(), std::memory_order_release);
   if (failed_.load(std::memory_order_acquire))
     AbortBackend(failure_.message);  // meanwhile, by another thread

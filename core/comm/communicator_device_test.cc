@@ -62,8 +62,8 @@ TEST_F(OnDevices, CountWithTheHostsCallsAndAreLetGoWhenTheyEnd) {
   fake_.complete_at_once = true;
   devices_.memory.clear();
   EXPECT_EQ(Run(Op()), DTRUN_OK) << error_.message;
-  EXPECT_EQ(fake_.ops.at(0).sequence, 1u);
-  EXPECT_EQ(fake_.ops.at(1).sequence, 2u);
+  EXPECT_EQ(fake_.ops.at(0).sequence, 2u) << "the first connects";
+  EXPECT_EQ(fake_.ops.at(1).sequence, 3u);
   EXPECT_EQ(Released(), 1u) << "the first still runs";
   fake_.Complete(0);
   AwaitReleased(2);
@@ -78,7 +78,7 @@ TEST_F(OnDevices, AFailureThatNoCallAsksForEndsTheCommunicator) {
   EXPECT_THAT(error_.message, HasSubstr("rank 1 is gone"));
   const std::lock_guard lock(reports_mutex_);
   ASSERT_EQ(reports_.size(), 1u);
-  EXPECT_THAT(reports_[0], HasSubstr("1 allreduce #1"));
+  EXPECT_THAT(reports_[0], HasSubstr("1 allreduce #2"));
 }
 
 // Its streams go on, but it may wait for something else.
@@ -175,6 +175,14 @@ TEST_F(OnDevices, AMessageBeforeAllAreConnectedIsRefused) {
   EXPECT_THAT(error_.message, HasSubstr("call dtrun_comm_connect on all first"));
   EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_OK) << error_.message;
+}
+
+TEST_F(OnDevices, ConnectingHasANumberThatARefusalKeeps) {
+  EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
+  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << "which calls nothing";
+  EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
+  EXPECT_EQ(fake_.ops.at(0).sequence, 3u);
 }
 
 TEST_F(OnDevices, OnACapturedStreamAreDetachedOrRefused) {

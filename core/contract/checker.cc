@@ -64,7 +64,7 @@ std::optional<std::uint64_t> FirstDifferingCall(const Ring& first, const Ring& s
     if (number == 0 || number > last || (found && number > *found)) continue;
     const auto a = At(first, number);
     const auto b = At(second, number);
-    if (a && b && !(a->call == b->call)) found = number;
+    if (a && b && !Alike(a->call, b->call)) found = number;
   }
   return found;
 }
@@ -158,10 +158,10 @@ std::optional<Difference> Checker::Compare(const Member& first, const Member& se
       const auto x_before = At(*first.ring, *number - 1);
       const auto y_before = At(*second.ring, *number - 1);
       difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
-      difference.text = fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
-                                    first.heading.name, first.heading.rank,
-                                    sdk::SignatureText(x->call, DeviceOf(*first.ring)), second.heading.rank,
-                                    sdk::SignatureText(y->call, DeviceOf(*second.ring)));
+      difference.text =
+          fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
+                      first.heading.name, first.heading.rank, CallText(x->call, DeviceOf(*first.ring)),
+                      second.heading.rank, CallText(y->call, DeviceOf(*second.ring)));
       return difference;
     }
   }
@@ -190,7 +190,7 @@ std::string Checker::History(int rank) const {
       const std::uint64_t number = started - left + 1;
       if (const auto seen = At(ring, number)) {
         text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "",
-                            sdk::SignatureText(seen->call, DeviceOf(ring)));
+                            CallText(seen->call, DeviceOf(ring)));
       }
     }
   }

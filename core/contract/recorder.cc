@@ -97,10 +97,10 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
       const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
       if (&theirs == &ring || theirs.communicator.load(std::memory_order_acquire) != communicator) continue;
       if (theirs.moving.load(std::memory_order_acquire) || !Read(theirs, number, &other, &chain) ||
-          other == mine)
+          Alike(other, mine))
         continue;
-      std::pair first(ring.rank, sdk::SignatureText(mine, DeviceOf(ring)));
-      std::pair second(theirs.rank, sdk::SignatureText(other, DeviceOf(theirs)));
+      std::pair first(ring.rank, CallText(mine, DeviceOf(ring)));
+      std::pair second(theirs.rank, CallText(other, DeviceOf(theirs)));
       if (second.first < first.first) std::swap(first, second);
       return Error{DTRUN_MISMATCH,
                    fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", number, name,
@@ -128,8 +128,7 @@ std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const 
       } else if (theirs.ended.load() >= started) {
         text = fmt::format("rank {} has called nothing after #{}", theirs.rank, started);
       } else if (Read(theirs, started, &call, &chain)) {
-        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started,
-                           sdk::SignatureText(call, DeviceOf(theirs)));
+        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, CallText(call, DeviceOf(theirs)));
       }
       std::string& list = started < number ? behind : others;
       if (!text.empty()) list += (list.empty() ? "" : "; ") + text;

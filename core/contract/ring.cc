@@ -11,6 +11,13 @@ namespace {
 
 using Words = sdk::SignatureWords;
 
+// What ranks have to agree on in a call.
+Words Compared(const Words& call) {
+  if ((call[0] & kConnects) == 0) [[likely]]
+    return call;
+  return {kConnects, 0, 0};
+}
+
 // Mixes one word into a digest; from MurmurHash3's finaliser.
 std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
   digest ^= word * 0x9e3779b97f4a7c15u;
@@ -35,8 +42,19 @@ std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix
 
 }  // namespace
 
+bool Alike(const sdk::Signature& a, const sdk::Signature& b) {
+  return Compared(a.Words()) == Compared(b.Words());
+}
+
+std::string CallText(const sdk::Signature& call, const std::string& device) {
+  if (call.kind == kConnects) return "dtrun_comm_connect (" + sdk::MemoryText(call, device) + ")";
+  sdk::Signature operation = call;
+  operation.kind = static_cast<std::uint8_t>(call.kind & ~kConnects);
+  return sdk::SignatureText(operation, device);
+}
+
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
-  return Chain(chain, call.Words());
+  return Chain(chain, Compared(call.Words()));
 }
 
 void NameDevice(Ring& ring, std::string_view name) {
@@ -55,7 +73,7 @@ void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call) {
   const std::uint64_t before =
       number == 1 ? 0 : ring.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
   const Words words = call.Words();
-  const std::uint64_t chain = Chain(before, words);
+  const std::uint64_t chain = Chain(before, Compared(words));
   Store(ring.entries[number % kEntries], number, words, chain);
   if (number % kCheckpointEvery == 0) WriteCheckpoint(ring, number, chain);
   ring.started.store(number, std::memory_order_release);

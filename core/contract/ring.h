@@ -12,6 +12,15 @@
 
 namespace dtrun::contract {
 
+// In the kind of a call that connects the ranks by a device, beside the operation for which it does so;
+// alone, it is dtrun_comm_connect. All such calls are alike.
+inline constexpr std::uint8_t kConnects = 0x80;
+
+// Whether ranks that make the two calls agree.
+bool Alike(const sdk::Signature& a, const sdk::Signature& b);
+// "allreduce (float32 x 8, sum, cuda memory)". `device`: what its kind of device is called.
+std::string CallText(const sdk::Signature& call, const std::string& device);
+
 // The chain after `call`, whose predecessor's is `chain`.
 std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call);
 // Digest of a communicator's name; never 0.

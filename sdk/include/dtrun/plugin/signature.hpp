@@ -89,15 +89,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return signature;
   }
 
-  // "allreduce (float32 x 1024, sum)". `device`: what its kind of device is called, where dtrun has no name.
+  // "cuda memory"; empty: the host's. `device`: what its kind of device is called, where dtrun has no name.
+  inline std::string MemoryText(const Signature& signature, const std::string& device = {}) {
+    if (signature.device_kind == DTRUN_DEVICE_HOST) return {};
+    const bool named = signature.device_kind >= DTRUN_DEVICE_OTHER && !device.empty();
+    return (named ? device : DeviceKindText(signature.device_kind)) + " memory";
+  }
+
+  // "allreduce (float32 x 1024, sum)". `device`: what its kind of device is called.
   inline std::string SignatureText(const Signature& signature, const std::string& device = {}) {
     std::string text = OperationName(signature.kind);
-    std::string memory;
-    if (signature.device_kind != DTRUN_DEVICE_HOST)
-      memory = (signature.device_kind >= DTRUN_DEVICE_OTHER && !device.empty()
-                    ? device
-                    : DeviceKindText(signature.device_kind)) +
-               " memory";
+    const std::string memory = MemoryText(signature, device);
     if (signature.kind == DTRUN_BARRIER) return memory.empty() ? text : text + " (" + memory + ")";
     text += std::string(" (") + TypeName(signature.dtype);
     if (signature.shape == 0 && signature.kind < DTRUN_ALLGATHERV) {
