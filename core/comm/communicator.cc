@@ -162,8 +162,11 @@ void dtrun_comm::AbortBackend(std::string_view reason) {
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,
                               dtrun_error* err) {
   // A backend may meet other bytes than it expects, or lose a rank that has, before the checker has looked.
-  if (ring_ != nullptr && sdk::IsCollective(op.kind)) {
-    if (std::optional<Error> differs = making_.recorder->Difference(*ring_, making_.name, op.sequence)) {
+  if (ring_ != nullptr) {
+    std::optional<Error> differs;
+    if (sdk::IsCollective(op.kind)) differs = making_.recorder->Difference(*ring_, making_.name, op.sequence);
+    if (!differs) differs = making_.recorder->MessageDifference(*ring_, making_.name);
+    if (differs) {
       Record(*differs, PluginError());
       AbortBackend(differs->text);
       std::this_thread::sleep_for(kOthersLook);

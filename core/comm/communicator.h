@@ -27,6 +27,7 @@
 #include "core/comm/plugin_call.h"
 #include "core/comm/route.h"
 #include "core/comm/work.h"
+#include "core/contract/messages.h"
 #include "core/contract/recorder.h"
 #include "dtrun/dtrun.h"
 
@@ -180,6 +181,8 @@ struct dtrun_comm {
   // OperationCall, as the next.
   dtrun_status Enqueue(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
                        std::unique_ptr<dtrun_work>& work, dtrun_request** request, dtrun_error* cause);
+  // Shows the other ranks a message that begins. REQUIRES enqueue_mutex_ and a ring.
+  std::optional<dtrun::contract::MessageLog> NoteMessage(const dtrun::comm::Route& route, const dtrun_op& op);
   dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   dtrun_status WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
   dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause, dtrun_error* err);

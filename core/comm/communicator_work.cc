@@ -87,10 +87,13 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   const bool collective = sdk::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
   op.count = comm::Elements(op, route.scope);
+  std::optional<dtrun::contract::MessageLog> before;
   if (collective && ring_ != nullptr) {
     sdk::Signature signature = sdk::SignatureOf(op, making_.size);
     signature.device_kind = static_cast<std::uint8_t>(route.device_kind);
     dtrun::contract::Begin(*ring_, op.sequence, signature);
+  } else if (ring_ != nullptr && op.count > 0) {
+    before = NoteMessage(route, op);
   }
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
@@ -104,6 +107,7 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
           "the backend reported an operation under way and gave no request; report it to the "
           "plugin's author");
     } else if (status != DTRUN_PENDING) {
+      if (before) dtrun::contract::TakeBack(*ring_, *before);
       return status;
     } else if ((op.flags & DTRUN_OP_DETACHED) != 0) {
       return dtrun_error_set(cause, DTRUN_INTERNAL, -1,
@@ -121,6 +125,15 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   work->deadline = op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, making_.patience.count()));
   Link(*work);
   return DTRUN_OK;
+}
+
+std::optional<dtrun::contract::MessageLog> dtrun_comm::NoteMessage(const comm::Route& route,
+                                                                   const dtrun_op& op) {
+  return dtrun::contract::Note(*ring_, {.sends = op.kind == DTRUN_SEND,
+                                        .peer = op.peer,
+                                        .tag = op.tag,
+                                        .on_device = route.OfDevice(),
+                                        .counted = (op.flags & DTRUN_OP_DETACHED) == 0});
 }
 
 dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/printable.h"
+#include "core/contract/messages.h"
 #include "core/contract/ring.h"
 
 namespace dtrun::contract {
@@ -105,14 +106,33 @@ std::vector<Damage> Checker::TakeDamage() { return std::exchange(news_, {}); }
 std::optional<Difference> Checker::CompareAll() {
   std::optional<Difference> found;
   std::map<std::uint64_t, Member> firsts;  // of each communicator
+  std::map<std::uint64_t, std::vector<Member>> with_devices;
   for (int rank = 0; rank < recorder_memory_.ranks; ++rank) {
     if (damaged_[static_cast<std::size_t>(rank)].left_out) continue;
     for (Member& member : MembersOf(rank)) {
       const auto [first, is_new] = firsts.try_emplace(member.heading.communicator, member);
       if (!is_new && !found) found = Compare(first->second, member);
+      if (UsesDevices(*member.ring)) with_devices[member.heading.communicator].push_back(member);
     }
   }
+  for (auto at = with_devices.begin(); !found && at != with_devices.end(); ++at)
+    found = CompareMessages(at->second);
   return found;
+}
+
+std::optional<Difference> Checker::CompareMessages(const std::vector<Member>& members) {
+  std::map<int, const Member*> by_rank;  // in the communicator
+  for (const Member& member : members) by_rank.emplace(member.heading.rank, &member);
+  for (const Member& from : members) {
+    const auto differs = DifferingMessage(*from.ring, from.heading.name, [&](int rank) {
+      const auto to = by_rank.find(rank);
+      return to == by_rank.end() || to->second->ring == from.ring ? nullptr : to->second->ring;
+    });
+    if (!differs) continue;
+    return Difference{from.heading.communicator, from.world_rank, by_rank.at(differs->to)->world_rank,
+                      differs->text, true};
+  }
+  return std::nullopt;
 }
 
 std::vector<Checker::Member> Checker::MembersOf(int rank) {

@@ -59,6 +59,8 @@ class Checker {
   };
 
   std::optional<Difference> CompareAll();
+  // What every member sends with what its peers receive.
+  static std::optional<Difference> CompareMessages(const std::vector<Member>& members);
   // What a rank has open; nothing when its pages make no sense.
   std::vector<Member> MembersOf(int rank);
   std::optional<Difference> Compare(const Member& first, const Member& second);

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "core/base/thread.h"
+#include "core/contract/heading.h"
 #include "core/contract/member_mark.h"
+#include "core/contract/messages.h"
 
 namespace dtrun::contract {
 namespace {
@@ -107,6 +109,33 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
                                first.first, first.second, second.first, second.second),
                    theirs.rank};
     }
+  }
+  return std::nullopt;
+}
+
+std::map<int, const Ring*> Recorder::RingsOf(std::uint64_t communicator) const {
+  std::map<int, const Ring*> rings;
+  const RecorderMemory& memory = mapping_.recorder_memory();
+  for (int rank = 0; rank < memory.ranks; ++rank) {
+    for (int index = 0; index < kRings; ++index) {
+      const Ring& ring = memory.RingOf(rank, index);
+      if (const HeadingRead read = ReadHeading(ring, memory.ranks);
+          read.heading && read.heading->communicator == communicator)
+        rings.emplace(read.heading->rank, &ring);
+    }
+  }
+  return rings;
+}
+
+std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::string& name) const {
+  if (!UsesDevices(ring)) return std::nullopt;
+  const std::map<int, const Ring*> rings = RingsOf(ring.communicator.load());
+  for (const auto& [rank, from] : rings) {
+    const auto differs = DifferingMessage(*from, name, [&](int to) -> const Ring* {
+      const auto found = rings.find(to);
+      return found == rings.end() ? nullptr : found->second;
+    });
+    if (differs) return Error{DTRUN_MISMATCH, differs->text, from == &ring ? differs->to : rank};
   }
   return std::nullopt;
 }

@@ -47,6 +47,8 @@ class Recorder {
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
   // the checker, which looks later; empty when none is known to.
   std::optional<Error> Difference(const Ring& ring, const std::string& name, std::uint64_t number) const;
+  // As Difference, of the messages that any two of its ranks call.
+  std::optional<Error> MessageDifference(const Ring& ring, const std::string& name) const;
 
  private:
   struct Watched {
@@ -55,6 +57,8 @@ class Recorder {
   };
 
   Recorder(RecorderMapping mapping, int rank);
+  // Of a communicator, by rank; what does not make sense is left out.
+  std::map<int, const Ring*> RingsOf(std::uint64_t communicator) const;
   void Listen();
   void Tell(std::function<void(const Error&)> Alarm::*what, const Error& error);
 

@@ -19,11 +19,12 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 5;
+inline constexpr std::uint32_t kRecorderVersion = 6;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
 inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
+inline constexpr int kMessageRows = 24;  // peers, tags and directions of each that are remembered
 inline constexpr std::size_t kRingNameBytes = 56;
 inline constexpr std::size_t kDeviceNameBytes = 32;
 inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be told
@@ -45,6 +46,14 @@ struct Checkpoint {
   std::atomic<std::uint64_t> seal{0};  // digest of both: nothing else tells that it was written over
 };
 
+// The messages with one peer and tag in one direction (messages.h).
+struct MessageRow {
+  std::atomic<std::uint64_t> key{0};  // 0: free
+  std::atomic<std::uint64_t> last{0};
+  std::atomic<std::uint64_t> first{0};
+  std::atomic<std::uint64_t> seal{0};  // digest of these, written last; 0: they change
+};
+
 // One communicator of one rank. Written by that rank; that of a rank elsewhere by the agent.
 struct alignas(64) Ring {
   std::atomic<std::uint64_t> communicator{0};  // digest of its name; 0: free
@@ -57,6 +66,7 @@ struct alignas(64) Ring {
   char device[kDeviceNameBytes] = {};  // what its devices are called, before the first call on one
   Entry entries[kEntries];
   Checkpoint checkpoints[kCheckpoints];
+  MessageRow messages[kMessageRows];
 };
 
 inline constexpr std::uint32_t kByThread = 1, kByMainThread = 2;

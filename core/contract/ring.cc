@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/printable.h"
+#include "core/contract/messages.h"
 
 namespace dtrun::contract {
 namespace {
@@ -140,6 +141,7 @@ Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint6
     ring.moving = false;
     for (Entry& entry : ring.entries) entry.number = 0;
     for (Checkpoint& checkpoint : ring.checkpoints) checkpoint.number = 0;
+    ClearMessages(ring);
     ring.rank = rank;
     ring.size = size;
     const std::size_t length = std::min(name.size(), kRingNameBytes - 1);

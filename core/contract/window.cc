@@ -100,8 +100,10 @@ void Reporter::TellProgress(const Ring& ring, const Heading& heading, Told& told
 
 void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
   const Idle now{heading.started, heading.ended};
-  if (now != told.last) {
+  const std::uint64_t messages = UsesDevices(ring) ? MarkOf(ring) : 0;
+  if (now != told.last || messages != told.messages) {
     told.last = now;
+    told.messages = messages;
     told.looks = 0;
     if (std::exchange(told.idle, false)) Add(ring, heading, told, out);  // it calls on
     return;
@@ -111,13 +113,16 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
   if (now.started > 0 && !Read(ring, now.started, &last.call, &last.chain)) return;  // it goes on just now
   told.idle = true;
   for (Window& other : out) {
-    const bool alike = other.communicator == told.communicator && other.idle == now &&
+    const bool alike = other.communicator == told.communicator && other.idle == now && messages == 0 &&
+                       other.messages.empty() &&
                        (now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last.chain));
     if (!alike) continue;
     told.any = true;
     return other.members.push_back(told.member);
   }
-  AddCalls(ring, now.started, kLastCalls, Add(ring, heading, told, out));
+  Window& window = Add(ring, heading, told, out);
+  AddCalls(ring, now.started, kLastCalls, window);
+  if (messages != 0) window.messages = ReadMessages(ring);
 }
 
 namespace {
@@ -145,6 +150,7 @@ bool MakesSense(const Window& window, int world_size) {
          std::ranges::all_of(window.members, fits) &&
          (!window.idle || (window.idle->started < kMost && window.idle->ended < kMost)) &&
          window.calls.size() <= kEntries && window.checkpoints.size() <= kCheckpoints &&
+         window.messages.size() <= kMessageRows &&
          std::ranges::all_of(window.calls, is_number, &Window::Seen::number) &&
          std::ranges::all_of(window.checkpoints, [&](const auto& checkpoint) {
            return is_number(checkpoint.first) && checkpoint.first % kCheckpointEvery == 0;
@@ -163,6 +169,7 @@ void Enter(const RecorderMemory& recorder_memory, const std::vector<int>& here, 
     }
     if (!window.device.empty()) NameDevice(*ring, window.device);
     for (const auto& [number, chain] : window.checkpoints) WriteCheckpoint(*ring, number, chain);
+    WriteMessages(*ring, window.messages);
     for (const Window::Seen& seen : window.calls) Write(*ring, seen.number, seen.call, seen.chain);
     if (window.idle) {
       ring->ended.store(window.idle->ended, std::memory_order_release);

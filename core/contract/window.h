@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/contract/heading.h"
+#include "core/contract/messages.h"
 
 namespace dtrun::contract {
 
@@ -43,6 +44,7 @@ struct Window {
   std::optional<Idle> idle;                                          // none while they call on
   std::vector<Seen> calls;                                           // the last ones, oldest first
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
+  std::vector<MessageLog> messages;                                  // of an idle one that uses devices
 };
 
 // Writes the windows of this host.
@@ -62,7 +64,8 @@ class Reporter {
   struct Told {
     std::uint64_t communicator = 0;
     Window::Member member;
-    Idle last;          // as seen at the last look
+    Idle last;  // as seen at the last look
+    std::uint64_t messages = 0;
     int looks = 0;      // since then
     bool idle = false;  // told
     bool any = false;   // told

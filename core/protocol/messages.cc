@@ -263,6 +263,11 @@ void Fields(C& c, Of<C, contract::Window>& m) {
     c.Number(checkpoint.first);
     c.Number(checkpoint.second);
   });
+  List(c, m.messages, kMostCalls, [&](auto& log) {
+    c.Number(log.key);
+    c.Number(log.last);
+    c.Number(log.first);
+  });
 }
 template <class C>
 void Fields(C& c, Of<C, Called>& m) {

@@ -70,6 +70,7 @@ TEST(Messages, CarryWhatRanksCall) {
   call.root = -1;
   call.count = 1ULL << 40;
   window.calls = {{9, 77, call}};
+  window.messages = {{1ULL << 40, 3ULL << 24 | 5, 2}};
   contract::Window steady;
   steady.checkpoints = {{64, 5}, {128, 6}};
   const Called got = ThroughRoot(Called{{window, steady}});
@@ -83,6 +84,7 @@ TEST(Messages, CarryWhatRanksCall) {
   EXPECT_EQ(got.windows[0].idle, window.idle);
   ASSERT_EQ(got.windows[0].calls.size(), 1u);
   EXPECT_EQ(got.windows[0].calls[0].chain, 77u);
+  EXPECT_EQ(got.windows[0].messages, window.messages);
   EXPECT_EQ(got.windows[0].calls[0].call, call);
   EXPECT_FALSE(got.windows[1].idle);
   EXPECT_EQ(got.windows[1].checkpoints, steady.checkpoints);

@@ -11,6 +11,7 @@
 
 #include "core/contract/checker.h"
 #include "core/contract/mapping.h"
+#include "core/contract/messages.h"
 #include "core/contract/ring.h"
 #include "core/contract/window.h"
 
@@ -125,6 +126,14 @@ void CallOn(Input& input, const contract::RecorderMemory& recorder_memory, int r
   const int calls = 1 + input.Take<std::uint8_t>();
   for (int i = 0; i < calls; ++i) contract::Begin(ring, ring.started.load() + 1, call);
   if (calls & 1) contract::End(ring, ring.started.load());
+  if ((calls & 2) == 0) return;
+  const auto what = input.Take<std::uint8_t>();
+  contract::NameDevice(ring, "npu");
+  contract::Note(ring, {.sends = (what & 1) != 0,
+                        .peer = what / 8 % 5 - 1,
+                        .tag = what / 64u,
+                        .on_device = (what & 2) != 0,
+                        .counted = (what & 4) == 0});
 }
 
 // As the agent of another host tells it that is out of its mind.
@@ -144,6 +153,9 @@ void EnterAnything(Input& input, const Site& site) {
   seen.call.kind = input.Take<std::uint8_t>();
   window.calls = {seen};
   window.checkpoints = {{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()}};
+  window.device = "npu";
+  window.messages = {
+      {input.Take<std::uint64_t>() >> 28, input.Take<std::uint64_t>(), input.Take<std::uint64_t>()}};
   contract::Enter(site.recorder_memory(), site.here, window);
 }
 

@@ -11,21 +11,33 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-TEST_F(NcclInCore, NamesBothCallsOfRanksThatDiffer) {
-  auto mapping = std::move(contract::RecorderMapping::Create(kRanks)).value();
-  for (int rank = 0; rank < kRanks; ++rank)
-    recorders_.push_back(std::move(contract::Recorder::Open(mapping.Path(), rank)).value());
-  std::atomic<bool> over = false;
-  std::thread agent([&] {
-    contract::Checker checker(mapping.recorder_memory());
+// With what the agent of a host does: compares what the ranks call.
+class NcclCompared : public NcclInCore {
+ protected:
+  NcclCompared() {
+    for (int rank = 0; rank < kRanks; ++rank)
+      recorders_.push_back(std::move(contract::Recorder::Open(mapping_.Path(), rank)).value());
+  }
+  // Plays ranks that come to differ, and gives in which words.
+  std::string PlayUntilTheyDiffer(const std::function<void(Member&)>& body) {
     std::optional<contract::Difference> difference;
-    while (!(difference = checker.Check()) && !over) std::this_thread::sleep_for(milliseconds(1));
-    ASSERT_TRUE(difference);
-    EXPECT_THAT(difference->text, AllOf(HasSubstr("call 2 on 'world' differs: rank 0 calls allreduce"),
-                                        HasSubstr("cuda memory")));
-    contract::RaiseAlarm(mapping.recorder_memory(), *difference);
-  });
-  Play([](Member& self) {
+    std::atomic<bool> over = false;
+    std::thread agent([&] {
+      contract::Checker checker(mapping_.recorder_memory());
+      while (!(difference = checker.Check()) && !over) std::this_thread::sleep_for(milliseconds(1));
+      if (difference) contract::RaiseAlarm(mapping_.recorder_memory(), *difference);
+    });
+    Play(body);
+    over = true;
+    agent.join();
+    return difference ? difference->text : "";
+  }
+
+  contract::RecorderMapping mapping_ = std::move(contract::RecorderMapping::Create(kRanks)).value();
+};
+
+TEST_F(NcclCompared, NamesBothCallsOfRanksThatDiffer) {
+  const std::string text = PlayUntilTheyDiffer([](Member& self) {
     const dtrun_stream stream = self.Stream();
     const Buffer data(self.cuda, 1);
     std::vector<float> host(kCount, 1);
@@ -35,14 +47,45 @@ TEST_F(NcclInCore, NamesBothCallsOfRanksThatDiffer) {
     // The end of another rank may come first, and has the same text.
     const Error end = self.AwaitFailure();
     EXPECT_THAT(end.code, AnyOf(DTRUN_MISMATCH, DTRUN_ABORTED));
-    EXPECT_THAT(end.text, HasSubstr("call 2 on 'world' differs"));
+    EXPECT_THAT(end.text, HasSubstr("call 3 on 'world' differs"));
     EXPECT_THAT(error.code, AnyOf(end.code, self.rank == 0 ? end.code : DTRUN_OK)) << error.text;
     self.cuda.Synchronize(stream.native);
     self.cuda.Destroy(stream.native);
   });
-  over = true;
-  agent.join();
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("call 3 on 'world' differs: rank 0 calls allreduce"), HasSubstr("cuda memory")));
 }
+
+// Rank 0 sends from memory of one kind, rank 1 receives into the other, and rank 2 does nothing.
+class NcclMixed : public NcclCompared, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(NcclMixed, NamesBothMemoriesOfAMessage) {
+  const int on_device = GetParam() ? 0 : 1;
+  const std::string text = PlayUntilTheyDiffer([&](Member& self) {
+    PluginError error;
+    ASSERT_EQ(self.comm.Connect(DTRUN_DEVICE_CUDA, self.device, &error), DTRUN_OK) << error.message;
+    const dtrun_stream stream = self.Stream();
+    const Buffer data(self.cuda, 1);
+    std::vector<float> host(kCount, 1);
+    if (self.rank < 2) {
+      float* const memory = self.rank == on_device ? data.data : host.data();
+      dtrun_op op =
+          self.rank == 0 ? Member::Op(memory, nullptr, DTRUN_SEND) : Member::Op(nullptr, memory, DTRUN_RECV);
+      op.peer = 1 - self.rank;
+      self.rank == on_device ? self.On(stream, op) : self.OnHost(op);
+    }
+    const Error end = self.AwaitFailure();
+    EXPECT_THAT(end.code, AnyOf(DTRUN_MISMATCH, DTRUN_ABORTED));
+    EXPECT_THAT(end.text, HasSubstr("message 1 with tag 0 from rank 0 to rank 1 on 'world' differs"));
+    self.cuda.Synchronize(stream.native);
+    self.cuda.Destroy(stream.native);
+  });
+  EXPECT_THAT(
+      text,
+      HasSubstr(GetParam() ? "rank 0 sends memory of cuda, rank 1 receives into memory of the host; use"
+                           : "rank 0 sends memory of the host, rank 1 receives into memory of cuda; use"));
+}
+INSTANTIATE_TEST_SUITE_P(FromTheDeviceAndFromTheHost, NcclMixed, ::testing::Bool());
 
 TEST_F(NcclInCore, NamesTheRankThatDoesNotComeWhenTheTimeIsOver) {
   timeout_ = milliseconds(5000);
