@@ -32,7 +32,7 @@ std::string ForbiddenGpu(const std::filesystem::path& root) {
 }
 
 std::string WithGpuAccess(std::string why, const std::filesystem::path& root) {
-  if (why.empty()) return why;
+  if (why.empty() || why.find("may not open '") != why.npos) return why;  // or the plugin says it
   const std::string forbidden = ForbiddenGpu(root);
   return forbidden.empty() ? why : fmt::format("{}; {}: {}", why, forbidden, kAllowGpu);
 }

@@ -52,6 +52,8 @@ TEST_F(GpuAccess, NamesWhatIsForbiddenAndWhatToDo) {
       WithGpuAccess("no device", root_),
       HasSubstr("no device; this user may not open /dev/nvidia1 (permission denied): add the user to"));
   EXPECT_EQ(WithGpuAccess("", root_), "");
+  const std::string said = "no device, and this user may not open '/dev/nvidia1': Permission denied";
+  EXPECT_EQ(WithGpuAccess(said, root_), said) << "not twice";
 }
 
 TEST_F(GpuAccess, LooksAtTheFileOfAmdToo) {

@@ -17,8 +17,8 @@ sdk::SharedLibrary FindCuda(const std::string& wanted, const std::string& option
                                                       : "set " + option + " to its file"));
 }
 
-// What the runtime's own text leaves open, as a clause.
-std::string MoreAbout(const CudaApi& api, Error error) {
+// What the runtime's own text leaves open, as a clause; `advice` becomes what to do where that is known.
+std::string MoreAbout(const CudaApi& api, Error error, std::string* advice) {
   if (error == kInsufficientDriver) {
     int runtime = 0;
     api.runtime_get_version(&runtime);
@@ -27,8 +27,10 @@ std::string MoreAbout(const CudaApi& api, Error error) {
     return ", the driver is for CUDA " + CudaVersionText(driver) + " and '" + api.library.path() +
            "' is CUDA " + CudaVersionText(runtime);
   }
-  const std::string denied = DeniedDeviceFile("/dev");
-  return denied.empty() ? "" : ", and this user " + denied;
+  const std::optional<DeniedFile> denied = DeniedDeviceFile("/dev");
+  if (!denied) return "";
+  *advice = denied->advice;
+  return ", and this user " + denied->what;
 }
 
 }  // namespace
@@ -56,11 +58,9 @@ int CudaApi::DeviceCount(const std::string& none, const std::string& advice) con
   int count = 0;
   const Error error = get_device_count(&count);
   if (error == kSuccess && count > 0) return count;
-  throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
-                     none +
-                         (error == kSuccess ? std::string() : ": " + Text(error) + MoreAbout(*this, error)) +
-                         "; " + advice)
-      .Vendor("cuda", error);
+  std::string why, what_to_do = advice;
+  if (error != kSuccess) why = ": " + Text(error) + MoreAbout(*this, error, &what_to_do);
+  throw sdk::Failure(DTRUN_FAILED_PRECONDITION, none + why + "; " + what_to_do).Vendor("cuda", error);
 }
 
 std::string CudaApi::BusId(int device) const {

@@ -20,9 +20,16 @@ bool IsDeviceFile(const std::string& name) {
          std::all_of(name.begin() + prefix, name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+constexpr char kByMode[] =
+    "add the user to the group that owns the file (often video or render; a new login counts), or have the "
+    "administrator give it the mode 0666, which is the driver's own";
+constexpr char kByControlGroup[] =
+    "its control group forbids the GPU: start the container with it (docker run --gpus all), or ask the "
+    "scheduler for one";
+
 }  // namespace
 
-std::string DeniedDeviceFile(const std::filesystem::path& folder) {
+std::optional<DeniedFile> DeniedDeviceFile(const std::filesystem::path& folder) {
   std::set<std::filesystem::path> files;
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(folder, ignored), end; !ignored && at != end;
@@ -35,10 +42,12 @@ std::string DeniedDeviceFile(const std::filesystem::path& folder) {
     if (descriptor >= 0) {
       close(descriptor);
     } else if (errno == EACCES || errno == EPERM) {
-      return "may not open '" + file.string() + "': " + std::generic_category().message(errno);
+      const int reason = errno;
+      return DeniedFile{"may not open '" + file.string() + "': " + std::generic_category().message(reason),
+                        reason == EACCES ? kByMode : kByControlGroup};
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace dtrun::cuda

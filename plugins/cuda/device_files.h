@@ -3,12 +3,18 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace dtrun::cuda {
 
-// "may not open '/dev/nvidiactl': Permission denied" for the first file of `folder` that a GPU needs and that
-// cannot be opened; empty when each can, or when there is none.
-std::string DeniedDeviceFile(const std::filesystem::path& folder);
+struct DeniedFile {
+  std::string what;    // "may not open '/dev/nvidiactl': Permission denied"
+  std::string advice;  // what to do about it
+};
+
+// The first file of `folder` that a GPU needs and that cannot be opened; none when each can, or there is
+// none.
+std::optional<DeniedFile> DeniedDeviceFile(const std::filesystem::path& folder);
 
 }  // namespace dtrun::cuda

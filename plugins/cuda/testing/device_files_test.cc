@@ -35,8 +35,8 @@ class DeviceFiles : public ::testing::Test {
 TEST_F(DeviceFiles, ThatMayBeOpenedAreNotMentioned) {
   Add("nvidiactl", 0600);
   Add("nvidia0", 0600);
-  EXPECT_EQ(DeniedDeviceFile(folder_), "");
-  EXPECT_EQ(DeniedDeviceFile(folder_ / "nowhere"), "");
+  EXPECT_FALSE(DeniedDeviceFile(folder_));
+  EXPECT_FALSE(DeniedDeviceFile(folder_ / "nowhere"));
 }
 
 TEST_F(DeviceFiles, ThatMayNotBeOpenedAreNamed) {
@@ -49,12 +49,14 @@ TEST_F(DeviceFiles, ThatMayNotBeOpenedAreNamed) {
     ASSERT_EQ(chmod((folder_ / "nvidiactl").c_str(), 0666), 0);
     ASSERT_EQ(seteuid(65534), 0);
   }
-  const std::string problem = DeniedDeviceFile(folder_);
+  const std::optional<DeniedFile> problem = DeniedDeviceFile(folder_);
   if (root) {
     ASSERT_EQ(seteuid(0), 0);
   }
-  EXPECT_THAT(problem,
+  ASSERT_TRUE(problem);
+  EXPECT_THAT(problem->what,
               AllOf(HasSubstr("may not open '" + denied.string() + "'"), EndsWith("Permission denied")));
+  EXPECT_THAT(problem->advice, HasSubstr("add the user to the group that owns the file"));
 }
 
 }  // namespace

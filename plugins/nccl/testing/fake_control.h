@@ -30,6 +30,7 @@ enum class PeerFault {
 
 // libcudart and libcuda: dtrun_fake_cuda(). A test of whole programs says the same with variables:
 //   DTRUN_FAKE_DEVICES=2
+//   DTRUN_FAKE_FILES=checked                        none of them where a file of /dev may not be opened
 //   DTRUN_FAKE_DRIVER=12020                         driver_version, and that it is too old
 //   DTRUN_FAKE_PEERS="0>1=hang,node1/1>0=refused"   the second is so on node1 only
 //   DTRUN_FAKE_DELAYS=SEED:MICROSECONDS             delay_seed and delay_us

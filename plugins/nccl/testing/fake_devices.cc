@@ -1,5 +1,6 @@
 #include "fake_devices.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,8 +35,16 @@ bool IsForHere(std::string* one) {
   return same;
 }
 
+// As NVIDIA's driver, whose library then says that there is no device.
+bool MayNotOpen(const char* path) {
+  const int descriptor = open(path, O_RDWR | O_CLOEXEC);
+  if (descriptor >= 0) close(descriptor);
+  return descriptor < 0;
+}
+
 void ReadEnvironment(CudaControl& control) {
   if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
+  if (std::getenv("DTRUN_FAKE_FILES") != nullptr && MayNotOpen("/dev/nvidiactl")) control.device_count = 0;
   if (const char* const driver = std::getenv("DTRUN_FAKE_DRIVER")) {
     control.driver_version = std::atoi(driver);
     control.device_error = 35;  // cudaErrorInsufficientDriver
