@@ -29,14 +29,27 @@ class Hosts(ClusterTest):
     # In its own first call on a device a rank waits for the others, which wait for it.
     def test_calls_on_other_memory_are_named(self):
         plugins = f'[plugins]\npath = ["{BUILD / "tests/fake"}"]\n'
-        for what in "memory", "memory-connected":
+        called = r"allreduce \(float32 x 8, sum, fake memory\)"
+        for what, number, theirs in (("memory", 10, called), ("memory-connected", 11, called),
+                                     ("connect", 10, r"dtrun_comm_connect \(fake memory\)")):
             for layer, more in LAYERS.items():
                 with self.subTest(layer=layer, what=what):
                     result = self.run_cluster(RANK, "differ", what, "slowly", ranks=1, more=more + PATIENT + plugins)
                     self.assertEqual(result.code, 3, str(result))
-                    self.assertEqual(result.err.count("dtrun: call 10 on 'world' differs: rank "), 1, str(result))
-                    self.assertRegex(result.err, r"    \| rank failed: call 10 on 'world' differs: rank [01] calls allreduce "
-                                                 r"\(float32 x 8, sum\), rank 2 calls allreduce \(float32 x 8, sum, fake memory\)")
+                    self.assertEqual(result.err.count(f"dtrun: call {number} on 'world' differs: rank "), 1, str(result))
+                    self.assertRegex(result.err, rf"    \| rank failed: call {number} on 'world' differs: rank [01] calls allreduce "
+                                                 rf"\(float32 x 8, sum\), rank 2 calls {theirs}")
+
+    def test_a_message_in_other_memory_on_each_side_is_named(self):
+        plugins = f'[plugins]\npath = ["{BUILD / "tests/fake"}"]\n'
+        for layer, more in LAYERS.items():
+            with self.subTest(layer=layer):
+                result = self.run_cluster(RANK, "mixed", "host", ranks=1, more=more + PATIENT + plugins)
+                text = ("message 1 with tag 7 from rank 0 to rank 2 on 'world' differs: rank 0 sends memory of the host, rank 2 "
+                        "receives into memory of fake")
+                self.assertEqual(result.code, 3, str(result))
+                self.assertEqual(result.err.count(f"dtrun: {text}"), 1, str(result))
+                self.assertIn(f"    | rank failed: {text}", result.err)
 
     def test_calls_that_differ_are_found_at_full_speed(self):
         for layer, more in LAYERS.items():

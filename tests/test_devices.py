@@ -2,12 +2,27 @@
 
 The device plugin cuda runs over a CUDA runtime that is made for tests, and staging carries its memory."""
 
+import os
+import subprocess
+
 from support.job import BUILD, RANK, JobTest, main
 from test_p2p import FAKES, Faked
 
 PROGRAM = BUILD / "tests" / "stream_program"
 ACCELERATOR = BUILD / "tests" / "fake"
 SLICES = "MIG-1111,MIG-2222"
+# MODE0 MODE1 UNSHARE...: the program, in a /dev whose files for GPUs have the mode of its rank.
+ENTER_DEVICES = f"""
+test "$DTRUN_RANK" = 0 && mode=$0 || mode=$1
+shift; export mode dev="$TMPDIR/dev$DTRUN_RANK"; mkdir -p "$dev"
+exec "$@" sh -e -c '
+  mount -t tmpfs dev "$dev"
+  for file in null zero random urandom; do touch "$dev/$file"; mount --bind "/dev/$file" "$dev/$file"; done
+  mkdir "$dev/shm"; mount --bind /dev/shm "$dev/shm"
+  for file in nvidiactl nvidia0; do touch "$dev/$file"; chmod "$mode" "$dev/$file"; done
+  mount --rbind "$dev" /dev
+  exec setpriv --bounding-set=-dac_override,-dac_read_search "{PROGRAM}"'
+"""
 
 
 class Unusable(Faked):
@@ -35,6 +50,22 @@ class Unusable(Faked):
     def test_no_device(self):
         self.assert_refused(self.run_program(DTRUN_FAKE_DEVICES="0"), "device 'cuda', counting its devices: this process has no CUDA "
                             "device", "check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES")
+
+    # The ranks see a /dev of their own, as root that has to obey modes.
+    def test_no_permission_on_the_device(self):
+        enter = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+        if subprocess.run([*enter, "sh", "-c", 'mount -t tmpfs dev "$0"', self.folder], capture_output=True).returncode != 0:
+            self.skipTest("needs the right to mount")
+        told = ("device 'cuda', counting its devices: this process has no CUDA device: 'no CUDA-capable device is detected', and this "
+                "user may not open '/dev/nvidia0': Permission denied; add the user to the group that owns the file (often video or "
+                "render; a new login counts), or have the administrator give it the mode 0666")
+        run = lambda modes: self.run_program("-c", ENTER_DEVICES, *modes, *enter, command="sh", DTRUN_FAKE_FILES="checked")
+        result = run(["0666", "0666"])
+        self.assert_ok(result)
+        self.assertIn("sum 2\n", result.out)
+        self.assert_refused(run(["0", "0"]), f"dtrun_comm_connect: {told}")
+        result = run(["0666", "0"])
+        self.assert_refused(result, f"rank 1 cannot connect 'world' to cuda: {told}")
 
     def test_a_driver_older_than_the_runtime(self):
         self.assert_refused(self.run_program(DTRUN_FAKE_DRIVER="12020"), "the driver is for CUDA 12.2",
@@ -68,18 +99,38 @@ class Unusable(Faked):
 
 # Which memory a call moves is part of what all ranks agree on.
 class OtherMemory(JobTest):
-    def differ(self, how):
-        result = self.ranks(3, RANK, "differ", how, "slowly", flags=("--plugin-dir", ACCELERATOR), sets=["backend.timeout=60s"])
+    def run_rank(self, *words, sets=()):
+        return self.ranks(3, RANK, *words, flags=("--plugin-dir", ACCELERATOR), sets=["backend.timeout=60s", *sets])
+
+    def differ(self, how, number=10, call=r"allreduce \(float32 x 8, sum, fake memory\)"):
+        result = self.run_rank("differ", how, "slowly")
         self.assertEqual(result.code, 3, str(result))
         self.assertRegex(result.err, r"failed after .*: the ranks' calls do not match: rank [01] calls allreduce \(float32 x 8, sum\), "
-                                     r"rank 2 calls allreduce \(float32 x 8, sum, fake memory\)")
-        self.assertEqual(result.err.count("] rank failed: call 10 on 'world' differs: rank "), 3, str(result))
+                                     rf"rank 2 calls {call}")
+        self.assertEqual(result.err.count(f"] rank failed: call {number} on 'world' differs: rank "), 3, str(result))
 
     def test_after_all_have_connected(self):
-        self.differ("memory-connected")
+        self.differ("memory-connected", number=11)
 
     def test_in_the_call_that_would_connect(self):
         self.differ("memory")
+
+    def test_ranks_that_connect_and_ranks_that_call(self):
+        self.differ("connect", call=r"dtrun_comm_connect \(fake memory\)")
+
+    # They take different ways, and neither would end.
+    def test_both_sides_of_a_message(self):
+        for backend in "auto", "gloo":
+            for sends, receives in ("host", "fake"), ("fake", "host"):
+                with self.subTest(backend=backend, sends=sends):
+                    result = self.run_rank("mixed", "host" if sends == "host" else "device", sets=[f"backend.name={backend}"])
+                    text = (f"rank 0 sends memory of {'the ' * (sends == 'host')}{sends}, rank 2 receives into memory of "
+                            f"{'the ' * (receives == 'host')}{receives}; use one kind of memory on both sides, or a tag for each kind")
+                    self.assertEqual(result.code, 3, str(result))
+                    self.assertIn(f"the ranks' calls do not match: {text}", result.err)
+                    for rank in range(3):
+                        self.assertRegex(result.err, rf"\[{rank}\] rank failed: message 1 with tag 7 from rank 0 to rank 2 on 'world' "
+                                                     rf"differs: {text}")
 
 
 if __name__ == "__main__":

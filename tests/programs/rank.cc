@@ -5,10 +5,13 @@
 //   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
 //                             HOW: a signal number, or exit=CODE
 //   rank differ WHAT [slowly] the last rank makes its tenth call differ: reduce, kind, count,
-//                             dtype, root, order or memory; then all go on, with 100 calls a
-//                             second or as fast as they can, until an error ends them
+//                             dtype, root, order, memory or connect; then all go on, with 100
+//                             calls a second or as fast as they can, until an error ends them
 //                             memory: of the fake accelerator, the first call on it;
-//                             memory-connected: after all ranks have connected theirs
+//                             memory-connected: after all ranks have connected theirs;
+//                             connect: it connects the fake accelerator
+//   rank mixed KIND           rank 0 sends from memory of that kind, host or device, and the last
+//                             rank receives into the other; the fake accelerator is the device
 //   rank ring                 passes its number on to the next rank, by a message
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
@@ -59,10 +62,11 @@ void TenthCall(const dtrun::Communicator& world, const std::string& what, bool o
 }
 
 // The tenth call, on memory of the fake accelerator where it is the odd one.
-void TenthCallOnMemory(const dtrun::Communicator& world, bool connected, bool odd) {
+void TenthCallOnMemory(const dtrun::Communicator& world, const std::string& what, bool odd) {
   const int device = world.rank() % 4;
   std::vector<float> host(8, 1);
-  if (connected) {
+  if (what == "connect" && odd) return world.connect(DTRUN_DEVICE_OTHER, device);
+  if (what == "memory-connected") {
     world.connect(DTRUN_DEVICE_OTHER, device);
     if (!odd) return world.allreduce(host.data(), host.size());
     const dtrun::Memory<float> memory(world, host.size(), DTRUN_DEVICE_OTHER, device);
@@ -80,8 +84,8 @@ void Differ(const dtrun::Communicator& world, const std::string& what, bool slow
   std::vector<float> data(8, 1);
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
   const bool odd = world.rank() == world.size() - 1;
-  if (what.rfind("memory", 0) == 0) {
-    TenthCallOnMemory(world, what == "memory-connected", odd);
+  if (what == "connect" || what.rfind("memory", 0) == 0) {
+    TenthCallOnMemory(world, what, odd);
   } else {
     TenthCall(world, what, odd);
   }
@@ -96,6 +100,22 @@ void Skip(const dtrun::Communicator& world) {
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
   if (world.rank() == world.size() - 1) pause();
   world.allreduce(data.data(), data.size());
+}
+
+void Mixed(const dtrun::Communicator& world, bool sends_from_device) {
+  const int device = world.rank() % 4, last = world.size() - 1;
+  world.connect(DTRUN_DEVICE_OTHER, device);
+  const dtrun::Memory<float> memory(world, 8, DTRUN_DEVICE_OTHER, device);
+  const auto on_device = world.on(dtrun::stream_of(DTRUN_DEVICE_OTHER, device, nullptr));
+  std::vector<float> host(8, 1);
+  if (world.rank() == 0) {
+    if (sends_from_device) on_device.send_async(memory.data(), memory.size(), last, 7).wait();
+    if (!sends_from_device) world.send(host.data(), host.size(), last, 7);
+  } else if (world.rank() == last) {
+    if (sends_from_device) world.recv(host.data(), host.size(), 0, 7);
+    if (!sends_from_device) on_device.recv_async(memory.data(), memory.size(), 0, 7).wait();
+  }
+  world.barrier();
 }
 
 void Ring(const dtrun::Communicator& world) {
@@ -121,6 +141,7 @@ int Main(int argc, char** argv) {
     const dtrun::Communicator world = session.world();
     if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3);
     if (mode == "skip") Skip(world);
+    if (mode == "mixed" && argc >= 3) Mixed(world, std::string(argv[2]) == "device");
     if (mode == "ring") {
       Ring(world);
       return 0;

@@ -166,8 +166,8 @@ DTRUN_API dtrun_status dtrun_scatterv(dtrun_comm* comm, const void* send, const 
 
 /* ---- operations of two ranks ------------------------------------------------------- */
 
-/* Pairs of send and recv match by peer and tag, in order, and have equal counts. A rank
- * cannot send to itself. Without elements no message is sent. */
+/* Pairs of send and recv match by peer and tag, in order, and have equal counts and memory of one kind. A
+ * rank cannot send to itself. Without elements no message is sent. */
 DTRUN_API dtrun_status dtrun_send(dtrun_comm* comm, const void* send, uint64_t count, int32_t dtype,
                                   int32_t peer, uint32_t tag, dtrun_work** work, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype, int32_t peer,
@@ -190,9 +190,9 @@ DTRUN_API dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, con
  * about its success: dtrun_work_test, dtrun_work_wait and later calls on the communicator do. For operations
  * on memory of the stream's kind of device. */
 DTRUN_API dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err);
-/* Called by every rank of `comm`: its operations on this kind of device use device `device_index` of this
- * process. Connects the ranks, which the first such operation does otherwise, with its stream's device. Once
- * it is connected, another device is DTRUN_INVALID_ARGUMENT. */
+/* A call of all ranks, in one order with their others: operations on this kind of device use `device_index`
+ * of this process. Connects the ranks, which the first such operation does otherwise, with its stream's
+ * device. Once it is connected, another device is DTRUN_INVALID_ARGUMENT. */
 DTRUN_API dtrun_status dtrun_comm_connect(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
                                           dtrun_error* err);
 /* What carries the operations on that kind of device: "nccl", "staging over shm+gloo", ...; "" when nothing
