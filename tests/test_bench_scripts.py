@@ -29,6 +29,7 @@ SCRIPTS = {
 }
 BETWEEN_HOSTS = {
     "link.py --rate none --backend gloo --sizes 8 --rounds 2 --seconds 1": ["gloo"],
+    "staging.py --rate 1gbit --megabytes 9 --rounds 1 --repeat 1 --backend gloo": ["1gbit each way", "| staging over gloo |"],
     "overlap.py --rate none --megabytes 1 --rounds 1 --repeat 1 --backend gloo": ["| gloo |"],
     "connectivity.py --rounds 1 --hosts 2 --networks 1": ['interface = "auto"'],
     f"soak.py {DTRUN} --trials kill --rounds 1 --hosts 2": ["1 rounds", "0 failures"],

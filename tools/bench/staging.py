@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """What staging makes of a link and of a device's copies: an allreduce in the memory of the fake accelerator.
 
-  tools/bench/staging.py [--rate 4gbit | --rate none] [--megabytes 64] [--rounds 6] [--backend gloo,ucx,mpi] [--repeat 2]
+  tools/bench/staging.py [--rate 4gbit | --rate none] [--megabytes 64] [--rounds 6] [--backend gloo,ucx,mpi,mpi-eager] [--repeat 2]
 
-Two ranks, each on a device of its own (sdk/fake), in two network namespaces whose link is limited; mpi over the
-loopback of one of them, which has twice the rate for both ways together. With --rate none on one host, over what
-the backend takes there. Every round measures four things, on the slowest rank:
+Two ranks, each on a device of its own (sdk/fake) and on a host of its own (tests/support/lab.py), whose link is limited;
+with --rate none on one host, over what the backend takes there. Every round measures four things, on the slowest rank:
 
   wire    the allreduce in the host's memory over the same backend
   pieces  the same in pieces of 4 MiB, as staging does it
@@ -19,29 +18,41 @@ processors, which a device's copy engines do not. Needs root and a build with te
 
 import argparse
 import contextlib
-import re
+import json
 import statistics
 import subprocess
 import tempfile
+from pathlib import Path
 
-from lab import OPTIONS, Lab, run
 from measure import BUILD, DTRUN, environment, print_header, urgent
+from support.lab import Lab, run
+
+DEVICE = "eth0"  # of a host of the laboratory
+# Of backends, to use that device and nothing else; of mpi in variables. Both ranks spin on one pair of processors.
+OPTIONS = {"gloo": [f"interface={DEVICE}"], "ucx": [f"devices={DEVICE}", "transports=tcp"]}
+TCP = ["OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_mpi_yield_when_idle=1"]
+# Open MPI's TCP asks before it sends more than 64 KiB, and waits for the answer behind what is on the link.
+VARIABLES = {"mpi": TCP, "mpi-eager": [*TCP, *(f"OMPI_MCA_btl_tcp_{name}={4 << 20}" for name in ("eager_limit", "rndv_eager_limit",
+                                                                                               "max_send_size"))]}
 
 
-# Open MPI takes its ranks for those of one host, and would use shared memory.
-LOOPBACK = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
+def limit(lab, rate):
+    for holder in lab.holders:
+        run("nsenter", "-t", str(holder), "-n", "tc", "qdisc", "add", "dev", DEVICE, "root", "tbf", "rate", rate,
+            "burst", "256kb", "latency", "20ms")
 
 
 def job(lab, backend, words, folder):
-    command = [DTRUN, "--plugin-dir", BUILD / "tests/fake"]
-    options = ["job.processes_per_host=2", f"backend.name={backend}", "comm.local=none", "output.prefix=none", f"logs.dir={folder}"]
+    options = [f"backend.name={backend.partition('-')[0]}", "comm.local=none", "output.prefix=none", f"logs.dir={folder}"]
+    command = [urgent(folder), BUILD / "bench/staging", *words]
     if lab is None:
-        return [*command, *(word for option in options for word in ("--set", option)), "--", urgent(folder),
-                BUILD / "bench/staging", *words]
-    options += [f"backend.options.{option}" for option in OPTIONS.get(backend, [])]
-    place = [] if backend == "mpi" else ["ip", "netns", "exec", lab.prefix + "${RANK}"]
-    return [*lab.enter(0), *command, *(word for option in options for word in ("--set", option)), "--", urgent(folder), *place,
-            BUILD / "bench/staging", *words]
+        options.append("job.processes_per_host=2")
+    else:
+        options += ["job.processes_per_host=1", f"cluster.hosts={json.dumps(lab.names)}", f"cluster.remote_shell={json.dumps(lab.shell())}",
+                    *(f"backend.options.{option}" for option in OPTIONS.get(backend, []))]
+        command = ["env", *VARIABLES.get(backend, []), *command]
+    return [*(lab.enter(0) if lab else []), DTRUN, "--plugin-dir", BUILD / "tests/fake",
+            *(word for option in options for word in ("--set", option)), "--", *command]
 
 
 def measure(argv, more):
@@ -60,7 +71,7 @@ def main():
     parser.add_argument("--megabytes", type=int, default=64, help="of 2^20 bytes")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--repeat", type=int, default=2, help="turns of every backend")
-    parser.add_argument("--backend", default="gloo,ucx,mpi")
+    parser.add_argument("--backend", default="gloo,ucx,mpi,mpi-eager")
     options = parser.parse_args()
     words = [str(options.megabytes << 20), str(options.rounds)]
     limited = options.rate != "none"
@@ -69,20 +80,23 @@ def main():
     rounds, routes = {}, {}
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        lab = stack.enter_context(Lab(options.rate)) if limited else None
-        if limited and "mpi" in options.backend:
-            twice = re.sub(r"^[\d.]+", lambda number: f"{2 * float(number[0]):g}", options.rate)
-            run("tc", "-n", lab.names[0], "qdisc", "add", "dev", "lo", "root", "tbf", "rate", twice, "burst", "512kb", "latency", "20ms")
+        lab, more = None, {}
+        if limited:
+            lab_folder = Path(folder) / "lab"
+            lab_folder.mkdir()
+            lab = stack.enter_context(contextlib.closing(Lab(lab_folder, 2)))
+            more = {"XDG_RUNTIME_DIR": str(lab.runtime_dir(0))}
+            limit(lab, options.rate)
         for _ in range(options.repeat):
             for backend in options.backend.split(","):
-                routes[backend], times = measure(job(lab, backend, words, folder), LOOPBACK if limited else {})
+                routes[backend], times = measure(job(lab, backend, words, folder), more)
                 rounds.setdefault(backend, []).extend(times)
     print("| route | wire ms | pieces ms | copy ms | staged ms | part min | median | max | rounds |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for backend, times in rounds.items():
         wire, pieces, copy, staged = (1e3 * statistics.median(column) for column in zip(*times))
         part = sorted(max(wire, copy) / staged for wire, _, copy, staged in times)
-        print(f"| {routes[backend]} | {wire:.1f} | {pieces:.1f} | {copy:.1f} | {staged:.1f} | {part[0]:.2f} | {statistics.median(part):.2f} | "
+        print(f"| {routes[backend]}{', eager' * backend.endswith('-eager')} | {wire:.1f} | {pieces:.1f} | {copy:.1f} | {staged:.1f} | {part[0]:.2f} | {statistics.median(part):.2f} | "
               f"{part[-1]:.2f} | {len(times)} |")
 
 
