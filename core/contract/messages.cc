@@ -83,8 +83,8 @@ std::optional<bool> OnDevice(const MessageLog& log, std::uint64_t number) {
 MessageLog With(const MessageLog& log, bool on_device) {
   const std::uint64_t kind = on_device ? 1 : 0, count = CountOf(log), run = log.first >> 1;
   MessageLog next = log;
-  next.last = count + 1 << kRemembered | ((log.last << 1 | kind) & kRecent);
-  if (count == 0 || (run == count && (log.first & 1) == kind)) next.first = count + 1 << 1 | kind;
+  next.last = (count + 1) << kRemembered | ((log.last << 1 | kind) & kRecent);
+  if (count == 0 || (run == count && (log.first & 1) == kind)) next.first = (count + 1) << 1 | kind;
   return next;
 }
 
