@@ -5,7 +5,7 @@ before, and the others keep its table too.
 """
 
 import pickle
-from typing import Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 from ..communicator import Communicator
 from .signature import Signature
@@ -13,7 +13,7 @@ from .signature import Signature
 SLOT = 512  # bytes of each rank that travel in any case, the length of its announcement in front
 _HEAD = 4
 
-_Item = Union[int, tuple]
+_Item = Union[int, Tuple[Any, ...]]
 
 
 class Announcements:

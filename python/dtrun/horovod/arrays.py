@@ -16,7 +16,7 @@ def dtype_of(name: str) -> Any:
     try:
         return numpy.dtype(name)
     except TypeError:  # bfloat16, which is not numpy's own
-        import ml_dtypes
+        import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
 
         return numpy.dtype(getattr(ml_dtypes, name))
 

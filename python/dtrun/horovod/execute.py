@@ -3,6 +3,7 @@
 What a framework does with its tensors is in a module of its own, which layers.py finds.
 """
 
+import functools
 import math
 import time
 from typing import Any, Callable, Dict, List, Tuple
@@ -26,7 +27,7 @@ def execute(controller: Controller, agreed: List[Agreed]) -> None:
         requests = [request for _, request in batch if request is not None]
         begin = time.monotonic()
         try:
-            results = layer.run(requests, lambda batch=batch, layer=layer: _run(controller, layer, batch))
+            results = layer.run(requests, functools.partial(_run, controller, layer, batch))
         except (errors.InvalidArgument, errors.Unsupported) as refused:  # alike on every rank, and nothing has started
             for request in requests:
                 request.fail(f"{request.signature.called}: {refused}")
@@ -123,7 +124,7 @@ def _join(controller: Controller, layer: Layer, decision: Decision, request: Req
     return controller.ranks[decision.last]
 
 
-_OPERATIONS: Dict[str, Callable] = {
+_OPERATIONS: Dict[str, Callable[..., Any]] = {
     "broadcast": _broadcast, "allgather": _allgather, "alltoall": _alltoall, "reducescatter": _reducescatter,
     "barrier": _barrier, "join": _join,
 }  # fmt: skip

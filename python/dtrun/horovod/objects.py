@@ -31,7 +31,7 @@ def broadcast_object(
         raise HorovodInternalError(f"broadcast_object: rank {root_rank} could not pickle its object; its own error says why")
     payload = numpy.frombuffer(bytearray(data) if here else bytearray(int(length[0])), numpy.uint8)
     _broadcast(payload, root_rank, name and f"{name}.data", process_set)
-    return obj if here else pickle.loads(payload)
+    return obj if here else pickle.loads(payload.tobytes())
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:

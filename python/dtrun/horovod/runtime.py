@@ -42,8 +42,9 @@ class _Job:
         self.sets[number] = process_set
 
     def remove(self, process_set: ProcessSet) -> None:
-        controller = process_set.controller
-        del self.sets[process_set.process_set_id]
+        controller, number = process_set.controller, process_set.process_set_id
+        assert number is not None
+        del self.sets[number]
         process_set.unbind()
         if controller is not None:
             controller.stop()
@@ -59,6 +60,7 @@ class _Job:
                 continue
             execute(controller, agreed[begin:at])
             begin = at + 1
+            assert request is not None  # a rank that has joined waits for the others
             chosen = request.inputs[0]
             if kind == "add_process_set":
                 self.add(chosen)
@@ -88,7 +90,7 @@ def init(comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterab
         raise NotImplementedError(f"hvd.init(comm={comm!r}): dtrun starts with all ranks; use process_sets for some of them")
     global_process_set.ranks = list(range(new.world.size))
     new.add(global_process_set)
-    chosen = [] if process_sets is None or process_sets == "dynamic" else list(process_sets)
+    chosen: List[ProcessSet] = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
     for process_set in chosen:
         _check(new, process_set)
         new.add(process_set)
@@ -153,7 +155,7 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    return job().local_rank
+    return int(job().local_rank)
 
 
 def local_size() -> int:
@@ -205,5 +207,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 def _change(kind: str, process_set: ProcessSet) -> ProcessSet:
     controller = global_process_set.controller
+    assert controller is not None
     signature = Signature(kind, controller.next_name(kind), splits=tuple(process_set.ranks))
-    return controller.submit(Request(signature, [process_set], [])).wait()
+    made: ProcessSet = controller.submit(Request(signature, [process_set], [])).wait()
+    return made

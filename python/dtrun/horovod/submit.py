@@ -88,4 +88,4 @@ def join() -> int:
 
     Returns the rank that called it last.
     """
-    return controller_of("join", global_process_set).submit(Request(Signature("join", "join"), [], [])).wait()
+    return int(controller_of("join", global_process_set).submit(Request(Signature("join", "join"), [], [])).wait())

@@ -24,7 +24,7 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
 
         return torch.cuda.is_available()
     if ext_base_name == "tensorflow":
-        import tensorflow
+        import tensorflow  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         return bool(tensorflow.config.list_physical_devices("GPU"))
     return False

@@ -1,7 +1,7 @@
 """DistributedOptimizer with op=hvd.Adasum: each rank takes a step of its own, and the steps are combined."""
 
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 import torch
 
@@ -9,15 +9,20 @@ from ..reductions import Adasum
 from . import parameters
 from .operations import allreduce_async_, synchronize
 
+if TYPE_CHECKING:
+    Optimizer = torch.optim.Optimizer
+else:
+    Optimizer = object  # the class of an optimizer comes after these
 
-class DistributedSteps:
+
+class DistributedSteps(Optimizer):
     """What it adds to the class of the optimizer it is given. Gradients stay this rank's."""
 
     def _distribute(self, options: Dict[str, Any]) -> None:
         self._hvd = options
         self._parameter_names = parameters.by_name(self, options["named_parameters"])
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:  # type: ignore[override,unused-ignore]
         trained = [p for group in self.param_groups for p in group["params"] if p.requires_grad]
         before = [p.detach().clone() for p in trained]
         loss = super().step(closure)

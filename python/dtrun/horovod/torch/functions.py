@@ -5,7 +5,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 import torch
 
 from ...printable import printable
-from ..objects import allgather_object, broadcast_object  # noqa: F401
+from ..objects import allgather_object as allgather_object
+from ..objects import broadcast_object as broadcast_object
 from ..runtime import rank
 from .operations import broadcast_async_, synchronize
 
@@ -55,7 +56,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
         optimizer.param_groups = groups  # schedulers and the wrapped optimizer hold these
 
 
-class _Tensor(tuple):
+class _Tensor(Tuple[Any, ...]):
     """Place of a tensor in an outline: its element type, shape and kind of device."""
 
 

@@ -1,6 +1,6 @@
 """Operations on several tensors that start together: one name, one agreement."""
 
-from typing import Iterable, List, Optional, Sequence
+from typing import Iterable, List, Optional, Sequence, Type
 
 import torch
 
@@ -9,6 +9,7 @@ from ..reductions import Average, check
 from ..submit import reduction_of
 from . import operations
 from .compression import Compression, Compressor
+from .differentiable import apply
 from .submit import Handle, submit, tensor_of
 
 
@@ -60,7 +61,7 @@ def grouped_allreduce(
     tensors: Sequence[torch.Tensor],
     average: Optional[bool] = None,
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: Type[Compressor] = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -68,7 +69,7 @@ def grouped_allreduce(
 ) -> List[torch.Tensor]:
     compressed = [compression.compress(tensor) for tensor in _several(tensors)]
     op = reduction_of(op, average)
-    results = _Allreduce.apply(name, op, prescale_factor, postscale_factor, process_set, *(t for t, _ in compressed))
+    results = apply(_Allreduce, name, op, prescale_factor, postscale_factor, process_set, *(t for t, _ in compressed))
     return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
 
 
@@ -81,7 +82,8 @@ def grouped_allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
-    return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
+    results = grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
+    return list(results)
 
 
 def grouped_allgather_async(
@@ -93,7 +95,7 @@ def grouped_allgather_async(
 def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[torch.Tensor]:
-    return list(_Allgather.apply(name, process_set, *_several(tensors)))
+    return list(apply(_Allgather, name, process_set, *_several(tensors)))
 
 
 def grouped_reducescatter_async(
@@ -113,14 +115,14 @@ def grouped_reducescatter_async(
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: Type[Compressor] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> List[torch.Tensor]:
     compressed = [compression.compress(tensor) for tensor in _several(tensors)]
-    results = _Reducescatter.apply(name, op, process_set, prescale_factor, postscale_factor, *(t for t, _ in compressed))
+    results = apply(_Reducescatter, name, op, process_set, prescale_factor, postscale_factor, *(t for t, _ in compressed))
     return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
 
 

@@ -5,13 +5,14 @@ Without a name, the nth operation of a kind is the same on each rank. The *_asyn
 synchronize(); the others wait. Errors that concern all ranks are HorovodInternalError, on each rank that submitted.
 """
 
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Type, Union
 
 import torch
 
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
-from ..submit import barrier, reduction_of, rows_for_each
+from ..submit import barrier as barrier
+from ..submit import reduction_of, rows_for_each
 from ..submit import join as join_all
 from . import differentiable
 from .compression import Compression, Compressor
@@ -64,7 +65,7 @@ def allreduce(
     tensor: torch.Tensor,
     average: Optional[bool] = None,
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: Type[Compressor] = Compression.none,
     op: Optional[int] = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
@@ -73,7 +74,7 @@ def allreduce(
     """As allreduce_async, and waits. Gradients flow through it."""
     compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
     op = reduction_of(op, average)
-    result = differentiable.Allreduce.apply(compressed, name, op, prescale_factor, postscale_factor, process_set)
+    result = differentiable.apply(differentiable.Allreduce, compressed, name, op, prescale_factor, postscale_factor, process_set)
     return compression.decompress(result, ctx)
 
 
@@ -86,7 +87,8 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+    synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+    return tensor
 
 
 def sparse_allreduce_async(
@@ -113,7 +115,8 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    return differentiable.Allgather.apply(tensor, name, process_set)
+    gathered: torch.Tensor = differentiable.apply(differentiable.Allgather, tensor, name, process_set)
+    return gathered
 
 
 def broadcast_async(
@@ -138,13 +141,15 @@ def _broadcast(tensor: torch.Tensor, output: torch.Tensor, root: int, name: Opti
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
-    return differentiable.Broadcast.apply(tensor, root_rank, name, process_set)
+    result: torch.Tensor = differentiable.apply(differentiable.Broadcast, tensor, root_rank, name, process_set)
+    return result
 
 
 def broadcast_(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
-    return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    synchronize(broadcast_async_(tensor, root_rank, name, process_set))
+    return tensor
 
 
 def alltoall_async(
@@ -175,7 +180,7 @@ def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ign
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):  # type: ignore[no-untyped-def]
     """As alltoall_async, and waits. Gradients flow through it."""
-    result, received = differentiable.Alltoall.apply(tensor, splits, name, process_set)
+    result, received = differentiable.apply(differentiable.Alltoall, tensor, splits, name, process_set)
     return result if splits is None else (result, received)
 
 
@@ -197,14 +202,14 @@ def reducescatter_async(
 def reducescatter(
     tensor: torch.Tensor,
     name: Optional[str] = None,
-    compression: Compressor = Compression.none,
+    compression: Type[Compressor] = Compression.none,
     op: int = Average,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
     compressed, ctx = compression.compress(tensor_of("reducescatter", tensor))
-    result = differentiable.Reducescatter.apply(compressed, name, op, process_set, prescale_factor, postscale_factor)
+    result = differentiable.apply(differentiable.Reducescatter, compressed, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(result, ctx)
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 import torch
 
@@ -10,13 +10,13 @@ from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Adasum, Average, check
 from ..runtime import size
 from . import parameters
-from .adasum import DistributedSteps
+from .adasum import DistributedSteps, Optimizer
 from .compression import Compression, Compressor
 from .operations import allreduce_async_, sparse_allreduce_async, synchronize
 from .grouped import grouped_allreduce_async_
 
 
-class Distributed:
+class Distributed(Optimizer):
     """What DistributedOptimizer adds to the class of the optimizer it is given."""
 
     def _distribute(self, options: Dict[str, Any]) -> None:
@@ -64,7 +64,8 @@ class Distributed:
         for parameter in unit:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        if len(unit) == 1 and unit[0].grad.is_sparse and not self._hvd["sparse_as_dense"]:
+        first = unit[0].grad
+        if len(unit) == 1 and first is not None and first.is_sparse and not self._hvd["sparse_as_dense"]:
             self._under_way[unit] = [self._start_sparse(unit[0])]
             return
         sent, ends = [], []
@@ -86,9 +87,10 @@ class Distributed:
 
     def _compressed(self, parameter: torch.Tensor) -> Tuple[torch.Tensor, Callable[[], None]]:
         """What travels of a gradient, and what puts the result back."""
+        assert parameter.grad is not None  # _start() has made it
         gradient = parameter.grad.detach()
         dense = gradient.to_dense() if gradient.is_sparse else gradient
-        compression: Compressor = self._hvd["compression"]
+        compression: Type[Compressor] = self._hvd["compression"]
         tensor, ctx = compression.compress(dense)
         if not tensor.is_contiguous():
             tensor = tensor.contiguous()
@@ -105,6 +107,7 @@ class Distributed:
         return tensor, end
 
     def _start_sparse(self, parameter: torch.Tensor) -> Callable[[], None]:
+        assert parameter.grad is not None
         wait = sparse_allreduce_async(
             parameter.grad, f"gradient.{self._parameter_names[parameter]}", self._hvd["op"], self._hvd["process_set"]
         )
@@ -136,7 +139,7 @@ class Distributed:
         finally:
             self._step_synchronizes = True
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:  # type: ignore[override,unused-ignore]
         if self._step_synchronizes:
             if self._synchronized:
                 warnings.warn(
@@ -166,7 +169,7 @@ class Distributed:
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[Tuple[str, torch.Tensor]]] = None,
-    compression: Compressor = Compression.none,
+    compression: Type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
@@ -189,11 +192,11 @@ def DistributedOptimizer(
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     distributed = DistributedSteps if op == Adasum else Distributed
-    kind = type(optimizer.__class__.__name__, (distributed, optimizer.__class__), {"__module__": __name__})
-    wrapped = kind.__new__(kind)
+    kind: Any = type(optimizer.__class__.__name__, (distributed, optimizer.__class__), {"__module__": __name__})
+    wrapped: torch.optim.Optimizer = kind.__new__(kind)
     # A scheduler that was made before has put its own step() there, around the one that does not synchronize.
     wrapped.__dict__.update((key, value) for key, value in optimizer.__dict__.items() if key != "step")
-    wrapped._distribute(
+    wrapped._distribute(  # type: ignore[attr-defined]
         {
             "named_parameters": named_parameters, "compression": compression, "op": check(op), "groups": groups,
             "backward_passes_per_step": backward_passes_per_step, "gradient_predivide_factor": gradient_predivide_factor,

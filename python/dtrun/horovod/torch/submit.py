@@ -62,7 +62,8 @@ def submit(
         check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
     ready = None
     if any(tensor.is_cuda for tensor in tensors):
-        ready = torch.cuda.Event()
+        event: Any = torch.cuda.Event
+        ready = event()
         ready.record(torch.cuda.current_stream(tensors[0].device))
     request = Request(signature, [t.detach() for t in tensors], list(outputs), ready)
     if outputs and any(output is tensor for output, tensor in zip(outputs, tensors)):

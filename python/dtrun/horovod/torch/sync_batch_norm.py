@@ -7,6 +7,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..reductions import Sum
 from ..runtime import size
+from .differentiable import apply
 from .operations import allgather_async, allreduce_async
 
 
@@ -22,12 +23,13 @@ class SyncBatchNorm(_BatchNorm):
             return super().forward(input)
         self._check_input_dim(input)
         momentum = self.momentum
-        if self.training and self.track_running_stats:
+        if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
         running = (self.running_mean, self.running_var) if self.training else (None, None)
-        return _Normalize.apply(input, self.weight, self.bias, *running, self.eps, momentum or 0.0)
+        result: torch.Tensor = apply(_Normalize, input, self.weight, self.bias, *running, self.eps, momentum or 0.0)
+        return result
 
 
 def _all_but_channels(tensor: torch.Tensor) -> List[int]:
@@ -70,7 +72,7 @@ class _Normalize(torch.autograd.Function):
         normal = (input - mean.view(shape)) * scale
         ctx.save_for_backward(normal, weight, scale, total.view(shape))
         output = normal if weight is None else normal * weight.view(shape)
-        return output.clone() if weight is None else output + bias.view(shape)
+        return output.clone() if bias is None else output + bias.view(shape)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:

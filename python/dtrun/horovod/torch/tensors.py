@@ -69,7 +69,8 @@ def run(requests: List[Request], work: Callable[[], List[Any]]) -> List[Any]:
         ready = [event for request in requests for event in [request.ready] if event is not None]
         if not ready:
             return work()
-        stream = torch.cuda.Stream(requests[0].inputs[0].device)
+        kind: Any = torch.cuda.Stream
+        stream = kind(requests[0].inputs[0].device)
         with torch.cuda.device(stream.device), torch.cuda.stream(stream):
             for event in ready:
                 stream.wait_event(event)

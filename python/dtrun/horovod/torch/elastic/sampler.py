@@ -8,7 +8,7 @@ import torch.utils.data
 from ...runtime import rank, size
 
 
-class ElasticSampler(torch.utils.data.Sampler):
+class ElasticSampler(torch.utils.data.Sampler[Any]):
     """As DistributedSampler, and keeps count: record_batch() after each batch, set_epoch() at the end of each epoch.
 
     As part of a TorchState it continues within an epoch after a restart, with other numbers of ranks too.

@@ -12,4 +12,4 @@ for _name, _module in {
     "compression": compression, "elastic": elastic, "elastic.sampler": sampler, "elastic.state": state,
     "functions": functions, "mpi_ops": dtrun.horovod.torch, "optimizer": optimizer, "sync_batch_norm": sync_batch_norm,
 }.items():  # fmt: skip
-    sys.modules[f"{__name__}.{_name}"] = _module  # type: ignore[assignment]
+    sys.modules[f"{__name__}.{_name}"] = _module
