@@ -55,14 +55,22 @@ class Calls(TorchBackend):
             self.hold("works.py", world)
 
     def test_control_c_cuts_calls_short(self):
-        if VERSION < (2, 0):
-            self.skipTest("because a rank with torch 1.13 may abort at its exit after an interrupt; docs/torch-backend.md says so")
         self.hold("interrupted.py", 2)
+
+    def test_an_exception_ends_a_rank_in_order_while_a_thread_is_in_torch(self):
+        text = (
+            "import dtrun.torch, threading, time\ndist.init_process_group('dtrun')\ncalled = threading.Event()\n"
+            "work = dist.all_reduce(torch.ones(2), async_op=True)\n"
+            "future = work.get_future().then(lambda _: (called.set(), time.sleep(0.5)))\n"  # ends after the main thread has
+            "called.wait()\nraise KeyboardInterrupt\n"
+        )
+        result = self.run_text(text)
+        self.assertEqual(result.code, 130, str(result))
+        self.assertNotIn("terminate called", result.out + result.err, str(result))
 
     def test_what_trains_over_it(self):
         for world in (2, 3):
             self.hold("training.py", world)
-
 
     def on_the_fake_device(self, *sets, **more):
         """devices.py on two ranks, with the library that is built for the torch of this Python."""

@@ -13,15 +13,47 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Optional, Set, Tuple
 
 _followers: weakref.WeakSet[Follower] = weakref.WeakSet()
+_LEAVES_WITHIN_S = 2.0
 _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as many
 
 
 def finish_in_order() -> None:
     """At the end of a program, before dtrun is finalized: operations that threads wait for may end. A program that ends by
-    an exception does not wait."""
+    an exception does not wait for them."""
     if getattr(sys, "last_value", None) is None:
         for follower in list(_followers):
             follower.stop()
+    else:
+        in_torch.close()
+
+
+class _Gate:
+    """Threads pass it into C++ of torch. Python ends those that come back from there while the interpreter ends, and C++
+    ends the process for that (std::terminate, SIGABRT): so none is inside by then."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside, self._closed = 0, False
+
+    def __enter__(self) -> None:
+        with self._condition:
+            while self._closed:
+                self._condition.wait()  # for ever
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._condition:
+            self._inside -= 1
+            self._condition.notify_all()
+
+    def close(self) -> None:
+        """Waits for those that are inside; not for ever, since they may be in the program's own callbacks."""
+        with self._condition:
+            self._closed = True
+            self._condition.wait_for(lambda: not self._inside, _LEAVES_WITHIN_S)
+
+
+in_torch = _Gate()
 
 
 class Follower:

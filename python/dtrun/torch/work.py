@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
@@ -11,6 +12,7 @@ import torch.distributed as dist
 from .. import errors
 from ..arguments import limit
 from .following import Follower as Follower
+from .following import in_torch
 from .submit import explained
 
 TYPE_CHECKING = False
@@ -127,8 +129,16 @@ class Work(dist.Work):
 
     def _complete(self, promise: Any) -> None:
         """On a thread: waits for the end and tells the future."""
-        self._wait(None)
-        promise.set_result(self._failure or self.tensors)
+        self._wait_on_thread()
+        with in_torch:
+            self._wait(None)
+            promise.set_result(self._failure or self.tensors)
+
+    def _wait_on_thread(self) -> None:
+        """For the operations alone: what follows is for `in_torch`."""
+        for part in self._parts:
+            with contextlib.suppress(errors.Error):  # which _wait() sees again
+                part.wait()
 
     def _wait(self, seconds: Optional[float]) -> None:
         if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
@@ -242,7 +252,10 @@ def _still_runs(seconds: Optional[float]) -> errors.Error:
 
 def _drain(parts: Sequence[Started], finish: Calls) -> None:
     """The end of a work that nobody asks about; its failure is every later call's too."""
-    Work(parts, [], finish)._wait(None)
+    work = Work(parts, [], finish)
+    work._wait_on_thread()
+    with in_torch:
+        work._wait(None)
 
 
 def _outcome(promise: Any) -> Any:
