@@ -66,7 +66,7 @@ class Ray(PythonTest):
             "outcome(total, (1,), {'step': 10}, num_proc=3)\n"
             "outcome(total, (1,), num_proc=2, strategy='STRICT_SPREAD')\n"
             "outcome(one_fails, num_proc=2)\n"
-            "outcome(one_fails, num_proc=2, config={'network.interface': 'nowhere0'})\n"
+            "outcome(one_fails, num_proc=2, config={'logs.dir': '/proc/nowhere'})\n"
             f"outcome(total, (1,), num_proc=2, env={{'PYTHONPATH': '{early}'}})\n"
             "outcome(total, num_proc=50, placement_timeout=0.5)\n"
             "outcome(total, num_proc=0)\n"
@@ -76,7 +76,7 @@ class Ray(PythonTest):
         self.assertIn("returned [(0, 3, 33), (1, 3, 33), (2, 3, 33)]\n", result.out, str(result))
         self.assertIn("returned [(0, 2, 3), (1, 2, 3)]\n", result.out, str(result))
         self.assertIn("KeyError: 'no such column'\nrank 1, code 1, class user-error\n", result.out)
-        self.assertIn("nowhere0", result.out)
+        self.assertIn("/proc/nowhere", result.out)
         self.assertIn("rank None, code 2, class None\n", result.out)
         self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
         self.assertIn("InvalidArgument: dtrun.ray.run: --set backend.nme=x: unknown option 'backend.nme'; did you mean 'backend.name'", result.out)

@@ -89,7 +89,7 @@ class Local(SparkTest):
         result = self.start_driver(
             "outcome(dtrun.spark.run, total, (1,), {'step': 10}, num_proc=3)\n"
             "outcome(dtrun.spark.run, one_fails, num_proc=2)\n"
-            "outcome(dtrun.spark.run, one_fails, num_proc=2, config={'network.interface': 'nowhere0'})\n"
+            "outcome(dtrun.spark.run, one_fails, num_proc=2, config={'logs.dir': '/proc/nowhere'})\n"
             f"outcome(dtrun.spark.run, total, (1,), num_proc=2, env={{'PYTHONPATH': '{early}'}})\n"
             "parallelize, spark.sparkContext.parallelize = spark.sparkContext.parallelize, None  # no task may start\n"
             "outcome(dtrun.spark.run, one_fails, num_proc=2, config={'backend.nme': 'x'})\n"
@@ -101,7 +101,7 @@ class Local(SparkTest):
         self.assertIn("failed after", result.out)
         self.assertIn("in one_fails\n", result.out)
         self.assertIn("KeyError: 'no such column'\nrank 1, code 1, class user-error\n", result.out)
-        self.assertIn("nowhere0", result.out)
+        self.assertIn("/proc/nowhere", result.out)
         self.assertIn("rank None, code 2, class None\n", result.out)
         self.assertIn("rank 1 exited with code 3\n", result.out)
         self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
