@@ -87,13 +87,14 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   const bool collective = sdk::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
   op.count = comm::Elements(op, route.scope);
+  const bool notes = !collective && ring_ != nullptr && op.count > 0;
   std::optional<dtrun::contract::MessageLog> before;
   if (collective && ring_ != nullptr) {
     sdk::Signature signature = sdk::SignatureOf(op, making_.size);
     signature.device_kind = static_cast<std::uint8_t>(route.device_kind);
     dtrun::contract::Begin(*ring_, op.sequence, signature);
-  } else if (ring_ != nullptr && op.count > 0) {
-    before = NoteMessage(route, op);
+  } else if (notes && route.OfDevice()) {
+    before = NoteMessage(route, op);  // enqueue may connect to the peer, and wait for it
   }
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
@@ -116,6 +117,7 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
     }
   }
   if (collective) ++sequence_;
+  if (notes && !route.OfDevice()) static_cast<void>(NoteMessage(route, op));  // the message is on its way
   if (work == nullptr) return DTRUN_OK;
   work->comm = this;
   work->route = &route;

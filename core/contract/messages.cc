@@ -20,7 +20,8 @@ std::uint64_t KeyOf(bool sends, std::int32_t peer, std::uint32_t tag) {
 }
 
 std::size_t RowOf(std::uint64_t key, int probe) {
-  return ((key * 0x9e3779b97f4a7c15u >> 40) + static_cast<std::uint64_t>(probe)) % kMessageRows;
+  static_assert((kMessageRows & (kMessageRows - 1)) == 0);
+  return ((key * 0x9e3779b97f4a7c15u >> 40) + static_cast<std::uint64_t>(probe)) & (kMessageRows - 1);
 }
 
 std::uint64_t SealOf(const MessageLog& log) {
