@@ -204,6 +204,14 @@ class Misuse(TorchBackend):
                 for rank in range(2):
                     self.assertIn(f"rank {rank} is done", result.out)
 
+    def test_new_group_on_one_rank_only(self):
+        self.assert_fails(
+            "import dtrun.torch, time\ndist.init_process_group('dtrun')\n"
+            "if dist.get_rank() == 0: dist.new_group([0, 1])\ntime.sleep(60)\n",
+            "new_group: ", "rank 1 did not call", "all ranks call new_group, in one order",
+            sets=["backend.timeout=15s"],
+        )  # fmt: skip
+
     def test_new_group_after_a_failure(self):
         self.assert_fails(
             f"import dtrun.torch\ndist.init_process_group('dtrun')\n{self.DIFFERS}dist.new_group([0, 1])\n",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..communicator import Communicator
 
+_CALLED_BY_ALL = "all ranks call new_group, in one order, unless it has use_local_synchronization=True: then the group's own"
 _inits = 0  # of default groups since this process has joined its job, on every rank alike
 _joins = False  # whether that was done here
 _generation = 0  # of default groups of this process, on every rank alike
@@ -110,6 +111,8 @@ def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communic
     try:
         return make()
     except errors.Error as failure:
+        if failed is None and isinstance(failure, errors.Timeout):
+            raise errors.Timeout(f"{what}: {failure}; {_CALLED_BY_ALL}", failure.peer) from None
         if failed is None or failure.status in errors.REFUSALS:
             raise
         fix = "call destroy_process_group() and init_process_group() on every rank first, or end the process"
