@@ -58,8 +58,9 @@ class Verdict(JobTest):
 
     @unittest.skipUnless(HAS_TORCH, "this python has no torch.distributed")
     def test_a_rank_that_never_comes_is_a_rendezvous_failure(self):
-        script = ("import datetime, os, time, torch.distributed as d\n"
+        script = ("import os, time\n"
                   "if os.environ['RANK'] == '1': time.sleep(1000)\n"
+                  "import datetime, torch.distributed as d\n"
                   "d.init_process_group('gloo', timeout=datetime.timedelta(seconds=1))")
         job = self.start_ranks(2, sys.executable, "-c", script)
         result = job.finish()
