@@ -26,10 +26,10 @@ exec "$@" sh -e -c '
 
 
 class Unusable(Faked):
-    def run_program(self, *arguments, ranks=2, command=PROGRAM, **environment):
+    def run_program(self, *arguments, ranks=2, command=PROGRAM, sets=(), **environment):
         environment = {"CUDA_VISIBLE_DEVICES": SLICES, "DTRUN_FAKE_DEVICES": "2", "DTRUN_FAKE_MEMORY": "known",
                        "LD_LIBRARY_PATH": str(FAKES), **environment}
-        return self.ranks(ranks, command, *arguments, sets=["backend.name=gloo", "backend.timeout=60s"],
+        return self.ranks(ranks, command, *arguments, sets=["backend.name=gloo", "backend.timeout=60s", *sets],
                           env=self.environment(**environment))
 
     def assert_refused(self, result, *texts):
@@ -50,6 +50,16 @@ class Unusable(Faked):
     def test_no_device(self):
         self.assert_refused(self.run_program(DTRUN_FAKE_DEVICES="0"), "device 'cuda', counting its devices: this process has no CUDA "
                             "device", "check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES")
+
+    # Where dtrun sees no GPU either, the device plugin says why.
+    def test_no_gpu_on_the_host(self):
+        nothing = {"CUDA_VISIBLE_DEVICES": "", "DTRUN_FAKE_DEVICES": "0"}
+        for arguments, call in ((), "dtrun_comm_connect"), (("route",), "dtrun_comm_route"):
+            result = self.run_program(*arguments, **nothing)
+            self.assert_refused(result, f"{call}: device 'cuda'", "this process has no CUDA device", "check the driver with nvidia-smi")
+            self.assertNotIn("no device plugin", result.err)
+            self.assert_refused(self.run_program(*arguments, sets=["backend.staging=off"], **nothing),
+                                f'{call}: no backend of this job moves memory of cuda, and backend.staging is "off"; set it to "auto"')
 
     # The ranks see a /dev of their own, as root that has to obey modes.
     def test_no_permission_on_the_device(self):

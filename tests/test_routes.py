@@ -144,12 +144,13 @@ class Staging(JobTest):
 
 
 class WithoutDevices(JobTest):
-    def test_nothing_is_said_and_nothing_is_set(self):
+    def test_nothing_is_said_and_ranks_know_the_plugin(self):
         for name in ("gloo", "auto"):
-            result = self.ranks(2, "sh", "-c", "env | grep -c 'DTRUN_DEVICE\\|DTRUN_STAGING'; true", sets=[f"backend.name={name}"],
-                                env=self.environment(**NO_GPUS), flags=with_plugin(self) + ["-v"])
+            result = self.ranks(2, *SHOW, sets=[f"backend.name={name}"], env=self.environment(**NO_GPUS), flags=with_plugin(self) + ["-v"])
             self.assert_ok(result)
-            self.assertEqual(sorted(result.out.splitlines()), ["[0] 0", "[1] 0"])
+            for rank in range(2):
+                self.assertRegex(result.out, rf"\[{rank}\] \w+  auto\n")
+                self.assertRegex(result.out, rf"\[{rank}\] devices cuda=/.*/libdtrun_device_cuda.so#")
             self.assertNotIn("routes", result.err)
             self.assertNotIn("cuda memory", result.err)
 

@@ -126,6 +126,8 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
                             [&](const dtrun_device& table, dtrun_instance* self, dtrun_error* error) {
                               return table.count(self, &count, error);
                             });
+  Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
+  if (!carrier && carrier.error().code == DTRUN_UNSUPPORTED) return std::move(carrier).error();
       !counted) {
     return std::move(counted).error();
   }
@@ -135,7 +137,6 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
                              comm::KindName(kind), index, count, Visible(kind),
                              count == 0 ? "make one visible to it" : "use the index of one of these")};
   }
-  Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
   if (!carrier) return std::move(carrier).error();
   auto route = std::make_unique<Route>();
   route->carrier = *std::move(carrier);

@@ -155,7 +155,7 @@ TEST_F(OnDevices, RefuseAnotherDeviceAndOneThatIsNotThere) {
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("there is no cuda 2: this process has 2 of them, from 0"));
   EXPECT_THAT(error_.message, HasSubstr("; use the index of one of these"));
-  EXPECT_EQ(On(Stream(DTRUN_DEVICE_ROCM), Op()), DTRUN_NOT_FOUND);
+  EXPECT_EQ(On(Stream(DTRUN_DEVICE_ROCM), Op()), DTRUN_UNSUPPORTED);
   EXPECT_EQ(On(Stream(99), Op()), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 1), Op()), DTRUN_INVALID_ARGUMENT);

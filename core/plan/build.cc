@@ -85,7 +85,7 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
     const std::string id = FileIdOn(inputs.backend, static_cast<std::size_t>(process.host));
     out[contract::kBackendFileId] = id.empty() ? contract::kAnyFile : id;
     out[contract::kBackendOptions] = inputs.backend.options_json;
-    out.merge(DeviceVariables(RoutesOf(inputs), plan, static_cast<std::size_t>(process.host)));
+    out.merge(DeviceVariables(RoutesOf(inputs), static_cast<std::size_t>(process.host)));
   }
   return out;
 }

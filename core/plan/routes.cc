@@ -187,10 +187,8 @@ Status AddRoutes(const RouteInputs& inputs, Plan* plan) {
   return {};
 }
 
-std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, const Plan& plan,
-                                                   std::size_t host) {
-  std::map<std::string, std::string> out;
-  const bool possible = CanHaveDevices(inputs, plan.hosts.size());
+std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, std::size_t host) {
+  std::map<std::string, std::string> out = {{contract::kStaging, inputs.settings.Text(kStaging)}};
   if (const auto& backend = inputs.device.backend) {
     out[contract::kDeviceBackend] = backend->name;
     out[contract::kDeviceBackendPath] = backend->path;
@@ -200,12 +198,10 @@ std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, co
   }
   std::string devices;
   for (const DevicePlugin& plugin : inputs.device.plugins) {
-    if (IsSeen(plugin.name) && !possible) continue;
     devices += fmt::format("{}{}={}{}", devices.empty() ? "" : ":", plugin.name, plugin.path,
                            plugin.id.empty() ? "" : "#" + plugin.id);
   }
   if (!devices.empty()) out[contract::kDevices] = devices;
-  if (!out.empty()) out[contract::kStaging] = inputs.settings.Text(kStaging);
   return out;
 }
 

@@ -26,8 +26,8 @@ struct RouteInputs {
 // facts of that.
 Status AddRoutes(const RouteInputs& inputs, Plan* plan);
 
-// What a rank of that host needs for them; none where the job can have no device.
-std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, const Plan& plan,
-                                                   std::size_t host);
+// What a rank of that host needs for them. Where no device is to be expected too: only the plugins can say
+// why there is none.
+std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, std::size_t host);
 
 }  // namespace dtrun::plan

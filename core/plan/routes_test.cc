@@ -44,7 +44,7 @@ class RoutesTest : public ::testing::Test {
   }
   std::map<std::string, std::string> Variables() {
     settings_ = Settings();
-    return DeviceVariables({settings_, device_, hardware_, reported_, nullptr}, plan_, 0);
+    return DeviceVariables({settings_, device_, hardware_, reported_, nullptr}, 0);
   }
   static Hardware Gpus(std::size_t count, binding::Vendor vendor = binding::Vendor::kNvidia) {
     Hardware hardware;
@@ -69,9 +69,13 @@ class RoutesTest : public ::testing::Test {
   Plan plan_;
 };
 
-TEST_F(RoutesTest, AreNotToldWhereNoDeviceIsToBeExpected) {
-  EXPECT_THAT(Lines(), IsEmpty());
-  EXPECT_THAT(Variables(), IsEmpty());
+TEST_F(RoutesTest, AreNotToldWhereNoDeviceIsToBeExpected) { EXPECT_THAT(Lines(), IsEmpty()); }
+
+TEST_F(RoutesTest, RanksKnowThePluginsWhereNoDeviceIsToBeExpected) {
+  sets_ = {"backend.staging=off"};
+  EXPECT_THAT(Variables(),
+              UnorderedElementsAre(Pair(contract::kDevices, "cuda=/p/libdtrun_device_cuda.so#build-id 0f"),
+                                   Pair(contract::kStaging, "off")));
 }
 
 TEST_F(RoutesTest, OfADeviceBackend) {

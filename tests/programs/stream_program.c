@@ -1,12 +1,14 @@
 /* A rank that uses the memory of a CUDA device, in C11 and with nothing but dtrun.h.
  *
  *   stream_program [INDEX]    of its device, 0 by default
+ *   stream_program route      what would carry the memory, and no more
  *
  * Its device is the fake one, whose memory the process reads and writes itself. Prints what carries the
  * memory and the sum of an allreduce; every surprise is one line on stderr, and the exit status is then 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dtrun/dtrun.h"
 
@@ -35,6 +37,13 @@ int main(int argc, char** argv) {
   DTRUN_ERROR_INIT(error);
   must(dtrun_init(&error), "dtrun_init");
   dtrun_comm* world = dtrun_world();
+  if (argc > 1 && strcmp(argv[1], "route") == 0) {
+    const char* by = dtrun_comm_route(world, DTRUN_DEVICE_CUDA, &error);
+    must(error.code, "dtrun_comm_route");
+    printf("cuda memory by %s\n", by);
+    dtrun_finalize();
+    return 0;
+  }
   must(dtrun_comm_connect(world, DTRUN_DEVICE_CUDA, device, &error), "dtrun_comm_connect");
   printf("host memory by %s, cuda memory by %s\n", dtrun_comm_route(world, DTRUN_DEVICE_HOST, &error),
          dtrun_comm_route(world, DTRUN_DEVICE_CUDA, &error));
