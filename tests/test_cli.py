@@ -316,6 +316,7 @@ class Plugins(JobTest):
         text = self.dtrun("plugins", "describe", "gloo").out
         self.assertIn("library", described["here"])
         self.assertIn("\n  interface is decided by: backend.options.interface\n", text)
+        self.assertIn("\n  backend.options.KEY where backend.name is \"gloo\"; backend.gloo.KEY there, and where it names several\n", text)
         self.assertIn("\n  members: plan\n", self.dtrun("plugins", "describe", "per-process").out)
         self.assertGreater(len(described["options"]), 0)
         for option in described["options"]:

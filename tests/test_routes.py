@@ -4,9 +4,13 @@ The nccl plugin runs over its fake libraries; slices in CUDA_VISIBLE_DEVICES sta
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+import sys
 import unittest
+from ctypes.util import find_library
+from pathlib import Path
 
 from support.cluster import ClusterTest, open_lab
 from support.job import BUILD, JobTest, main
@@ -49,6 +53,27 @@ class DeviceBackend(Faked):
         self.assertIn(f"[0] {plan['backend']['name']} nccl auto", result.out)
         told = self.dtrun("explain", "latest").out
         self.assertRegex(told, r"route +cuda memory: nccl \(NCCL")
+
+    @unittest.skipIf(find_library("nccl"), "the loader of this machine has an NCCL")
+    def test_what_pip_has_installed_for_the_first_python_on_the_path_is_found(self):
+        version = Path(sys.executable).resolve().name
+        for wheel, file in (("nccl", "libnccl.so.2"), ("cuda_runtime", "libcudart.so.13")):
+            folder = self.folder / "venv/lib" / version / "site-packages/nvidia" / wheel / "lib"
+            folder.mkdir(parents=True)
+            (folder / file).symlink_to(FAKES / file)
+        (self.folder / "venv/bin").mkdir()
+        (self.folder / "venv/bin/python3").symlink_to(sys.executable)
+        environment = {"DTRUN_FAKE_DEVICES": "2", "XDG_CACHE_HOME": str(self.cache)}
+        sets = ["backend.name=nccl", "backend.gloo.interface=lo"]
+        result = self.ranks(2, *SHOW, sets=sets, env=self.environment(**environment, PATH=f"{self.folder}/venv/bin:{os.environ['PATH']}"))
+        self.assert_ok(result)
+        self.assertRegex(result.err, r"cuda memory: nccl \(NCCL ")
+        result = self.ranks(2, *SHOW, sets=sets, env=self.environment(**environment))
+        self.assert_user_error(result, "cannot load NCCL", "LD_LIBRARY_PATH", "set backend.nccl.library to its file")
+
+    def test_a_library_that_is_no_nccl_is_called_so(self):
+        result = self.run_with("", f"backend.nccl.library={NO_NCCL}")
+        self.assert_user_error(result, f"'{NO_NCCL}' is no NCCL, for it has no 'ncclGetVersion'; set backend.nccl.library")
 
     def test_each_kind_of_memory_may_be_named(self):
         sets = ["backend.name=cpu:gloo,cuda:nccl", f"backend.nccl.library={FAKES}/libnccl.so.2",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/config/backend_choice.h"
 #include "core/config/loader.h"
@@ -95,6 +96,19 @@ void Loader::FindBackendTables(Pass* pass) {
                 fmt::format("write the options of {} into [backend.{}], and so for the others", pass->plugin,
                             pass->plugin));
   pass->table = nullptr;
+}
+
+// How to write an option that not all backends of the config have; empty where that is not the question.
+std::string Loader::OfOneBackend(const Pass& pass, const std::string& key) const {
+  if (!pass.shown.empty() || pass.prefix != "backend.options." || !key.starts_with(pass.prefix)) return {};
+  std::string others;
+  for (const std::string& name : BackendNames(settings_)) {
+    if (name == pass.plugin) continue;
+    others += fmt::format("{}backend.{}.{}", others.empty() ? "" : " or ", name,
+                          MaskText(key.substr(pass.prefix.size())));
+  }
+  if (others.empty() || IsUnnamed(pass.plugin)) return {};
+  return fmt::format("{} has no such option; write {} for one backend alone", pass.plugin, others);
 }
 
 // "backend.gloo.interface" as it is called behind the loader; empty when another backend was chosen;

@@ -359,8 +359,10 @@ void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& 
     const std::size_t at = pass.shown.empty() ? text.npos : text.find(pass.prefix);
     return at == text.npos ? text : text.replace(at, pass.prefix.size(), pass.shown);
   };
+  std::string hint = as_typed(UnknownHint(settings_.schema_, key, whole, pass.plugin));
+  if (const std::string own = OfOneBackend(pass, key); !own.empty()) hint = own + "; " + hint;
   problems_.Add(place, as_typed(fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key))),
-                as_typed(UnknownHint(settings_.schema_, key, whole, pass.plugin)));
+                hint);
   // What was meant is not missing as well.
   const std::string meant = NearestKey(settings_.schema_, key);
   for (const options::Spec& spec : settings_.schema_) {

@@ -40,6 +40,7 @@ class Loader {
   void CheckCommunicator();
   std::string ChosenBackend() const;
   bool IsUnnamed(const std::string& name) const;
+  std::string OfOneBackend(const Pass& pass, const std::string& key) const;
   bool KnowsBackend(const std::string& name) const;
   void CheckBackendTables();
   void FindBackendTables(Pass* pass);

@@ -207,6 +207,18 @@ TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
       "write the options of demo into [backend.demo], and so for the others\n");
 }
 
+TEST_F(PluginOptionsTest, OnTheCommandLineThatOneOfSeveralLacksAreWrittenByName) {
+  request_.backend = "demo";
+  request_.backends = {"demo", "other"};
+  request_.sets = {"backend.options.library=x"};
+  EXPECT_EQ(
+      Problems("[backend]\nname = [\"demo\", \"other\"]\n"),
+      "dtrun: --set backend.options.library=x: unknown option 'backend.options.library'; demo has no such "
+      "option; write backend.other.library for one backend alone; known here: interface, buffer, token, "
+      "iface, "
+      "tls; see: dtrun plugins describe demo\n");
+}
+
 TEST_F(PluginOptionsTest, InATableOfNoBackendAreAProblem) {
   request_.backends = {"demo"};
   EXPECT_THAT(Problems("[backend]\nname = \"demo\"\n[backend.dmeo]\ninterface = \"lo\"\n"),

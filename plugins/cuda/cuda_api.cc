@@ -4,17 +4,25 @@
 
 #include "device_files.h"
 #include "dtrun/plugin.hpp"
+#include "python_libraries.h"
 
 namespace dtrun::cuda {
 namespace {
 
 sdk::SharedLibrary FindCuda(const std::string& wanted, const std::string& option) {
-  if (!wanted.empty()) return sdk::SharedLibrary::Open({wanted}, "the CUDA runtime", "correct " + option);
+  if (!wanted.empty()) {
+    sdk::SharedLibrary library = sdk::SharedLibrary::Open({wanted}, "the CUDA runtime", "correct " + option);
+    if (library.Find("cudaGetDeviceCount").present()) return library;
+    throw sdk::Failure(DTRUN_NOT_FOUND, "'" + library.path() +
+                                            "' is no CUDA runtime, for it has no 'cudaGetDeviceCount'; set " +
+                                            option + " to a libcudart.so, or leave it out");
+  }
   const std::vector<std::string> names = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
-  return sdk::SharedLibrary::Open(names, "the CUDA runtime",
-                                  "install it (pip's nvidia-cuda-runtime, or the CUDA toolkit) or " +
-                                      (option.empty() ? std::string("name its folder in LD_LIBRARY_PATH")
-                                                      : "set " + option + " to its file"));
+  return sdk::SharedLibrary::Open(WithPythonLibraries(names), "the CUDA runtime",
+                                  "install it (the CUDA toolkit, or pip's nvidia-cuda-runtime for the "
+                                  "python3 that is first on PATH), name "
+                                  "its folder in LD_LIBRARY_PATH" +
+                                      (option.empty() ? "" : ", or set " + option + " to its file"));
 }
 
 // What the runtime's own text leaves open, as a clause; `advice` becomes what to do where that is known.

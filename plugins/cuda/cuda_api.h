@@ -14,8 +14,9 @@
 namespace dtrun::cuda {
 
 struct CudaApi {
-  // `wanted`: a path, or empty: the libcudart that is already in the process, else the loader's. `option` is
-  // what a user sets to give the path, for messages; empty when there is none. Throws sdk::Failure.
+  // `wanted`: a path, or empty: the libcudart that is already in the process, else the loader's, else pip's.
+  // `option` is what a user sets to give the path, for messages; empty when there is none. Throws
+  // sdk::Failure.
   explicit CudaApi(const std::string& wanted, const std::string& option);
 
   // Throws sdk::Failure (vendor domain "cuda") unless `error` is success. `doing` is a phrase

@@ -61,7 +61,7 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
       if (params.host_count > 1 && address && address->loopback) {
         throw Failure(DTRUN_FAILED_PRECONDITION,
                       "nccl chose the loopback interface (" + address->Text() +
-                          "), which other hosts cannot reach; set backend.options.interface");
+                          "), which other hosts cannot reach; set backend.nccl.interface");
       }
       members_.kv().Set(kId, kIdMark + std::string(id.internal, sizeof id.internal));
     } catch (const Failure& failure) {

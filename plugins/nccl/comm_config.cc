@@ -66,7 +66,7 @@ void Require(const std::string& what, int since, int version) {
   if (version >= since) return;
   throw sdk::Failure(DTRUN_UNSUPPORTED, what + " needs NCCL " + NcclVersionText(since) +
                                             " or newer, and this is " + NcclVersionText(version) +
-                                            "; remove it, or set backend.options.library to a newer one");
+                                            "; remove it, or set backend.nccl.library to a newer one");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Handle::Handle(const NcclApi& api, const Place& place, const sdk::Deadline& dead
       if (deadline.passed()) {
         throw sdk::Failure(DTRUN_TIMEOUT, "nccl did not " + doing +
                                               " in time; a firewall or a wrong interface: set "
-                                              "backend.options.interface, or raise backend.timeout");
+                                              "backend.nccl.interface, or raise backend.timeout");
       }
       look();
       patience.Wait(deadline);

@@ -1,23 +1,34 @@
 #include "nccl_api.h"
 
 #include "dtrun/plugin.hpp"
+#include "plugins/cuda/python_libraries.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
 
+constexpr char kCorrect[] = "correct backend.nccl.library";
+
 sdk::SharedLibrary FindNccl(const std::string& wanted) {
-  if (!wanted.empty()) return sdk::SharedLibrary::Open({wanted}, "NCCL", "correct backend.options.library");
+  if (!wanted.empty()) return sdk::SharedLibrary::Open({wanted}, "NCCL", kCorrect);
   // Torch brings an NCCL of its own. Two in one process would fight for the device's memory, and
   // an operation of the one could wait for a kernel of the other.
   if (auto loaded = sdk::SharedLibrary::FindLoaded({"libnccl.so.2"})) return *std::move(loaded);
-  return sdk::SharedLibrary::Open({"libnccl.so.2"}, "NCCL",
-                                  "install NCCL (package libnccl2, or pip's nvidia-nccl-cu13) or set "
-                                  "backend.options.library to its file");
+  return sdk::SharedLibrary::Open(
+      cuda::WithPythonLibraries({"libnccl.so.2"}), "NCCL",
+      "install NCCL (package libnccl2, or pip's nvidia-nccl-cu13 or -cu12 for the python3 that is first on "
+      "PATH), "
+      "name its folder in LD_LIBRARY_PATH, or set backend.nccl.library to its file");
 }
 
 int CheckedVersion(const sdk::SharedLibrary& library) {
   int version = 0;
-  nccl::Result (*const get_version)(int*) = library["ncclGetVersion"];
+  const sdk::Symbol symbol = library.Find("ncclGetVersion");
+  if (!symbol.present()) {
+    throw sdk::Failure(DTRUN_NOT_FOUND, "'" + library.path() +
+                                            "' is no NCCL, for it has no 'ncclGetVersion'; set "
+                                            "backend.nccl.library to a libnccl.so.2, or leave it out");
+  }
+  nccl::Result (*const get_version)(int*) = symbol;
   get_version(&version);
   // Before 2.9 the number had one digit less for the minor; either way it is smaller.
   if (version >= kOldestNccl) return version;
@@ -26,7 +37,7 @@ int CheckedVersion(const sdk::SharedLibrary& library) {
                          "' is too old, needed is " + NcclVersionText(kOldestNccl) + " or newer" +
                          (library.was_loaded()
                               ? "; the program loaded it before dtrun did: upgrade the package that brings it"
-                              : "; upgrade it or set backend.options.library to a newer one"));
+                              : "; upgrade it or set backend.nccl.library to a newer one"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string NcclVersionText(int version);
 
 struct NcclApi {
   // `wanted` is the option `library`: a path, or empty: the libnccl that is already in the
-  // process, else the loader's. Throws sdk::Failure when there is none, when it is too old, or
+  // process, else the loader's, else pip's. Throws sdk::Failure when there is none, when it is too old, or
   // when a function is missing.
   explicit NcclApi(const std::string& wanted);
 

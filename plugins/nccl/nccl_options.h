@@ -24,13 +24,13 @@ inline constexpr dtrun_option kOptions[] = {
     sdk::Option("library", DTRUN_TYPE_PATH, nullptr, "file of the NCCL library", DTRUN_SCOPE_HOST)
         .Flags(DTRUN_OPTION_MUST_EXIST)
         .Long("Unset: the libnccl.so.2 that is already in the process, as torch brings one; else the "
-              "loader's."),
+              "loader's; else that of pip's wheels of the python3 that is first on PATH."),
     sdk::Option("cuda_library", DTRUN_TYPE_PATH, nullptr, "file of the CUDA runtime library",
                 DTRUN_SCOPE_HOST)
         .Flags(DTRUN_OPTION_MUST_EXIST)
         .Long(
             "Unset: the libcudart that is already in the process; else the loader's libcudart.so.13, .12 or "
-            ".11.0."),
+            ".11.0, or one of pip's wheels, as for library."),
     sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
                 "network interface that carries the traffic between hosts, by name, address or network",
                 DTRUN_SCOPE_HOST)

@@ -16,7 +16,7 @@
 namespace dtrun::nccl_plugin {
 
 // What names the CUDA runtime's file, for messages.
-inline constexpr char kCudaLibraryOption[] = "backend.options.cuda_library";
+inline constexpr char kCudaLibraryOption[] = "backend.nccl.cuda_library";
 
 // One direction between two devices: `to` reads the memory of `from`.
 struct PeerPair {

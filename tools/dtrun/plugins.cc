@@ -250,6 +250,12 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     text += fmt::format("  not usable here: {}\n", info.error().text);
   }
   text += fmt::format("\noptions{}\n", it.options.empty() ? ": none" : "");
+  if (file->kind == plugin::Kind::kBackend && !it.options.empty()) {
+    text += fmt::format(
+        "  backend.options.KEY where backend.name is \"{0}\"; backend.{0}.KEY there, and where it names "
+        "several\n",
+        file->name);
+  }
   for (const options::Spec& spec : it.options) text += TextOf(spec);
   WriteForReading(text);
   return 0;

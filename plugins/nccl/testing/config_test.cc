@@ -75,7 +75,7 @@ TEST(NcclConfig, ThatTheLibraryDoesNotKnowIsRefusedWithBothVersions) {
   EXPECT_EQ(RefusalOf(fake.Backend({{"traffic_class", "3"}})), "it starts");
   EXPECT_THAT(RefusalOf(fake.Backend({{"cta_policy", "efficiency"}})),
               AllOf(HasSubstr("backend.options.cta_policy needs NCCL 2.27.0 or newer, and this is 2.26.5"),
-                    HasSubstr("backend.options.library")));
+                    HasSubstr("backend.nccl.library")));
   fake.nccl().version = Version(2, 27, 3);
   EXPECT_EQ(RefusalOf(fake.Backend({{"cta_policy", "efficiency"}})), "it starts");
   EXPECT_THAT(RefusalOf(fake.Backend({{"cta_policy", "zero"}})),

@@ -55,7 +55,7 @@ TEST(NcclLibrary, ThatIsNotThereIsRefusedInTheLoadersWords) {
   conformance::BackendUnderTest backend = fake.Backend();
   backend.options["library"] = "/nowhere/libnccl.so.2";
   EXPECT_THAT(RefusalOf(backend), AllOf(HasSubstr("/nowhere/libnccl.so.2"), HasSubstr("No such file"),
-                                        HasSubstr("backend.options.library")));
+                                        HasSubstr("backend.nccl.library")));
 }
 
 TEST(NcclLibrary, OfTheProgramIsTakenBeforeAnyOther) {
@@ -142,7 +142,7 @@ TEST(NcclConnection, OverLoopbackIsRefusedWhenThereAreOtherHosts) {
   Outcome outcome;
   EXPECT_EQ(player.Join(&kv, 0, 1, 2, &outcome), nullptr);
   EXPECT_EQ(outcome.code, DTRUN_FAILED_PRECONDITION);
-  EXPECT_THAT(outcome.text, AllOf(HasSubstr("127.0.0.1:4711"), HasSubstr("backend.options.interface")));
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("127.0.0.1:4711"), HasSubstr("backend.nccl.interface")));
   fake.nccl().loopback = false;
   ThreadKv fresh;
   dtrun_backend_comm* const comm = player.Join(&fresh, 0, 1, 2, &outcome);
