@@ -92,6 +92,11 @@ class Gpus(JobTest):
         result = self.ranks("gpu", "true", env=env)
         self.assert_user_error(result, "job.processes_per_host", "no GPU is visible", "CUDA_VISIBLE_DEVICES")
 
+    def test_a_slice_that_is_none_is_no_gpu(self):
+        env = self.environment(CUDA_VISIBLE_DEVICES="MIG-banana", HIP_VISIBLE_DEVICES="")
+        self.assert_user_error(self.ranks("gpu", "true", env=env), "no GPU is visible")
+        self.assert_user_error(self.ranks(1, "true", sets=["job.gpu_visibility=own"], env=env), "1 rank wants", "0 are visible")
+
     def test_own_gpus_that_are_not_there_are_refused(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
         result = self.ranks(2, "true", sets=["job.gpu_visibility=own"], env=env)

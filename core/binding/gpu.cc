@@ -112,6 +112,21 @@ std::optional<std::size_t> FindIndex(const std::vector<Gpu>& devices, std::strin
   return index && *index < devices.size() ? index : std::nullopt;
 }
 
+// "MIG-<UUID>" or "MIG-GPU-<UUID>/7/0", whose UUID may be cut short. No file names a slice, so that one that
+// is written so counts.
+bool IsSlice(std::string_view text) {
+  if (!text.starts_with("MIG-")) return false;
+  text.remove_prefix(4);
+  const bool numbered = text.starts_with("GPU-");
+  if (numbered) text.remove_prefix(4);
+  const std::string_view uuid = text.substr(0, numbered ? text.find('/') : text.npos);
+  const auto fits = [](std::string_view in, std::string_view of) {
+    return !in.empty() && in.find_first_not_of(of) == in.npos;
+  };
+  return fits(uuid, "0123456789abcdefABCDEF-") &&
+         (!numbered || fits(text.substr(uuid.size()), "0123456789/"));
+}
+
 }  // namespace
 
 Gpus ReadGpus(const fs::path& root) {
@@ -131,9 +146,7 @@ std::vector<Gpu> Select(const std::vector<Gpu>& devices, std::string_view list) 
     const std::string_view entry = Trim(item);
     Gpu gpu;
     std::string identity(entry);
-    if (entry.starts_with("MIG-")) {
-      // A slice of a device, which no file names.
-    } else {
+    if (!IsSlice(entry)) {
       const auto found = entry.starts_with("GPU-") ? FindUuid(devices, entry) : FindIndex(devices, entry);
       if (!found) break;
       gpu = devices[*found];
@@ -171,11 +184,15 @@ Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int r
     std::string names;
     for (const Gpu& gpu : visible) names += (names.empty() ? " (" : ",") + gpu.name;
     if (!names.empty()) names += ")";
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} a GPU each on this host and {} {} visible{}; lower "
-                             "job.processes_per_host or let ranks share with \"all\"",
-                             ranks == 1 ? "1 rank wants" : fmt::format("{} ranks want", ranks),
-                             visible.size(), visible.size() == 1 ? "is" : "are", names)};
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("{} a GPU each on this host and {} {} visible{}; {}",
+                    ranks == 1 ? "1 rank wants" : fmt::format("{} ranks want", ranks), visible.size(),
+                    visible.size() == 1 ? "is" : "are", names,
+                    visible.empty() ? "correct CUDA_VISIBLE_DEVICES or its like where it is set, or leave "
+                                      "job.gpu_visibility out"
+                                    : "start fewer ranks on a host (-n, job.processes_per_host) or let "
+                                      "ranks share with \"all\"")};
   }
   std::vector<std::string> out;
   for (std::size_t rank = 0; rank < count; ++rank) {

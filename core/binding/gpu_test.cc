@@ -160,6 +160,15 @@ TEST(VisibleDevices, CountSlicesOfADevice) {
   EXPECT_THAT(Nodes(slices), ElementsAre(-1, -1));
 }
 
+TEST(VisibleDevices, CountSlicesThatAreWrittenAsCudaWritesThem) {
+  const char* const uuid = "MIG-1f0e2d3c-0123-4567-89ab-0123456789ab";
+  const char* const numbered = "MIG-GPU-1f0e2d3c-0123-4567-89ab-0123456789ab/7/0";
+  for (const char* slice : {uuid, numbered, "MIG-1f0e"}) EXPECT_THAT(Selected(slice), ElementsAre(slice));
+  for (const char* list :
+       {"MIG-banana", "MIG-", "MIG-GPU-1f0e", "MIG-GPU-1f0e/x", "MIG-1f0e/7/0", "mig-1f0e"})
+    EXPECT_THAT(Selected(list), IsEmpty()) << list;
+}
+
 TEST(VisibleGpus, AreAllWithoutAList) {
   EXPECT_THAT(Names(VisibleUnder({Vendor::kNvidia, Four()}, {})), ElementsAre("0", "1", "2", "3"));
 }
@@ -189,9 +198,11 @@ TEST(OwnLists, GiveEachRankItsPart) {
 }
 
 TEST(OwnLists, RefuseMoreRanksThanDevices) {
-  EXPECT_THAT(OwnLists(Select(Four(), "3,1"), 3).error().text,
-              HasSubstr("3 ranks want a GPU each on this host and 2 are visible (3,1); lower"));
-  EXPECT_THAT(OwnLists({}, 1).error().text, HasSubstr("0 are visible;"));
+  EXPECT_THAT(
+      OwnLists(Select(Four(), "3,1"), 3).error().text,
+      HasSubstr(
+          "3 ranks want a GPU each on this host and 2 are visible (3,1); start fewer ranks on a host (-n"));
+  EXPECT_THAT(OwnLists({}, 1).error().text, HasSubstr("0 are visible; correct CUDA_VISIBLE_DEVICES"));
 }
 
 }  // namespace
