@@ -9,20 +9,24 @@
 
 using dtrun::Error;
 using dtrun::Result;
+using dtrun::Status;
 using dtrun::comm::GuardVoid;
 using dtrun::comm::WithComm;
 
 namespace {
 
+Status CheckSize(const dtrun_stream* stream, const char* call) {
+  constexpr std::size_t kSmallest = offsetof(dtrun_stream, native) + sizeof stream->native;
+  if (stream != nullptr && stream->struct_size >= kSmallest) return {};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               stream == nullptr ? fmt::format("{}: the stream is null", call)
+                                 : fmt::format("{}: the stream has a struct_size of {}; DTRUN_INIT sets it",
+                                               call, stream->struct_size)};
+}
+
 // A caller's stream, as far as these headers know it.
 Result<dtrun_stream> Given(const dtrun_stream* stream, const char* call) {
-  constexpr std::size_t kSmallest = offsetof(dtrun_stream, native) + sizeof stream->native;
-  if (stream == nullptr || stream->struct_size < kSmallest) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 stream == nullptr ? fmt::format("{}: the stream is null", call)
-                                   : fmt::format("{}: the stream has a struct_size of {}; DTRUN_INIT sets it",
-                                                 call, stream->struct_size)};
-  }
+  if (Status size = CheckSize(stream, call); !size) return std::move(size).error();
   if (const std::uint32_t unknown = stream->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0)
     return Error{DTRUN_UNSUPPORTED, fmt::format("{}: the stream has the unknown flags {:#x}", call, unknown)};
   dtrun_stream known;
@@ -99,8 +103,8 @@ void dtrun_deregister(dtrun_comm* comm, void* memory) {
 dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> dtrun_status {
-    Result<dtrun_stream> room = Given(out, "dtrun_stream_create");
-    if (!room) return room.error().CopyTo(err);
+    // Of what it fills only the size is read: how much of a stream the caller's headers know.
+    if (Status size = CheckSize(out, "dtrun_stream_create"); !size) return size.error().CopyTo(err);
     if (priority != 0 && priority != 1) {
       return Error{DTRUN_INVALID_ARGUMENT,
                    fmt::format("dtrun_stream_create: priority is {}; expected 0 or 1", priority)}

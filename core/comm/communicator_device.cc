@@ -43,8 +43,15 @@ Error NoDevices(std::string_view name, std::int32_t kind) {
 
 Status CheckKind(std::int32_t kind) {
   if (kind > DTRUN_DEVICE_HOST && kind <= kLastKind) return {};
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("device_kind is {}; expected one of DTRUN_DEVICE_*, at most {}", kind, kLastKind)};
+  if (kind == DTRUN_DEVICE_HOST) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        "device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection and no stream; expected a "
+        "device's, such as DTRUN_DEVICE_CUDA"};
+  }
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("device_kind is {}; expected one of DTRUN_DEVICE_*, from 1 to {}", kind, kLastKind)};
 }
 
 Error WrongMemory(const dtrun_op& op, const std::string& buffer, const dtrun_memory& memory,
@@ -119,6 +126,8 @@ dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_er
 }
 
 Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::int32_t index) {
+  Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
+  if (!carrier && carrier.error().code == DTRUN_UNSUPPORTED) return std::move(carrier).error();
   Result<const Device*> device = making_.devices->Plugin(kind);
   if (!device) return std::move(device).error();
   std::int32_t count = 0;
@@ -126,8 +135,6 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
                             [&](const dtrun_device& table, dtrun_instance* self, dtrun_error* error) {
                               return table.count(self, &count, error);
                             });
-  Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
-  if (!carrier && carrier.error().code == DTRUN_UNSUPPORTED) return std::move(carrier).error();
       !counted) {
     return std::move(counted).error();
   }
@@ -282,7 +289,7 @@ dtrun_status dtrun_comm::PrepareOnDevice(const Route& route, const dtrun_op& op,
 
 dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stream, dtrun_error* err) {
   for (dtrun_work* one = &work; one != nullptr; one = one->together) {
-    if (one->request == nullptr) continue;
+    if (one->route == nullptr) continue;
     Route& route = *one->route;
     if (!route.OfDevice()) {
       return Error{DTRUN_INVALID_ARGUMENT,
@@ -291,6 +298,7 @@ dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stre
                                comm::Describe(one->op, making_.name))}
           .CopyTo(err);
     }
+    if (one->request == nullptr) continue;
     if (Result<Route*> same = RouteFor(stream, "dtrun_work_wait_on: the stream is of", nullptr); !same)
       return same.error().CopyTo(err);
     if (route.carrier.table.req_wait_stream != nullptr) {

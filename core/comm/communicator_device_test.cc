@@ -162,6 +162,25 @@ TEST_F(OnDevices, RefuseAnotherDeviceAndOneThatIsNotThere) {
   EXPECT_THAT(error_.message, HasSubstr("'world' is connected to cuda 0"));
 }
 
+TEST_F(OnDevices, AreNotTheHost) {
+  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_HOST, 0, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message,
+              HasSubstr("device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection"));
+  EXPECT_EQ(Comm().Connect(63, 0, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("device_kind is 63; expected one of DTRUN_DEVICE_*, from 1 to 62"));
+}
+
+TEST_F(OnDevices, AStreamWaitsForNoWorkOfTheHostEvenIfItHasEnded) {
+  for (const bool ended : {true, false}) {
+    fake_.complete_at_once = ended;
+    dtrun_work* const work = Begin();
+    EXPECT_EQ(Comm().WaitOnStream(*work, Stream(), &error_), DTRUN_INVALID_ARGUMENT) << ended;
+    EXPECT_THAT(error_.message, HasSubstr("moves host memory, which no stream waits for; use dtrun_work_wait"));
+    if (!ended) fake_.Complete(fake_.requests.size() - 1);
+    Comm().Release(work);
+  }
+}
+
 TEST_F(OnDevices, OfWhichTheProcessSeesSomeAreCountedAmongThose) {
   ASSERT_EQ(::setenv("CUDA_VISIBLE_DEVICES", "MIG-1111,MIG-2222", 1), 0);
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "dtrun/dtrun.hpp"
@@ -220,6 +221,36 @@ TEST_F(OnDevice, OrdersAnotherStreamAfterAWork) {
   EXPECT_THAT(std::vector<std::int32_t>(memory.begin(), memory.end()), ElementsAre(8, 8));
   first = std::move(second);
   EXPECT_NE(first.get().native, nullptr);
+}
+
+TEST_F(OnDevice, AStreamThatIsMadeNeedsOnlyItsSize) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  world.connect(kKind, 0);
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  dtrun_stream stream;
+  std::memset(&stream, 0xff, sizeof stream);
+  stream.struct_size = sizeof stream;
+  ASSERT_EQ(dtrun_stream_create(world.get(), kKind, 0, 0, &stream, &error), DTRUN_OK) << error.message;
+  EXPECT_EQ(stream.flags, 0u);
+  dtrun_stream_destroy(world.get(), &stream);
+  stream.struct_size = 0;
+  EXPECT_EQ(dtrun_stream_create(world.get(), kKind, 0, 0, &stream, &error), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("has a struct_size of 0; DTRUN_INIT sets it"));
+}
+
+TEST_F(OnDevice, AStreamWaitsForNoWorkOfTheHost) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  float value = 1;
+  dtrun::Work work = world.allreduce_async(&value, 1);
+  try {
+    work.wait_on(dtrun::stream_of(kKind, 0, nullptr));
+    FAIL();
+  } catch (const dtrun::Failure& error) {
+    EXPECT_THAT(error.what(), HasSubstr("moves host memory, which no stream waits for"));
+  }
 }
 
 TEST_F(OnDevice, OfAKindThatHasNoNameIsCalledByItsPlugin) {
