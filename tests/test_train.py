@@ -40,6 +40,17 @@ class Train(JobTest):
             self.assertGreaterEqual(results[ranks], 0.865)
         self.assertLessEqual(abs(results[1] - results[2]), 0.01, results)
 
+    def test_it_says_where_it_trains(self):
+        env = self.environment(CUDA_VISIBLE_DEVICES="")
+        for device, text in (("auto", "over 1 rank (cpu, as libtorch sees no GPU, backend "), ("cpu", "over 1 rank (cpu, backend ")):
+            result = self.ranks(1, TRAIN, "--epochs", "1", "--device", device, "--data", small(self.folder / device), env=env)
+            self.assert_ok(result)
+            self.assertIn(text, result.out)
+        for wrong in ("banana", "gpu", "CUDA", "cuda:-1"):
+            result = self.ranks(1, TRAIN, "--device", wrong)
+            self.assertNotEqual(result.code, 0)
+            self.assertIn(f"'{wrong}' is not a device; write auto, cpu, cuda or cuda:N", result.err)
+
     def test_the_quickstart_config_is_this_job(self):
         environment = self.environment(PATH=f"{TRAIN.parent}:{os.environ['PATH']}")
         result = self.dtrun("plan", SOURCE / "configs/quickstart.toml", env=environment)

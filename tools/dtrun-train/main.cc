@@ -58,7 +58,7 @@ void Describe(CLI::App& app, Options& options, std::string& device) {
                               text.find_first_not_of("0123456789", 5) == std::string::npos;
         return numbered || text == "auto" || text == "cpu" || text == "cuda"
                    ? ""
-                   : "must be auto, cpu, cuda or cuda:N";
+                   : fmt::format("'{}' is not a device; write auto, cpu, cuda or cuda:N", text);
       })
       ->type_name("auto|cpu|cuda|cuda:N");
   option("--dtype", options.dtype, "of weights and gradients")
@@ -110,9 +110,13 @@ bool Watched() {
   return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
 }
 
-// What carries the gradients: "backend gloo", or "cuda:0, nccl".
-std::string Carrier(const dtrun::Communicator& world, const torch::Device& device) {
-  if (device.is_cpu()) return "backend " + world.backend();
+// Where it trains and what carries the gradients: "cpu, backend gloo", or "cuda:0, nccl".
+std::string Carrier(const dtrun::Communicator& world, const torch::Device& device,
+                    const std::string& wanted) {
+  if (device.is_cpu()) {
+    return fmt::format("cpu{}, backend {}", wanted == "auto" ? ", as libtorch sees no GPU" : "",
+                       world.backend());
+  }
   if (world.size() == 1) return device.str();
   return device.str() + ", " + world.route(dtrun::torch::kind_of_device(device.type()));
 }
@@ -141,7 +145,7 @@ void Train(Options options, const std::string& device) {
     const dtrun::torch::Blas blas = dtrun::torch::blas_in_use();
     print(fmt::format("dtrun-train {}: {} with {} parameters, {} images, batch {} over {} ({})",
                       DTRUN_VERSION, options.model, trainer.parameters(), trainer.size(), options.batch,
-                      ranks, Carrier(world, options.device)));
+                      ranks, Carrier(world, options.device, device)));
     print(fmt::format("libtorch {}, {} per rank, BLAS: {}", TORCH_VERSION,
                       Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"), blas.text()));
     const std::string slow = dtrun::torch::why_slow(blas);
