@@ -267,7 +267,7 @@ std::string PhraseOf(const Doing& doing) {
   if (!doing.where.empty()) text += (text.empty() ? "at " : " at ") + doing.where;
   if (!doing.more.empty()) text += text.empty() ? doing.more : fmt::format(" ({})", doing.more);
   if (doing.stopped) text = "stopped" + (text.empty() ? "" : ", " + text);
-  if (text.empty()) return doing.runs ? "running" : "at a place that is not known";
+  if (text.empty()) return doing.runs ? kRunning : kUnknownPlace;
   return text;
 }
 

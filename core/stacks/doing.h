@@ -42,7 +42,11 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below);
 // Only for a process that is about to be ended.
 void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline, Doing* doing);
 
-// "in time.sleep at train.py:40"; "not known" when nothing is.
+// The phrases of a process whose place is not known: on a processor, and not.
+inline constexpr char kRunning[] = "running";
+inline constexpr char kUnknownPlace[] = "at a place that is not known";
+
+// "in time.sleep at train.py:40", or one of those.
 std::string PhraseOf(const Doing& doing);
 
 }  // namespace dtrun::stacks

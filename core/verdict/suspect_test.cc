@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/stacks/doing.h"
 #include "core/verdict/cause.h"
 #include "core/verdict/testing.h"
 
@@ -65,6 +66,27 @@ TEST_F(SuspectTest, IsNobodyWhenAllWaited) {
   for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kWaits, "in all_reduce at train.py:6");
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
   EXPECT_THAT(Verdict(), HasSubstr("when it failed: ranks 0-3 in all_reduce at train.py:6\n"));
+}
+
+TEST_F(SuspectTest, OfARankThatShowsNoPlaceTheTracebackTellsIt) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks.resize(3);
+  Does(1, Stand::kUnknown, stacks::kUnknownPlace);
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  facts_.ranks[1].tail = {
+      "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 9, in <module>",
+      "    world.broadcast(t)", "dtrun.Mismatch: call 1 on 'world' differs"};
+  EXPECT_THAT(Verdict(), HasSubstr("when it failed: ranks 0, 2 in all_reduce at train.py:6; rank 1 in "));
+  EXPECT_THAT(Verdict(), HasSubstr(" at train.py:9\n"));
+  Does(1, Stand::kUnknown, stacks::kRunning);
+  EXPECT_THAT(VerdictText(facts_), HasSubstr(" at train.py:9\n"));
+  facts_.ranks[1].tail.clear();
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("; rank 1 running\n"));
+  Does(1, Stand::kUnknown, stacks::kUnknownPlace);
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("when it failed: ranks 0, 2 in all_reduce at train.py:6\n"));
+  facts_.ranks[0].tail = {"call 1 on 'world' differs: rank 0 calls a, rank 1 calls b"};
+  facts_.ranks.resize(2);
+  EXPECT_THAT(VerdictText(facts_), Not(HasSubstr("when it failed")));
 }
 
 TEST_F(SuspectTest, IsTheOnlyRankThatWaitedForSomethingElse) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/stacks/doing.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -46,6 +47,19 @@ const char* SuspicionName(Suspicion::Kind kind) {
     case Suspicion::Kind::kNone: break;
   }
   return nullptr;
+}
+
+std::string KnownPlacesText(const Facts& facts) {
+  std::vector<RankDoing> places = PlacesOf(facts);
+  for (RankDoing& doing : places) {
+    const bool unknown = doing.phrase == stacks::kUnknownPlace;
+    if (!unknown && doing.phrase != stacks::kRunning) continue;
+    const auto rank = std::ranges::find(facts.ranks, doing.rank, &RankFacts::rank);
+    std::string printed = rank == facts.ranks.end() ? "" : ErrorPlaceIn(rank->tail);
+    if (unknown || !printed.empty()) doing.phrase = std::move(printed);
+  }
+  std::erase_if(places, [](const RankDoing& doing) { return doing.phrase.empty(); });
+  return PlacesText(places);
 }
 
 std::string PlaceText(const RankFacts& rank) {

@@ -19,6 +19,10 @@ const char* SuspicionName(Suspicion::Kind kind);
 // Where a rank was; of a process that has started several, where these were. Empty: not known.
 std::string PlaceText(const RankFacts& rank);
 
+// PlacesOf in words. Of a rank that shows no place, such as one that ends, that of the traceback that it
+// printed; without one it is left out. Empty when nothing is known of any.
+std::string KnownPlacesText(const Facts& facts);
+
 // What to do about it; may be empty.
 std::string SuspicionHint(Suspicion::Kind kind);
 

@@ -236,7 +236,8 @@ std::string RankText(const Facts& facts, const Cause& why) {
   }
   const bool seen = AnySeen(facts) && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred);
   if (seen ? !apart : !locked_out.empty() && why.exit_class == ExitClass::kHang) {
-    text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
+    const std::string places = KnownPlacesText(facts);
+    if (!places.empty()) text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", places);
   }
   return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
 }
