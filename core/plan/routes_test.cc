@@ -164,9 +164,10 @@ TEST_F(RoutesTest, HostsWithDevicesOfTwoKindsAreRefusedWhereTheyAreWanted) {
   EXPECT_THAT(Lines(), ElementsAre(HasSubstr("one kind, here cuda, and node0 has AMD GPUs; leave out")));
 }
 
-TEST_F(RoutesTest, APluginOfAnotherKindIsOfferedWhereverItIs) {
+TEST_F(RoutesTest, PluginsOfAllKindsAreOffered) {
   device_.plugins = {{"npu", "/p/libdtrun_device_npu.so"}, {"cuda", "/p/libdtrun_device_cuda.so"}};
-  EXPECT_EQ(Variables().at(contract::kDevices), "npu=/p/libdtrun_device_npu.so");
+  EXPECT_EQ(Variables().at(contract::kDevices),
+            "npu=/p/libdtrun_device_npu.so:cuda=/p/libdtrun_device_cuda.so");
 }
 
 TEST_F(RoutesTest, AreUnknownBeforeAnybodyIsAsked) {
