@@ -1,6 +1,7 @@
 """A list in backend.name: the first backend that every host can use, agreed before anything starts."""
 
 import json
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -9,6 +10,7 @@ from pathlib import Path
 from support.job import DTRUN, RANK, Job, JobTest, end, main
 from support.lab import Lab, why_not
 
+NO_NCCL = "/lib/x86_64-linux-gnu/libm.so.6"  # a library, and another one
 WITHOUT_NCCL = {"CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -85,6 +87,45 @@ class OneHost(JobTest):
         result = self.ranks(1, "true", sets=sets, flags=["-v"])
         self.assert_ok(result)
         self.assertIn("interface  lo 127.0.0.1", result.err)
+
+
+class ThisMachineByName(JobTest):
+    """One host, named in the list: it is asked what a job without a list asks."""
+
+    def start_on(self, host, *words, sets=(), env=WITHOUT_NCCL):
+        return self.dtrun("-v", "-H", host, *(word for one in sets for word in ("--set", one)), *words, env=self.environment(**env))
+
+    def test_a_list_falls_back(self):
+        for host in ("localhost:2", f"{socket.gethostname()}:2", "127.0.0.1:2"):
+            for name in ("nccl,gloo", "auto"):
+                with self.subTest(host=host, name=name):
+                    result = self.start_on(host, RANK, sets=[f"backend.name={name}", f"backend.nccl.library={NO_NCCL}"])
+                    self.assert_ok(result)
+                    self.assertIn("job: 2 ranks on 1 host", result.err)
+                    self.assertIn("chosen     because nccl cannot be used: ", result.err)
+                    self.assertRegex(result.err, r"\n  backend    (gloo|ucx)\b")
+
+    def test_a_backend_that_cannot_be_used_ends_it_before_it_starts(self):
+        result = self.start_on("localhost:2", "true", sets=["backend.name=nccl", f"backend.nccl.library={NO_NCCL}"])
+        self.assert_user_error(result, "backend.options.library", "libm.so.6")
+        result = self.start_on("localhost:2", "true", sets=["backend.name=gloo", "backend.options.interface=nosuch0"])
+        self.assert_user_error(result, "--set backend.options.interface: ", "nosuch0")
+
+    def test_gpus_are_not_taken_for_granted(self):
+        none = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+        result = self.start_on("localhost", "--processes-per-host", "gpu", "true", env=none)
+        self.assert_user_error(result, "no GPU is visible")
+        result = self.start_on("localhost:2", "true", sets=["job.gpu_visibility=own"], env=none)
+        self.assert_user_error(result, "job.gpu_visibility")
+
+    def test_a_variable_that_names_no_interface_is_warned_of(self):
+        result = self.start_on("localhost:2", "python3", "-c", "", env={"NCCL_SOCKET_IFNAME": "ib7"})
+        self.assert_ok(result)
+        self.assertRegex(result.err, r"warning    on localhost NCCL_SOCKET_IFNAME=ib7")
+
+    def test_a_rule_for_it_has_the_name_that_was_given(self):
+        result = self.start_on("localhost:2", "true", sets=["network.interface_on.localhost=nosuch0"])
+        self.assert_user_error(result, "nosuch0")
 
 
 @unittest.skipIf(why_not(), f"no laboratory of hosts: {why_not()}")

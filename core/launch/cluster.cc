@@ -109,11 +109,10 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
       fmt::format("{} is not one of the {} hosts, which are numbered from 0", index, hosts.size()));
 }
 
-// Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. A platform
-// may have another name for it than it has itself.
+// Which of the hosts this machine is; -1: none.
 int Here(const config::Settings& settings, const std::vector<std::string>& hosts) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (hosts::IsThisMachine(hosts[i]) || hosts[i] == settings.hosts_from().here) return static_cast<int>(i);
+    if (plan::IsHere(settings, hosts[i])) return static_cast<int>(i);
   }
   return -1;
 }
@@ -206,7 +205,6 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
     return std::optional(std::move(cluster));
   }
   cluster.here = Here(settings, cluster.hosts);
-  if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<membership::Cluster>();
   if (Status read = ReadStart(settings, std::move(launchers), &cluster); !read) return read.error();
   return std::optional(std::move(cluster));
 }

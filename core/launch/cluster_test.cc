@@ -41,6 +41,12 @@ TEST_F(ClusterOfTest, IsNoneOfOneMachine) {
   EXPECT_FALSE(*request);
 }
 
+TEST_F(ClusterOfTest, IsNoneOfThisMachineByName) {
+  const auto cluster = ClusterOf(SettingsOf({"cluster.hosts=localhost:2"}));
+  ASSERT_TRUE(cluster) << cluster.error().text;
+  EXPECT_FALSE(*cluster);
+}
+
 TEST_F(ClusterOfTest, HasTheHostsAndWhereTheRootIs) {
   const auto cluster = ClusterOf(ManualWith({"cluster.root=[fe80::1]:29400", "cluster.host_index=0"}));
   ASSERT_TRUE(cluster) << cluster.error().text;

@@ -8,7 +8,6 @@
 
 #include "core/base/suggest.h"
 #include "core/base/units.h"
-#include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
 #include "core/membership/network.h"
 #include "core/plan/at.h"
@@ -86,8 +85,10 @@ std::vector<Error> WrongValues(const config::Settings& settings) {
 
 Status CheckInterface(const config::Settings& settings) {
   if (plan::HasCluster(settings)) return {};
+  const auto listed = plan::ListedHosts(settings);
+  if (!listed) return listed.error();
   plan::Host here;
-  here.name = hosts::HostName();
+  here.name = listed->front().name;
   const auto rules = plan::NetworkRules(settings, {here});
   if (!rules) return rules.error();
   return rules->empty() ? Status() : membership::CheckRuleHere(rules->front());

@@ -17,13 +17,22 @@ constexpr char kHostCount[] = "cluster.host_count";
 
 }  // namespace
 
+bool IsHere(const config::Settings& settings, const std::string& host) {
+  return hosts::IsThisMachine(host) || (!host.empty() && host == settings.hosts_from().here);
+}
+
 bool HasCluster(const config::Settings& settings) {
-  return settings.Has(kHosts) || (settings.Has(kHostCount) && settings.Text("cluster.connect") == "manual");
+  const bool listed = settings.Has(kHosts);
+  if (settings.Text("cluster.connect") == "manual") return listed || settings.Has(kHostCount);
+  if (!listed) return false;
+  if (settings.List(kHosts).size() != 1) return true;
+  const auto hosts = hosts::ParseHosts(settings.List(kHosts));
+  return !hosts || hosts->size() != 1 || !IsHere(settings, hosts->front().name);
 }
 
 Result<std::vector<hosts::HostSlots>> ListedHosts(const config::Settings& settings) {
-  if (!HasCluster(settings)) return std::vector<hosts::HostSlots>{{hosts::HostName(), {}}};
   if (!settings.Has(kHosts)) {
+    if (!HasCluster(settings)) return std::vector<hosts::HostSlots>{{hosts::HostName(), {}}};
     return std::vector<hosts::HostSlots>(static_cast<std::size_t>(settings.Int(kHostCount)));
   }
   auto hosts = hosts::ParseHosts(settings.List(kHosts));

@@ -13,7 +13,11 @@
 
 namespace dtrun::plan {
 
-// Whether the job has other hosts than this one, or may have.
+// Whether that host is this machine, as far as it knows without asking a name service. A platform may have
+// another name for it than it has itself.
+bool IsHere(const config::Settings& settings, const std::string& host);
+// Whether the job has other hosts than this one, or may have. One whose list names this machine alone has
+// none: it is started as if there were no list, but with the name and the slots that are given.
 bool HasCluster(const config::Settings& settings);
 // The hosts as the config has them: of cluster.hosts, else cluster.host_count of them without a name,
 // else this machine.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/hosts/this_machine.h"
+
 namespace dtrun::plan {
 namespace {
 
@@ -34,6 +36,26 @@ TEST(PlaceRanks, IsThisMachineAloneWithoutAList) {
   ASSERT_EQ(hosts->size(), 1u);
   EXPECT_EQ(hosts->front().local_size, 3);
   EXPECT_EQ(hosts->front().cores, 5);
+}
+
+TEST(HasCluster, IsOfOtherHostsThanThisOne) {
+  for (const char* here : {"localhost", "localhost:2", "127.0.0.1"})
+    EXPECT_FALSE(HasCluster(SettingsOf({std::string("cluster.hosts=") + here}))) << here;
+  EXPECT_FALSE(HasCluster(SettingsOf({"cluster.hosts=" + hosts::HostName() + ":2"})));
+  EXPECT_FALSE(HasCluster(SettingsOf({})));
+  for (const char* other : {"node0.invalid", "localhost,node0.invalid"})
+    EXPECT_TRUE(HasCluster(SettingsOf({std::string("cluster.hosts=") + other}))) << other;
+  EXPECT_TRUE(HasCluster(SettingsOf({"cluster.hosts=localhost", "cluster.connect=manual"})));
+}
+
+TEST(PlaceRanks, OfThisMachineByNameHasItsSlotsAndTakesNoGpuForGranted) {
+  const auto hosts = Place({"cluster.hosts=localhost:3"});
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  ASSERT_EQ(hosts->size(), 1u);
+  EXPECT_EQ(hosts->front().name, "localhost");
+  EXPECT_EQ(hosts->front().local_size, 3);
+  EXPECT_THAT(Place({"cluster.hosts=localhost", "job.processes_per_host=gpu"}).error().text,
+              HasSubstr("no GPU is visible"));
 }
 
 TEST(PlaceRanks, OfARootWithoutGpusCountsThoseOfTheHostsWhenTheyCome) {

@@ -40,7 +40,8 @@ int Check(ConfigArguments arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
   const config::Settings& settings = preparation->settings();
-  const bool cluster = plan::HasCluster(settings), elsewhere = !cluster && settings.Has("cluster.from");
+  const bool cluster = plan::HasCluster(settings);
+  const bool elsewhere = !cluster && !settings.Has("cluster.hosts") && settings.Has("cluster.from");
   Status checked;
   if (!elsewhere) checked = preparation->Check();
   if (checked && !cluster && !elsewhere) checked = CheckProgram(settings);
