@@ -71,6 +71,11 @@ class Templates(JobTest):
             self.assertRegex(text[: text.index("\n[")], r'dtrun"?,? "?job\.toml', name)
             self.assertRegex(listed.out, rf"(?m)^  {name} +\w")
 
+    def test_the_page_of_the_command_line_has_each(self):
+        page = (SOURCE / "docs" / "command-line.md").read_text()
+        for name in NAMES:
+            self.assertIn(f"[{name}](../configs/{name}.toml)", page)
+
     def test_what_init_writes_is_the_file_of_that_name(self):
         for name in NAMES:
             self.assertEqual(self.dtrun("config", "init", "--template", name, "-").out,

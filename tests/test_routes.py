@@ -104,6 +104,17 @@ class DeviceBackend(Faked):
         self.assert_user_error(result, "nccl moves device memory only, and no backend can be used for the host's",
                                f"wanted is sha256 {nccl}", 'backend.name = "cpu:gloo,cuda:nccl"')
 
+    def test_one_that_finds_no_device_ends_the_job_before_it_starts(self):
+        env = self.environment(DTRUN_FAKE_DEVICES="0", XDG_CACHE_HOME=str(self.cache), **NO_GPUS)
+        for name in ("nccl", "cpu:gloo,cuda:nccl"):
+            for flags in ([], ["-H", "localhost:2"]):
+                with self.subTest(name, flags=flags):
+                    sets = [f"backend.name={name}", f"backend.nccl.library={FAKES}/libnccl.so.2",
+                            f"backend.nccl.cuda_library={FAKES}/libcudart.so.13"]
+                    result = self.ranks(2, *SHOW, sets=sets, env=env, flags=flags)
+                    self.assert_user_error(result, "--set backend.name: backend nccl cannot be used: ", "nvidia-smi")
+                    self.assertEqual(list(self.folder.glob("runs/*/2*")), [])
+
     def test_one_that_moves_no_host_memory_is_not_its_backend(self):
         result = self.run_with("", "backend.name=cpu:nccl")
         self.assert_user_error(result, "nccl moves device memory only", "name one for the host's, as in")

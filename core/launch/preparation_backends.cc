@@ -175,10 +175,8 @@ Result<preflight::Answer> Preparation::AskHere() {
     }
     Candidate& candidate = candidates_[i];
     if (Status asked = Ask(candidate); !asked) return asked.error();
-    // A single name never falls back; that there is no device here shows in what it says.
-    const bool forgiven = !choice_.falls_back() && !unnamed;
     preflight::BackendAnswer& one = answer.backends.emplace_back();
-    one = {candidate.name, forgiven ? "" : candidate.why_not};
+    one = {candidate.name, candidate.why_not};
     if (!candidate.answer->info.empty()) one.info = candidate.answer->info.front();
     const bool expected = one.info.facts.empty() && config::IsDeviceBackend(candidate.name);
     const bool only_device = preflight::MovesDeviceMemoryOnly(one.info) || expected;
@@ -242,10 +240,7 @@ plan::DeviceMemory Preparation::DeviceMemoryOf(const Chosen& chosen, std::size_t
   memory.kind = choice_.device_kind;
   memory.why_not = chosen.no_device;
   memory.by_host = chosen.device == chosen.host;
-  if (chosen.device && !memory.by_host) {
-    memory.backend = candidates_[*chosen.device].answer;
-    memory.why_not = candidates_[*chosen.device].why_not;
-  }
+  if (chosen.device && !memory.by_host) memory.backend = candidates_[*chosen.device].answer;
   const std::vector<plugin::Folder> folders = FoldersOf(settings());
   for (const plugin::File& found : plugin::FindAll(folders)) {
     if (found.kind != plugin::Kind::kDevice) continue;

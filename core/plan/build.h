@@ -40,7 +40,7 @@ struct DeviceMemory {
   std::string kind = {};           // whose memory backend.name gives: "cuda"; empty: that of the GPUs
   std::optional<Backend> backend;  // that moves it, beside the host's
   bool by_host = false;            // the host's backend moves it too
-  std::string why_not = {};        // of the backend, where it cannot be used; or why none is there
+  std::string why_not = {};        // why there is none
   std::vector<DevicePlugin> plugins = {};
   std::string no_plugins = {};  // why others are not among them
 };

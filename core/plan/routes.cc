@@ -159,7 +159,6 @@ Result<Route> DeviceRoute(const RouteInputs& inputs, const Plan& plan) {
     const std::string library = Fact(plan.device_facts, "library");
     Route route{kind, plan.device_backend, ""};
     if (!library.empty()) route.by += fmt::format(" ({}{})", library, PeerText(plan.device_facts));
-    if (!device.why_not.empty()) route.why = "which this host cannot use: " + device.why_not;
     return route;
   }
   if (device.by_host) return Route{kind, plan.backend, ""};
