@@ -56,8 +56,32 @@ class OneHost(JobTest):
     def test_none_that_can_be_used_is_an_error_with_every_reason(self):
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nosuch", "gloo"]\n'
                             '[backend.gloo]\ninterface = "nosuch0"\n')
-        self.assert_user_error(self.dtrun("--config", config), "none of the backends in backend.name can be used",
+        self.assert_user_error(self.dtrun("--config", config), "none of the backends can be used",
                                "nosuch cannot be used: ", "gloo cannot be used: ", "nosuch0")
+
+    def test_a_misspelt_name_in_a_list_is_refused_as_one_alone_is(self):
+        for names in ("ncll,gloo", "gloo,glo", "Gloo,ucx"):
+            with self.subTest(names):
+                result = self.ranks(1, "true", sets=[f"backend.name={names}"])
+                self.assert_user_error(result, f"--set backend.name={names}: ", "did you mean '")
+        config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nccl", "glo", "gloo"]\n')
+        for verb in (["config", "check"], ["doctor", "--config"]):
+            self.assert_user_error(self.dtrun(*verb, config), "job.toml:4:8: there is no backend plugin 'glo'", "did you mean 'gloo'?")
+
+    def test_a_name_that_no_plugin_has_is_passed_over_with_a_warning_everywhere(self):
+        warned = "backend.name: there is no backend plugin 'acme' here; correct the name, or add the plugin's folder with --plugin-dir"
+        sets = ["--set", "backend.name=acme,gloo"]
+        result = self.ranks(1, "true", sets=[sets[1]])
+        self.assert_ok(result)
+        self.assertIn(f"warning    --set {warned}", result.err)
+        self.assertIn(f"warning: --set {warned}", self.dtrun("plan", *sets, "true").out)
+        config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["gloo", "acme"]\n')
+        checked = self.dtrun("config", "check", config)
+        self.assertIn(f"job.toml:4:8: {warned}", checked.err)
+        self.assertIn("ok", checked.out)
+        self.assertRegex(self.dtrun("doctor", "--config", config).out, r"warning +backend acme .*there is no backend plugin 'acme'")
+        for others in ("nccl,ucx,gloo", "auto"):
+            self.assertNotIn("there is no backend plugin", self.ranks(1, "true", sets=[f"backend.name={others}"]).err.split("routes")[0])
 
     def test_options_belong_to_one_backend(self):
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["ucx", "gloo"]\n'

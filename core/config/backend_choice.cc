@@ -28,6 +28,9 @@ constexpr DeviceWord kDeviceWords[] = {
     {"cuda", "cuda"}, {"hip", "rocm"}, {"rocm", "rocm"}, {"xpu", "level_zero"}};
 constexpr std::string_view kHostWord = "cpu";
 
+// Collective libraries that a plugin elsewhere may be called after.
+constexpr std::string_view kOtherLibraries[] = {"ccl", "hccl", "oneccl", "rccl", "ucc", "xccl"};
+
 Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
 
 std::string Underscored(std::string_view name) {
@@ -102,6 +105,16 @@ const std::vector<std::string>& HostBackends() {
 
 bool IsDeviceBackend(std::string_view name) {
   return std::ranges::find(kDeviceBackends, name, &DeviceBackend::name) != std::end(kDeviceBackends);
+}
+
+bool IsOwnBackend(std::string_view name) {
+  return IsDeviceBackend(name) || std::ranges::count(HostBackends(), name) > 0 || name == "mpi";
+}
+
+bool IsSlip(std::string_view name, const std::vector<std::string>& known) {
+  const bool another =
+      IsOwnBackend(name) || std::ranges::find(kOtherLibraries, name) != std::end(kOtherLibraries);
+  return !another && Nearest(name, known).has_value();
 }
 
 Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::vector<std::string>& devices) {

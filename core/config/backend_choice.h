@@ -35,6 +35,12 @@ BackendChoice BackendChoiceOf(const Settings& settings);
 // device memory only, unless another is named.
 const std::vector<std::string>& HostBackends();
 
+// Whether dtrun has a plugin of that name, though it need not be installed here.
+bool IsOwnBackend(std::string_view name);
+
+// Whether `name`, which no plugin here has, is a slip of one of `known`.
+bool IsSlip(std::string_view name, const std::vector<std::string>& known);
+
 // Whether "auto" expects the backend to move device memory: of one that cannot be asked nothing else is
 // known.
 bool IsDeviceBackend(std::string_view name);

@@ -52,6 +52,13 @@ TEST(BackendChoice, KnowsTheWordsOfTorchAndThePluginsThatExist) {
   }
 }
 
+TEST(BackendChoice, TellsASlipFromANameOfAnotherLibrary) {
+  const std::vector<std::string> known{"gloo", "nccl", "ucx"};
+  for (const char* slip : {"glo", "ncll", "Gloo", "uxc"}) EXPECT_TRUE(IsSlip(slip, known)) << slip;
+  for (const char* other : {"rccl", "ucc", "acme", "mpi"}) EXPECT_FALSE(IsSlip(other, known)) << other;
+  EXPECT_FALSE(IsSlip("ucx", {"ucy"}));  // of a package that is not installed
+}
+
 TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
   const std::pair<const char*, const char*> cases[] = {
       {"cud:nccl", "'cud' is no kind of memory; did you mean 'cuda'?"},

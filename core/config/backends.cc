@@ -68,6 +68,12 @@ std::string Loader::ChosenBackend() const {
 // One that the config does not name: it joins the ranks beside a backend of device memory.
 bool Loader::IsUnnamed(const std::string& name) const { return !Contains(BackendNames(settings_), name); }
 
+// Of a list the next one may do, unless this one is a slip of a name that there is.
+bool Loader::MayBePassedOver(const std::string& name, const Error& why_not) const {
+  const bool absent = why_not.code == DTRUN_NOT_FOUND || why_not.code == DTRUN_INVALID_ARGUMENT;
+  return BackendChoiceOf(settings_).falls_back() && !(absent && IsSlip(name, request_.backends));
+}
+
 bool Loader::KnowsBackend(const std::string& name) const {
   return Contains(request_.backends, name) || Contains(HostBackends(), name) || !IsUnnamed(name);
 }

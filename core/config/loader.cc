@@ -198,8 +198,7 @@ void Loader::AskPlugin(const std::string& kind) {
   if (kind == "backend" && name == "none") return;
   const Result<options::Schema> schema = plugin_schema_(kind, name, settings_);
   if (!schema) {
-    if (kind == "backend" && (BackendChoiceOf(settings_).falls_back() || IsUnnamed(name)))
-      return;  // the next one may do
+    if (kind == "backend" && (IsUnnamed(name) || MayBePassedOver(name, schema.error()))) return;
     auto place = places_.find(kind + ".path");
     if (place == places_.end()) place = places_.find(name_key);
     problems_.AddLines(place == places_.end() ? InFile({}) : place->second, schema.error().text);

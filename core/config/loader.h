@@ -41,6 +41,7 @@ class Loader {
   std::string ChosenBackend() const;
   bool IsUnnamed(const std::string& name) const;
   std::string OfOneBackend(const Pass& pass, const std::string& key) const;
+  bool MayBePassedOver(const std::string& name, const Error& why_not) const;
   bool KnowsBackend(const std::string& name) const;
   void CheckBackendTables();
   void FindBackendTables(Pass* pass);

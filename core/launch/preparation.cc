@@ -336,6 +336,8 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
     if (Status here = CheckInterface(settings); !here) return here.error();
     AddInterfaceNotes(settings, &*plan);
   }
+  for (const preflight::Check& unknown : UnknownBackends())
+    plan->warnings.push_back(fmt::format("{}; {}", unknown.what, unknown.fix));
   for (std::string& missing : plugin::MissingFolders(FoldersOf(settings)))
     plan->warnings.push_back(std::move(missing));
   Json record = RecordOf(settings);

@@ -65,6 +65,9 @@ class Preparation final : public job::Planner {
   // join the ranks beside them, once Check or a plan has found them. REQUIRES: no problems.
   std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
 
+  // Of a list, the names that no plugin here has: they are passed over, and may be mistyped.
+  std::vector<preflight::Check> UnknownBackends() const;
+
   // What carries which memory, by answers to these requests. REQUIRES: no problems.
   preflight::RouteWish Wish() const;
 

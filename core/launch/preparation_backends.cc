@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "core/base/printable.h"
@@ -30,6 +31,12 @@ bool IsCountedByGpus(const config::Settings& settings) {
 bool ExpectsDevices(const config::BackendChoice& choice) {
   return !choice.device.empty() ||
          (!choice.automatic && std::ranges::any_of(choice.names, config::IsDeviceBackend));
+}
+
+// The place of the names that cannot be had, where they were given.
+Error AtName(const config::Settings& settings, const Error& error) {
+  constexpr char kName[] = "backend.name";
+  return settings.Get(kName).origin.place.empty() ? error : plan::At(settings, kName, error);
 }
 
 // The id that ranks of `hosts` hosts can be held to: one without a build id says nothing of another host's.
@@ -83,6 +90,22 @@ Status Preparation::AddUnnamed() {
     candidates_.back().why_not = Printable(loaded.problems.front().message);
   }
   return {};
+}
+
+std::vector<preflight::Check> Preparation::UnknownBackends() const {
+  std::vector<preflight::Check> unknown;
+  if (!choice_.falls_back() || choice_.automatic) return unknown;
+  const std::vector<plugin::Folder> folders = FoldersOf(settings());
+  for (const Candidate& one : std::span(candidates_).first(choice_.names.size())) {
+    if (one.file || one.name == "none" || config::IsOwnBackend(one.name)) continue;
+    const auto found = plugin::Find(plugin::Kind::kBackend, one.name, folders);
+    if (found || found.error().code != DTRUN_NOT_FOUND) continue;
+    const Error what{DTRUN_NOT_FOUND, fmt::format("there is no backend plugin '{}' here", one.name)};
+    unknown.push_back({"backend " + one.name, preflight::Level::kWarning,
+                       Printable(AtName(settings(), what).text),
+                       "correct the name, or add the plugin's folder with --plugin-dir or plugins.path"});
+  }
+  return unknown;
 }
 
 preflight::RouteWish Preparation::Wish() const {

@@ -47,6 +47,8 @@ int Check(ConfigArguments arguments) {
   if (checked && !cluster && !elsewhere) checked = CheckProgram(settings);
   if (!checked) return Complain(checked.error());
   const std::string file = arguments.file.string();
+  for (const preflight::Check& unknown : preparation->UnknownBackends())
+    PrintMessage("dtrun: warning: {}; {}\n", unknown.what, unknown.fix);
   const std::string& platform = settings.hosts_from().platform;
   PrintOutput("{}: ok{}{}\n", file,
               platform.empty() ? "" : fmt::format("; the hosts are those of {}", platform),

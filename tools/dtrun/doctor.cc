@@ -42,6 +42,7 @@ struct Visit {
   std::string refusal = {};                      // why no plan could be made; empty: nothing is wrong
   preflight::RouteWish wish = {};                // of the first backends that are asked about
   bool stages = true;                            // device memory may go through the host's
+  std::vector<preflight::Check> unknown = {};    // names that no plugin has
 };
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
@@ -106,6 +107,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   visit.wish = preparation.Wish();
   visit.stages = settings.Text("backend.staging") == "auto";
+  visit.unknown = preparation.UnknownBackends();
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   auto variables = environment;
   if (settings.Has("job.env")) {
@@ -203,6 +205,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   }
   report.between = preflight::Compare(by_host, answers.asked_seconds);
   AddRoutes(visit, by_host, &report);
+  std::ranges::copy(visit.unknown, std::back_inserter(report.between));
   if (!visit.platform.empty())
     report.between.push_back(
         {"cluster", Level::kOk, fmt::format("the hosts are those of {}", visit.platform), ""});
