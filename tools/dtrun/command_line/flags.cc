@@ -17,7 +17,7 @@ constexpr std::string_view kBinding =
     "choose the ranks' processors with --set job.bind=compact, spread or none";
 constexpr std::string_view kThreads =
     "--set job.bind=compact gives each rank an equal share of a host's cores, and --set "
-    "job.env.OMP_NUM_THREADS=N sets its threads";
+    "job.env.OMP_NUM_THREADS={} sets its threads";
 constexpr std::string_view kInherited = "ranks have the environment that dtrun has";
 constexpr std::string_view kSetVariable =
     "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE";
@@ -39,7 +39,7 @@ constexpr ForeignFlag kFlags[] = {
      "torchrun, srun, mpirun, deepspeed", kOption, "--processes-per-host"},
 
     {" --nproc ", "other launchers", kRefused,
-     "-n N counts the ranks of all hosts together, --processes-per-host N those of each"},
+     "-n {} counts the ranks of all hosts together, --processes-per-host {} those of each"},
 
     // torchrun
     {" --nnodes ", "torchrun", kDefault,
@@ -47,8 +47,8 @@ constexpr ForeignFlag kFlags[] = {
      "'dtrun torchrun --nnodes ...' takes torchrun's whole command line",
      "1 1:1", kOneHost},
     {" --node-rank ", "torchrun", kRefused,
-     "where every host runs the command itself, dtrun's flag is --host-index (cluster.connect = \"manual\"); "
-     "or 'dtrun torchrun' takes torchrun's whole command line"},
+     "where every host runs the command itself, dtrun's flag is --host-index {} (cluster.connect = "
+     "\"manual\"); or 'dtrun torchrun' takes torchrun's whole command line"},
     {" --standalone ", "torchrun", kNothing, kOneHost},
     {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
     {" -m --module ", "torchrun", kModule, ""},
@@ -57,7 +57,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --log-dir ", "torchrun", kSetting, "logs.dir"},
     {" --master-port ", "torchrun", kSetting, "job.master_port"},
     {" --port ", "other launchers", kRefused,
-     "rank 0 gets a free port, or the one of --set job.master_port=N"},
+     "rank 0 gets a free port, or the one of --set job.master_port={}"},
     {" --master-addr ", "torchrun, deepspeed", kRefused, kAddress},
     {" --redirects -r --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
      "--virtual-local-rank ",
@@ -86,7 +86,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --pernode -pernode ", "mpirun", kFixed, "job.processes_per_host=1"},
     {" --prefix -prefix ", "mpirun", kRefused,
      "leave it out: ranks have dtrun's environment; to name another installation: --set "
-     "job.env.LD_LIBRARY_PATH=DIR/lib"},
+     "job.env.LD_LIBRARY_PATH={}/lib"},
     {" --merge-stderr-to-stdout -merge-stderr-to-stdout ", "mpirun", kRefused,
      "write 2>&1 behind dtrun's command line"},
     {" --output-filename -output-filename ", "mpirun", kRefused,
@@ -128,27 +128,30 @@ constexpr ForeignFlag kFlags[] = {
     {" --hierarchical-allgather ", "horovodrun", kFixed, "job.env.HOROVOD_HIERARCHICAL_ALLGATHER=1"},
     {" --num-nccl-streams ", "horovodrun", kSetting, "job.env.HOROVOD_NUM_NCCL_STREAMS"},
     {" --fusion-threshold-mb ", "horovodrun", kRefused,
-     "its variable has bytes: --set job.env.HOROVOD_FUSION_THRESHOLD=33554432 is 32 MB"},
+     "its variable has bytes: --set job.env.HOROVOD_FUSION_THRESHOLD=$(({} * 1048576))"},
     {" --log-level ", "horovodrun", kRefused,
-     "write --set job.env.HOROVOD_LOG_LEVEL=INFO; for dtrun itself, set its variable DTRUN_LOG=info"},
+     "write --set job.env.HOROVOD_LOG_LEVEL={}; for dtrun itself, set its variable DTRUN_LOG=info"},
     {" --check-build -cb ", "horovodrun", kRefused,
      "it starts nothing: run horovodrun --check-build; 'dtrun doctor' checks what dtrun uses"},
-    {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout=30s"},
+    {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout={s}"},
     {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
      "horovodrun", kRefused,
      "jobs that grow and shrink count hosts: --set cluster.min_hosts=N, with restart.max"},
-    {" --ssh-port --ssh-identity-file ", "horovodrun", kRefused,
-     "write it into cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"], or into ~/.ssh/config"},
+    {" --ssh-port ", "horovodrun", kRefused,
+     "write --set 'cluster.remote_shell=[\"ssh\",\"-p\",\"{}\"]', or the port into ~/.ssh/config"},
+    {" --ssh-identity-file ", "horovodrun", kRefused,
+     "write --set 'cluster.remote_shell=[\"ssh\",\"-i\",\"{}\"]', or the file into ~/.ssh/config"},
 
     // accelerate, deepspeed
     {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
     {" --num-machines --num-nodes ", "accelerate, deepspeed", kDefault, "name the hosts: --hosts node0,node1",
      "1", kOneHost},
     {" --machine-rank ", "accelerate", kRefused,
-     "dtrun's flag is --host-index, with cluster.connect = \"manual\""},
+     "dtrun's flag is --host-index {}, with cluster.connect = \"manual\""},
     {" --mixed-precision ", "accelerate", kSetting, "job.env.ACCELERATE_MIXED_PRECISION"},
-    {" --main-process-ip --main-process-port ", "accelerate", kRefused,
-     "leave it out: dtrun finds the address, and takes a free port (job.master_port)"},
+    {" --main-process-ip ", "accelerate", kRefused, kAddress},
+    {" --main-process-port ", "accelerate", kRefused,
+     "leave it out: rank 0 gets a free port, or the one of --set job.master_port={}"},
     {" --include --exclude ", "deepspeed", kRefused, "name hosts and slots: --hosts node0:4,node1:2"},
     {" --deepspeed --deepspeed-config ", "DeepSpeed's scripts", kRefused,
      "options of the script go after it: dtrun -n 4 train.py --deepspeed ds.json"},
@@ -161,11 +164,24 @@ constexpr ForeignFlag kFlags[] = {
     {" --backend ", "'dtrun bench'", kSetting, "backend.name"},
     {" --launcher ", "other launchers", kSetting, "launcher.name"},
     {" --timeout ", "'dtrun doctor'", kRefused,
-     "a job's limits are --set backend.timeout=60s for an operation, and --set cluster.join_timeout=5m for "
+     "a job's limits are --set backend.timeout={s} for an operation, and --set cluster.join_timeout={s} for "
      "hosts to join"},
 };
 
+void Replace(std::string_view placeholder, const std::string& by, std::string* text) {
+  for (std::size_t at = text->find(placeholder); at != text->npos;
+       at = text->find(placeholder, at + by.size()))
+    text->replace(at, placeholder.size(), by);
+}
+
 }  // namespace
+
+std::string AdviceOf(const ForeignFlag& flag, const std::string& value) {
+  std::string text(flag.text);
+  Replace("{s}", IsDigits(value) ? value + "s" : value, &text);
+  Replace("{}", value, &text);
+  return text;
+}
 
 const ForeignFlag* FindForeignFlag(std::string_view flag) {
   std::string name = " ";
@@ -200,7 +216,12 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("{} is a flag of {}; {}", name, flag.launcher, flag.text)};
   };
-  if (flag.reading == kRefused) return refused();
+  if (flag.reading == kRefused) {
+    const bool repeats = flag.text.find('{') != flag.text.npos;
+    const Result<std::string> given = repeats ? value() : std::string();
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a flag of {}; {}", name, flag.launcher,
+                                                     AdviceOf(flag, given ? *given : "VALUE"))};
+  }
   if (flag.reading == kFixed) return set(std::string(flag.text));
   if (flag.reading == kNothing) return nothing(flag.text);
   const Result<std::string> given = value();

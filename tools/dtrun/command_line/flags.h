@@ -24,7 +24,7 @@ enum class Reading {
   kModule,     // a Python module: the interpreter is to be written
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
-  kRefused,    // `text`: what to do instead
+  kRefused,    // `text`: what to do instead; "{}" in it is the value, and "{s}" the value as a duration
   kMpirun,     // refused too, with its value; where mpirun starts the ranks it can have both
 };
 
@@ -39,6 +39,9 @@ struct ForeignFlag {
 
 // Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.
 const ForeignFlag* FindForeignFlag(std::string_view flag);
+
+// What to do instead of a flag that is refused. A number is a duration in seconds.
+std::string AdviceOf(const ForeignFlag& flag, const std::string& value);
 
 // The long names of those that have an equivalent here.
 std::vector<std::string> ForeignNames();

@@ -81,11 +81,27 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
   EXPECT_THAT(Read("--export", {"NONE"}), HasSubstr("job.env.NAME=VALUE"));
-  EXPECT_THAT(Read("--fusion-threshold-mb"), HasSubstr("a flag of horovodrun; its variable has bytes"));
+  EXPECT_THAT(Read("--ssh-port"), HasSubstr("a flag of horovodrun; write --set 'cluster.remote_shell=["));
   EXPECT_THAT(Read("--check-build"), HasSubstr("run horovodrun --check-build"));
   EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
   EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
   EXPECT_EQ(Read("--max-restarts"), "no value");
+}
+
+TEST(ForeignFlags, AreRefusedWithTheValueThatWasGiven) {
+  EXPECT_THAT(Read("--start-timeout", {"600"}), HasSubstr("write --set cluster.join_timeout=600s"));
+  EXPECT_THAT(Read("--timeout", {"2m"}), HasSubstr("backend.timeout=2m for an operation"));
+  EXPECT_THAT(Read("--fusion-threshold-mb", {"64"}), HasSubstr("_FUSION_THRESHOLD=$((64 * 1048576))"));
+  EXPECT_THAT(Read("--log-level", {"DEBUG"}), HasSubstr("HOROVOD_LOG_LEVEL=DEBUG;"));
+  EXPECT_THAT(Read("--ssh-port", {"2200"}), HasSubstr(R"(=["ssh","-p","2200"]')"));
+  EXPECT_THAT(Read("--ssh-identity-file", {"~/.ssh/k"}), HasSubstr(R"(=["ssh","-i","~/.ssh/k"]')"));
+  EXPECT_THAT(Read("--cpus-per-task", {"4"}), HasSubstr("OMP_NUM_THREADS=4 "));
+  EXPECT_THAT(Read("--nproc", {"4"}), AllOf(HasSubstr("-n 4 "), HasSubstr("--processes-per-host 4 ")));
+  EXPECT_THAT(Read("--port", {"29500"}), HasSubstr("job.master_port=29500"));
+  EXPECT_THAT(Read("--main-process-port", {"29500"}), HasSubstr("job.master_port=29500"));
+  for (const char* flag : {"--node-rank", "--machine-rank"})
+    EXPECT_THAT(Read(flag, {"3"}), HasSubstr("--host-index 3")) << flag;
+  EXPECT_THAT(Read("--prefix", {"/opt/mpi"}), HasSubstr("LD_LIBRARY_PATH=/opt/mpi/lib"));
 }
 
 TEST(ForeignFlags, AreOfferedWhereTheyAreRead) {

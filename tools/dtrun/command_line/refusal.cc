@@ -92,7 +92,7 @@ std::string UnknownOption(const Position& position, const std::string& name) {
 std::optional<std::string> NotAConfig(const std::string& option, const std::string& value, bool exists) {
   if (option == "-c" && IsDigits(value) && !exists) {
     return fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}", value,
-                       value, FindForeignFlag("--cpus-per-task")->text);
+                       value, AdviceOf(*FindForeignFlag("--cpus-per-task"), value));
   }
   if (!value.ends_with(".py") && !value.ends_with(".sh")) return std::nullopt;
   return fmt::format(
