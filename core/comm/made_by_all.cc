@@ -28,9 +28,16 @@ std::optional<Error> Refusal(const Making& making, std::string_view route) {
   return told ? std::optional(DecodeError(*told)) : std::nullopt;
 }
 
+// Whether the rank lacks something itself, as a library: that is its own error, whoever else has failed.
+bool IsOwn(const Error& mine, const Error& first) {
+  const bool lacks = mine.code == DTRUN_INVALID_ARGUMENT || mine.code == DTRUN_FAILED_PRECONDITION ||
+                     mine.code == DTRUN_UNSUPPORTED;
+  return lacks && mine.text.find(first.text) == std::string::npos;
+}
+
 Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs, Error mine) {
   // It may be what the others were told that has ended it here.
-  if (std::optional<Error> first = Refusal(making, route)) return *std::move(first);
+  if (std::optional<Error> first = Refusal(making, route)) return IsOwn(mine, *first) ? mine : *first;
   if (mine.code == DTRUN_TIMEOUT || mine.code == DTRUN_ABORTED) return mine;
   const bool noticed = mine.code == DTRUN_REMOTE_FAILURE && mine.peer >= 0;
   const std::string who = fmt::format("rank {}", making.rank);
@@ -42,7 +49,7 @@ Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs
   static_cast<void>(making.making_kv->Fail(told.text));
   if (theirs != nullptr) static_cast<void>(theirs->Fail(told.text));
   if (first && !*first) {
-    if (std::optional<Error> before = Refusal(making, route)) return *std::move(before);
+    if (std::optional<Error> before = Refusal(making, route)) return IsOwn(mine, *before) ? mine : *before;
   }
   return mine;
 }

@@ -67,6 +67,18 @@ TEST_F(MadeByAllTest, TellsRanksThatWaitInTheBackendAndThoseThatHaveMadeIt) {
   ExpectTold(outcomes[2], 1, "rank 1: there is no device");
 }
 
+TEST_F(MadeByAllTest, ARankThatLacksSomethingItselfSaysSoWhoeverWasFirst) {
+  const auto outcomes = Play(2, [](int rank, dtrun_kv& kv) -> Status {
+    if (rank == 1) static_cast<void>(kv.Get("of rank 0", Nanoseconds(-1)));  // has failed by then
+    return Error{DTRUN_FAILED_PRECONDITION, "rank " + std::to_string(rank) + " finds no library"};
+  });
+  for (const int rank : {0, 1}) {
+    const Error& error = outcomes[static_cast<std::size_t>(rank)].error();
+    EXPECT_EQ(error.code, DTRUN_FAILED_PRECONDITION) << error.text;
+    EXPECT_EQ(error.text, "rank " + std::to_string(rank) + " finds no library");
+  }
+}
+
 TEST_F(MadeByAllTest, BlamesTheRankThatOneHasLost) {
   const auto outcomes = Play(2, [](int rank, dtrun_kv&) -> Status {
     if (rank == 1) return Error{DTRUN_REMOTE_FAILURE, "rank 7 is gone", 7};
