@@ -216,7 +216,7 @@ class ThreeHosts(JobTest):
 
     def test_none_for_all_ends_the_job_before_it_starts(self):
         result = self.run_on_node0('[backend]\nname = ["gloo", "nosuch"]\n[backend.gloo]\ninterface = "extra1"\n')
-        self.assert_user_error(result, "none of the backends in backend.name can be used", "extra1")
+        self.assert_user_error(result, "none of the backends can be used", "extra1")
 
 
 if __name__ == "__main__":

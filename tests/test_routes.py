@@ -146,8 +146,8 @@ class Staging(JobTest):
 
     def test_off_refuses_what_would_need_it(self):
         result = self.start_with("backend.name=nccl,gloo", f"backend.nccl.library={NO_NCCL}", "backend.staging=off")
-        self.assert_user_error(result, '--set backend.staging: "off", and no backend moves cuda memory: nccl cannot be used: ',
-                               'set it to "auto"')
+        self.assert_user_error(result, '--set backend.staging: "off", and no backend moves cuda memory (nccl cannot be used: ',
+                               '); set it to "auto", or ')
         result = self.start_with("backend.name=cuda:gloo", "backend.staging=off")
         self.assert_user_error(result, "gloo moves host memory", "leave cuda out of backend.name")
         result = self.start_with("backend.name=gloo", "backend.staging=off")

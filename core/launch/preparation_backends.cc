@@ -225,7 +225,7 @@ Result<Preparation::Chosen> Preparation::ChooseHere() {
     if (!last.answer) last.answer = AnswerOf(last);
     return Chosen{.host = choice_.names.size() - 1, .asked = false};
   }
-  if (!routes) return routes.error();
+  if (!routes) return AtName(loaded_.settings, routes.error());
   passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
   return Chosen{routes->host, routes->device, std::move(routes->no_device)};
 }
@@ -241,7 +241,7 @@ Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Har
     by_host.emplace_back(host, answers[i]);
   }
   auto routes = preflight::ChooseRoutes(Wish(), by_host);
-  if (!routes) return routes.error();
+  if (!routes) return AtName(loaded_.settings, routes.error());
   passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
   const auto take = [&](std::size_t index) {
     Candidate& chosen = candidates_[index];

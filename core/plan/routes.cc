@@ -124,7 +124,7 @@ Status CheckKinds(const RouteInputs& inputs, Plan* plan) {
 Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
   const DeviceMemory& device = inputs.device;
   return At(inputs.settings, kStaging,
-            fmt::format("\"off\", and no backend moves {} memory: {}; set it to \"auto\", or {}", kind,
+            fmt::format("\"off\", and no backend moves {} memory ({}); set it to \"auto\", or {}", kind,
                         device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not,
                         device.kind.empty() ? "leave that backend out of backend.name"
                                             : fmt::format("leave {} out of backend.name", kind)));

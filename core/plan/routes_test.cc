@@ -122,10 +122,11 @@ TEST_F(RoutesTest, OfADeviceFallBackToStagingWithTheReason) {
 TEST_F(RoutesTest, WithoutStagingAnUnusableDeviceBackendIsRefused) {
   sets_ = {"backend.staging=off"};
   device_.named = true;
-  device_.why_not = "nccl cannot be used: no GPU";
-  EXPECT_THAT(Lines(),
-              ElementsAre(AllOf(HasSubstr("--set backend.staging: \"off\", and no backend moves cuda"),
-                                HasSubstr("nccl cannot be used: no GPU; set it to \"auto\", or "))));
+  device_.why_not = "nccl cannot be used: no GPU; install one";
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre(AllOf(HasSubstr("--set backend.staging: \"off\", and no backend moves cuda"),
+                        HasSubstr("(nccl cannot be used: no GPU; install one); set it to \"auto\", or "))));
 }
 
 TEST_F(RoutesTest, WithoutStagingAGpuHostIsToldAndNotRefused) {

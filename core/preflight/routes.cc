@@ -142,9 +142,8 @@ Result<Routes> ChooseRoutes(const RouteWish& wish,
     if (!wish.falls_back) return Error{DTRUN_FAILED_PRECONDITION, "backend " + refused.back()};
   }
   if (refused.size() == named) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("none of the backends in backend.name can be used; {}", fmt::join(refused, "; "))};
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("none of the backends can be used; {}", fmt::join(refused, "; "))};
   }
 
   Routes routes;

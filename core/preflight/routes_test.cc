@@ -45,10 +45,9 @@ TEST(ChooseRoutes, SaysWhyNoneWillDo) {
   const auto routes =
       ChooseRoutes(List({"nccl", "ucx"}), {{"node0", {{{"nccl", "no GPU"}, {"ucx", "no libucp"}}}}});
   ASSERT_FALSE(routes.ok());
-  EXPECT_EQ(
-      routes.error().text,
-      "none of the backends in backend.name can be used; nccl cannot be used: no GPU; ucx cannot be used: "
-      "no libucp");
+  EXPECT_EQ(routes.error().text,
+            "none of the backends can be used; nccl cannot be used: no GPU; ucx cannot be used: "
+            "no libucp");
 }
 
 TEST(ChooseRoutes, RefusesAnswersToAnotherRequest) {

@@ -213,9 +213,15 @@ Choice Ranks(const Records& files) {
           reason + (hosts.empty() ? "" : "; " + hosts)};
 }
 
+// "because nccl cannot be used" of the plan, where that word stands in front of every reason.
+std::string Reason(std::string why) {
+  constexpr std::string_view kBecause = "because ";
+  return why.starts_with(kBecause) ? why.substr(kBecause.size()) : why;
+}
+
 Choice Backend(const Records& files) {
   std::string reason = OptionText(files.config, "backend.name");
-  const std::string chosen = TextAt(files.plan, "/backend/facts/chosen");
+  const std::string chosen = Reason(TextAt(files.plan, "/backend/facts/chosen"));
   if (!chosen.empty()) reason += "; " + chosen;
   if (BackendWasNotUsed(files) && TextAt(files.plan, "/backend/name") != "none")
     reason +=
@@ -237,8 +243,8 @@ std::vector<Choice> ChoicesOf(const Records& files) {
   choices.push_back(Ranks(files));
   choices.push_back(Backend(files));
   for (const Json& route : files.plan.value("routes", Json::array()))
-    choices.push_back(
-        {"route", TextAt(route, "/memory") + " memory: " + TextAt(route, "/by"), TextAt(route, "/why")});
+    choices.push_back({"route", TextAt(route, "/memory") + " memory: " + TextAt(route, "/by"),
+                       Reason(TextAt(route, "/why"))});
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
   if (files.plan.contains("device_backend"))
