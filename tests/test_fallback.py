@@ -26,7 +26,9 @@ class OneHost(JobTest):
         self.assertIn("interface  lo 127.0.0.1", result.err)
         plan = json.loads((job.run_dir() / "plan.json").read_text())
         self.assertEqual(plan["backend"]["name"], "gloo")
-        self.assertIn("nccl cannot be used", self.dtrun("explain", "latest").out)
+        told = self.dtrun("explain", "latest").out
+        self.assertRegex(told, r"because: backend.name = .*; nccl cannot be used: ")
+        self.assertNotIn("because: because", told)
 
     def test_when_the_first_can_be_used_nothing_is_passed_over(self):
         result = self.ranks(1, "true", sets=["backend.name=gloo,ucx"], flags=["-v"])
@@ -56,7 +58,7 @@ class OneHost(JobTest):
     def test_none_that_can_be_used_is_an_error_with_every_reason(self):
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nosuch", "gloo"]\n'
                             '[backend.gloo]\ninterface = "nosuch0"\n')
-        self.assert_user_error(self.dtrun("--config", config), "none of the backends can be used",
+        self.assert_user_error(self.dtrun("--config", config), "job.toml:4:8: backend.name: none of the backends can be used; ",
                                "nosuch cannot be used: ", "gloo cannot be used: ", "nosuch0")
 
     def test_a_misspelt_name_in_a_list_is_refused_as_one_alone_is(self):
