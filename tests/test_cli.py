@@ -209,7 +209,7 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
         self.assert_user_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir: there is no folder '/nowhere'")
         self.assert_user_error(self.dtrun("--rankfile", "x", "train.py"), "--rankfile is a flag of mpirun; name hosts and slots")
-        self.assert_user_error(self.dtrun("--nproc", "4", "train.py"), "--processes-per-host N those of each")
+        self.assert_user_error(self.dtrun("--nproc", "4", "train.py"), "--processes-per-host 4 those of each")
         self.assert_user_error(self.dtrun("--name", "x", "train.py"), "unknown option '--name'; write --set job.name=VALUE;")
         self.assert_user_error(self.dtrun("--restart.max=1", "train.py"), "write --set restart.max=VALUE;")
         self.assert_user_error(self.dtrun("--port", "29500", "train.py"), "--set job.master_port=29500")
