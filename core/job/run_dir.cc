@@ -136,6 +136,18 @@ Status RunDir::TellPath(const fs::path& file) const {
   if (file.empty()) return {};
   const Result<UniqueFd> folder = OpenFolder(file.parent_path());
   if (!folder) return folder.error();
+  struct stat there {};
+  if (fstatat(folder->get(), file.filename().c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
+    std::string what;
+    if (!S_ISREG(there.st_mode))
+      what = "is no regular file";
+    else if (there.st_uid != geteuid())
+      what = fmt::format("is of uid {}", there.st_uid);
+    if (!what.empty())
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("'{}' {}, and would be replaced; name a file of your own", file.string(), what)};
+  }
   return ReplaceOwnFile(folder->get(), file.parent_path(), file.filename(), path_.string(), kPrivateFile);
 }
 

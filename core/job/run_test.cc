@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
 #include <cstdio>
+#include <functional>
+#include <vector>
 
 #include "core/base/json.h"
 #include "core/job/testing_run.h"
@@ -139,6 +142,25 @@ TEST_F(RunTest, StartsNothingWhereItCannotTellWhereTheRunIs) {
   EXPECT_EQ(RunToEnd(), 2);
   EXPECT_THAT(err_, HasSubstr("dtrun: logs.dir_file: "));
   EXPECT_THAT(err_, HasSubstr("/missing'"));
+  EXPECT_FALSE(fs::exists(scratch_ / "up"));
+}
+
+TEST_F(RunTest, ReplacesNoSpecialFileByThePathOfTheRun) {
+  Plan({": > $DIR/up"});
+  const std::string place = scratch_ / "told";
+  const std::vector<std::function<void()>> makes = {
+      [&] { ASSERT_EQ(mkfifo(place.c_str(), 0600), 0); },
+      [&] { fs::create_symlink("elsewhere", place); },
+  };
+  for (const auto& make : makes) {
+    fs::remove(place);
+    make();
+    const fs::file_type type = fs::symlink_status(place).type();
+    dir_file_ = place;
+    EXPECT_EQ(RunToEnd(), 2);
+    EXPECT_THAT(err_, HasSubstr("dtrun: logs.dir_file: '" + place + "' is no regular file"));
+    EXPECT_EQ(fs::symlink_status(place).type(), type);
+  }
   EXPECT_FALSE(fs::exists(scratch_ / "up"));
 }
 
