@@ -245,12 +245,20 @@ void Group::FailGone(int peer, Running& running) {
 }
 
 void Group::FailTimeout(int peer, Running& running) {
+  const dtrun_op& op = *running.op;
   const std::string what =
-      running.op->kind == 0 ? "the ranks did not meet" : comm::Describe(*running.op, name_) + " did not end";
-  Fail(Failure(
-      DTRUN_TIMEOUT,
-      fmt::format("{} within {}: rank {} is missing", what, TimeText(running.deadline.timeout_ns()), peer),
-      peer));
+      op.kind == 0 ? "the ranks did not meet" : comm::Describe(op, name_) + " did not end";
+  std::string why = fmt::format("rank {} is missing", peer);
+  if (op.kind == DTRUN_SEND)
+    why = fmt::format("rank {} has not received it; look whether it receives from rank {} with that tag",
+                      peer, rank_);
+  if (op.kind == DTRUN_RECV) {
+    const std::string sender = op.peer == DTRUN_ANY_SOURCE ? "no rank" : fmt::format("rank {}", peer);
+    why = fmt::format("{} has{} sent it; look who sends to rank {} with that tag", sender,
+                      op.peer == DTRUN_ANY_SOURCE ? "" : " not", rank_);
+  }
+  Fail(Failure(DTRUN_TIMEOUT,
+               fmt::format("{} within {}: {}", what, TimeText(running.deadline.timeout_ns()), why), peer));
 }
 
 void Group::Abandon(const Running& running) {
