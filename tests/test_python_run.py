@@ -41,6 +41,11 @@ def kill_the_agent(): os.kill(os.getppid(), signal.SIGKILL)
 def leave(): sys.exit(7)
 def unpicklable(): return {"kept": [threading.Lock()]}
 
+class Unloadable:
+    def __reduce__(self): return dict.__getitem__, ({}, "no such key")
+
+def unloadable(): return Unloadable()
+
 class Pair:
     def __init__(self, *both): self.both = both
 
@@ -191,6 +196,10 @@ class Failures(PythonTest):
         out = self.outcome("outcome(unpicklable, np=1)")
         self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
 
+    def test_a_result_that_cannot_be_unpickled_is_named(self):
+        out = self.outcome("outcome(unloadable, np=1)")
+        self.assertIn("InvalidArgument: what rank 0 returned cannot be unpickled here: KeyError: 'no such key'", out)
+
     def test_a_job_that_cannot_start_says_why(self):
         shell = {"cluster.remote_shell": ["false"]}
         out = self.outcome(f"e = outcome(total, [1], np=2, hosts='elsewhere', config={shell})\nprint(e.exit_code, e.verdict)")
@@ -206,6 +215,9 @@ class Failures(PythonTest):
             ("config=3", "dtrun.run: config is 3 (int); pass options, "),
             ("config={'backend.nme': 'ucx'}", "dtrun.run: --set backend.nme=ucx: unknown option 'backend.nme'; did you mean 'backend.name'"),
             ("config={'job.name': total}", "dtrun.run: config['job.name'] is <function total"),
+            ("config={5: 5}", "dtrun.run: config has the name 5 (int); pass names of options, such as 'backend.name'"),
+            ("config={'job.env': {'A': 'a\\0b'}}", "dtrun.run: config['job.env.A'] is 'a\\x00b'; an option has no NUL"),
+            ("hosts=[1]", "dtrun.run: hosts is [1]; pass names such as 'node0,node1:4', or a list of them"),
             ("env={'A': 5}", "dtrun.run: env['A'] is 5 (int); pass a str, such as '5'"),
             ("env={'A': [5]}", "dtrun.run: env['A'] is [5] (list); pass a str"),
             ("env={'A': None}", "dtrun.run: env['A'] is None (NoneType); pass a str"),

@@ -66,6 +66,16 @@ def ranks(np: Any) -> list[str]:
     )
 
 
+def hosts(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Iterable):
+        names = list(given)
+        if all(isinstance(name, str) for name in names):
+            return ",".join(names)
+    raise errors.InvalidArgument(f"dtrun.run: hosts is {given!r}; pass names such as 'node0,node1:4', or a list of them")
+
+
 def check_options(what: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Raises InvalidArgument where dtrun does not take the options: what `dtrun config list` says of them."""
     told = subprocess.run([program.find(), "config", "list", *words], env=dict(environment), stdin=subprocess.DEVNULL,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 from collections.abc import Mapping
 from typing import Any, Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Callable, Sequence
 from .. import errors
 from . import arguments, launch, member, pickles, program
 from .channel import Listener
+from .exchange import load_result
 from .failure import JobFailed, failed, unreturned
 
 
@@ -56,7 +56,7 @@ class Driver:
         cause: the platform's exception, if it had one; why: its reason for an end of the tasks, in words
         """
         if len(pickled) == self.num_proc:
-            return [pickle.loads(pickled[rank]) for rank in range(self.num_proc)]
+            return [load_result(pickled[rank], rank) for rank in range(self.num_proc)]
         raise self._failure(cause, why) from cause
 
     def _failure(self, cause: Exception | None, why: str) -> JobFailed:

@@ -14,6 +14,8 @@ import os
 import pickle
 from typing import Any, NamedTuple
 
+from .. import errors
+
 LOADED = "__dtrun_main__"  # the caller's script in a rank: under this name its `if __name__ == "__main__"` does not run
 
 
@@ -78,4 +80,14 @@ class Exchange:
     def results(self, generation: int, ranks: list[int]) -> dict[int, Any]:
         """By rank, of those that have one."""
         pickled = {rank: self.result(generation, rank) for rank in ranks}
-        return {rank: pickle.loads(data) for rank, data in pickled.items() if data is not None}
+        return {rank: load_result(data, rank) for rank, data in pickled.items() if data is not None}
+
+
+def load_result(data: bytes, rank: int) -> Any:
+    """What a rank has returned, as an object of this process."""
+    try:
+        return pickle.loads(data)
+    except Exception as error:  # of the object's own code, too
+        raise errors.InvalidArgument(
+            f"what rank {rank} returned cannot be unpickled here: {type(error).__name__}: {error}; return what this process can load"
+        ) from error

@@ -40,7 +40,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     if not isinstance(config, (str, os.PathLike)):
         options[:0] = ["--set", f"job.name={job_name(fn)}"]
     if hosts is not None:
-        options += ["--hosts", hosts if isinstance(hosts, str) else ",".join(hosts)]
+        options += ["--hosts", arguments.hosts(hosts)]
     environment = {**os.environ, **arguments.variables("dtrun.run", env)}
     arguments.check_options("dtrun.run", options, environment)
     with going_with_us(tempfile.mkdtemp(prefix=".dtrun-run-", dir=_shared(hosts, config))) as folder:
@@ -99,6 +99,12 @@ def config_words(config: Config, what: str = "dtrun.run") -> Sequence[str]:
 def _flat(what: str, prefix: str, table: Mapping[str, Any]) -> Sequence[tuple]:
     found = []
     for key, value in table.items():
+        if not isinstance(key, str):
+            raise errors.InvalidArgument(
+                f"{what}: config has the name {key!r} ({type(key).__name__}); pass names of options, such as 'backend.name'"
+            )
+        if "\0" in key or "\0" in str(value):
+            raise errors.InvalidArgument(f"{what}: config['{prefix}{key}'] is {value!r}; an option has no NUL byte, take it out")
         if isinstance(value, Mapping):
             found += _flat(what, f"{prefix}{key}.", value)
         elif isinstance(value, str):
