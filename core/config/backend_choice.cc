@@ -121,6 +121,11 @@ Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::ve
   BackendChoice choice;
   if (const auto* list = std::get_if<std::vector<std::string>>(&name)) {
     for (const std::string& one : *list) {
+      if (list->size() > 1 && (one == "none" || one == "auto"))
+        return Wrong(
+            fmt::format("'{0}' stands in a list, whose names are tried one after the other; write "
+                        "\"{0}\" alone, or take it out",
+                        one));
       if (one.find(':') == one.npos) continue;
       return Wrong(
           fmt::format("'{}' stands in a list, whose names are tried one after the other; write one text, "

@@ -78,6 +78,9 @@ TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
       {"cuda:none,cpu:gloo", "'cuda:none' names no backend"}};
   for (const auto& [text, said] : cases) EXPECT_THAT(RefusalOf(std::string(text)), HasSubstr(said)) << text;
   EXPECT_THAT(RefusalOf(Texts{"cpu:gloo", "cuda:nccl"}), HasSubstr("write one text, \"cpu:gloo,cuda:nccl\""));
+  EXPECT_THAT(RefusalOf(Texts{"gloo", "none"}), HasSubstr("'none' stands in a list"));
+  EXPECT_THAT(RefusalOf(Texts{"auto", "gloo"}), HasSubstr("write \"auto\" alone, or take it out"));
+  EXPECT_THAT(Read(Texts{"none"}).names, ElementsAre("none"));
 }
 
 }  // namespace
