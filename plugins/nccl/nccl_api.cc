@@ -1,7 +1,7 @@
 #include "nccl_api.h"
 
+#include "../cuda/python_libraries.h"
 #include "dtrun/plugin.hpp"
-#include "plugins/cuda/python_libraries.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
