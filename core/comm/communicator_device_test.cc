@@ -163,6 +163,7 @@ TEST_F(OnDevices, RefuseAnotherDeviceAndOneThatIsNotThere) {
 }
 
 TEST_F(OnDevices, AreNotTheHost) {
+  DTRUN_ERROR_INIT(error_);
   EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_HOST, 0, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message,
               HasSubstr("device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection"));
