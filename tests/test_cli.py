@@ -211,7 +211,7 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("--rankfile", "x", "train.py"), "--rankfile is a flag of mpirun; name hosts and slots")
         self.assert_user_error(self.dtrun("--nproc", "4", "train.py"), "--processes-per-host 4 those of each")
         self.assert_user_error(self.dtrun("--name", "x", "train.py"), "unknown option '--name'; write --set job.name=VALUE;")
-        self.assert_user_error(self.dtrun("--restart.max=1", "train.py"), "write --set restart.max=VALUE;")
+        self.assert_user_error(self.dtrun("--restart.max=1", "train.py"), "write --set restart.max=1;")
         self.assert_user_error(self.dtrun("--port", "29500", "train.py"), "--set job.master_port=29500")
         self.assert_user_error(self.dtrun("--set"), "--set needs a value: --set job.grace=5s")
         self.assert_user_error(self.dtrun("config", "init", "--template", "gpuu"), "did you mean 'gpu'? there are basic")

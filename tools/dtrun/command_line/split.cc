@@ -94,11 +94,12 @@ class Splitter {
   std::string NoVerb(const std::string& word) const { return cli::NoVerb(Here(), word); }
   std::string Unknown(const std::string& option) const { return UnknownOption(Here(), option); }
 
-  std::string UnknownLong(const std::string& name) const {
+  std::string UnknownLong(const std::string& name, const std::string& value) const {  // "": it has none
     const std::string key = TakesJobs() && grammar_.key ? grammar_.key(name.substr(2)) : "";
     if (key.empty()) return Unknown(name);
-    return fmt::format("unknown option '{}'; write --set {}=VALUE; options of the program go after it", name,
-                       key);
+    const std::string set = key + '=' + (value.empty() ? "VALUE" : value);
+    return fmt::format("unknown option '{}'; write --set {}; options of the program go after it", name,
+                       Quoted({set}));
   }
 
   void Enter(CLI::App* verb) {
@@ -250,7 +251,7 @@ class Splitter {
       if (const CLI::Option* own = at_->get_option_no_throw(name)) return TakeOwn(*own, name, word, equals);
       if (const ForeignFlag* foreign = FindForeignFlag(name))
         return TakeForeign(*foreign, name, word, equals);
-      if (is_long) return Wrong(UnknownLong(name));
+      if (is_long) return Wrong(UnknownLong(name, equals == word.npos ? "" : word.substr(equals + 1)));
       const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
       const ForeignFlag* foreign = digit > 2 ? FindForeignFlag(name.substr(0, digit)) : nullptr;  // -np2
       if (foreign != nullptr && equals == std::string::npos) {
