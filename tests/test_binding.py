@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import unittest
+from pathlib import Path
 
 from support.job import JobTest, RANK, main
 
@@ -90,12 +92,21 @@ class Gpus(JobTest):
     def test_a_list_that_selects_none_leaves_none_to_count(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
         result = self.ranks("gpu", "true", env=env)
-        self.assert_user_error(result, "job.processes_per_host", "no GPU is visible", "CUDA_VISIBLE_DEVICES")
+        self.assert_user_error(result, "job.processes_per_host", "no GPU is visible", "CUDA_VISIBLE_DEVICES is '-1'")
 
+    @unittest.skipIf(list(Path("/dev").glob("nvidia[0-9]*")), "this machine has GPUs")
     def test_a_slice_that_is_none_is_no_gpu(self):
-        env = self.environment(CUDA_VISIBLE_DEVICES="MIG-banana", HIP_VISIBLE_DEVICES="")
-        self.assert_user_error(self.ranks("gpu", "true", env=env), "no GPU is visible")
-        self.assert_user_error(self.ranks(1, "true", sets=["job.gpu_visibility=own"], env=env), "1 rank wants", "0 are visible")
+        env = self.environment(CUDA_VISIBLE_DEVICES="MIG-banana")
+        for ranks, sets, texts in (("gpu", [], ["no GPU is visible", "CUDA_VISIBLE_DEVICES is 'MIG-banana'"]),
+                                   (1, ["job.gpu_visibility=own"], ["1 rank wants", "0 are visible: CUDA_VISIBLE_DEVICES is 'MIG-banana'"])):
+            self.assert_user_error(self.ranks(ranks, "true", sets=sets, env=env), *texts)
+
+    @unittest.skipIf(list(Path("/dev").glob("nvidia[0-9]*")), "this machine has GPUs")
+    def test_a_list_in_the_config_that_selects_nothing_is_told(self):
+        result = self.ranks(1, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", sets=["job.env.CUDA_VISIBLE_DEVICES=banana"])
+        self.assert_ok(result)
+        self.assertIn("banana", result.out)
+        self.assertIn("warning    CUDA_VISIBLE_DEVICES is 'banana', which selects no GPU of host ", result.err)
 
     def test_own_gpus_that_are_not_there_are_refused(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")

@@ -8,7 +8,9 @@
 #include <system_error>
 
 #include "core/base/number.h"
+#include "core/base/printable.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace dtrun::binding {
 namespace {
@@ -112,8 +114,7 @@ std::optional<std::size_t> FindIndex(const std::vector<Gpu>& devices, std::strin
   return index && *index < devices.size() ? index : std::nullopt;
 }
 
-// "MIG-<UUID>" or "MIG-GPU-<UUID>/7/0", whose UUID may be cut short. No file names a slice, so that one that
-// is written so counts.
+// "MIG-<UUID>" or "MIG-GPU-<UUID>/7/0", whose UUID may be cut short.
 bool IsSlice(std::string_view text) {
   if (!text.starts_with("MIG-")) return false;
   text.remove_prefix(4);
@@ -126,6 +127,8 @@ bool IsSlice(std::string_view text) {
   return fits(uuid, "0123456789abcdefABCDEF-") &&
          (!numbered || fits(text.substr(uuid.size()), "0123456789/"));
 }
+
+constexpr std::size_t kShownBytes = 80;
 
 }  // namespace
 
@@ -160,6 +163,23 @@ std::vector<Gpu> Select(const std::vector<Gpu>& devices, std::string_view list) 
   return out;
 }
 
+std::string ListText(Vendor vendor, const Variable& variable) {
+  std::string text;
+  for (const char* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
+    const bool applies = vendor == Vendor::kAmd || name == std::string_view("CUDA_VISIBLE_DEVICES");
+    const std::optional<std::string> list = applies ? variable(name) : std::nullopt;
+    if (list)
+      text += fmt::format("{}{} is '{}'", text.empty() ? "" : " and ", name,
+                          Shortened(Printable(*list), kShownBytes));
+  }
+  return text;
+}
+
+bool MeansNone(std::string_view list) {
+  const std::string_view word = Trim(list);
+  return word.empty() || word == "-1" || word == "none" || word == "void" || word == "NoDevFiles";
+}
+
 const char* ListVariable(Vendor vendor) {
   return vendor == Vendor::kNvidia ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES";
 }
@@ -178,28 +198,33 @@ std::vector<Gpu> VisibleGpus(const Gpus& gpus, const Variable& variable) {
   return list ? Select(out, *list) : out;
 }
 
-Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int ranks) {
+Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int ranks, const std::string& list,
+                                          std::size_t there) {
   const auto count = static_cast<std::size_t>(ranks);
   if (visible.size() < count) {
     std::string names;
     for (const Gpu& gpu : visible) names += (names.empty() ? " (" : ",") + gpu.name;
     if (!names.empty()) names += ")";
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("{} a GPU each on this host and {} {} visible{}; {}",
-                    ranks == 1 ? "1 rank wants" : fmt::format("{} ranks want", ranks), visible.size(),
-                    visible.size() == 1 ? "is" : "are", names,
-                    visible.empty() ? "correct CUDA_VISIBLE_DEVICES or its like where it is set, or leave "
-                                      "job.gpu_visibility out"
-                                    : "start fewer ranks on a host (-n, job.processes_per_host) or let "
-                                      "ranks share with \"all\"")};
+    const std::string why =
+        list.empty() ? there == 0 ? ", for the host has none" : ""
+                     : fmt::format(": {}, and the host has {} GPU{}", list,
+                                   there == 0 ? "no" : std::to_string(there), there == 1 ? "" : "s");
+    const char* const next = there == 0 ? "leave job.gpu_visibility out, or start the job where GPUs are"
+                             : visible.empty()
+                                 ? "correct that list, or unset it"
+                                 : "start fewer ranks on a host (-n, job.processes_per_host) or let "
+                                   "ranks share with \"all\"";
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} a GPU each on this host and {} {} visible{}{}; {}",
+                             ranks == 1 ? "1 rank wants" : fmt::format("{} ranks want", ranks),
+                             visible.size(), visible.size() == 1 ? "is" : "are", names, why, next)};
   }
   std::vector<std::string> out;
   for (std::size_t rank = 0; rank < count; ++rank) {
-    std::string list;
+    std::string own;
     for (std::size_t i = rank * visible.size() / count; i < (rank + 1) * visible.size() / count; ++i)
-      list += (list.empty() ? "" : ",") + visible[i].name;
-    out.push_back(std::move(list));
+      own += (own.empty() ? "" : ",") + visible[i].name;
+    out.push_back(std::move(own));
   }
   return out;
 }

@@ -44,13 +44,23 @@ std::vector<Gpu> VisibleGpus(const Gpus& gpus, const Variable& variable);
 
 // The devices that one list selects, with their names in it. As CUDA reads it (and PyTorch's
 // torch/cuda/__init__.py, _parse_visible_devices): an entry that names no device ends the
-// list, one that repeats another empties it, a UUID may be cut short, spaces do not matter.
+// list, one that repeats another empties it, a UUID may be cut short, spaces do not matter. A slice of a
+// device is in no file, so that one that is written as CUDA writes it counts.
 std::vector<Gpu> Select(const std::vector<Gpu>& devices, std::string_view list);
+
+// How the environment narrows what a program sees, for messages: "CUDA_VISIBLE_DEVICES is '0,99'", AMD's with
+// "and" between them; empty when it does not.
+std::string ListText(Vendor vendor, const Variable& variable);
+
+// Whether a list that selects nothing is meant so: "", "-1", "none" and what schedulers write.
+bool MeansNone(std::string_view list);
 
 // The variable that narrows what a program sees: set per rank by job.gpu_visibility = "own".
 const char* ListVariable(Vendor vendor);
 
-// Its value for each of `ranks`: equal contiguous parts. Fewer devices than ranks: an error.
-Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int ranks);
+// Its value for each of `ranks`: equal contiguous parts. Fewer devices than ranks: an error, which names what
+// narrows them (ListText) and how many the host has.
+Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int ranks, const std::string& list,
+                                          std::size_t there);
 
 }  // namespace dtrun::binding

@@ -169,6 +169,19 @@ TEST(VisibleDevices, CountSlicesThatAreWrittenAsCudaWritesThem) {
     EXPECT_THAT(Selected(list), IsEmpty()) << list;
 }
 
+TEST(ListText, NamesWhatNarrowsWithItsValue) {
+  const std::map<std::string, std::string> lists = {{"CUDA_VISIBLE_DEVICES", "0,\x1b"},
+                                                    {"HIP_VISIBLE_DEVICES", ""}};
+  const Variable variable = [&](const char* name) {
+    const auto found = lists.find(name);
+    return found == lists.end() ? std::nullopt : std::optional(found->second);
+  };
+  EXPECT_EQ(ListText(Vendor::kNvidia, variable), "CUDA_VISIBLE_DEVICES is '0,\\u001b'");
+  EXPECT_EQ(ListText(Vendor::kAmd, variable),
+            "HIP_VISIBLE_DEVICES is '' and CUDA_VISIBLE_DEVICES is '0,\\u001b'");
+  EXPECT_EQ(ListText(Vendor::kNvidia, [](const char*) { return std::nullopt; }), "");
+}
+
 TEST(VisibleGpus, AreAllWithoutAList) {
   EXPECT_THAT(Names(VisibleUnder({Vendor::kNvidia, Four()}, {})), ElementsAre("0", "1", "2", "3"));
 }
@@ -193,16 +206,24 @@ TEST(VisibleGpus, AreNotNarrowedByWhatAContainerHasAppliedAlready) {
 }
 
 TEST(OwnLists, GiveEachRankItsPart) {
-  EXPECT_THAT(*OwnLists(Select(Four(), "3,GPU-bb"), 2), ElementsAre("3", "GPU-bb"));
-  EXPECT_THAT(*OwnLists(Four(), 2), ElementsAre("0,1", "2,3"));
+  EXPECT_THAT(*OwnLists(Select(Four(), "3,GPU-bb"), 2, "", 4), ElementsAre("3", "GPU-bb"));
+  EXPECT_THAT(*OwnLists(Four(), 2, "", 4), ElementsAre("0,1", "2,3"));
 }
 
 TEST(OwnLists, RefuseMoreRanksThanDevices) {
-  EXPECT_THAT(
-      OwnLists(Select(Four(), "3,1"), 3).error().text,
-      HasSubstr(
-          "3 ranks want a GPU each on this host and 2 are visible (3,1); start fewer ranks on a host (-n"));
-  EXPECT_THAT(OwnLists({}, 1).error().text, HasSubstr("0 are visible; correct CUDA_VISIBLE_DEVICES"));
+  const std::string list = "CUDA_VISIBLE_DEVICES is '3,1'";
+  EXPECT_EQ(
+      OwnLists(Select(Four(), "3,1"), 3, list, 4).error().text,
+      "3 ranks want a GPU each on this host and 2 are visible (3,1): CUDA_VISIBLE_DEVICES is '3,1', and the "
+      "host has 4 GPUs; start fewer ranks on a host (-n, job.processes_per_host) or let ranks share with "
+      "\"all\"");
+  EXPECT_THAT(OwnLists(Four(), 5, "", 4).error().text,
+              HasSubstr("4 are visible (0,1,2,3); start fewer ranks"));
+  EXPECT_THAT(OwnLists({}, 1, list, 4).error().text,
+              HasSubstr("the host has 4 GPUs; correct that list, or unset it"));
+  EXPECT_THAT(OwnLists({}, 1, list, 0).error().text,
+              HasSubstr("0 are visible: CUDA_VISIBLE_DEVICES is '3,1', and the host has no GPUs; leave "));
+  EXPECT_THAT(OwnLists({}, 1, "", 0).error().text, HasSubstr("0 are visible, for the host has none; leave "));
 }
 
 }  // namespace

@@ -260,6 +260,9 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
+  std::vector<Hardware> known = inputs.reported;
+  if (known.empty() && !HasCluster(settings)) known.push_back(inputs.hardware);
+  for (std::string& list : GpuListWarnings(settings, known)) plan.warnings.push_back(std::move(list));
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(settings) : "";
   if (!unused.empty()) plan.warnings.push_back(unused);

@@ -27,6 +27,16 @@ bool CountedByGpus(const config::Settings& settings, const Hardware& hardware) {
   return word != nullptr && (*word == "gpu" || (*word == "auto" && !hardware.gpus.empty()));
 }
 
+// Whether the config asks for GPUs by their number.
+bool WantsGpus(const config::Settings& settings) {
+  const auto* word = std::get_if<std::string>(&settings.Get(kProcesses).data);
+  return settings.Text(kVisibility) == "own" || (word != nullptr && *word == "gpu");
+}
+
+std::string HostText(const Hardware& hardware) {
+  return hardware.name.empty() ? "this host" : "host " + hardware.name;
+}
+
 // The NUMA node of each rank's first GPU; none when there are too few GPUs.
 std::vector<int> GpuNodes(const std::vector<binding::Gpu>& gpus, std::size_t ranks, bool own) {
   std::vector<int> out;
@@ -58,8 +68,35 @@ Hardware HardwareOf(const config::Settings& settings, const std::map<std::string
     const auto found = environment.find(name);
     return found == environment.end() ? std::nullopt : std::optional(found->second);
   };
-  return {offer.topology, binding::VisibleGpus(offer.gpus, variable), offer.gpus.vendor, offer.name,
-          offer.number};
+  return {offer.topology,
+          binding::VisibleGpus(offer.gpus, variable),
+          offer.gpus.vendor,
+          offer.name,
+          offer.number,
+          offer.gpus.devices.size(),
+          binding::ListText(offer.gpus.vendor, variable)};
+}
+
+std::vector<std::string> GpuListWarnings(const config::Settings& settings,
+                                         const std::vector<Hardware>& hosts) {
+  const auto& user = UserVariables(settings);
+  std::vector<std::string> warnings;
+  for (const Hardware& host : hosts) {
+    const auto own = user.find(binding::ListVariable(host.vendor));
+    const bool typed = own != user.end() && !PerRank(own->second) && !binding::MeansNone(own->second);
+    std::string wrong;
+    if (typed && host.gpus.empty()) {
+      wrong = fmt::format("{}, which selects no GPU of {} (it has {})", host.gpu_list, HostText(host),
+                          host.gpus_there == 0 ? "none" : std::to_string(host.gpus_there));
+    } else if (!host.gpus.empty() && host.gpus_there == 0 && (typed || WantsGpus(settings))) {
+      wrong = fmt::format("{}, and no GPU is there on {} that could have such slices", host.gpu_list,
+                          HostText(host));
+    }
+    if (wrong.empty()) continue;
+    wrong += fmt::format("; correct {}", typed ? "job.env" : "that variable, or unset it");
+    if (std::ranges::find(warnings, wrong) == warnings.end()) warnings.push_back(std::move(wrong));
+  }
+  return warnings;
 }
 
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
@@ -67,11 +104,16 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
   if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
   if (CountedByGpus(settings, hardware)) {
     if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
-    return At(
-        settings, kProcesses,
-        fmt::format("\"gpu\", but no GPU is visible on {}: there is no /dev/nvidia<N> and no AMD device, or "
-                    "CUDA_VISIBLE_DEVICES or its like selects none; write a number or \"cpu\"",
-                    hardware.name.empty() ? "this host" : "host " + hardware.name));
+    std::string why = "there is no /dev/nvidia<N> and no AMD device";
+    if (!hardware.gpu_list.empty()) {
+      why = hardware.gpus_there == 0 ? why + fmt::format(" ({})", hardware.gpu_list)
+                                     : fmt::format("{}, which selects none of its {} GPUs", hardware.gpu_list,
+                                                   hardware.gpus_there);
+    }
+    return At(settings, kProcesses,
+              fmt::format(
+                  "\"gpu\", but no GPU is visible on {}: {}; {}", HostText(hardware), why,
+                  hardware.gpus_there == 0 ? "write a number or \"cpu\"" : "correct that list, or unset it"));
   }
   return static_cast<int>(hardware.topology.cores.size());
 }
@@ -89,7 +131,7 @@ Result<Placement> Place(const config::Settings& settings, const Hardware& hardwa
           fmt::format("\"own\" sets {} for each rank, and so does job.env with '{}'; remove one of them",
                       out.gpu_variable, found->second));
     }
-    auto lists = binding::OwnLists(hardware.gpus, ranks);
+    auto lists = binding::OwnLists(hardware.gpus, ranks, hardware.gpu_list, hardware.gpus_there);
     if (!lists) return At(settings, kVisibility, lists.error().text);
     out.gpu_lists = std::move(*lists);
   }

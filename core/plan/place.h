@@ -37,10 +37,16 @@ struct Hardware {
   binding::Vendor vendor = binding::Vendor::kNvidia;
   std::string name = {};
   int number = 0;
+  std::size_t gpus_there = 0;  // visible or not
+  std::string gpu_list = {};   // what narrows them (binding::ListText)
 };
 // Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer);
+
+// What is to be said of lists of visible GPUs that cannot be meant, one for each host and text.
+std::vector<std::string> GpuListWarnings(const config::Settings& settings,
+                                         const std::vector<Hardware>& hosts);
 
 // Ranks per host that job.processes_per_host asks for on a host with that hardware.
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware);

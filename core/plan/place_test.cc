@@ -13,6 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 
 config::Settings With(std::vector<std::string> sets) {
@@ -64,9 +65,18 @@ TEST(ProcessesPerHost, WithoutAGpuIsCoresOrAnErrorAsAsked) {
   Hardware none = Server();
   none.gpus.clear();
   EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=auto"}), none), 8);
+  EXPECT_THAT(
+      ProcessesPerHost(With({"job.processes_per_host=gpu"}), none).error().text,
+      AllOf(HasSubstr("--set job.processes_per_host"), HasSubstr("no GPU is visible on this host: there is "),
+            HasSubstr("; write a number or \"cpu\"")));
+  none.gpu_list = "CUDA_VISIBLE_DEVICES is 'x'";
   EXPECT_THAT(ProcessesPerHost(With({"job.processes_per_host=gpu"}), none).error().text,
-              AllOf(HasSubstr("--set job.processes_per_host"), HasSubstr("no GPU is visible"),
-                    HasSubstr("CUDA_VISIBLE_DEVICES")));
+              HasSubstr("no AMD device (CUDA_VISIBLE_DEVICES is 'x'); write a number"));
+  none.gpus_there = 2;
+  EXPECT_THAT(
+      ProcessesPerHost(With({"job.processes_per_host=gpu"}), none).error().text,
+      HasSubstr(
+          "this host: CUDA_VISIBLE_DEVICES is 'x', which selects none of its 2 GPUs; correct that list"));
 }
 
 TEST(Place, KnowsEveryWordOfTheOption) {
@@ -156,6 +166,29 @@ TEST(HardwareOf, TakesTheListOfVisibleGpusFromJobEnvFirst) {
       HardwareOf(With({"job.env.CUDA_VISIBLE_DEVICES=-1"}), {{"CUDA_VISIBLE_DEVICES", "0"}}, *here);
   EXPECT_TRUE(hardware.gpus.empty());
   EXPECT_GE(hardware.topology.cores.size(), 1u);
+}
+
+TEST(GpuListWarnings, TellOfAListThatSelectsNothingUnlessThatIsMeant) {
+  HostOffer offer;
+  offer.name = "a";
+  offer.gpus.devices = {{"GPU-aaaa", 1, "0"}};
+  const auto warnings = [&](const std::vector<std::string>& sets, const char* inherited = "0") {
+    const config::Settings settings = With(sets);
+    return GpuListWarnings(settings, {HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", inherited}}, offer)});
+  };
+  EXPECT_THAT(
+      warnings({"job.env.CUDA_VISIBLE_DEVICES=banana"}),
+      ElementsAre("CUDA_VISIBLE_DEVICES is 'banana', which selects no GPU of host a (it has 1); correct "
+                  "job.env"));
+  for (const char* list : {"", "-1", "0", "GPU-a", "${LOCAL_RANK}"})
+    EXPECT_THAT(warnings({std::string("job.env.CUDA_VISIBLE_DEVICES=") + list}), IsEmpty()) << list;
+  offer.gpus.devices.clear();
+  EXPECT_THAT(warnings({}), IsEmpty());
+  EXPECT_THAT(warnings({}, "MIG-1f"), IsEmpty());
+  EXPECT_THAT(
+      warnings({"job.processes_per_host=gpu"}, "MIG-1f"),
+      ElementsAre("CUDA_VISIBLE_DEVICES is 'MIG-1f', and no GPU is there on host a that could have such "
+                  "slices; correct that variable, or unset it"));
 }
 
 // CUDA takes UUIDs, and those of slices, in the same list: each rank's part keeps the names.
