@@ -60,7 +60,7 @@ std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
 
 void NameDevice(Ring& ring, std::string_view name) {
   const std::size_t length = std::min(name.size(), kDeviceNameBytes - 1);
-  std::memcpy(ring.device, name.data(), length);
+  std::copy_n(name.data(), length, ring.device);  // of an empty view there is no address to copy from
   ring.device[length] = '\0';
 }
 
