@@ -178,8 +178,7 @@ std::optional<MessageDifference> DifferingMessage(const Ring& from, const std::s
     if (!number) continue;
     std::string text = fmt::format(
         "message {} with tag {} from rank {} to rank {} on '{}' differs: rank {} sends {}, rank {} receives "
-        "into "
-        "{}; use one kind of memory on both sides, or a tag for each kind",
+        "into {}; use one kind of memory on both sides, or a tag for each kind",
         *number, tag, from.rank, peer, name, from.rank, MemoryOf(from, *OnDevice(*sent, *number)), peer,
         MemoryOf(to, *OnDevice(*received, *number)));
     return MessageDifference{from.rank, peer, std::move(text)};

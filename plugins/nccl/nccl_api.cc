@@ -16,8 +16,7 @@ sdk::SharedLibrary FindNccl(const std::string& wanted) {
   return sdk::SharedLibrary::Open(
       cuda::WithPythonLibraries({"libnccl.so.2"}), "NCCL",
       "install NCCL (package libnccl2, or pip's nvidia-nccl-cu13 or -cu12 for the python3 that is first on "
-      "PATH), "
-      "name its folder in LD_LIBRARY_PATH, or set backend.nccl.library to its file");
+      "PATH), name its folder in LD_LIBRARY_PATH, or set backend.nccl.library to its file");
 }
 
 int CheckedVersion(const sdk::SharedLibrary& library) {

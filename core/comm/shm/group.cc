@@ -253,9 +253,9 @@ void Group::FailTimeout(int peer, Running& running) {
     why = fmt::format("rank {} has not received it; look whether it receives from rank {} with that tag",
                       peer, rank_);
   if (op.kind == DTRUN_RECV) {
-    const std::string sender = op.peer == DTRUN_ANY_SOURCE ? "no rank" : fmt::format("rank {}", peer);
-    why = fmt::format("{} has{} sent it; look who sends to rank {} with that tag", sender,
-                      op.peer == DTRUN_ANY_SOURCE ? "" : " not", rank_);
+    const bool anyone = op.peer == DTRUN_ANY_SOURCE;
+    why = fmt::format("{} sent it; look who sends to rank {} with that tag",
+                      anyone ? "no rank has" : fmt::format("rank {} has not", peer), rank_);
   }
   Fail(Failure(DTRUN_TIMEOUT,
                fmt::format("{} within {}: {}", what, TimeText(running.deadline.timeout_ns()), why), peer));

@@ -88,6 +88,27 @@ TEST(ShmContract, NamesMessagesThatDoNotMeet) {
   });
 }
 
+TEST(ShmContract, NamesTheSideOfAMessageThatDidNotCome) {
+  for (const std::int32_t peer : std::initializer_list<std::int32_t>{1, DTRUN_ANY_SOURCE}) {
+    Engine().Play(2, [peer](Rank& rank) {
+      std::vector<float> data(8, 1);
+      if (rank.rank() == 1) {
+        EXPECT_TRUE(rank.Do(SendOp(data.data(), 8, DTRUN_FLOAT32, 0, 5)).ok());
+        EXPECT_FALSE(rank.Barrier().ok());  // ends with the other's failure
+        return;
+      }
+      dtrun_op recv = RecvOp(data.data(), 8, DTRUN_FLOAT32, peer, 6);
+      recv.timeout_ns = 50'000'000;
+      std::int32_t source = -1;
+      if (peer == DTRUN_ANY_SOURCE) recv.source = &source;
+      const Outcome outcome = rank.Do(recv);
+      EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+      EXPECT_THAT(outcome.text, HasSubstr(std::string(peer == 1 ? "rank 1 has not" : "no rank has") +
+                                          " sent it; look who sends to rank 0 with that tag"));
+    });
+  }
+}
+
 // Some ranks' buffers are registered and others' are not, in every combination.
 TEST(ShmRegions, MixWithPrivateBuffers) {
   constexpr std::size_t kCount = 300'001;

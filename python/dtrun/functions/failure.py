@@ -41,7 +41,7 @@ def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed:
     """
     if verdict is None:
         return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}\n{why}".rstrip(), exit_code)
-    # One of an agent that was killed has neither.
+    # The verdict of an agent that was killed has neither.
     rank, text = verdict.get("first_failed_rank"), (verdict.get("text") or printed).strip()
     if traceback:
         text = f"{text.splitlines()[0]}\n\nRank {rank}:\n{traceback.rstrip()}"

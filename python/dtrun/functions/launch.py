@@ -56,7 +56,6 @@ def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str
     code, printed = process.execute(words, environment)
     verdict = exchange.verdict()
     if code != 0 or verdict is None:
-        # One of an agent that was killed has neither.
         trace = exchange.failure(verdict.get("generation"), verdict.get("first_failed_rank")) if verdict else None
         raise failed(code, verdict, trace, program.said(words[0], printed))
     ranks = [entry["rank"] for entry in verdict["ranks"]]
