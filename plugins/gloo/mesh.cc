@@ -121,6 +121,7 @@ void Mesh::AwaitAll(sdk::Nanoseconds timeout, const sdk::Deadline& deadline) {
 }
 
 void Mesh::ThrowCause() const {
+  Report();
   {
     std::unique_lock lock(mutex_);
     published_changed_.wait_for(lock, kPublishLimit, [this] { return published_; });
@@ -129,24 +130,25 @@ void Mesh::ThrowCause() const {
   throw Failure(*failure_);
 }
 
+// A failure that another rank published is reported by the call that it ends, if there is one.
 void Mesh::Fail(const Failure& failure, bool theirs) {
-  bool waits = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     published_ = monitor_ == nullptr;
     failure_.Set(failure);
-    waits = !transfers_.empty();
   }
-  // Report to core before any call returns the failure, because its caller may exit at once. A rank that only
-  // passes on another's failure reports it too, but only if it was waiting in a call.
-  if ((!theirs || waits) && failure.code() == DTRUN_REMOTE_FAILURE)
-    sdk::Health(host_).ReportPeer(members_.kv(), failure.peer(), failure.what());
+  if (!theirs) Report();
   {
     const std::lock_guard lock(mutex_);
     for (Transfer* transfer : transfers_) transfer->Interrupt();
   }
   if (monitor_ != nullptr) monitor_->Wake();
+}
+
+void Mesh::Report() const {
+  if (failure_->code() == DTRUN_REMOTE_FAILURE && !reported_.exchange(true))
+    sdk::Health(host_).ReportPeer(members_.kv(), failure_->peer(), failure_->what());
 }
 
 void Mesh::FailTimeout(const Operation& operation) {

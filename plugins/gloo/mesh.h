@@ -5,6 +5,7 @@
 // communicator. After construction any thread may call; Fail also while others wait.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -55,8 +56,8 @@ class Mesh {
   void ThrowIfFailed() const {
     if (failure_) ThrowCause();
   }
-  // A rank that reports a failure may exit at once, so this first waits a moment for the failure to be
-  // published to the others.
+  // A rank whose call has failed may exit at once, so this first tells core who is to blame, and waits a moment
+  // for the failure to be published to the others.
   [[noreturn]] void ThrowCause() const;
 
   // Ends the communicator. The first call counts. `theirs`: another rank published this failure.
@@ -76,6 +77,7 @@ class Mesh {
 
  private:
   friend class Transfer;
+  void Report() const;                // to core, once
   void Register(Transfer* transfer);  // throws when the mesh has failed
   void Unregister(Transfer* transfer);
 
@@ -89,6 +91,7 @@ class Mesh {
 
   mutable std::mutex mutex_;
   sdk::FirstFailure failure_;
+  mutable std::atomic<bool> reported_ = false;
   mutable std::condition_variable published_changed_;
   mutable bool published_ = true;  // false between a failure and its announcement
   std::set<Transfer*> transfers_;

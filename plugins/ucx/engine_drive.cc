@@ -111,6 +111,7 @@ void Engine::TakeSubmitted() {
     }
     if (operation->cuda_context != nullptr) cuda_.Enter(cuda_context_ = operation->cuda_context);
     if (failure_) {
+      Report();  // it came before the failure, which no call had met
       jobs_.push_back(operation);
       ended_ = false;
       continue;
