@@ -42,7 +42,8 @@ Error NoDevices(std::string_view name, std::int32_t kind) {
 }
 
 Status CheckKind(std::int32_t kind) {
-  if (kind > DTRUN_DEVICE_HOST && kind <= kLastKind) return {};
+  if (kind > DTRUN_DEVICE_HOST && kind <= DTRUN_DEVICE_LEVEL_ZERO) return {};
+  if (kind >= DTRUN_DEVICE_OTHER && kind <= kLastKind) return {};
   if (kind == DTRUN_DEVICE_HOST) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
@@ -51,7 +52,9 @@ Status CheckKind(std::int32_t kind) {
   }
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("device_kind is {}; expected one of DTRUN_DEVICE_*, from 1 to {}", kind, kLastKind)};
+      fmt::format("device_kind is {}; expected DTRUN_DEVICE_CUDA (1), DTRUN_DEVICE_ROCM (2), "
+                  "DTRUN_DEVICE_LEVEL_ZERO (3), or of another plugin from DTRUN_DEVICE_OTHER ({}) to {}",
+                  kind, static_cast<int>(DTRUN_DEVICE_OTHER), kLastKind)};
 }
 
 Error WrongMemory(const dtrun_op& op, const std::string& buffer, const dtrun_memory& memory,
@@ -356,6 +359,9 @@ dtrun_status dtrun_comm::AllocateOn(std::uint64_t bytes, std::int32_t kind, std:
 }
 
 Result<Route*> dtrun_comm::Opened(std::int32_t kind, std::int32_t index, const char* call) {
+  if (Status known = CheckKind(kind); !known) {
+    return Error{known.error().code, fmt::format("{}: {}", call, known.error().text)};
+  }
   if (device_.load(std::memory_order_acquire) == nullptr) {
     return Error{
         DTRUN_FAILED_PRECONDITION,

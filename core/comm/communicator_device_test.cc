@@ -168,7 +168,7 @@ TEST_F(OnDevices, AreNotTheHost) {
   EXPECT_THAT(error_.message,
               HasSubstr("device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection"));
   EXPECT_EQ(Comm().Connect(63, 0, &error_), DTRUN_INVALID_ARGUMENT);
-  EXPECT_THAT(error_.message, HasSubstr("device_kind is 63; expected one of DTRUN_DEVICE_*, from 1 to 62"));
+  EXPECT_THAT(error_.message, HasSubstr("device_kind is 63; expected DTRUN_DEVICE_CUDA (1), "));
 }
 
 TEST_F(OnDevices, AStreamWaitsForNoWorkOfTheHostEvenIfItHasEnded) {
@@ -176,7 +176,8 @@ TEST_F(OnDevices, AStreamWaitsForNoWorkOfTheHostEvenIfItHasEnded) {
     fake_.complete_at_once = ended;
     dtrun_work* const work = Begin();
     EXPECT_EQ(Comm().WaitOnStream(*work, Stream(), &error_), DTRUN_INVALID_ARGUMENT) << ended;
-    EXPECT_THAT(error_.message, HasSubstr("moves host memory, which no stream waits for; use dtrun_work_wait"));
+    EXPECT_THAT(error_.message,
+                HasSubstr("moves host memory, which no stream waits for; use dtrun_work_wait"));
     if (!ended) fake_.Complete(fake_.requests.size() - 1);
     Comm().Release(work);
   }

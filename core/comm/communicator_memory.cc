@@ -83,8 +83,10 @@ dtrun_status dtrun_comm::Register(void* memory, std::uint64_t bytes, std::int32_
                                   dtrun_error* err) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || bytes > UINTPTR_MAX - begin) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("dtrun_register: {} bytes at {}", bytes, memory)}.CopyTo(
-        err);
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("dtrun_register: {} bytes at {}; expected memory of at least one byte", bytes, memory)}
+        .CopyTo(err);
   }
   const Route* route = &host_;
   if (kind != DTRUN_DEVICE_HOST) {

@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class Memory : public testing::CommunicatorTest {
  protected:
@@ -123,6 +124,10 @@ TEST_F(Registration, SaysWhatIsWrong) {
   EXPECT_EQ(Register(0, UINT64_MAX), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(Register(0, 8, DTRUN_DEVICE_CUDA), DTRUN_FAILED_PRECONDITION);
   EXPECT_THAT(error_.message, HasSubstr("not connected to a device yet"));
+  for (const std::int32_t kind : {-1, 4, 31, 63, 99}) {
+    EXPECT_EQ(Register(0, 8, kind), DTRUN_INVALID_ARGUMENT);
+    EXPECT_THAT(error_.message, StartsWith("dtrun_register: device_kind is " + std::to_string(kind)));
+  }
   fake_.enqueue_status = DTRUN_OUT_OF_MEMORY;
   EXPECT_EQ(Register(0, 8), DTRUN_OUT_OF_MEMORY);
   EXPECT_THAT(error_.message, HasSubstr("on 'world': the fake says no"));

@@ -104,8 +104,13 @@ Status Check(const dtrun_op& op, const Scope& scope) {
     return {};
   }
   if (!sdk::IsKnown(op.kind))
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("unknown operation {}", op.kind)};
-  if (DtypeSize(op.dtype) == 0) return Invalid(op, fmt::format("unknown element type {}", op.dtype));
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("unknown operation {}; kind is DTRUN_ALLREDUCE (1) to DTRUN_SCATTERV (16)", op.kind)};
+  if (DtypeSize(op.dtype) == 0)
+    return Invalid(op,
+                   fmt::format("unknown element type {}; dtype is DTRUN_FLOAT16 (1) to DTRUN_COMPLEX128 (15)",
+                               op.dtype));
   const sdk::Form& form = sdk::FormOf(op.kind);
   if (form.reduces && !kernels::Supports(op.dtype, op.reduce)) return NoReduction(op);
   if (form.rooted) {

@@ -56,8 +56,8 @@ class Mesh {
   void ThrowIfFailed() const {
     if (failure_) ThrowCause();
   }
-  // A rank whose call has failed may exit at once, so this first tells core who is to blame, and waits a moment
-  // for the failure to be published to the others.
+  // A rank whose call has failed may exit at once, so this first tells core who is to blame, and waits a
+  // moment for the failure to be published to the others.
   [[noreturn]] void ThrowCause() const;
 
   // Ends the communicator. The first call counts. `theirs`: another rank published this failure.
