@@ -240,8 +240,8 @@ class ThreadConsole final : public Console {
     if (number != 0 && number != ECANCELED) Lose(stream, number);
   }
 
-  // Nothing more is written to `stream`. Why is said on the other one, but for a terminal that hung up and for
-  // errors whose reader went away. A job does not end with the reader of its output: that may be a `tee`.
+  // Nothing more is written to `stream`. Why is said on the other one, but for a terminal that hung up and
+  // for errors whose reader went away. A job does not end with the reader of its output: that may be a `tee`.
   void Lose(Stream stream, int number) {
     lost_[IndexOf(stream)] = true;
     const bool out = stream == Stream::kOut;
@@ -250,9 +250,10 @@ class ThreadConsole final : public Console {
     const bool gone = number == EPIPE || number == ECONNRESET;
     if (hung_up || (gone && !out)) return;
     if (gone) {
-      backlog_.Push(Stream::kErr,
-                    "dtrun: nobody reads standard output any more; the job continues, and its run folder has the "
-                    "output of every rank; Ctrl-C ends it");
+      backlog_.Push(
+          Stream::kErr,
+          "dtrun: nobody reads standard output any more; the job continues, and its run folder has the "
+          "output of every rank; Ctrl-C ends it");
       return;
     }
     const std::string action = std::string("dtrun: cannot write to standard ") + (out ? "output" : "error");

@@ -81,8 +81,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
   for (const auto& [owner, processes] : of_owner) {
     std::string names;
     for (std::size_t i = 0; i < processes.size() && i < kMostProcessesNamed; ++i) {
-      names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i]->pid,
-                           Printable(processes[i]->name));
+      names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i]->pid, Printable(processes[i]->name));
     }
     if (processes.size() > kMostProcessesNamed) names += ", …";
     say_(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),

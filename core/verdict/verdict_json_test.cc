@@ -9,8 +9,8 @@
 namespace dtrun::verdict {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 using testing::kOk;
 using testing::kTerm;
 using testing::Rank;

@@ -2,9 +2,10 @@
 // over Gloo, whose messages need every receive posted before the data comes (docs/benchmarks-history.md has
 // the figures).
 //
-// Reductions of more than 128 KiB in all: rank r combines part r of all ranks, always in the order 0, 1, 2 ... Part r
-// is cut into segments. While one segment is combined the next is on its way; an allreduce sends a combined segment
-// back at once, a reduce to the root. And what each pair of ranks swaps: allgather, gather, scatter, alltoall.
+// Reductions of more than 128 KiB in all: rank r combines part r of all ranks, always in the order 0, 1, 2
+// ... Part r is cut into segments. While one segment is combined the next is on its way; an allreduce sends a
+// combined segment back at once, a reduce to the root. And what each pair of ranks swaps: allgather, gather,
+// scatter, alltoall.
 //
 // A value; blocks the thread that runs the collective, and throws sdk::Failure when the mesh fails.
 #pragma once

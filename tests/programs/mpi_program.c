@@ -5,8 +5,8 @@
 //   mpi_program die-before RANK      RANK is killed before MPI_Init
 //   mpi_program leave-before RANK    RANK exits with 0 before MPI_Init
 //   mpi_program leave-after RANK     RANK exits with 0 before MPI_Finalize
-//   mpi_program wait [FILE]          prints "ready" between MPI_Init and MPI_Finalize, and waits for FILE or its end
-//   mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
+//   mpi_program wait [FILE]          prints "ready" between MPI_Init and MPI_Finalize, and waits for FILE or
+//   its end mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
 //
 // The rank of one that has no MPI yet is DTRUN_RANK.
 #include <mpi.h>

@@ -90,17 +90,16 @@ void CheckOwnName(const Request& request, Checks* to) {
     to->push_back(
         {"names", Level::kWarning,
          fmt::format("its own name '{}' is {}, which no other host reaches", name, own.address),
-         fmt::format(
-             "libraries that use the name ({}) advertise that address unless network.interface gives "
-             "them another: give the name the host's own address in /etc/hosts",
-             environments::kGoByName)});
+         fmt::format("libraries that use the name ({}) advertise that address unless network.interface gives "
+                     "them another: give the name the host's own address in /etc/hosts",
+                     environments::kGoByName)});
   } else if (!own.loopback && Foreign(own.address)) {
     to->push_back(
         {"names", Level::kWarning,
          fmt::format("its own name '{}' is {}, which no interface of it has", name, own.address),
          fmt::format(
-             "correct '{}' in /etc/hosts or DNS: libraries that use the name ({}) cannot listen there",
-             name, environments::kGoByName)});
+             "correct '{}' in /etc/hosts or DNS: libraries that use the name ({}) cannot listen there", name,
+             environments::kGoByName)});
   } else {
     to->push_back({"names", Level::kOk, fmt::format("its own name '{}' is {}", name, own.address)});
   }

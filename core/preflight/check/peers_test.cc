@@ -81,10 +81,9 @@ TEST_F(Peers, NothingStandsBetweenThem) {
   const Checks checks = Look();
   ASSERT_THAT(checks, SizeIs(1));
   EXPECT_EQ(checks[0].level, Level::kOk);
-  EXPECT_EQ(
-      checks[0].what,
-      "no known obstacle between 2 GPUs: no IOMMU that translates (intel_iommu=on iommu=pt), no bridge "
-      "with ACS redirection");
+  EXPECT_EQ(checks[0].what,
+            "no known obstacle between 2 GPUs: no IOMMU that translates (intel_iommu=on iommu=pt), no bridge "
+            "with ACS redirection");
 }
 
 TEST_F(Peers, ABridgeThatRedirectsIsNamed) {

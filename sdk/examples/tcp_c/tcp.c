@@ -215,8 +215,8 @@ static void req_release(dtrun_request* request) {
 
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                          dtrun_error* err) {
-  const char* const needs[] = {DTRUN_MEMORY_SERVICE,  DTRUN_THREADS_SERVICE,     DTRUN_HEALTH_SERVICE,
-                               DTRUN_KERNELS_SERVICE, DTRUN_COLLECTIVES_SERVICE, DTRUN_CALLS_SERVICE,
+  const char* const needs[] = {DTRUN_MEMORY_SERVICE,    DTRUN_THREADS_SERVICE,     DTRUN_HEALTH_SERVICE,
+                               DTRUN_KERNELS_SERVICE,   DTRUN_COLLECTIVES_SERVICE, DTRUN_CALLS_SERVICE,
                                DTRUN_MEMBERSHIP_SERVICE};
   dtrun_instance* self;
   size_t i;

@@ -1,4 +1,5 @@
-/* Where a compiler puts the members of the structures that _library.py declares: NAME OFFSET, and NAME SIZE. */
+/* Where a compiler puts the members of the structures that _library.py declares: NAME OFFSET, and NAME SIZE.
+ */
 #include <stddef.h>
 #include <stdio.h>
 

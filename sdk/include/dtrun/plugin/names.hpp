@@ -1,4 +1,5 @@
-// dtrun/plugin/names.hpp - what operations, element types, reductions, devices and ranks are called in messages.
+// dtrun/plugin/names.hpp - what operations, element types, reductions, devices and ranks are called in
+// messages.
 //
 // Not part of plugin.hpp. Pure functions of the values of dtrun/abi/types.h; any thread.
 #pragma once
