@@ -15,7 +15,7 @@ from pathlib import Path
 
 from support import fashion_mnist
 from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until
-from support.lab import Lab, command_of, why_not
+from support.lab import Lab, command_of, parent_of, why_not
 
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
 MPICH = BUILD / "tests" / "mpich_program"
@@ -300,14 +300,6 @@ class MpichOnThreeHosts(ThreeHosts):
     @needs(MPICH)
     def test_a_restart_starts_mpi_again_on_all_hosts(self):
         self.check_restart(MPICH, "pmi1")
-
-
-def parent_of(pid):
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(text[text.rindex(")") + 2 :].split()[1])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 process is named.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ import unittest
 from pathlib import Path
 
 from support.job import BUILD, DTRUN, SOURCE, JobTest, main, processes_with, skip, until
-from support.lab import command_of
+from support.lab import command_of, parent_of
 
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
 FLOOD = SOURCE / "tests" / "support" / "pmix_flood.py"
@@ -56,19 +57,12 @@ def program_of(pid):
     return (command_of(pid) or "gone").split()[0].split("/")[-1]
 
 
-def parent_of(pid):
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0  # it has gone
-    return int(text[text.rindex(")") + 2:].split()[1])
-
-
 def ports_of(pid):
     """Where the process listens on TCP."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}")))
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}")))
     found = []
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:

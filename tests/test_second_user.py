@@ -63,10 +63,13 @@ def call(number_or_name, *arguments):
     return result
 
 
+GONE = (FileNotFoundError, ProcessLookupError)  # before and after its file was opened
+
+
 def lives(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except GONE:
         return False
 
 
@@ -74,9 +77,9 @@ def descriptors_of(pids):
     """(pid, number, what it is) of what these processes have open."""
     found = []
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError):  # a helper that has ended meanwhile
+        with contextlib.suppress(*GONE):  # a helper that has ended meanwhile
             for fd in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                with contextlib.suppress(*GONE):  # closed meanwhile
                     found.append((pid, int(fd), os.readlink(f"/proc/{pid}/fd/{fd}")))
     return found
 
@@ -85,7 +88,7 @@ def mapped_by(pids):
     """Files that these processes have mapped."""
     found = []
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(*GONE):
             for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
                 found += line.split(maxsplit=5)[5:]
     return found

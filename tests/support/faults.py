@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.cluster import ClusterTest
 from support.job import DTRUN, until
-from support.lab import command_of, run, state
+from support.lab import command_of, environment_of, parent_of, run, state
 
 LAST = {1: 1, 3: 2}  # the last rank, by the number of hosts
 # A rank with a child in a session of its own, both of which exit with 7 on USR1; USR2 ends the job in peace.
@@ -16,23 +16,12 @@ PAIR = ("setsid sh -c 'trap \"exit 7\" USR1; echo the child; sleep 1000 & wait $
         "trap 'exit 7' USR1; trap 'exit 0' USR2; echo the rank; wait $!; exit $?")
 
 
-def parent_of(pid):
-    text = Path(f"/proc/{pid}/stat").read_text()
-    return int(text[text.rindex(")") + 2:].split()[1])
-
-
 def variable_of(pid, name):
-    with contextlib.suppress(OSError):
-        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if entry.startswith(name.encode() + b"="):
-                return entry.split(b"=", 1)[1].decode()
-    return None
+    return next((entry.split("=", 1)[1] for entry in environment_of(pid) if entry.startswith(name + "=")), None)
 
 
 def children_of(pid, among):
-    with contextlib.suppress(OSError):
-        return [other for other in among if parent_of(other) == pid]
-    return []
+    return [other for other in among if parent_of(other) == pid]
 
 
 class FaultTest(ClusterTest):

@@ -186,6 +186,22 @@ def command_of(pid):
         return ""
 
 
+def environment_of(pid):
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def parent_of(pid):
+    """0 when it has gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(text[text.rindex(")") + 2:].split()[1])
+
+
 def run(*words):
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
