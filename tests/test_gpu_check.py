@@ -4,7 +4,6 @@ A copy of the pack runs in a folder of its own and without the caller's environm
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys

@@ -6,7 +6,6 @@ And what must not be named: ranks of healthy jobs, and ranks that only waited.
 import importlib.util
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import tempfile
 import unittest
-from pathlib import Path
 
 from support import fashion_mnist
 from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import unittest
 
 from support.job import DTRUN, RANK, Job, JobTest, end, main, skip
 from support.lab import find, why_not

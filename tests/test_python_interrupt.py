@@ -4,7 +4,7 @@ import re
 import signal
 import sys
 
-from support.job import JobTest, main
+from support.job import main
 from test_python import PROGRAMS, PythonTest, needs_numpy
 
 

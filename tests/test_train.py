@@ -1,12 +1,10 @@
 """The main job: real data, one and two ranks, the same accuracy."""
 
-import gzip
 import os
 import re
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 from support.fashion_mnist import DATA, small
 from support.job import BUILD, SOURCE, JobTest, main, skip

@@ -34,7 +34,7 @@ from .work import Work, wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Optional, TypeVar
+    from typing import Any, Iterable, Iterator, List, Optional, TypeVar
 
     from ._library import Stream
     from .buffers import Buffer

@@ -13,7 +13,6 @@ packet there is lost without a word. As root.
 import argparse
 import contextlib
 import json
-import os
 import secrets
 import subprocess
 import tempfile

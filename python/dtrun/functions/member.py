@@ -9,7 +9,7 @@ import random
 import socket
 import sys
 import traceback
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 from . import launch, process, program
 from .channel import Speaker

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..buffers import DTYPES
 from . import reductions
-from .signature import Signature, called
+from .signature import Signature
 
 
 def checked(signature: Signature) -> Signature:

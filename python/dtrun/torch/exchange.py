@@ -9,7 +9,7 @@ from .launching import Launching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Sequence
+    from typing import Any, List, Sequence
 
     import torch
 
