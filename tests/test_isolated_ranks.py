@@ -34,6 +34,10 @@ ALONE = IMPORT + STEP
 JOIN = "; import torch.distributed as d; d.init_process_group('gloo')"
 
 
+# Two Open MPIs that start at once, each without a server, collide in the folder that they make for their sessions.
+APART = "import os, tempfile; os.environ['OMPI_MCA_orte_tmpdir_base'] = tempfile.mkdtemp(); "
+
+
 def mpi(library):
     start = f"import ctypes; mpi = ctypes.CDLL('{library}', ctypes.RTLD_GLOBAL); mpi.MPI_Init(None, None)"
     return f"{BEGIN}{start}{LINGER}; mpi.MPI_Finalize()"
@@ -127,7 +131,7 @@ class OneHost(JobTest):
         self.assert_silent(self.python(ALONE, sets=["launcher.name=per-node"]))
 
     def assert_mpi(self, library, name, pmi, mpirun):
-        self.assert_named(self.python(mpi(library), sets=["job.pmi=none"]), f"each has {name} loaded", f'job.pmi = "{pmi}"')
+        self.assert_named(self.python(APART + mpi(library), sets=["job.pmi=none"]), f"each has {name} loaded", f'job.pmi = "{pmi}"')
         for sets in ([f"job.pmi={pmi}"], ["launcher.name=mpirun", f"launcher.options.program={mpirun}"]):
             with self.subTest(sets=sets):
                 self.assert_silent(self.python(mpi(library), sets=sets))
