@@ -173,7 +173,9 @@ dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtr
       return FirstFailure(err);
     }
   }
-  Error error = Explained(status, cause, comm::Describe(op, making_.name));
+  const std::string call = comm::Describe(op, making_.name);
+  const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
+  Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
   if (IsRefusal(status)) return error.CopyTo(err);
   if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE) error.text += Whereabouts(op);
   Record(error, cause);

@@ -61,6 +61,8 @@ struct Making {
   // The first failure that a peer or the time caused: rank (-1 unknown), text. With it comm_create is watched
   // (plugin_call.h).
   PluginReport report;
+  // Where those of parts go: the rank and the members as ranks of the world. Null: nowhere.
+  std::function<void(int peer, std::string_view what, const std::vector<int>& members)> report_of_part;
   // It was aborted on purpose.
   std::function<void(std::string_view reason)> aborted;
   // A line for the log.

@@ -221,10 +221,12 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.device_kv = member.device_kv.get();
   making.making_kv = member.making_kv.get();
   // The agent knows ranks of the world.
-  if (making.report) {
-    making.report = [tell = making.report, ranks](int peer, std::string_view what) {
+  making.report = {};
+  if (making.report_of_part) {
+    making.report = [tell = making.report_of_part, ranks = making.world_ranks](int peer,
+                                                                               std::string_view what) {
       const bool known = peer >= 0 && peer < static_cast<int>(ranks.size());
-      tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what);
+      tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what, ranks);
     };
   }
   if (member.kv != nullptr) member.kv->report = member.device_kv->report = making.report;

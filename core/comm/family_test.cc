@@ -50,6 +50,9 @@ struct Rank {
     making.report = [this](int peer, std::string_view what) {
       reports.push_back(std::to_string(peer) + " " + std::string(what));
     };
+    making.report_of_part = [this](int peer, std::string_view what, const std::vector<int>& members) {
+      reports.push_back(fmt::format("{} {}, of {}", peer, what, fmt::join(members, " ")));
+    };
     world = std::move(dtrun_comm::Create(std::move(making))).value();
   }
   std::unique_ptr<dtrun_comm> world;
@@ -217,7 +220,7 @@ TEST_F(Families, ReportPeersByTheirRankInTheWorld) {
   ASSERT_NE(made, nullptr);
   made->making().report(1, "is gone");
   made->making().report(-1, "nobody knows");
-  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 is gone", "-1 nobody knows"));
+  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 is gone, of 3 1", "-1 nobody knows, of 3 1"));
 }
 
 TEST_F(Families, KeepTheKeysOfEveryCommunicatorApart) {

@@ -222,6 +222,9 @@ Making Runtime::WorldMaking() {
   making.recorder = recorder_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+  making.report_of_part = [to = client_](int peer, std::string_view what, const std::vector<int>& members) {
+    to->Report(peer, what, members);
+  };
   kv_->report = device_kv_->report = making.report;
   making.aborted = [to = client_, ending = ending_](std::string_view reason) {
     *ending = true;

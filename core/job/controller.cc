@@ -182,10 +182,10 @@ void Controller::Left(int rank) {
   if (const int index = IndexOf(rank); index >= 0) facts_.ranks[static_cast<std::size_t>(index)].left = true;
 }
 
-void Controller::Reported(int rank, int peer, const std::string& what) {
+void Controller::Reported(int rank, verdict::PeerReport report) {
   if (const int index = IndexOf(rank); index >= 0) {
     std::vector<verdict::PeerReport>& reports = facts_.ranks[static_cast<std::size_t>(index)].reports;
-    if (reports.size() < kMostReports) reports.push_back({peer, what});
+    if (reports.size() < kMostReports) reports.push_back(std::move(report));
   }
 }
 
@@ -233,10 +233,11 @@ void Controller::On(std::size_t, const protocol::Ended& ended) {
   if (!rank.abort) rank.ended_at = Clock::now() - begin_;
   rank.signal_sent = ended.signal_sent;
   if (!ended.under_way.members.empty()) {
-    Reported(ended.rank, -1,
-             fmt::format("its process ended by _exit in the middle of a call: {}; _exit is the program's to "
+    Reported(
+        ended.rank,
+        {-1, fmt::format("its process ended by _exit in the middle of a call: {}; _exit is the program's to "
                          "call, so report it to the plugin's author if the program does not call it",
-                         Printable(ended.under_way.members)));
+                         Printable(ended.under_way.members))});
   }
   if (TellsWhoLeft(rank)) return StopAll(SIGTERM);
   if (phase_ != Phase::kRunning) return;

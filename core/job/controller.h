@@ -85,7 +85,7 @@ class Controller {
   // From the store, while Run runs. Unknown ranks are ignored.
   void Joined(int rank);
   void Left(int rank);
-  void Reported(int rank, int peer, const std::string& what);
+  void Reported(int rank, verdict::PeerReport report);
 
  private:
   using Clock = std::chrono::steady_clock;

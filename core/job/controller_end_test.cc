@@ -200,12 +200,12 @@ TEST_F(ControllerTest, AwaitsTheEndOfOneThatLeftInTheMiddle) {
   Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
   boost::asio::post(loop_, [&] {
-    controller.Reported(1, 2, "rank 2 left the communicator");
+    controller.Reported(1, {2, "rank 2 left the communicator"});
     controller.Left(1);
     controller.Joined(1);  // again
     controller.Left(1);
-    controller.Reported(0, 1, why);
-    controller.Reported(2, 1, why);
+    controller.Reported(0, {1, why});
+    controller.Reported(2, {1, why});
   });
   World world;
   world.tokens.resize(1);

@@ -96,7 +96,7 @@ TEST_F(ControllerTest, NotesWhatTheStoreTells) {
   WhenReady([this] {
     controller_->Joined(0);
     controller_->Left(0);
-    controller_->Reported(1, 0, "connection reset by rank 0");
+    controller_->Reported(1, {0, "connection reset by rank 0"});
     controller_->Joined(99);
   });
   const verdict::Facts facts = MustRun();

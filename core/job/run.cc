@@ -256,9 +256,10 @@ class Runner {
     const std::string key = store::NewJobKey();
     store_.emplace(
         key, generation,
-        store::Events{
-            [&](int rank) { controller.Joined(rank); }, [&](int rank) { controller.Left(rank); },
-            [&](int rank, int peer, const std::string& what) { controller.Reported(rank, peer, what); }});
+        store::Events{[&](int rank) { controller.Joined(rank); }, [&](int rank) { controller.Left(rank); },
+                      [&](int rank, const store::Report& r) {
+                        controller.Reported(rank, {r.peer, r.text, r.members});
+                      }});
     Result<std::vector<protocol::Prepared>> prepared = controller.Prepare(generation, key);
     if (!prepared && controller.interrupted() != 0) {
       verdict::Facts nothing;

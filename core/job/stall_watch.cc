@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/verdict/suspect.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::job {
 namespace {

@@ -29,8 +29,9 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
 
   std::unique_ptr<dtrun_kv> Space(std::string prefix) override;
   void Goodbye() override { Tell(store::Goodbye{}); }
-  void Report(int peer, std::string_view what) override {
-    Tell(store::Report{peer, std::string(what.substr(0, kMaxReportBytes))});
+  void Report(int peer, std::string_view what, const std::vector<int>& members) override {
+    Tell(store::Report{peer, std::string(what.substr(0, kMaxReportBytes)),
+                       members.size() > kMaxReportMembers ? std::vector<int>() : members});
   }
   void Abort(std::string_view reason) override;
 

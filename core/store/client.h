@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/plugin/host.h"
 
@@ -31,7 +32,8 @@ class Client {
   // Tells the agent that this rank leaves on purpose.
   virtual void Goodbye() = 0;
   // Tells the agent of a failure that this rank noticed: `peer` (-1 unknown), one line.
-  virtual void Report(int peer, std::string_view what) = 0;
+  // `members`: of the communicator in which it was missed, as ranks of the world; empty: all ranks.
+  virtual void Report(int peer, std::string_view what, const std::vector<int>& members = {}) = 0;
   // [any thread]
   virtual void Abort(std::string_view reason) = 0;
 };

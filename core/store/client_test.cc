@@ -192,8 +192,10 @@ TEST(Client, TellsTheAgentWhoJoinedWhoLeftAndWhoIsBlamed) {
   ASSERT_TRUE(client->Space("s/")->Set("k", "v").ok());  // a second connection joins nobody
   client->Abort("enough");
   client->Report(1, "it went away");
+  client->Report(2, "so did it", {0, 2});
   client->Goodbye();
-  EXPECT_THAT(store.events().entries(), ElementsAre("joined 4", "report 4 1 it went away", "left 4"));
+  EXPECT_THAT(store.events().entries(),
+              ElementsAre("joined 4", "report 4 1 it went away", "report 4 2 so did it of 0 of 2", "left 4"));
 }
 
 TEST(Client, SixtyFourRanksMeetAtOnce) {

@@ -61,6 +61,7 @@ template <class Coder>
 void Fields(Coder& a, Of<Coder, Report>& m) {
   a.Number(m.peer);
   a.Text(m.text, kMaxReportBytes);
+  List(a, m.members, kMaxReportMembers, [&](auto& rank) { a.Number(rank); });
 }
 template <class Coder>
 void Fields(Coder& a, Of<Coder, Fail>& m) {

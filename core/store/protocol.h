@@ -18,7 +18,7 @@
 
 namespace dtrun::store {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // Core puts the name of a space in front of a caller's key.
 inline constexpr std::size_t kMaxPrefixBytes = 256;
@@ -28,6 +28,7 @@ inline constexpr std::size_t kMaxValueBytes = DTRUN_KV_MAX_VALUE_BYTES;
 inline constexpr std::size_t kMaxQueuedBytes = 4 * kMaxValueBytes;
 inline constexpr std::size_t kMaxWaitKeys = 65536;
 inline constexpr std::size_t kMaxReportBytes = 4096;
+inline constexpr std::size_t kMaxReportMembers = 65536;
 inline constexpr std::size_t kMaxFrameBytes = 2 * kMaxValueBytes + 8192;  // a compare_set of two values
 inline constexpr std::size_t kMaxHelloBytes = 256;                        // what a stranger may send
 
@@ -68,6 +69,7 @@ struct Goodbye {};
 struct Report {
   std::int32_t peer = -1;
   std::string text;
+  std::vector<std::int32_t> members;  // of the communicator, as ranks of the world; empty: all ranks, or many
 };
 // Every get, try_get and wait_many for a key that begins with `prefix` and is not there ends with
 // DTRUN_REMOTE_FAILURE and the text, those under way too. The first text for a prefix is kept.

@@ -44,9 +44,10 @@ TEST(Protocol, CarriesEveryFieldOfEveryRequest) {
   EXPECT_EQ(wait.keys, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(wait.timeout_ns, 12);
   RoundTrip(Goodbye{});
-  const Report report = RoundTrip(Report{2, "it went away"});
+  const Report report = RoundTrip(Report{2, "it went away", {0, 2, 5}});
   EXPECT_EQ(report.peer, 2);
   EXPECT_EQ(report.text, "it went away");
+  EXPECT_EQ(report.members, (std::vector<std::int32_t>{0, 2, 5}));
   const Fail fail = RoundTrip(Fail{"comm/", "rank 1 cannot join"});
   EXPECT_EQ(fail.prefix, "comm/");
   EXPECT_EQ(fail.text, "rank 1 cannot join");

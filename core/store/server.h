@@ -11,14 +11,15 @@
 #include <string>
 
 #include "core/store/listener.h"
+#include "core/store/protocol.h"
 
 namespace dtrun::store {
 
 // What the agent learns from the store about its ranks. All optional.
 struct Events {
-  std::function<void(int rank)> joined;                                     // dtrun_init reached
-  std::function<void(int rank)> left;                                       // dtrun_finalize reached
-  std::function<void(int rank, int peer, const std::string& what)> report;  // a rank blames a peer
+  std::function<void(int rank)> joined;                        // dtrun_init reached
+  std::function<void(int rank)> left;                          // dtrun_finalize reached
+  std::function<void(int rank, const Report& report)> report;  // a rank blames a peer
 };
 
 struct Shared;

@@ -200,7 +200,7 @@ bool Session::On(std::uint32_t id, Goodbye&) {
 }
 
 bool Session::On(std::uint32_t id, Report& report) {
-  if (shared_->events.report) shared_->events.report(rank_, report.peer, report.text);
+  if (shared_->events.report) shared_->events.report(rank_, report);
   Send({.id = id});
   return true;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/verdict/traceback.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -180,7 +181,8 @@ Cause FindCause(const Facts& facts) {
         const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
         return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
       }
-      const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty();
+      const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty() ||
+                        !WaitedForEachOther(facts, index).empty();
       if (exit_class == ExitClass::kNetwork && hang)
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
       if (NeededRanksThatHadFinished(facts, index))

@@ -118,10 +118,11 @@ bool OnLostHost(const Facts& facts, const RankFacts& rank) {
   return std::ranges::any_of(facts.losses, [&](const HostLoss& loss) { return loss.host == rank.host; });
 }
 
-std::string Beside(const Facts& facts, std::chrono::nanoseconds at) {
+std::string Beside(const Facts& facts, std::chrono::nanoseconds at, const std::vector<int>& told) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
-    if (EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+    const bool well = EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at);
+    if (well && !IsOneOf(told, rank)) AddRanks(rank, &ranks);
   }
   return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
 }
@@ -143,19 +144,19 @@ std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
 }
 
 std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                       const std::vector<int>& alike) {
+                       const std::vector<int>& told) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank != cause && FailedAlone(rank, cause) && !IsOneOf(alike, rank)) groups.AddEnding(rank, at);
+    if (&rank != cause && FailedAlone(rank, cause) && !IsOneOf(told, rank)) groups.AddEnding(rank, at);
   }
   return groups.Text();
 }
 
 std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                         const std::vector<int>& alike) {
+                         const std::vector<int>& told) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank == cause || IsOneOf(alike, rank) || FailedAlone(rank, cause)) continue;
+    if (&rank == cause || IsOneOf(told, rank) || FailedAlone(rank, cause)) continue;
     if (EndedWell(rank)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);

@@ -23,16 +23,15 @@ bool OnLostHost(const Facts& facts, const RankFacts& rank);
 std::string Before(const Facts& facts, std::chrono::nanoseconds at);
 // Those that ended well later, with a signal of dtrun's on its way, be it that they heard it or not:
 std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at);
-// Those that ended well later, whatever became of the others:
-std::string Beside(const Facts& facts, std::chrono::nanoseconds at);
+// Those that ended well later, whatever became of the others. But for those that were `told` of before:
+std::string Beside(const Facts& facts, std::chrono::nanoseconds at, const std::vector<int>& told);
 // Those that failed later by themselves, and blamed nobody: nothing shows why. But for `cause`, null when it
-// is no rank, and those of `alike`, which failed for the same reason: "rank 0 exited with code 1 0.01 s
-// later".
+// is no rank, and those that were `told` of before: "rank 0 exited with code 1 0.01 s later".
 std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                       const std::vector<int>& alike = {});
+                       const std::vector<int>& told = {});
 // All others that had not ended well, with the same exceptions: "ranks 2-5 were stopped by dtrun".
 std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                         const std::vector<int>& alike = {});
+                         const std::vector<int>& told = {});
 
 // How the ranks ended in a run that was ended from outside.
 std::string Endings(const Facts& facts);

@@ -31,6 +31,7 @@ struct MpiAbort {
 struct PeerReport {
   int peer = -1;  // -1: unknown
   std::string what;
+  std::vector<int> members = {};  // of the communicator in which it was missed; empty: all ranks
 };
 
 // A variable by which ranks find each other, such as MASTER_PORT, that a rank's program has changed for

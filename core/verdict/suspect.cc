@@ -33,6 +33,11 @@ std::string Joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+// Of dtrun's calls in Python (python/dtrun/errors.py): a rank was lost, or did not come.
+bool IsOwnErrorOfAPeer(std::string_view error) {
+  return error.starts_with("dtrun.errors.Timeout: ") || error.starts_with("dtrun.errors.RemoteFailure: ");
+}
+
 bool IsOfAConnection(const failures::Finding& finding) {
   return finding.failure->kind == failures::Kind::kConnection;
 }
@@ -74,10 +79,30 @@ std::optional<std::size_t> Erred(const Facts& facts, std::size_t first) {
   return std::nullopt;
 }
 
+// The members of the communicators in which the rank missed somebody, as it reported. Empty: any rank may be
+// the one that it missed.
+std::set<int> MembersMissed(const RankFacts& first) {
+  std::set<int> members;
+  for (const PeerReport& report : first.reports) {
+    if (!first.IsOfAnother(report)) continue;
+    if (report.members.empty()) return {};
+    members.insert(report.members.begin(), report.members.end());
+  }
+  return members;
+}
+
+// Whether the process has one of `members`, or these are not known.
+bool IsAmong(const std::set<int>& members, const RankFacts& process) {
+  const auto at = members.lower_bound(process.rank);
+  return members.empty() || (at != members.end() && *at < process.rank + process.count);
+}
+
 std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
+  const std::set<int> members = MembersMissed(facts.ranks[first]);
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
+    if (!IsAmong(members, rank)) continue;
     if (!rank.ending || rank.ending->failed() || rank.signal_sent != 0) continue;
     // One that leaves has closed its connections before it has ended; one that lost a peer says so.
     if (rank.ended_at < facts.ranks[first].ended_at || !SaysPeerIsMissing(rank.tail)) left.push_back(i);
@@ -90,13 +115,14 @@ bool Waited(const RankFacts& rank) {
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
-// `first`: the rank that failed first, which waited by what it said.
-std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first) {
+// `first`: the rank that failed first, which waited by what it said. Only those among `members` count.
+std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first,
+                                    const std::set<int>& members = {}) {
   std::map<std::string, std::vector<std::size_t>> places;  // of those that did not wait
   std::size_t elsewhere = 0, others = first ? 1 : 0;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
-    if (first == i || !rank.doing || rank.count > 1) continue;
+    if (first == i || !rank.doing || rank.count > 1 || !IsAmong(members, rank)) continue;
     const bool suspect = rank.doing->stand == stacks::Stand::kElsewhere && !Waited(rank);
     ++(suspect ? elsewhere : others);
     if (suspect) places[rank.doing->phrase].push_back(i);
@@ -174,24 +200,6 @@ std::string KindOfFailure(const RankFacts& rank) {
 
 }  // namespace
 
-bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
-  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
-                                         "broadcast", "gather",    "reduce",   "scatter"};
-  std::set<std::string> calls;
-  for (const RankDoing& doing : ranks) {
-    const std::string_view phrase = doing.phrase;
-    const std::size_t end = phrase.find(" at ");
-    if (doing.stand != stacks::Stand::kWaits || !phrase.starts_with("in ") || end == phrase.npos)
-      return false;
-    const std::string call = stacks::Plain(phrase.substr(3, end - 3));
-    const bool collective =
-        std::ranges::any_of(kStems, [&](std::string_view stem) { return call.find(stem) != call.npos; });
-    if (!collective) return false;
-    calls.insert(call);
-  }
-  return calls.size() > 1;
-}
-
 bool FailedOutside(const RankFacts& rank) {
   return rank.reports.empty() && rank.known && IsOfAConnection(rank.known->finding) &&
          !SaysPeerIsMissing(rank.tail);
@@ -199,7 +207,9 @@ bool FailedOutside(const RankFacts& rank) {
 
 Suspicion Suspect(const Facts& facts, std::size_t first) {
   using Kind = Suspicion::Kind;
-  auto still = StoodStill(facts, first);
+  // A member may itself have waited for one that is none.
+  auto still = StoodStill(facts, first, MembersMissed(facts.ranks[first]));
+  if (still.empty()) still = StoodStill(facts, first);
   const auto erred = Erred(facts, first);
   // Where its place does not say whether it has gone on, one that stands elsewhere is the better evidence.
   const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
@@ -238,32 +248,8 @@ Suspicion SuspectOfStall(const Facts& facts) {
   return {};
 }
 
-bool WaitedApart(const Facts& facts, std::size_t first) {
-  const std::vector<RankDoing> places = PlacesOf(facts);
-  const bool all = facts.ranks.size() > 1 && places.size() == facts.ranks.size() &&
-                   std::ranges::all_of(
-                       places, [](const RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; });
-  if (!all || std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return rank.count > 1; }))
-    return false;
-  const bool apart = std::ranges::any_of(
-      places, [&](const RankDoing& doing) { return doing.phrase != places.front().phrase; });
-  const auto waited = [](const RankFacts& rank) {
-    return SaysTimeOut(rank.before) || (rank.ending && rank.signal_sent == 0 && SaysTimeOut(rank.tail));
-  };
-  return apart && (SaysTimeOut(facts.ranks[first].tail) || std::ranges::any_of(facts.ranks, waited));
-}
-
-std::vector<int> LockedOutBy(const Facts& facts, std::size_t index) {
-  const RankFacts& holder = facts.ranks[index];
-  std::vector<int> out;
-  for (const RankFacts& rank : facts.ranks) {
-    if (rank.locked_out_by >= holder.rank && rank.locked_out_by < holder.rank + holder.count)
-      out.push_back(rank.rank);
-  }
-  return out;
-}
-
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
+  if (IsOwnErrorOfAPeer(ErrorIn(lines))) return true;
   const auto findings = failures::FindFailures(Joined(lines));
   const failures::Finding* const foremost = failures::Foremost(findings);
   if (foremost == nullptr || RaisedByTheProgram(lines)) return false;

@@ -39,20 +39,9 @@ bool FailedToJoin(const RankFacts& rank);
 // Whom the others wait for in a job where every rank stands still and none has failed.
 Suspicion SuspectOfStall(const Facts& facts);
 
-// Whether every rank waited for others until a limit, and not all at one place: their calls do not fit
-// together, and nothing says whose are wrong. `first`: as above.
-bool WaitedApart(const Facts& facts, std::size_t first);
-
-// Whether all of them wait in collectives, and not all in the same one: nobody will ever come. Two calls of
-// one collective may belong together, wherever they stand; so may a send and a recv.
-bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
-
 // Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects
 // then.
 bool FailedOutside(const RankFacts& rank);
-
-// The ranks that waited for the lock of a file which that one held.
-std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
 
 // Whether the lines say that a peer was lost or did not come, and no more.
 bool SaysPeerIsMissing(const std::vector<std::string>& lines);

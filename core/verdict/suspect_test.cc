@@ -12,6 +12,7 @@ namespace {
 
 using namespace testing;
 using stacks::Stand;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -260,6 +261,70 @@ TEST(PlacesText, PutsRanksTogether) {
   EXPECT_EQ(PlacesText({one, two, three}),
             "ranks 0, 2 in all_reduce at t.py:8; rank 1 in time.sleep at t.py:6");
   EXPECT_THAT(PlacesText({one, two, three}, {1}), Not(HasSubstr("sleep")));
+}
+
+// Rank `rank` waited in `call` for `peer`, which raised dtrun's own error in Python.
+RankFacts MissedMessageOf(int rank, const std::string& call, const std::string& error) {
+  RankFacts facts = Rank(rank, {1, 0, false}, std::chrono::milliseconds(4000 + rank));
+  facts.joined = true;
+  facts.tail = {"Traceback (most recent call last):",
+                "  File \"/home/u/p2p.py\", line 3, in <module>",
+                "    w.recv(x, 1 - w.rank)",
+                "  File \"/opt/lib/python3/dist-packages/dtrun/communicator.py\", line 241, in recv",
+                "    raise self._failure(what, status)",
+                error + call};
+  return facts;
+}
+
+TEST(Suspect, NobodyWhereEachWaitsForAMessageOfTheOther) {
+  const std::string zero =
+      "recv from rank 1 on 'world' (float64 x 3, tag 0) did not end within 4s: rank 1 has not sent it";
+  const std::string one = "recv from rank 0 on 'world' (float64 x 3, tag 0): rank 0 gave up: " + zero;
+  Facts facts = RunOf({MissedMessageOf(0, zero, "dtrun.errors.Timeout: "),
+                       MissedMessageOf(1, one, "dtrun.errors.RemoteFailure: ")},
+                      1);
+  facts.ranks[0].reports = {{1, zero}};
+  facts.ranks[1].reports = {{0, one}};
+  EXPECT_THAT(
+      VerdictText(facts),
+      AllOf(HasSubstr("ranks 0, 1 each waited for the other: ranks 0, 1 in recv at p2p.py:3"),
+            HasSubstr("next: let one of them send while the other receives"), HasSubstr("class: hang")));
+  // Nor can two collectives of different groups.
+  facts.ranks[0].reports = {{1, "allreduce #1 on 'world.{0,1}' (float32 x 2, sum) did not end within 4s"}};
+  facts.ranks[1].reports = {{0, "allreduce #1 on 'world.{0,1}#2' (float32 x 2, sum) did not end within 4s"}};
+  EXPECT_THAT(VerdictText(facts), HasSubstr("each waited for the other"));
+  facts.ranks[1].reports = {{0, "allreduce #1 on 'world.{0,1}' (float32 x 2, sum): rank 0 gave up"}};
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
+  facts.ranks[0].reports = {{1, zero}};
+  // One that sends does not wait for the same.
+  facts.ranks[1].reports = {{0, "send to rank 0 on 'world' (float64 x 3, tag 1): rank 0 gave up: " + zero}};
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
+}
+
+RankDoing SeenIn(const std::string& place) {
+  RankDoing doing;
+  doing.stand = Stand::kElsewhere;
+  doing.phrase = place;
+  return doing;
+}
+
+TEST(Suspect, NobodyOutsideOfTheCommunicatorInWhichARankWasMissed) {
+  const std::string missing =
+      "allreduce #1 on 'world.1:0' (float64 x 2, sum) did not end within 4s: rank 0 is missing";
+  Facts facts = RunOf(
+      {Rank(0, kTerm, std::chrono::milliseconds(4500), SIGTERM),
+       Rank(1, {1, 0, false}, std::chrono::milliseconds(4100)), Rank(2, kOk, std::chrono::milliseconds(200))},
+      1);
+  for (RankFacts& rank : facts.ranks) rank.joined = true;
+  facts.ranks[1].tail = {"dtrun.errors.Timeout: " + missing};
+  facts.ranks[1].reports = {{0, missing, {0, 1}}};
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("rank 2 exited with code 0 while others still needed it")));
+  facts.ranks[0].doing = SeenIn("in time.sleep at ps.py:6");
+  EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 0 was in time.sleep at ps.py:6"));
+  // One that lives and is no member is not accused beside it.
+  facts.ranks[2] = Rank(2, kTerm, std::chrono::milliseconds(4500), SIGTERM);
+  facts.ranks[2].doing = SeenIn("in time.sleep at ps.py:18");
+  EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 0 was in time.sleep at ps.py:6"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/verdict/overrides.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -67,6 +68,16 @@ std::string PlaceText(const RankFacts& rank) {
   return rank.inside.empty() ? "" : PlacesText(rank.inside);
 }
 
+std::vector<int> RanksThatLeft(const Facts& facts, const Suspicion& suspicion) {
+  std::vector<int> ranks;
+  if (suspicion.kind != Suspicion::Kind::kLeft) return ranks;
+  for (const std::size_t index : suspicion.indices) {
+    const RankFacts& process = facts.ranks[index];
+    for (int rank = process.rank; rank < process.rank + process.count; ++rank) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
   const RankFacts& suspect = facts.ranks[suspicion.indices.front()];
   switch (suspicion.kind) {
@@ -78,11 +89,7 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
     case Suspicion::Kind::kOverrode: return OverridesText(facts);
     default: break;
   }
-  std::vector<int> ranks;
-  for (const std::size_t index : suspicion.indices) {
-    const RankFacts& process = facts.ranks[index];
-    for (int rank = process.rank; rank < process.rank + process.count; ++rank) ranks.push_back(rank);
-  }
+  const std::vector<int> ranks = RanksThatLeft(facts, suspicion);
   return fmt::format("{} exited with code 0 while others still needed {}", FoldRanks(ranks),
                      ranks.size() == 1 ? "it" : "them");
 }
@@ -101,6 +108,20 @@ std::string SuspicionHint(Suspicion::Kind kind) {
              "are";
     default: return {};
   }
+}
+
+std::string ApartText(const Facts& facts, std::size_t first) {
+  const std::vector<int> circle = WaitedForEachOther(facts, first);
+  if (circle.empty()) return "the ranks waited in different calls";
+  return FoldRanks(circle) + " each waited for the other" + (circle.size() > 2 ? "s" : "");
+}
+
+std::string ApartHint(const Facts& facts, std::size_t first) {
+  if (WaitedForEachOther(facts, first).empty()) return kComparePlaces;
+  return "let one of them send while the other receives, or start both messages before either is waited for "
+         "(isend and irecv, batch_isend_irecv; wait=False in dtrun's own calls); call collectives of several "
+         "groups "
+         "in one order on all ranks";
 }
 
 std::string OverridesText(const Facts& facts) {

@@ -16,12 +16,11 @@
 #include "core/verdict/hint.h"
 #include "core/verdict/suspect_text.h"
 #include "core/verdict/traceback.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::verdict {
 namespace {
 
-constexpr char kComparePlaces[] =
-    "compare these places: every rank has to call the same collectives, in the same order";
 constexpr char kMakeSameCalls[] =
     "make all ranks call the same in the same order, with as many elements of one type";
 
@@ -107,17 +106,17 @@ std::string KnownText(const RankFacts& rank) {
 
 // What happened before and after, and where to read on.
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                   const std::string& hint, ExitClass exit_class, const std::vector<int>& alike = {}) {
+                   const std::string& hint, ExitClass exit_class, const std::vector<int>& told = {}) {
   std::string text;
   const std::string before = Before(facts, at);
   if (!before.empty()) text += "  before it: " + before + "\n";
-  const std::string also = AlsoFailed(facts, cause, at, alike);
+  const std::string also = AlsoFailed(facts, cause, at, told);
   if (!also.empty()) text += "  also failed: " + also + "\n";
-  const std::string consequences = Consequences(facts, cause, at, alike);
+  const std::string consequences = Consequences(facts, cause, at, told);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
   const std::string meanwhile = Meanwhile(facts, at);
   if (!meanwhile.empty()) text += "  meanwhile: " + meanwhile + "\n";
-  const std::string beside = Beside(facts, at);
+  const std::string beside = Beside(facts, at, told);
   if (!beside.empty()) text += "  unrelated: " + beside + "\n";
   if (!facts.not_restarted.empty()) text += "  not restarted: " + facts.not_restarted + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";
@@ -189,12 +188,13 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const bool apart = !suspected && why.exit_class == ExitClass::kHang && locked_out.empty();
   std::string text = fmt::format("{}: {}\n", Failed(facts, first.ended_at),
                                  suspected ? SuspicionText(facts, why.suspicion)
-                                 : apart   ? fmt::format("the ranks waited in different calls: {}\n  {}",
+                                 : apart   ? fmt::format("{}: {}\n  {}", ApartText(facts, why.index),
                                                          PlacesText(PlacesOf(facts)), Headline(facts, cause))
                                            : Headline(facts, cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
-  const std::vector<int> alike = suspected ? std::vector<int>() : FailedAlike(facts, why.first);
+  const std::vector<int> told =
+      suspected ? RanksThatLeft(facts, why.suspicion) : FailedAlike(facts, why.first);
   text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : ReportsOf(cause)) text += ReportText("it", report, text);
@@ -207,9 +207,9 @@ std::string RankText(const Facts& facts, const Cause& why) {
   }
   std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
   if (cause.known) {
-    const bool told = suspected && first.known && first.known->finding.line == cause.known->finding.line &&
-                      first.known->finding.failure->id == cause.known->finding.failure->id;
-    if (!told) text += KnownText(cause);
+    const bool shown = suspected && first.known && first.known->finding.line == cause.known->finding.line &&
+                       first.known->finding.failure->id == cause.known->finding.failure->id;
+    if (!shown) text += KnownText(cause);
     // What is to be done about a symptom is for those that were not the cause.
     const bool fits = !suspected || (cause.known->finding.failure->depth == failures::Depth::kCause &&
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
@@ -231,7 +231,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
     text +=
         fmt::format("  {} waited for the lock of a file that {} held\n", FoldRanks(locked_out), Who(cause));
   if (!suspected && why.exit_class == ExitClass::kHang) {
-    hint = locked_out.empty() ? kComparePlaces
+    hint = locked_out.empty() ? ApartHint(facts, why.index)
                               : "release that lock before the call in which it waited for the others";
   }
   const bool seen = AnySeen(facts) && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred);
@@ -239,7 +239,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
     const std::string places = KnownPlacesText(facts);
     if (!places.empty()) text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", places);
   }
-  return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
+  return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, told);
 }
 
 // No host of the ranks is left but the root's own, if that is one.

@@ -211,6 +211,17 @@ TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
               AllOf(HasSubstr("  unrelated: rank 0 exited with code 0\n"), Not(HasSubstr("because of it"))));
 }
 
+TEST(Verdict, DoesNotCallUnrelatedWhomItBlames) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(10)), Rank(1, kOk, milliseconds(12)),
+                       Rank(2, kOk, milliseconds(12), SIGTERM)},
+                      0);
+  for (RankFacts& rank : facts.ranks) rank.joined = true;
+  facts.ranks[0].tail = {"dtrun.errors.RemoteFailure: allreduce: rank 1 left the communicator"};
+  facts.ranks[0].reports = {{1, "rank 1 left the communicator"}};
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("rank 1 exited with code 0 while others still needed it"),
+                                        Not(HasSubstr("unrelated"))));
+}
+
 TEST(Verdict, TellsChangesOfHostsFromRestarts) {
   Facts facts = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
   facts.generation = 3;

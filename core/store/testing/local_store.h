@@ -23,8 +23,11 @@ class EventLog {
   Events Hooks() {
     return {[this](int rank) { Add("joined " + std::to_string(rank)); },
             [this](int rank) { Add("left " + std::to_string(rank)); },
-            [this](int rank, int peer, const std::string& what) {
-              Add("report " + std::to_string(rank) + " " + std::to_string(peer) + " " + what);
+            [this](int rank, const Report& report) {
+              std::string members;
+              for (const int member : report.members) members += " of " + std::to_string(member);
+              Add("report " + std::to_string(rank) + " " + std::to_string(report.peer) + " " + report.text +
+                  members);
             }};
   }
   std::vector<std::string> entries() const {
