@@ -263,8 +263,11 @@ class Communicator(Checks):
             yield
         finally:
             self._in_group = None
-            status = library.dtrun_group_end(handle, None, _library.error())
+            freed = self._handle is None  # as at the end of a program that has left the block open
+            status = 0 if freed else library.dtrun_group_end(handle, None, _library.error())
             del kept
+        if freed:
+            raise errors.FailedPrecondition(f"group: '{self.name}' has ended inside of the block, whose operations have not run")
         if status:
             raise self._failure("group", status)
 

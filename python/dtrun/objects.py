@@ -55,7 +55,7 @@ def load(data: Any, what: str, sender: int) -> Any:
 
     try:
         return pickle.loads(data)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:  # what is unpickled may call sys.exit
         raise errors.InvalidArgument(
             f"{what}: the object of rank {sender} cannot be unpickled here: {type(failure).__name__}: {failure}; every rank "
             "needs the modules and classes of the sender"

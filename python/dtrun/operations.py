@@ -35,6 +35,8 @@ def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
     if op not in ("sum", "premul_sum"):
         raise errors.InvalidArgument(f"{what}: scale goes with op 'sum', not with {op!r}")
     try:
+        if isinstance(scale, (str, bytes)):
+            raise TypeError
         return {"reduce": REDUCTIONS["premul_sum"], "scale": float(scale)}
     except (TypeError, ValueError):
         raise errors.InvalidArgument(f"{what}: scale is {scale!r}, a {type(scale).__name__}; give a number") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from ..arguments import integer
 from ..operations import ANY_SOURCE, RECV, SEND
 from . import tensors as t
 from .launching import Launching
@@ -22,8 +23,9 @@ class Messages(Launching):
         """To `peer`, which receives as many elements with the same tag."""
         dense = t.source("send", t.single("send", tensors))
         return self._launch(
-            "send", None, SEND, dense, None, [], list(tensors), ordered=False, count=dense.numel(), peer=peer, tag=tag
-        )
+            "send", None, SEND, dense, None, [], list(tensors), ordered=False, count=dense.numel(), peer=peer,
+            tag=_checked("send", tag),
+        )  # fmt: skip
 
     def recv(self, tensors: List[torch.Tensor], peer: int, tag: int = 0) -> Work:
         """From `peer`."""
@@ -37,5 +39,10 @@ class Messages(Launching):
         dense, finish = t.target("recv", t.single("recv", tensors))
         return self._launch(
             "recv", None, RECV, None, dense, [finish], list(tensors), ordered=False,
-            count=dense.numel(), peer=peer, tag=tag, source=source,
+            count=dense.numel(), peer=peer, tag=_checked("recv", tag), source=source,
         )  # fmt: skip
+
+
+def _checked(what: str, tag: int) -> int:
+    """torch passes 64 bits on, of which dtrun's messages have 32."""
+    return integer(what, "tag", tag, 0, 2**32 - 1)
