@@ -94,7 +94,8 @@ dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks, int32_t c
   return Make(comm, out, err, [&](Family& family) -> Result<dtrun_comm*> {
     if (count < 0 || (count > 0 && ranks == nullptr)) {
       return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("dtrun_comm_subset: {} ranks at {}", count, static_cast<const void*>(ranks))};
+                   fmt::format("dtrun_comm_subset: {} ranks at {}; expected a list of at least one rank",
+                               count, static_cast<const void*>(ranks))};
     }
     return family.Subset(*comm, {ranks, static_cast<std::size_t>(count)});
   });

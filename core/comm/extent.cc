@@ -14,17 +14,18 @@ namespace {
 // The parts of a buffer, one for every rank.
 struct Parts {
   const char* counts_name;
+  const char* offsets_name;
   const std::uint64_t* counts;
   const std::uint64_t* offsets;  // null: one behind the other
   int size;
 };
 
 Parts SendParts(const dtrun_op& op, const Scope& scope) {
-  return {"send_counts", op.send_counts, op.send_offsets, scope.size};
+  return {"send_counts", "send_offsets", op.send_counts, op.send_offsets, scope.size};
 }
 
 Parts RecvParts(const dtrun_op& op, const Scope& scope) {
-  return {"recv_counts", op.recv_counts, op.recv_offsets, scope.size};
+  return {"recv_counts", "recv_offsets", op.recv_counts, op.recv_offsets, scope.size};
 }
 
 // Calls `body(rank, offset, count)` in the order of ranks until it returns false. False also
@@ -89,6 +90,12 @@ Status Span(const dtrun_op& op, const Scope& scope, const Parts& parts, bool rec
     const auto fits = [&](std::uint64_t count) { return count <= PTRDIFF_MAX / DtypeSize(op.dtype); };
     const std::uint64_t* end = parts.counts + parts.size;
     const std::uint64_t* absurd = std::find_if_not(parts.counts, end, fits);
+    if (absurd == end && parts.offsets != nullptr) {
+      const std::uint64_t* most = std::max_element(parts.offsets, parts.offsets + parts.size);
+      return Invalid(op, fmt::format("{}[{}] is {}, behind which {} elements of {} do not fit into memory",
+                                     parts.offsets_name, most - parts.offsets, *most,
+                                     parts.counts[most - parts.offsets], sdk::TypeName(op.dtype)));
+    }
     return TooLarge(op, scope, absurd == end ? worst : *absurd);
   }
   return received ? CheckReceivedApart(op, parts) : Status();
