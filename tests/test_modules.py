@@ -72,6 +72,9 @@ class Here(JobTest):
         self.write("Name: torch\nVersion: 2.10.0\n", "own/torch-2.dist-info/METADATA")
         self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))
         self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known
+        for more in ({"sets": ["backend.torch=dtrun", "job.env.TORCH_DEVICE_BACKEND_AUTOLOAD=0"]},
+                     {"sets": ["backend.torch=dtrun"], "env": self.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="0")}):
+            self.assert_user_error(self.ranks(2, "true", **more), "TORCH_DEVICE_BACKEND_AUTOLOAD=0 in the environment of the ranks")
 
 
 @unittest.skipIf(why_not(), why_not())

@@ -294,11 +294,13 @@ class Distributor(PythonTest):
 
     def test_what_it_refuses(self):
         result = self.python(calls(
-            "for make in (lambda: dtrun.Distributor(0), lambda: dtrun.Distributor(2), lambda: dtrun.Distributor(use_gpu=False).run('a.py', b=1)):\n"
+            "for make in (lambda: dtrun.Distributor(0), lambda: dtrun.Distributor(2), lambda: dtrun.Distributor(use_gpu=False).run('a.py', b=1),\n"
+            "             lambda: dtrun.Distributor(use_gpu=False).run('no.py')):\n"
             "    try: make()\n"
             "    except dtrun.Error as error: print(error)"), env=self.environment(CUDA_VISIBLE_DEVICES="0"))
         self.assertIn("num_processes is 0; it has to be 1 or more", result.out)
-        self.assertIn("use_gpu=True with 2 processes, but this machine shows 1 GPUs; pass use_gpu=False, or num_processes=1", result.out)
+        self.assertIn("use_gpu=True with 2 processes, but this machine shows 1 GPU; pass use_gpu=False, or num_processes=1", result.out)
+        self.assertIn("there is no file 'no.py' in ", result.out)
         self.assertIn("'a.py' is a file, whose arguments are words; b= is for functions", result.out)
 
 

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "core/hosts/this_machine.h"
+#include "core/launch/environment.h"
 #include "core/launch/preparation.h"
 #include "core/plan/at.h"
 #include "core/preflight/modules.h"
@@ -15,7 +18,8 @@ constexpr char kModules[] = "python.modules";
 constexpr char kTorch[] = "backend.torch";
 constexpr char kPackage[] = "dtrun";
 constexpr char kEntryPoint[] = "torch.backends:dtrun";  // by which torch finds the package
-constexpr char kTorchVersion[] = "torch>=2.5";          // which looks for it
+constexpr char kAutoload[] = "TORCH_DEVICE_BACKEND_AUTOLOAD";
+constexpr char kTorchVersion[] = "torch>=2.5";  // which looks for it
 
 bool IsPython(const std::string& program) {
   const std::string name = std::filesystem::path(program).filename();
@@ -33,10 +37,27 @@ bool NeedsPackage(const config::Settings& settings, const std::string& program) 
   return settings.Text(kTorch) == "dtrun" && IsPython(program);
 }
 
+// Whether torch is told to look for no backends, by the config or by what ranks inherit.
+bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
+  const auto of_config = chosen.find(kAutoload);
+  if (of_config != chosen.end()) return of_config->second == "0";
+  const auto inherited = RankEnvironment();
+  const auto found = inherited.find(kAutoload);
+  return found != inherited.end() && found->second == "0";
+}
+
 }  // namespace
 
 Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   preflight::ModuleRequest request;
+  if (settings().Text(kTorch) == "dtrun" && LoadsNoBackends(plan::UserVariables(settings()))) {
+    return plan::At(
+        settings(), kTorch,
+        fmt::format("{}=0 in the environment of the ranks keeps torch from loading dtrun, and the script "
+                    "would get gloo; unset it, or take {} out and have the script import dtrun.torch "
+                    "and ask for the backend \"dtrun\"",
+                    kAutoload, kTorch));
+  }
   if (settings().Has(kModules)) request.names = settings().List(kModules);
   if (NeedsPackage(settings(), program_)) {
     request.names.insert(request.names.end(), {kPackage, kEntryPoint, kTorchVersion});

@@ -24,9 +24,10 @@ class Distributor:
             raise errors.InvalidArgument(f"dtrun: Distributor: num_processes is {num_processes!r}; it has to be 1 or more")
         self.num_processes, self.local_mode, self.use_gpu = num_processes, local_mode, use_gpu
         if use_gpu and local_mode and (found := visible_gpus()) < num_processes:
+            processes, gpus = counted(num_processes, "process", "processes"), counted(found, "GPU", "GPUs")
+            fewer = f", or num_processes={found}" if found else ""
             raise errors.FailedPrecondition(
-                f"dtrun: Distributor: use_gpu=True with {num_processes} processes, but this machine shows {found} GPUs; pass "
-                f"use_gpu=False, or num_processes={found or 1}"
+                f"dtrun: Distributor: use_gpu=True with {processes}, but this machine shows {gpus}; pass use_gpu=False{fewer}"
             )
 
     def run(self, train_object: Callable | str, *args: Any, **kwargs: Any) -> Any:
@@ -35,6 +36,11 @@ class Distributor:
             if kwargs:
                 raise errors.InvalidArgument(
                     f"dtrun: Distributor.run: '{train_object}' is a file, whose arguments are words; {next(iter(kwargs))}= is for functions"
+                )
+            if self.local_mode and not os.path.isfile(train_object):
+                raise errors.InvalidArgument(
+                    f"dtrun: Distributor.run: there is no file '{os.fspath(train_object)}' in {os.getcwd()}; give a path from there, "
+                    "an absolute one, or a function"
                 )
             train_object, args = run_file, (os.fspath(train_object), [str(word) for word in args])
         env = {} if self.use_gpu else {"CUDA_VISIBLE_DEVICES": ""}
@@ -53,6 +59,10 @@ def run_file(file: str, words: list) -> None:
 
 
 setattr(run_file, "may_exit", True)  # a program ends how it likes, and has no result
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def visible_gpus() -> int:
