@@ -66,6 +66,9 @@ class Leaving(PythonTest):
     def test_a_program_that_returns_leaves_in_order(self):
         self.assert_ranks_are_done(2, "ending.py", "return")
 
+    def test_a_program_may_return_with_a_group_open(self):
+        self.assert_ranks_are_done(2, "ending.py", "open")
+
     def test_finalize_says_what_nobody_answered(self):
         self.assert_ranks_are_done(2, "ending.py", "finalize")
 

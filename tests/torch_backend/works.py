@@ -51,6 +51,16 @@ def check_a_wait_that_is_too_short_says_so_and_goes_on(rank, world):
         dist.send(torch.full((1,), 5.0), 0)
 
 
+def check_tags_are_those_that_were_given_or_refused(rank, world):
+    for tag in (-1, 2**32, 2**32 + 5):
+        for call in (dist.send, dist.recv):
+            refused(lambda: call(torch.zeros(1), 1 - min(rank, 1), tag=tag), RuntimeError, f"{call.__name__}: tag is {tag}; give one from 0 to 4294967295")
+    if rank == 0:
+        dist.send(torch.ones(1), 1, tag=2**32 - 1)
+    elif rank == 1:
+        dist.recv(torch.zeros(1), 0, tag=2**32 - 1)
+
+
 def check_a_wait_longer_than_clocks_count_has_no_limit(rank, world):
     ones = torch.ones(1)
     for limit in (timedelta.max, timedelta(seconds=2**33 - 1)):

@@ -9,11 +9,18 @@ import dtrun
 
 world = dtrun.init()
 mine = numpy.zeros(1 << 20)
-if world.rank == 1 and sys.argv[1] != "differ":
+if world.rank == 1 and sys.argv[1] not in ("differ", "open"):
     # Nobody sends that. One Work is the module's, which the interpreter frees at its end, one is dropped.
     work = world.recv(mine, 0, tag=9, wait=False)
     world.recv(numpy.zeros(1 << 20), 0, tag=8, wait=False)
-if sys.argv[1] == "return":
+if sys.argv[1] == "open":  # the interpreter ends the block, when the communicator has ended
+    other = world.split(0)
+    block = world.group()
+    block.__enter__()
+    world.allreduce(numpy.ones(1))
+    other.barrier()
+    print(f"rank {world.rank} of {world.size} is done", flush=True)
+elif sys.argv[1] == "return":
     if world.rank == 1:  # what was started does end
         world.send(numpy.zeros(1), 0)
     else:
