@@ -171,6 +171,7 @@ class ExplainRun(JobTest):
         result = self.dtrun("explain", job.run_dir())
         self.assert_ok(result)
         self.assertIn("running, or ended without a verdict", result.out)
+        self.assertIn("of ranks that call dtrun_init: the run has not ended", " ".join(result.out.split()))
         self.assertIn("ranks      2 (", result.out)
         job.signal(signal.SIGTERM)
         job.finish()

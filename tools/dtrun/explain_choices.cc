@@ -223,9 +223,14 @@ Choice Backend(const Records& files) {
   std::string reason = OptionText(files.config, "backend.name");
   const std::string chosen = Reason(TextAt(files.plan, "/backend/facts/chosen"));
   if (!chosen.empty()) reason += "; " + chosen;
-  if (BackendWasNotUsed(files) && TextAt(files.plan, "/backend/name") != "none")
-    reason +=
-        "; not used: no rank called dtrun_init, and how a program communicates by itself is not recorded";
+  if (TextAt(files.plan, "/backend/name") != "none") {
+    if (BackendWasNotUsed(files)) {
+      reason +=
+          "; not used: no rank called dtrun_init, and how a program communicates by itself is not recorded";
+    } else if (!files.verdict) {
+      reason += "; of ranks that call dtrun_init: the run has not ended, and whether any did is recorded then";
+    }
+  }
   return {"backend", TextAt(files.plan, "/backend/name"), reason};
 }
 
