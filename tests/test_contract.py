@@ -52,7 +52,7 @@ class Contract(JobTest):
                 result = self.ranks(3, RANK, "skip", sets=[*sets, "backend.timeout=1s", "job.grace=1s"])
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("allreduce #10", result.err)
-                self.assertIn("rank 2 has called nothing after #9", result.err)
+                self.assertIn("rank 2 has called no collective after #9", result.err)
 
     @unittest.skipUnless(shutil.which("gdb") or shutil.which("eu-stack"), "neither eu-stack nor gdb is here")
     def test_a_rank_that_stands_still_is_a_hang_over_every_backend(self):
@@ -66,7 +66,7 @@ class Contract(JobTest):
                 self.assertIn("  next: check that place", result.err)
                 self.assertIn("  class: hang\n", result.err)
                 verdict = result.err[result.err.index("failed after") :]
-                self.assertEqual(verdict.count("rank 1 has called nothing after #9"), 1, str(result))
+                self.assertEqual(verdict.count("rank 1 has called no collective after #9"), 1, str(result))
 
     def test_what_the_ranks_called_last_is_kept(self):
         self.ranks(3, RANK, "differ", "reduce")

@@ -65,7 +65,7 @@ class Hosts(ClusterTest):
                 result = self.run_cluster(RANK, "skip", ranks=1, more=more + '[backend]\ntimeout = "3s"\n')
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("allreduce #10", result.err)
-                self.assertIn("rank 2 has called nothing after #9", result.err)
+                self.assertIn("rank 2 has called no collective after #9", result.err)
 
     def test_a_difference_inside_one_host_is_known_on_all(self):
         result = self.run_cluster(RANK, "differ", "reduce", "slowly", more=PATIENT)

@@ -69,7 +69,7 @@ class Hierarchy(JobTest):
                     world, RANK, "skip", sets=[*HOSTS, "backend.timeout=1s", "job.grace=1s"])
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("allreduce #10", result.err)
-                self.assertIn(f"rank {world - 1} has called nothing after #9", result.err)
+                self.assertIn(f"rank {world - 1} has called no collective after #9", result.err)
 
 
 if __name__ == "__main__":

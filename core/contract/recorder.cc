@@ -153,9 +153,9 @@ std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const 
       sdk::Signature call;
       std::uint64_t chain = 0;
       if (started == 0) {
-        text = fmt::format("rank {} has called nothing yet", theirs.rank);
+        text = fmt::format("rank {} has called no collective yet", theirs.rank);
       } else if (theirs.ended.load() >= started) {
-        text = fmt::format("rank {} has called nothing after #{}", theirs.rank, started);
+        text = fmt::format("rank {} has called no collective after #{}", theirs.rank, started);
       } else if (Read(theirs, started, &call, &chain)) {
         text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, CallText(call, DeviceOf(theirs)));
       }

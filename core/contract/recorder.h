@@ -42,7 +42,7 @@ class Recorder {
   void Unwatch(const void* owner);
 
   // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3
-  // called nothing after #15". Only those that are behind `number`, or all when none is.
+  // called no collective after #15". Only those that are behind `number`, or all when none is.
   std::string Whereabouts(const Ring& ring, std::uint64_t number) const;
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
   // the checker, which looks later; empty when none is known to.

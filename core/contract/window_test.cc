@@ -159,7 +159,7 @@ TEST_F(WindowTest, SaysWhereRanksElsewhereAre) {
   }
   Idle();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
-  EXPECT_EQ(recorder->Whereabouts(*rings_[0], 2), "rank 3 has called nothing yet");
+  EXPECT_EQ(recorder->Whereabouts(*rings_[0], 2), "rank 3 has called no collective yet");
   for (std::uint64_t number = 1; number <= 70; ++number) Call(3, number);
   Look();  // it goes on, so what was told of it is no longer true
   EXPECT_THAT(recorder->Whereabouts(*rings_[0], 2), ::testing::Not(HasSubstr("rank 3")));

@@ -199,7 +199,7 @@ TEST(Verdict, DoesNotRepeatWhatTheRankPrinted) {
   Facts facts =
       RunOf({Rank(0, {1, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);
   const std::string text = "allreduce 1 timed out after 3 s waiting for rank 1";
-  facts.ranks[0].tail = {"allreduce: " + text + "; rank 1 has called nothing yet"};
+  facts.ranks[0].tail = {"allreduce: " + text + "; rank 1 has called no collective yet"};
   facts.ranks[0].reports = {{1, text}};
   facts.ranks[1].reports = {{0, "rank 0 gave up: " + text}};
   EXPECT_THAT(VerdictText(facts), Not(HasSubstr("reported: ")));
