@@ -46,15 +46,22 @@ bool IsOfTheProgram(std::string_view exception) {
   return std::ranges::find(kNames, exception) != std::end(kNames);
 }
 
+bool IsIn(const std::vector<std::string>& lines, const failures::Finding& finding) {
+  return std::ranges::find(lines, finding.line) != lines.end();
+}
+
 // Whether the finding tells why the rank has failed: not when it ended with an error of its own, and the text
-// was printed before that, or names a peer which that error only speaks of.
+// was printed before that, or names a peer which that error only speaks of; nor when it crashed long after
+// it.
 bool Explains(const failures::Finding& finding, const RankFacts& rank) {
+  const int signal = rank.ending ? rank.ending->signal : 0;
+  const bool crashed = signal != 0 && signal != SIGABRT;
+  if (crashed && !rank.tail.empty() && !IsIn(rank.tail, finding)) return false;
   const bool of_a_peer = finding.failure->kind == failures::Kind::kNetwork ||
                          finding.failure->kind == failures::Kind::kRendezvous;
   if (of_a_peer && RaisedByTheProgram(rank.tail)) return false;
   if (!IsOfTheProgram(ExceptionOf(ErrorIn(rank.tail)))) return true;
-  const std::vector<std::string> last = FromLastTraceback(rank.tail);
-  return std::ranges::find(last, finding.line) != last.end();
+  return IsIn(FromLastTraceback(rank.tail), finding);
 }
 
 Status RecogniseRank(RankFacts* facts) {

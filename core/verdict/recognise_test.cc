@@ -13,6 +13,7 @@
 namespace dtrun::verdict {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -87,6 +88,17 @@ TEST_F(RecogniseTest, WhatIsLongPastIsNotTheFailure) {
   ASSERT_TRUE(Recognise(&facts_).ok());
   EXPECT_EQ(FindCause(facts_).exit_class, ExitClass::kUserError);
   EXPECT_THAT(VerdictText(facts_), HasSubstr("  seen long before: a peer at 10.0.0.12 ended"));
+}
+
+TEST_F(RecogniseTest, WhatACrashedRankSaidLongBeforeIsNotItsCause) {
+  Log("rank-0.out", "Bootstrap : no socket interface found\nstep 1\nstep 2\n");
+  facts_.ranks[0].ending = process::Ending{0, SIGSEGV, false};
+  facts_.ranks[0].tail = {"step 1", "step 2"};
+  ASSERT_TRUE(Recognise(&facts_).ok());
+  EXPECT_THAT(VerdictText(facts_), AllOf(Not(HasSubstr("known failure")), HasSubstr("open the core file")));
+  facts_.ranks[0].tail.insert(facts_.ranks[0].tail.begin(), "Bootstrap : no socket interface found");
+  ASSERT_TRUE(Recognise(&facts_).ok());
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("known failure"));
 }
 
 TEST_F(RecogniseTest, ARankKilledFromOutsideDoesNotKnowWhy) {
