@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tools/dtrun/command_line/splitter.h"
+
+namespace dtrun::cli {
+namespace {
+
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+// What a message shows for its value: KEY=VALUE would be masked, as a secret's name and value are.
+std::string FormOf(const CLI::Option& option) {
+  return option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
+}
+
+}  // namespace
+
+Result<bool> Splitter::TakeOption(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  const bool is_long = name.starts_with("--");
+  if (is_long || name.size() > 2) {
+    if (const CLI::Option* own = at_->get_option_no_throw(name)) return TakeOwn(*own, name, word, equals);
+    if (const ForeignFlag* foreign = FindForeignFlag(name)) return TakeForeign(*foreign, name, word, equals);
+    if (is_long) return Wrong(UnknownLong(name, equals == word.npos ? "" : word.substr(equals + 1)));
+    const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
+    const ForeignFlag* foreign = digit > 2 ? FindForeignFlag(name.substr(0, digit)) : nullptr;  // -np2
+    if (foreign != nullptr && equals == std::string::npos) {
+      return TakeForeign(*foreign, name.substr(0, digit), word, digit - 1);
+    }
+  }
+  // "-n4", "-qv", "-c=x": short ones, of which one that takes a value ends the word.
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    const std::string one = {'-', word[i]};
+    const CLI::Option* own = at_->get_option_no_throw(one);
+    if (own == nullptr) {
+      const ForeignFlag* foreign = FindForeignFlag(one);
+      if (foreign != nullptr && i == 1) {
+        return TakeForeign(*foreign, one, word,
+                           word.size() == 2 ? std::string::npos
+                           : word[2] == '=' ? 2
+                                            : 1);
+      }
+      return Wrong(Unknown(word.size() > 2 ? word : one));
+    }
+    if (TakesValue(*own)) {
+      std::string value = word.substr(i + 1);
+      if (value.starts_with('=')) value.erase(0, 1);
+      if (i + 1 < word.size()) return Add(*own, one, std::move(value));
+      return TakeOwn(*own, one, one, std::string::npos);
+    }
+    out_.words.push_back(one);
+  }
+  return true;
+}
+
+Result<bool> Splitter::TakeOwn(const CLI::Option& option, const std::string& name, const std::string& word,
+                               std::size_t equals) {
+  if (!TakesValue(option)) {
+    if (equals != std::string::npos)
+      return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
+    out_.words.push_back(word);
+    return true;
+  }
+  if (equals != std::string::npos) return Add(option, name, word.substr(equals + 1));
+  if (next_ == words_.size()) {
+    return Wrong(fmt::format("{} needs a value: {} {}", name, name, FormOf(option)));
+  }
+  const std::string& value = words_[next_++];
+  if (next_ == words_.size() && (value.ends_with(".py") || grammar_.known(value)))
+    out_.swallowed = fmt::format("'{}' was taken as the value of {}", value, name);
+  return Add(option, name, value);
+}
+
+Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, std::string value) {
+  const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+  if (const auto [first, fresh] = seen_.try_emplace(&option, name); once && !fresh) {
+    if (!last_wins_) {
+      return Wrong(first->second == name ? fmt::format("{} is given twice; leave one of them out", name)
+                                         : fmt::format("{} and {} are the same option; leave one of them out",
+                                                       first->second, name));
+    }
+    const auto earlier =
+        std::ranges::find_if(out_.words, [&](const std::string& word) { return option.check_name(word); });
+    out_.words.erase(earlier, earlier + 2);
+  }
+  if (value.empty() && !option.check_name("--ranks"))
+    return Wrong(fmt::format("{} is empty; write {} {}", name, name, FormOf(option)));
+  if (option.check_name("--config")) {
+    if (const auto other = NotAConfig(name, value, grammar_.known("./" + value))) return Wrong(*other);
+  }
+  if (const std::string own = option.get_lnames().empty() ? name : "--" + option.get_lnames().back();
+      own != name)
+    out_.spelled[own + " " + value] = name;
+  if (option.check_name("--config")) config_ = value;
+  if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
+      !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
+    const std::string& next = words_[next_];
+    const bool other = next.ends_with(".py") || next.ends_with(".toml") || grammar_.known(next);
+    return Wrong(fmt::format("{} takes a key and its value in one word; write {} {}={}", name, name, value,
+                             other ? "VALUE" : next));
+  }
+  const bool digits = value.find_first_not_of("0123456789") == std::string::npos;
+  if (option.check_name("--ranks") && TakesJobs() &&
+      (value.empty() || (!digits && value != "gpu" && value != "cpu" && value != "auto"))) {
+    return Wrong(
+        fmt::format("{} '{}': expected a number of ranks, or gpu, cpu or auto for one for each GPU or core",
+                    name, value));
+  }
+  out_.words.insert(out_.words.end(), {name, std::move(value)});
+  return true;
+}
+
+Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& name, const std::string& word,
+                                   std::size_t equals) {
+  if (flag.reading == Reading::kOption) {
+    const CLI::Option* own = at_->get_option_no_throw(std::string(flag.text));
+    if (own == nullptr) return Wrong(Unknown(name));
+    out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.text));
+    Result<bool> taken = TakeOwn(*own, name, word, equals);
+    if (taken) out_.words.end()[-2] = std::string(flag.text);
+    return taken;
+  }
+  if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
+  if (flag.reading == Reading::kModule) {
+    Words rest(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+    if (equals != std::string::npos) rest.insert(rest.begin(), word.substr(equals + 1));
+    return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
+                             flag.launcher, Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
+  }
+  Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
+    if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
+    if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
+    return words_[next_++];
+  });
+  if (!read) return read.error();
+  if (equals != std::string::npos) return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
+  out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
+  if (!read->words.empty()) out_.spelled["--set " + read->words.back()] = name;
+  (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
+  return true;
+}
+
+}  // namespace dtrun::cli
