@@ -91,7 +91,7 @@ Status CheckInterface(const config::Settings& settings) {
   here.name = listed->front().name;
   const auto rules = plan::NetworkRules(settings, {here});
   if (!rules) return rules.error();
-  return rules->empty() ? Status() : membership::CheckRuleHere(rules->front());
+  return rules->empty() ? Status() : membership::CheckNamesHere(rules->front());
 }
 
 std::string PinOf(const config::Settings& settings, std::string_view kind,

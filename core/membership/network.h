@@ -75,5 +75,7 @@ Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
 
 // That the rule leaves some interface of this host.
 Status CheckRuleHere(const plan::NetworkRule& rule);
+// That this host has any interface that the rule names: loopback will do for a job on one host.
+Status CheckNamesHere(const plan::NetworkRule& rule);
 
 }  // namespace dtrun::membership

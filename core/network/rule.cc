@@ -218,29 +218,38 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
       for (const Address& address : chosen) offer.candidates.push_back(Make(one, address));
     }
   }
+  offer.unmatched = Unmatched(interfaces);
+  if (!offer.candidates.empty()) return offer;
+  if (Status named = CheckNames(interfaces); !named) return named.error();
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' leaves no interface of this host that may reach others: {}", text_,
+                           reasons.empty() ? "it has none" : reasons)};
+}
+
+std::vector<std::string> Rule::Unmatched(const std::vector<Interface>& interfaces) const {
+  std::vector<std::string> unmatched;
+  for (const Entry& entry : entries_) {
+    const bool matched = std::ranges::any_of(
+        interfaces, [&](const Interface& one) { return Matches(entry, one, interfaces); });
+    if (!entry.excludes && !matched) unmatched.push_back(entry.text);
+  }
+  return unmatched;
+}
+
+Status Rule::CheckNames(const std::vector<Interface>& interfaces) const {
+  const auto choosing = static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const Entry& entry) { return !entry.excludes; }));
+  if (choosing == 0 || Unmatched(interfaces).size() < choosing) return {};
   std::vector<std::string> names;
   for (const Interface& one : interfaces) names.push_back(one.name);
   std::optional<std::string> nearest;
   for (const Entry& entry : entries_) {
-    if (entry.excludes) continue;
-    const bool matched = std::ranges::any_of(
-        interfaces, [&](const Interface& one) { return Matches(entry, one, interfaces); });
-    if (matched) continue;
-    offer.unmatched.push_back(entry.text);
-    if (!nearest && !entry.name.empty()) nearest = Nearest(entry.name, names);
+    if (!nearest && !entry.excludes && !entry.name.empty()) nearest = Nearest(entry.name, names);
   }
-  if (!offer.candidates.empty()) return offer;
-  const auto choosing = static_cast<std::size_t>(
-      std::ranges::count_if(entries_, [](const Entry& entry) { return !entry.excludes; }));
-  if (choosing > 0 && offer.unmatched.size() == choosing) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("'{}' is not an interface of this host, which has {}{}", text_, ListText(interfaces),
-                    nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
-  }
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' leaves no interface of this host that may reach others: {}", text_,
-                           reasons.empty() ? "it has none" : reasons)};
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("'{}' is not an interface of this host, which has {}{}", text_, ListText(interfaces),
+                  nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
 }
 
 // For those who name the address of one host and mean its network.

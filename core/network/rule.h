@@ -30,6 +30,8 @@ class Rule {
   // Of a host with these interfaces. An error when nothing is left: it lists the interfaces, what
   // keeps each from being used, and the nearest name.
   Result<Offer> Apply(const std::vector<Interface>& interfaces) const;
+  // Whether the host has any of the interfaces that are named, usable or not.
+  Status CheckNames(const std::vector<Interface>& interfaces) const;
   const std::string& text() const { return text_; }
 
  private:
@@ -43,6 +45,7 @@ class Rule {
   };
   static Result<Entry> ParseEntry(std::string_view text);
   bool Matches(const Entry& entry, const Interface& one, const std::vector<Interface>& all) const;
+  std::vector<std::string> Unmatched(const std::vector<Interface>& interfaces) const;
   std::string AddressHint(const std::vector<Interface>& interfaces) const;
   const Entry* Excluding(const Interface& one, const std::vector<Interface>& all) const;
   std::vector<Address> Chosen(const Interface& one, const std::vector<Interface>& all) const;

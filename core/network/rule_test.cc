@@ -57,6 +57,15 @@ std::string ErrorOf(const char* text, const std::vector<Interface>& all = Usual(
   return offer ? "" : offer.error().text;
 }
 
+TEST(Rule, NamesMayBeOfInterfacesThatReachNobody) {
+  const auto named = [](const char* text) { return Rule::Parse(text)->CheckNames(Usual()).ok(); };
+  EXPECT_TRUE(named("lo"));
+  EXPECT_TRUE(named("^lo"));
+  EXPECT_TRUE(named("nosuch7,lo"));
+  EXPECT_FALSE(named("nosuch7"));
+  EXPECT_THAT(ErrorOf("lo"), HasSubstr("leaves no interface of this host that may reach others"));
+}
+
 TEST(Rule, AnotherNameOfAnInterfaceIsTakenWhole) {
   auto all = Usual();
   all[1].other_names = {"enp129s0f0np0-onboard", "lan"};
