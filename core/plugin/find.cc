@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <string_view>
 
 #include "core/base/printable.h"
 #include "core/base/suggest.h"
@@ -65,6 +67,31 @@ std::string FolderState(const fs::path& folder) {
   return error ? ", " + Error::System("cannot be read", error.value()).text : std::string();
 }
 
+struct OtherName {
+  std::string_view names;  // each between blanks
+  std::string_view hint;
+};
+
+// What people call launchers, and is none here.
+constexpr OtherName kOtherLaunchers[] = {
+    {" ssh rsh pdsh local fork ",
+     "leave launcher.name out: hosts of cluster.hosts are reached by ssh already"},
+    {" srun sbatch salloc ", "did you mean 'slurm'? or leave it out, with cluster.from = \"slurm\""},
+    {" mpiexec orterun prterun openmpi open-mpi mpich hydra mpi ", "did you mean 'mpirun'?"},
+    {" bsub blaunch jsrun ", "leave launcher.name out, with cluster.from = \"lsf\""},
+    {" qsub pbsdsh ", "leave launcher.name out, with cluster.from = \"pbs\""},
+    {" qrsh sge ", "leave launcher.name out, with cluster.from = \"gridengine\""},
+    {" accelerate deepspeed horovodrun horovod default none auto ",
+     "leave launcher.name out: dtrun starts the ranks itself"},
+};
+
+std::string_view HintOf(const std::string& launcher) {
+  const std::string name = ' ' + Lowercase(launcher) + ' ';
+  const auto found = std::ranges::find_if(
+      kOtherLaunchers, [&](const OtherName& one) { return one.names.find(name) != std::string_view::npos; });
+  return found == std::end(kOtherLaunchers) ? "" : found->hint;
+}
+
 Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& folders) {
   std::vector<std::string> names;
   const char* other = nullptr;
@@ -74,6 +101,10 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
   }
   std::string text = fmt::format("there is no {} plugin '{}'", KindText(kind), name);
   if (other != nullptr) text += fmt::format("\n  there is a {} of that name", other);
+  const std::string_view hint = kind == Kind::kLauncher ? HintOf(name) : "";
+  if (!hint.empty())
+    return {DTRUN_NOT_FOUND,
+            fmt::format("{}\n  {}\n  launcher plugins that exist: {}", text, hint, fmt::join(names, ", "))};
   if (const auto near = Nearest(TypedForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
   if (kind == Kind::kBackend && name == "shm") {
     text +=

@@ -54,6 +54,16 @@ TEST(Find, SaysWhatExistsWhatIsNearAndWhereItLooked) {
                     HasSubstr("there is a launcher of that name"), HasSubstr("libdtrun_backend_glo.so")));
 }
 
+TEST(Find, KnowsWhatOthersCallLaunchers) {
+  const auto missing = [](Kind kind, const char* name) { return Find(kind, name, {}).error().text; };
+  EXPECT_THAT(missing(Kind::kLauncher, "ssh"),
+              AllOf(HasSubstr("leave launcher.name out: hosts of cluster.hosts are reached by ssh already"),
+                    Not(HasSubstr("libdtrun_launcher_ssh.so"))));
+  EXPECT_THAT(missing(Kind::kLauncher, "srun"), HasSubstr("did you mean 'slurm'?"));
+  EXPECT_THAT(missing(Kind::kLauncher, "mpiexec"), HasSubstr("did you mean 'mpirun'?"));
+  EXPECT_THAT(missing(Kind::kBackend, "ssh"), HasSubstr("libdtrun_backend_ssh.so"));
+}
+
 TEST(Find, RefusesNamesThatAreNoNamesBeforeLookingAtAnyFile) {
   for (const char* name : {"../gloo", "a/b", "", "Gloo", "x.so"}) {
     const auto file = Find(Kind::kBackend, name, {});

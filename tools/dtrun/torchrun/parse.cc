@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
+#include "core/config/settings.h"
 #include "tools/dtrun/torchrun/assign.h"
 #include "tools/dtrun/torchrun/grammar.h"
 #include "tools/dtrun/torchrun/options.h"
@@ -138,6 +140,7 @@ class Parser {
     }
     if (found.size() == 1) return found[0];
     if (found.empty()) {
+      if (word == "--set") return Bad(NoSet(at_ < words_.size() ? words_[at_] : ""));
       const auto nearest = Nearest(word, spellings);
       if (!nearest || IsCount(word)) return Unknown(word);
       return Bad(fmt::format("unrecognized arguments: {}; did you mean {}?", word, *nearest));
@@ -150,6 +153,18 @@ class Parser {
   // dtrun's and mpirun's number of ranks.
   static bool IsCount(const std::string& word) {
     return word.starts_with("-n") || word == "--np" || word == "--ranks";
+  }
+
+  // dtrun's way to set an option, which torchrun's command line has not.
+  static std::string NoSet(const std::string& assignment) {
+    const std::size_t equals = assignment.find('=');
+    const std::string key = assignment.substr(0, equals);
+    const bool whole = equals != assignment.npos && key.find('.') != key.npos;
+    return fmt::format(
+        "unrecognized arguments: --set; torchrun has no --set: dtrun's options are variables there, {} "
+        "dtrun torchrun ...",
+        whole ? MaskText(config::EnvironmentName(key) + assignment.substr(equals))
+              : "DTRUN_CONFIG_BACKEND_NAME=gloo");
   }
 
   Error Unknown(const std::string& word) const {
