@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
 
 #include "core/base/secrets.h"
@@ -18,6 +18,8 @@ using options::Spec;
 using options::Type;
 using Kind = Node::Kind;
 using Texts = std::vector<std::string>;
+
+constexpr std::string_view kHostsKey = "cluster.hosts";
 
 // "4", which should have been 4.
 bool IsNumber(const Node& node) { return node.kind == Kind::kString && IsDigits(node.text); }
@@ -46,6 +48,35 @@ std::string AsTable(const Spec& spec, const Node& list) {
                                                             : options::Format(spec, table);
 }
 
+// The host of a table, or of a member of one: { name = "a", slots = 2 } is "a:2". Empty: it is none.
+std::string AsHost(std::string name, const Node& node) {
+  const Node* slots = node.kind == Kind::kTable ? nullptr : &node;
+  for (const Member& member : node.members) {
+    const bool text = member.value.kind == Kind::kString;
+    if (text &&
+        (member.key == "name" || member.key == "host" || member.key == "hostname" || member.key == "address"))
+      name = member.value.text;
+    if (member.key == "slots" || member.key == "gpus" || member.key == "ranks") slots = &member.value;
+  }
+  if (name.empty() || slots == nullptr) return name;
+  if (slots->kind == Kind::kInt) return fmt::format("{}:{}", name, slots->number);
+  return IsNumber(*slots) ? fmt::format("{}:{}", name, slots->text) : "";
+}
+
+// ["a:2", "b"] for a list of tables, for the table of one host, and for one with a member for each host.
+std::string AsHosts(const Spec& spec, const Node& node) {
+  constexpr std::size_t kMost = 8;
+  Texts hosts;
+  for (const Node& item : node.items) hosts.push_back(AsHost("", item));
+  if (node.kind == Kind::kTable) hosts.push_back(AsHost("", node));
+  if (node.kind == Kind::kTable && hosts.back().empty()) {
+    hosts.clear();
+    for (const Member& member : node.members) hosts.push_back(AsHost(member.key, member.value));
+  }
+  const bool all = std::ranges::none_of(hosts, &std::string::empty);
+  return all && !hosts.empty() && hosts.size() <= kMost ? options::Format(spec, hosts) : R"(["a", "b:4"])";
+}
+
 Fault WrongType(const Spec& spec, const Node& node) {
   std::string message =
       fmt::format("expected {}; found {}", ExpectedText(spec), FoundText(node, spec.secret));
@@ -59,6 +90,13 @@ Fault WrongType(const Spec& spec, const Node& node) {
     message += fmt::format(", did you mean \"{}s\"?", node.number);
   const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
   if (number && IsNumber(node)) message += "; write it without quotes";
+  const bool whole = number || spec.type == Type::kCount || spec.type == Type::kBytes;
+  if (whole && node.kind == Kind::kFloat && !spec.secret) {
+    const std::string text = RealText(node.real);
+    if (text.ends_with(".0")) message += "; write " + text.substr(0, text.size() - 2);
+  }
+  if (list && spec.key == kHostsKey && node.kind == Kind::kTable)
+    message += "; write hosts = " + AsHosts(spec, node);
   if (spec.type == Type::kBool && node.kind == Kind::kString) {
     const std::string meant = options::BooleanMeant(node.text);
     if (meant == node.text) {
@@ -78,11 +116,7 @@ std::optional<std::string> TextOf(const Node& node) {
     case Kind::kString: return node.text;
     case Kind::kInt: return fmt::format("{}", node.number);
     case Kind::kBool: return node.flag ? "true" : "false";
-    case Kind::kFloat: {
-      const bool whole =
-          std::isfinite(node.real) && std::trunc(node.real) == node.real && std::abs(node.real) < 1e15;
-      return whole ? fmt::format("{:.1f}", node.real) : fmt::format("{}", node.real);
-    }
+    case Kind::kFloat: return RealText(node.real);
     default: return std::nullopt;
   }
 }
@@ -93,8 +127,9 @@ Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path
   bool good = true;
   if (!node.items.empty() && node.items.front().kind == Kind::kTable) {  // [[cluster.hosts]]
     faults.push_back({"", node.at,
-                      fmt::format(R"(expected {}; found a list of tables; write {} = ["a", "b"])",
-                                  ExpectedText(spec), spec.key.substr(spec.key.rfind('.') + 1))});
+                      fmt::format("expected {}; found a list of tables; write {} = {}", ExpectedText(spec),
+                                  spec.key.substr(spec.key.rfind('.') + 1),
+                                  spec.key == kHostsKey ? AsHosts(spec, node) : R"(["a", "b"])")});
     return {};
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) {

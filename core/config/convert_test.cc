@@ -61,6 +61,8 @@ TEST(Convert, TakesNumbersAndFlagsInATableAsTheirText) {
 TEST(Convert, SaysWhatWasExpectedAndFound) {
   EXPECT_EQ(Refusal(A(Type::kBool), "1"), ": expected true or false; found integer 1, did you mean true?\n");
   EXPECT_EQ(Refusal(A(Type::kInt), "1.5"), ": expected an integer; found number 1.5\n");
+  EXPECT_EQ(Refusal(A(Type::kInt), "2.0"), ": expected an integer; found number 2.0; write 2\n");
+  EXPECT_THAT(Refusal(A(Type::kCount), "2.0"), ::testing::HasSubstr("found number 2.0; write 2\n"));
   EXPECT_EQ(Refusal(A(Type::kDuration), "60"),
             ": expected a duration such as \"60s\"; found integer 60, did you mean \"60s\"?\n");
   EXPECT_EQ(Refusal(A(Type::kUint), "-1"), ": expected an integer of at least 0; found -1\n");
@@ -79,6 +81,22 @@ TEST(Convert, SaysWhatWasExpectedAndFound) {
             ": expected a table of strings; found a list; write { NAME = \"VALUE\" }\n");
   EXPECT_EQ(Refusal(A(Type::kList), "[{ name = 'a' }]"),
             ": expected a list of strings; found a list of tables; write  = [\"a\", \"b\"]\n");
+}
+
+TEST(Convert, SaysHowHostsOfTablesAreWritten) {
+  Spec hosts = A(Type::kList);
+  hosts.key = "cluster.hosts";
+  const auto written = [&](const char* value) {
+    const std::string text = Refusal(hosts, value);
+    const std::size_t at = text.find("write ");
+    return at == text.npos ? text : text.substr(at);
+  };
+  EXPECT_EQ(written("[{ name = 'localhost', slots = '2' }, { host = 'b' }]"),
+            "write hosts = [\"localhost:2\", \"b\"]\n");
+  EXPECT_EQ(written("{ name = 'a', slots = 4 }"), "write hosts = [\"a:4\"]\n");
+  EXPECT_EQ(written("{ a = 4, b = { slots = 2 } }"), "write hosts = [\"a:4\", \"b:2\"]\n");
+  EXPECT_EQ(written("[{ slots = 2 }]"), "write hosts = [\"a\", \"b:4\"]\n");
+  EXPECT_EQ(written("[{ name = 'a', slots = 'two' }]"), "write hosts = [\"a\", \"b:4\"]\n");
 }
 
 TEST(Convert, SaysHowABooleanIsWritten) {

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "core/config/screen.h"
@@ -105,13 +106,18 @@ std::optional<Node> ParseTomlValue(std::string_view text) {
   return std::move(root->members[0].value);
 }
 
+std::string RealText(double real) {
+  const bool whole = std::isfinite(real) && std::trunc(real) == real && std::abs(real) < 1e15;
+  return whole ? fmt::format("{:.1f}", real) : fmt::format("{}", real);
+}
+
 std::string FoundText(const Node& node, bool secret) {
   switch (node.kind) {
     case Node::Kind::kTable: return "a table";
     case Node::Kind::kList: return "a list";
     case Node::Kind::kString: return secret ? "a string" : "string " + options::QuoteShort(node.text);
     case Node::Kind::kInt: return secret ? "an integer" : fmt::format("integer {}", node.number);
-    case Node::Kind::kFloat: return secret ? "a number" : fmt::format("number {}", node.real);
+    case Node::Kind::kFloat: return secret ? "a number" : "number " + RealText(node.real);
     case Node::Kind::kBool: return secret ? "a bool" : node.flag ? "true" : "false";
     case Node::Kind::kDate: return secret ? "a date" : "date " + node.text;
   }

@@ -44,6 +44,9 @@ struct SyntaxError {
   std::string message;
 };
 
+// As a config has it: "2.0".
+std::string RealText(double real);
+
 // The root table, or the first thing wrong. Any bytes are allowed.
 std::variant<Node, SyntaxError> ParseToml(std::string_view text);
 

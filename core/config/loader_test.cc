@@ -131,8 +131,10 @@ TEST_F(LoadTest, DoesNotMissWhatWasMisspelled) {
 }
 
 TEST_F(LoadTest, SaysHowHostsAreWritten) {
-  EXPECT_THAT(Problems("[job]\ncommand = [\"a\"]\n[[cluster.hosts]]\nname = \"a\"\n"),
-              HasSubstr("write hosts = [\"a\", \"b\"]"));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"a\"]\n[[cluster.hosts]]\nname = \"a\"\nslots = 2\n"),
+              HasSubstr("write hosts = [\"a:2\"]"));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"a\"]\n[cluster.hosts]\nnode0 = 4\n"),
+              HasSubstr("write hosts = [\"node0:4\"]"));
 }
 
 TEST_F(LoadTest, DoesNotNeedACommandThatTheCommandLineGives) {
