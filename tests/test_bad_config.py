@@ -182,6 +182,13 @@ class Program(JobTest):
             self.assert_user_error(self.dtrun(*verb, file), "job.toml:2:11: job.command: cannot find the program 'pythonn3'")
         self.assert_ok(self.dtrun("config", "check", file, "--set", "cluster.hosts=a,b"))
 
+    def test_check_says_what_it_did_not_try(self):
+        file = self.write('[job]\ncommand = ["true"]\n')
+        self.assertEqual(self.dtrun("config", "check", file).out, f"{file}: ok\n")
+        self.assertEqual(self.dtrun("config", "check", file, "--set", "backend.name=gloo").out,
+                         f"{file}: ok; whether backend gloo works here was not tried: dtrun doctor --config {file}\n")
+        self.assertEqual(self.dtrun("config", "check", file, "--set", "backend.name=none").out, f"{file}: ok\n")
+
     def test_a_python_file_runs_as_one_that_is_typed(self):
         self.write('print("by python")\n', "train.py")
         file = self.write('[job]\ncommand = ["train.py"]\n')

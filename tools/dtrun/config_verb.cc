@@ -1,6 +1,7 @@
 #include "tools/dtrun/config_verb.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
+#include "core/config/backend_choice.h"
 #include "core/config/lookup.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
@@ -35,6 +37,16 @@ Status CheckProgram(const config::Settings& settings) {
                             std::filesystem::current_path(failure).string());
 }
 
+// What is not known until hosts and backends are asked, which takes a run or doctor.
+std::string NotTried(const config::Settings& settings, bool elsewhere, const std::string& file) {
+  if (elsewhere) return "; its hosts are known only where that platform starts dtrun";
+  if (plan::HasCluster(settings)) return "; its hosts were not asked: dtrun doctor --config " + file;
+  const config::BackendChoice choice = config::BackendChoiceOf(settings);
+  if (choice.automatic || choice.names == std::vector<std::string>{"none"}) return {};
+  return fmt::format("; whether backend {} works here was not tried: dtrun doctor --config {}",
+                     fmt::join(choice.names, " or "), file);
+}
+
 int Check(ConfigArguments arguments) {
   arguments.elsewhere = true;
   auto preparation = LoadOrExplain(arguments);
@@ -52,9 +64,7 @@ int Check(ConfigArguments arguments) {
   const std::string& platform = settings.hosts_from().platform;
   PrintOutput("{}: ok{}{}\n", file,
               platform.empty() ? "" : fmt::format("; the hosts are those of {}", platform),
-              elsewhere ? "; its hosts are known only where that platform starts dtrun"
-              : cluster ? fmt::format("; its hosts were not asked: dtrun doctor --config {}", file)
-                        : "");
+              NotTried(settings, elsewhere, file));
   return 0;
 }
 
