@@ -85,6 +85,12 @@ class ExplainRun(JobTest):
         self.assertIn("warning    --set network.interface has no effect: the job is on one host; "
                       "backend.options.interface chooses the backend's there", result.err)
         self.assertEqual(self.topics()["interface"]["reason"], "all ranks share one host")
+        self.assert_ok(self.dtrun("-np", "2", "--network-interface", "lo", "true"))
+
+    def test_the_name_of_a_job_is_its_run(self):
+        self.assert_ok(self.dtrun("--set", "job.name=train", "--", "true"))
+        self.assert_user_error(self.dtrun("explain", "train"), "did you mean the run 'dtrun explain runs/train/latest'?")
+        self.assert_ok(self.dtrun("explain", "runs/train/latest"))
 
     def test_a_job_on_one_host_uses_no_interface(self):
         self.assert_ok(self.dtrun("--", "true"))

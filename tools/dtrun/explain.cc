@@ -120,6 +120,11 @@ int ExplainWords(const ExplainArguments& arguments) {
   }
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
+  const fs::path run = fs::path("runs") / text / "latest";
+  if (arguments.words.size() == 1 && text.find('/') == std::string::npos && fs::exists(run, none)) {
+    return Fail(fmt::format("there is no file '{}' here; did you mean the run 'dtrun explain {}'?", text,
+                            run.string()));
+  }
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
