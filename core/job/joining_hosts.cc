@@ -25,7 +25,7 @@ Result<bool> JoiningHosts::Gather() {
     hosts_ = {&here_};
     remote_ = {nullptr};
     if (plan_.network_rules.empty()) return true;
-    if (Status chosen = membership::CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen.error();
+    if (Status chosen = membership::CheckNamesHere(plan_.network_rules[0]); !chosen) return chosen.error();
     return true;
   }
   Result<std::vector<membership::Membership::Present>> present = membership_->Gather();
@@ -74,7 +74,7 @@ Result<std::optional<network::Decision>> JoiningHosts::FindNetwork(
     const std::vector<membership::Membership::Present>& present) {
   if (plan_.network_rules.empty()) return {std::nullopt};
   if (hosts_.size() == 1) {
-    if (Status chosen = membership::CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen.error();
+    if (Status chosen = membership::CheckNamesHere(plan_.network_rules[0]); !chosen) return chosen.error();
     return {std::nullopt};
   }
   const auto is_first = [&](const membership::Membership::Present& one) {

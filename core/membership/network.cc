@@ -276,29 +276,13 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
                            effort};
 }
 
-namespace {
-
-template <class Check>
-Status CheckHere(const plan::NetworkRule& rule, const Check& check) {
+Status CheckNamesHere(const plan::NetworkRule& rule) {
   const Result<std::vector<network::Interface>> interfaces = network::ReadInterfaces();
   if (!interfaces) return interfaces.error();
   const Result<network::Rule> parsed = network::Rule::Parse(rule.text);
   if (!parsed) return At(rule, parsed.error().text);
-  const auto checked = check(*parsed, *interfaces);
-  return checked ? Status() : At(rule, checked.error().text);
-}
-
-}  // namespace
-
-Status CheckRuleHere(const plan::NetworkRule& rule) {
-  return CheckHere(
-      rule, [](const network::Rule& parsed, const auto& interfaces) { return parsed.Apply(interfaces); });
-}
-
-Status CheckNamesHere(const plan::NetworkRule& rule) {
-  return CheckHere(rule, [](const network::Rule& parsed, const auto& interfaces) {
-    return parsed.CheckNames(interfaces);
-  });
+  const Status named = parsed->CheckNames(*interfaces);
+  return named ? Status() : At(rule, named.error().text);
 }
 
 Status CheckEntries(const std::vector<plan::NetworkRule>& rules,

@@ -73,9 +73,7 @@ class NetworkSearch {
 Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
                     const std::vector<network::HostOffer>& offers);
 
-// That the rule leaves some interface of this host.
-Status CheckRuleHere(const plan::NetworkRule& rule);
-// That this host has any interface that the rule names: loopback will do for a job on one host.
+// That this host has any interface that the rule names: where nobody is to be reached, loopback will do.
 Status CheckNamesHere(const plan::NetworkRule& rule);
 
 }  // namespace dtrun::membership

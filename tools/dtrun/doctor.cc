@@ -223,9 +223,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
   // One machine needs no network; what the user has asked for is checked all the same.
   if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
-    const bool alone = visit.network_rules.size() == 1;
-    const auto check = alone ? membership::CheckNamesHere : membership::CheckRuleHere;
-    if (Status here = check(visit.network_rules[0]); !here)
+    if (Status here = membership::CheckNamesHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,
                                 "a job would end the same way, before any rank starts; fix this first"});
   }
