@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -41,6 +42,10 @@ Status CheckProgram(const config::Settings& settings) {
 std::string NotTried(const config::Settings& settings, bool elsewhere, const std::string& file) {
   if (elsewhere) return "; its hosts are known only where that platform starts dtrun";
   if (plan::HasCluster(settings)) return "; its hosts were not asked: dtrun doctor --config " + file;
+  const bool asked = std::ranges::any_of(settings.schema(), [&](const options::Spec& spec) {
+    return spec.key.starts_with("backend.") && settings.Get(spec.key).origin.kind != DTRUN_ORIGIN_DEFAULT;
+  });
+  if (!asked) return {};
   const config::BackendChoice choice = config::BackendChoiceOf(settings);
   if (choice.automatic || choice.names == std::vector<std::string>{"none"}) return {};
   return fmt::format("; whether backend {} works here was not tried: dtrun doctor --config {}",
