@@ -182,17 +182,19 @@ void Loader::LimitHosts() {
         spec, places_[kCount], "",
         fmt::format(
             "{} hosts, and nothing names them; add --hosts a,b (cluster.hosts), --hostfile FILE or, under "
-            "a scheduler, --set cluster.from=auto; or cluster.connect = \"manual\" where each host "
-            "starts dtrun itself",
+            "a scheduler, --set cluster.from=auto; where each host starts the command itself, type 'dtrun "
+            "torchrun --nnodes ...', as for torchrun, or set cluster.connect = \"manual\"",
             count));
   }
   const options::Value& hosts = settings_.Get(kHosts);
   std::vector<std::string> list = settings_.List(kHosts);
   if (count > list.size()) {
+    const bool mpiruns = settings_.Get(kCount).origin.place == "-N";
     return Fail(
         spec, places_[kCount], "",
-        fmt::format("{} hosts are asked for, and there are {} by {}: {}; ask for fewer, or get more hosts",
-                    count, list.size(), hosts.origin.place, fmt::join(list, ", ")));
+        fmt::format("{} hosts are asked for, and there are {} by {}: {}; ask for fewer, or get more hosts{}",
+                    count, list.size(), hosts.origin.place, fmt::join(list, ", "),
+                    mpiruns ? fmt::format("; mpirun's -N {0} is --processes-per-host {0} here", count) : ""));
   }
   list.resize(count);
   settings_.values_[kHosts] = {std::move(list), hosts.origin};

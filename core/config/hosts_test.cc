@@ -170,8 +170,17 @@ TEST_F(HostsTest, MoreHostsThanThereAreIsAnError) {
   EXPECT_THAT(Problems("from = \"batch\"\nhost_count = 4\n"),
               HasSubstr("4 hosts are asked for, and there are 2 by variables of batch: n1:1, n2:1"));
   EXPECT_EQ(Good("from = \"batch\"\nhost_count = 1\n").List("cluster.hosts"), Texts{"n1:1"});
-  EXPECT_THAT(Problems("host_count = 2\n"), HasSubstr("nothing names them"));
+  EXPECT_THAT(Problems("host_count = 2\n"),
+              AllOf(HasSubstr("nothing names them"), HasSubstr("dtrun torchrun --nnodes")));
   EXPECT_EQ(Good("host_count = 2\nconnect = \"manual\"\n").Int("cluster.host_count"), 2);
+}
+
+TEST_F(HostsTest, WhatMpirunsNIsHereIsToldWhereItIsTyped) {
+  request_.given = {{"cluster.host_count", std::string("2"), {DTRUN_ORIGIN_COMMAND_LINE, "-N"}}};
+  EXPECT_THAT(Problems("hosts = [\"localhost:4\"]\n"),
+              HasSubstr("get more hosts; mpirun's -N 2 is --processes-per-host 2 here"));
+  request_.given[0].origin.place = "--nodes";
+  EXPECT_THAT(Problems("hosts = [\"localhost:4\"]\n"), ::testing::Not(HasSubstr("mpirun")));
 }
 
 TEST_F(HostsTest, AnElasticPlatformSaysHowManyHostsWillDo) {
