@@ -138,13 +138,33 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("-N", "2", "train.py"), "--hosts a,b")
 
     def test_flags_that_mean_something_else_have_a_hint(self):
-        for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--tee", "3"], "dtrun torchrun"),
+        for flags, hint in ((["--nnodes=2:4"], "dtrun torchrun --nnodes"), (["--tee", "3"], "dtrun torchrun"),
                             (["-m", "pkg.train"], "python3 -m"), (["--map-by", "node"], "job.bind"),
                             (["--cpus-per-task=4"], "job.bind"),
                             (["-p", "debug"], "sbatch"), (["--deepspeed"], "go after it"),
-                            (["--timeout", "3"], "backend.timeout"),
+                            (["--timeout", "3"], "timeout 3 dtrun"), (["--npersocket", "2"], "--processes-per-host"),
+                            (["--config_file", "c.yaml"], "dtrun does not read"), (["--use_deepspeed"], "DeepSpeedPlugin"),
                             (["--node_rank=1"], "--host-index")):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
+
+    def test_a_number_of_hosts_is_one_in_every_spelling(self):
+        def hosts(*words):
+            planned = self.dtrun("plan", "--json", *words)
+            self.assert_ok(planned)
+            return [host["name"] for host in json.loads(planned.out)["hosts"]]
+        self.write("localhost slots=2\nnode9 slots=2\n", "hf")
+        for flag in ("--nnodes", "--nodes", "--num_nodes", "--num_machines", "-N"):
+            self.assertEqual(hosts(flag, "1", "--hostfile", "hf", "train.py"), ["localhost"], flag)
+        self.assertEqual(hosts("--nproc_per_node=1", "--nnodes=1", "--hosts", "node0,node1", "train.py"), ["node0"])
+        config = self.write('[job]\ncommand = ["true"]\n[cluster]\nhosts = ["node0", "node1"]\n')
+        self.assertEqual(hosts("--nnodes=1:1", config), ["node0"])
+        self.assert_user_error(self.dtrun("--nnodes=2", "train.py"), "--nnodes=2: cluster.host_count: 2 hosts, and nothing names them",
+                               "dtrun torchrun --nnodes")
+        self.assert_user_error(self.dtrun("-N", "2", "--host", "localhost:4", "train.py"), "mpirun's -N 2 is --processes-per-host 2 here")
+
+    def test_mpiruns_timestamps_are_dtruns(self):
+        self.assertRegex(self.dtrun("--timestamp-output", "-n", "2", "echo", "x").out, r"\d\d:\d\d:\d\d")
+        self.assert_user_error(self.dtrun("--mca", "btl", "-n", "2", "train.py"), "--mca takes a name and a value: --mca btl VALUE")
 
     def test_flags_that_need_no_counterpart(self):
         self.assertEqual(len(self.ranks_of("--standalone", "--nnodes=1", "--rdzv_backend", "c10d", "--rdzv-endpoint",
@@ -167,6 +187,8 @@ class Typed(JobTest):
         for words, instead in (("mpirun -np 2 --allow-run-as-root train.py", "type: dtrun -n 2 train.py\n"),
                                ("horovodrun -np 2 python3 train.py", "type: dtrun -n 2 --set job.dialects=horovod python3"),
                                ("deepspeed --num_gpus 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
+                               ("deepspeed train.py", "type: dtrun -n gpu train.py\n"),
+                               ("mpirun -N 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
                                ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py\n"),
                                ("srun -n 2 train.py", "type: dtrun -n 2 train.py\n"),
                                ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",
@@ -181,6 +203,7 @@ class Typed(JobTest):
     def test_words_that_read_like_verbs(self):
         for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
                             (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "writes a config with comments"),
+                            (["launch", "--num_processes", "2", "train.py"], "leave it out: dtrun --num_processes 2 train.py"),
                             (["job.yaml"], "dtrun's configs are TOML")):
             result = self.dtrun(*words)
             self.assert_user_error(result, f"'{words[0]}' is n", hint)
@@ -222,13 +245,16 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("env", "slurm"), "takes no 'slurm'; a dialect is named by --as slurm;")
         self.assert_user_error(self.dtrun("config"), "needs a verb: check, explain, list, init")
         self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: A name such")
+        self.assert_user_error(self.dtrun("--launcher", "ssh", "true"), "hosts of cluster.hosts are reached by ssh already")
+        self.assert_user_error(self.dtrun("torchrun", "--set", "backend.name=gloo", "train.py"), "DTRUN_CONFIG_BACKEND_NAME=gloo dtrun torchrun")
         self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: not a number")
         self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
         self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
         self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")
 
     def test_messages_name_the_flag_that_was_typed(self):
-        self.assert_user_error(self.dtrun("--network-interface", "lo", "true"), "dtrun: --network-interface: network.interface: 'lo'")
+        self.assert_user_error(self.dtrun("--network-interface", "nosuch7", "true"),
+                               "dtrun: --network-interface: network.interface: 'nosuch7'")
         self.assert_user_error(self.dtrun("-np", "9999999", "true"), "dtrun: -np 9999999: job.ranks")
         self.assert_user_error(self.dtrun("--ntasks=9999999", "true"), "dtrun: --ntasks=9999999: job.ranks")
         self.assert_user_error(self.dtrun("-n", "2", "-n", "3", "true"), "-n is given twice")

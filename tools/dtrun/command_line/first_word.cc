@@ -13,17 +13,22 @@ struct Known {
   OtherLauncher launcher;
 };
 
+const OtherLauncher kDeepspeed{.family = "deepspeed", .each_gpu = true};
+const OtherLauncher kAccelerate{.family = "accelerate", .each_gpu = true};
+
 const std::vector<Known>& Launchers() {
   static const std::vector<Known> known{
       {" mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich orterun "
        "prterun ",
-       {"", 1, false, false, "", true}},
-      {" srun ", {"", 1, false, false, "cluster.from=slurm", false}},
+       {.mpi = true, .family = "mpirun"}},
+      {" srun ", {.setting = "cluster.from=slurm", .family = "srun"}},
       {" horovodrun ",
-       {"", 1, false, false, "job.dialects=horovod", false,
-        "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script"}},
-      {" deepspeed ", OtherLauncher()},
-      {" torchrun ", {"", 1, true, false, "", false}},
+       {.setting = "job.dialects=horovod",
+        .otherwise =
+            "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script",
+        .family = "horovodrun"}},
+      {" deepspeed ", kDeepspeed},
+      {" torchrun ", {.torchrun = true}},
   };
   return known;
 }
@@ -31,10 +36,10 @@ const std::vector<Known>& Launchers() {
 // Modules of `python3 -m` that are launchers.
 const std::vector<Known>& Modules() {
   static const std::vector<Known> known{
-      {" torch.distributed.run ", {"", 1, true, false, "", false}},
-      {" torch.distributed.launch ", {"", 1, true, true, "", false}},
-      {" accelerate.commands.launch ", OtherLauncher()},
-      {" deepspeed.launcher.runner ", OtherLauncher()},
+      {" torch.distributed.run ", {.torchrun = true}},
+      {" torch.distributed.launch ", {.torchrun = true, .old = true}},
+      {" accelerate.commands.launch ", kAccelerate},
+      {" deepspeed.launcher.runner ", kDeepspeed},
   };
   return known;
 }
@@ -52,6 +57,7 @@ struct Verb {
   std::string_view words;
   std::string_view advice;
   bool beats_programs = false;
+  bool superfluous = false;
 };
 
 constexpr Verb kVerbs[] = {
@@ -68,7 +74,7 @@ constexpr Verb kVerbs[] = {
     {" kill ", "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM", true},
     {" stop cancel abort terminate ",
      "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM"},
-    {" start launch submit ", "leave it out: dtrun -n 4 train.py"},
+    {" start launch submit ", "leave it out: dtrun -n 4 train.py", false, true},
     {" options ", "write dtrun config list"},
     {" list ls ", "dtrun config list has every option, dtrun plugins every plugin"},
 };
@@ -79,7 +85,10 @@ std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command)
   if (command.empty()) return std::nullopt;
   const std::string name(FileName(command[0]));
   if (name == "accelerate" && command.size() > 1 && command[1] == "launch") {
-    return OtherLauncher{"accelerate launch", 2, false, false, "", false};
+    OtherLauncher launcher = kAccelerate;
+    launcher.name = "accelerate launch";
+    launcher.words = 2;
+    return launcher;
   }
   if (!name.starts_with("python")) return Find(Launchers(), name);
   std::size_t at = 1;  // -u and the like
@@ -93,7 +102,7 @@ std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command)
 std::optional<VerbAdvice> AdviceFor(const std::string& word) {
   for (const Verb& verb : kVerbs) {
     if (verb.words.find(' ' + word + ' ') != std::string_view::npos) {
-      return VerbAdvice{std::string(verb.advice), verb.beats_programs};
+      return VerbAdvice{std::string(verb.advice), verb.beats_programs, verb.superfluous};
     }
   }
   return std::nullopt;

@@ -3,170 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <iterator>
+#include <span>
 
 #include "core/base/text.h"
+#include "tools/dtrun/command_line/flag_rows.h"
 
 namespace dtrun::cli {
 namespace {
 
-constexpr std::string_view kSchedulers =
-    "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
-constexpr std::string_view kBinding =
-    "choose the ranks' processors with --set job.bind=compact, spread or none";
-constexpr std::string_view kThreads =
-    "--set job.bind=compact gives each rank an equal share of a host's cores, and --set "
-    "job.env.OMP_NUM_THREADS={} sets its threads";
-constexpr std::string_view kInherited = "ranks have the environment that dtrun has";
-constexpr std::string_view kSetVariable =
-    "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE";
-constexpr std::string_view kOneHost = "without --hosts a job is on this machine alone";
-constexpr std::string_view kOneNodeMeetsNobody = "a job on one host has no rendezvous";
-constexpr std::string_view kAddress =
-    "leave it out: dtrun tests which network connects the hosts, and MASTER_ADDR is on it (--set "
-    "network.interface=NAME chooses one)";
-
 using enum Reading;
 
-constexpr ForeignFlag kFlags[] = {
-    {" -np --ntasks --num-processes ", "mpirun, srun, accelerate", kOption, "--ranks"},
-    {" --nodes ", "srun", kOption, "--hosts"},
-    {" -host -hosts --nodelist -w ", "mpirun, srun", kOption, "--hosts"},
-    {" -hostfile -machinefile --machinefile --default-hostfile -f ", "mpirun, mpiexec", kOption,
-     "--hostfile"},
-    {" --nproc-per-node --ntasks-per-node --npernode -npernode -ppn --ppn --num-gpus ",
-     "torchrun, srun, mpirun, deepspeed", kOption, "--processes-per-host"},
+constexpr std::string_view kMpirunFamily = "mpirun";
 
-    {" --nproc ", "other launchers", kRefused,
-     "-n {} counts the ranks of all hosts together, --processes-per-host {} those of each"},
+std::array<std::span<const ForeignFlag>, 7> Tables() {
+  return {CountFlags(), TorchrunFlags(),  MpiFlags(),    SchedulerFlags(),
+          OtherFlags(), FrameworkFlags(), HorovodFlags()};
+}
 
-    // torchrun
-    {" --nnodes ", "torchrun", kDefault,
-     "dtrun starts all hosts from one: --hosts node0,node1; where every node runs the command itself, "
-     "'dtrun torchrun --nnodes ...' takes torchrun's whole command line",
-     "1 1:1", kOneHost},
-    {" --node-rank ", "torchrun", kRefused,
-     "where every host runs the command itself, dtrun's flag is --host-index {} (cluster.connect = "
-     "\"manual\"); or 'dtrun torchrun' takes torchrun's whole command line"},
-    {" --standalone ", "torchrun", kNothing, kOneHost},
-    {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
-    {" -m --module ", "torchrun", kModule, ""},
-    {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py with python3"},
-    {" --max-restarts ", "torchrun", kSetting, "restart.max"},
-    {" --log-dir ", "torchrun", kSetting, "logs.dir"},
-    {" --master-port ", "torchrun", kSetting, "job.master_port"},
-    {" --port ", "other launchers", kRefused,
-     "rank 0 gets a free port, or the one of --set job.master_port={}"},
-    {" --master-addr ", "torchrun, deepspeed", kRefused, kAddress},
-    {" --redirects -r --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
-     "--virtual-local-rank ",
-     "torchrun", kRefused, "'dtrun torchrun' takes torchrun's whole command line, this flag included"},
+bool Lists(const ForeignFlag& row, std::string_view name) {
+  return std::ranges::any_of(Split(row.names, ' '), [&](std::string_view listed) {
+    if (!listed.ends_with('*')) return !listed.empty() && listed == name;
+    listed.remove_suffix(1);
+    return name.starts_with(listed);
+  });
+}
 
-    // mpirun and mpiexec
-    {" -x ", "mpirun", kVariable, ""},
-    {" -env -genv ", "mpiexec", kPair, "job.env."},
-    {" -genvall -envall ", "mpiexec", kNothing, kInherited},
-    {" -genvlist -envlist ", "mpiexec", kNothingOf, kInherited},
-    {" --env ", "mpirun", kRefused, kSetVariable},
-    {" --mca -mca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
-    {" --bind-to -bind-to ", "mpirun", kWord, "job.bind",
-     "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
-    {" --map-by -map-by --rank-by -rank-by ", "mpirun", kMpirun,
-     "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
-    {" --rankfile -rankfile -rf ", "mpirun", kRefused,
-     "name hosts and slots, --hosts a:2,b:4, which are filled in order; --set job.bind=compact or spread "
-     "chooses processors, and --set launcher.name=mpirun keeps mpirun's mapping"},
-    {" -wdir --wdir -wd --wd --chdir ", "mpirun, srun", kSetting, "job.cwd"},
-    {" --oversubscribe -oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
-    {" --allow-run-as-root -allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},
-    {" --tag-output -tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
-     "lines have their rank in front where there are several (output.prefix)"},
-    {" --report-bindings -report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
-    {" --pernode -pernode ", "mpirun", kFixed, "job.processes_per_host=1"},
-    {" --prefix -prefix ", "mpirun", kRefused,
-     "leave it out: ranks have dtrun's environment; to name another installation: --set "
-     "job.env.LD_LIBRARY_PATH={}/lib"},
-    {" --merge-stderr-to-stdout -merge-stderr-to-stdout ", "mpirun", kRefused,
-     "write 2>&1 behind dtrun's command line"},
-    {" --output-filename -output-filename ", "mpirun", kRefused,
-     "leave it out: the run's folder has a file for each rank"},
-
-    // srun, sbatch
-    {" --export ", "srun", kDefault, kSetVariable, "ALL", kInherited},
-    {" --cpus-per-task ", "srun", kRefused, kThreads},
-    {" --cpu-bind ", "srun", kRefused, kBinding},
-    {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
-     "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
-     "job.gpu_visibility=own gives each rank its own"},
-    {" -p ", "srun and horovodrun", kRefused,
-     "srun's partition is for the scheduler: give it to sbatch, salloc or srun; horovodrun's ssh port goes "
-     "into "
-     "cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"]"},
-    {" -t ", "srun and torchrun", kRefused,
-     "srun's time limit is for the scheduler: give it to sbatch, salloc or srun; 'dtrun torchrun' takes "
-     "torchrun's "
-     "whole command line, --tee included"},
-    {" --partition --account -A --time --job-name -J --exclusive --mem --constraint --qos ", "srun", kRefused,
-     kSchedulers},
-    {" --mpi ", "srun", kWord, "job.pmi", "pmix=pmix none=none",
-     "for MPICH and Intel MPI, which have PMI-1: --set job.pmi=pmi1; for horovodrun's --mpi: --set "
-     "launcher.name=mpirun"},
-
-    // horovodrun
-    {" --gloo ", "horovodrun", kFixed, "job.dialects=horovod"},
-    {" --network-interface --network-interfaces ", "horovodrun", kSetting, "network.interface"},
-    {" --timeline-filename ", "horovodrun", kSetting, "job.env.HOROVOD_TIMELINE"},
-    {" --timeline-mark-cycles ", "horovodrun", kFixed, "job.env.HOROVOD_TIMELINE_MARK_CYCLES=1"},
-    {" --autotune ", "horovodrun", kFixed, "job.env.HOROVOD_AUTOTUNE=1"},
-    {" --autotune-log-file ", "horovodrun", kSetting, "job.env.HOROVOD_AUTOTUNE_LOG"},
-    {" --cycle-time-ms ", "horovodrun", kSetting, "job.env.HOROVOD_CYCLE_TIME"},
-    {" --cache-capacity ", "horovodrun", kSetting, "job.env.HOROVOD_CACHE_CAPACITY"},
-    {" --disable-cache ", "horovodrun", kFixed, "job.env.HOROVOD_CACHE_CAPACITY=0"},
-    {" --no-stall-check ", "horovodrun", kFixed, "job.env.HOROVOD_STALL_CHECK_DISABLE=1"},
-    {" --hierarchical-allreduce ", "horovodrun", kFixed, "job.env.HOROVOD_HIERARCHICAL_ALLREDUCE=1"},
-    {" --hierarchical-allgather ", "horovodrun", kFixed, "job.env.HOROVOD_HIERARCHICAL_ALLGATHER=1"},
-    {" --num-nccl-streams ", "horovodrun", kSetting, "job.env.HOROVOD_NUM_NCCL_STREAMS"},
-    {" --fusion-threshold-mb ", "horovodrun", kRefused,
-     "its variable has bytes: --set job.env.HOROVOD_FUSION_THRESHOLD=$(({} * 1048576))"},
-    {" --log-level ", "horovodrun", kRefused,
-     "write --set job.env.HOROVOD_LOG_LEVEL={}; for dtrun itself, set its variable DTRUN_LOG=info"},
-    {" --check-build -cb ", "horovodrun", kRefused,
-     "it starts nothing: run horovodrun --check-build; 'dtrun doctor' checks what dtrun uses"},
-    {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout={s}"},
-    {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
-     "horovodrun", kRefused,
-     "jobs that grow and shrink count hosts: --set cluster.min_hosts=N, with restart.max"},
-    {" --ssh-port ", "horovodrun", kRefused,
-     "write --set 'cluster.remote_shell=[\"ssh\",\"-p\",\"{}\"]', or the port into ~/.ssh/config"},
-    {" --ssh-identity-file ", "horovodrun", kRefused,
-     "write --set 'cluster.remote_shell=[\"ssh\",\"-i\",\"{}\"]', or the file into ~/.ssh/config"},
-
-    // accelerate, deepspeed
-    {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
-    {" --num-machines --num-nodes ", "accelerate, deepspeed", kDefault, "name the hosts: --hosts node0,node1",
-     "1", kOneHost},
-    {" --machine-rank ", "accelerate", kRefused,
-     "dtrun's flag is --host-index {}, with cluster.connect = \"manual\""},
-    {" --mixed-precision ", "accelerate", kSetting, "job.env.ACCELERATE_MIXED_PRECISION"},
-    {" --main-process-ip ", "accelerate", kRefused, kAddress},
-    {" --main-process-port ", "accelerate", kRefused,
-     "leave it out: rank 0 gets a free port, or the one of --set job.master_port={}"},
-    {" --include --exclude ", "deepspeed", kRefused, "name hosts and slots: --hosts node0:4,node1:2"},
-    {" --deepspeed --deepspeed-config ", "DeepSpeed's scripts", kRefused,
-     "options of the script go after it: dtrun -n 4 train.py --deepspeed ds.json"},
-
-    // dtrun's other verbs
-    {" --dry-run --display-map -display-map ", "other launchers", kRefused,
-     "'dtrun plan' in place of 'dtrun' shows what would be started, and starts nothing"},
-    {" --debug ", "other launchers", kRefused,
-     "-v prints all that dtrun chose, and 'dtrun explain latest' reports on the run"},
-    {" --backend ", "'dtrun bench'", kSetting, "backend.name"},
-    {" --launcher ", "other launchers", kSetting, "launcher.name"},
-    {" --timeout ", "'dtrun doctor'", kRefused,
-     "a job's limits are --set backend.timeout={s} for an operation, and --set cluster.join_timeout={s} for "
-     "hosts to join"},
-};
+// A number of hosts, perhaps as torchrun's range of one; empty: it is none.
+std::string HostCount(const std::string& value) {
+  const std::size_t colon = value.find(':');
+  const std::string number = value.substr(0, colon);
+  if (colon != value.npos && value.substr(colon + 1) != number) return {};
+  return IsDigits(number) ? number : std::string();
+}
 
 void Replace(std::string_view placeholder, const std::string& by, std::string* text) {
   for (std::size_t at = text->find(placeholder); at != text->npos;
@@ -183,22 +53,50 @@ std::string AdviceOf(const ForeignFlag& flag, const std::string& value) {
   return text;
 }
 
-const ForeignFlag* FindForeignFlag(std::string_view flag) {
-  std::string name = " ";
-  std::ranges::transform(flag, std::back_inserter(name), [](char c) { return c == '_' ? '-' : c; });
-  name += ' ';
-  const auto found = std::ranges::find_if(
-      kFlags, [&](const ForeignFlag& one) { return one.names.find(name) != std::string_view::npos; });
-  return found == std::end(kFlags) ? nullptr : found;
+std::string Owners(const ForeignFlag& flag) {
+  std::string text(flag.launcher);
+  if (const std::size_t comma = text.rfind(", "); comma != text.npos) text.replace(comma, 2, " and ");
+  return text;
+}
+
+bool IsOf(const ForeignFlag& flag, std::string_view of) {
+  const auto lists = [&](std::string_view name) {
+    return flag.launcher.find(name) != std::string_view::npos;
+  };
+  return lists(of) || (of == kMpirunFamily && lists("mpiexec"));
+}
+
+const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of) {
+  std::string name(flag);
+  std::ranges::replace(name, '_', '-');
+  const auto find = [&](const auto& suits) -> const ForeignFlag* {
+    for (const auto& table : Tables()) {
+      for (const ForeignFlag& row : table) {
+        if (suits(row) && Lists(row, name)) return &row;
+      }
+    }
+    return nullptr;
+  };
+  const auto own = [&](const ForeignFlag& row) { return !of.empty() && IsOf(row, of); };
+  const auto any = [](const ForeignFlag& row) { return !row.certain; };
+  const auto mpis = [&](const ForeignFlag& row) { return any(row) && IsOf(row, kMpirunFamily); };
+  if (const ForeignFlag* found = find(own)) return found;
+  if (const ForeignFlag* found = find(any)) return found;
+  if (name.size() < 3 || name.starts_with("--")) return nullptr;
+  name.insert(0, 1, '-');  // Open MPI's long flags have one dash or two
+  return find(mpis);
 }
 
 std::vector<std::string> ForeignNames() {
   std::vector<std::string> names;
-  for (const ForeignFlag& flag : kFlags) {
-    if (flag.reading == kRefused || flag.reading == kMpirun || flag.reading == kModule) continue;
-    for (std::size_t at = flag.names.find(" --"); at != flag.names.npos;
-         at = flag.names.find(" --", at + 1)) {
-      names.emplace_back(flag.names.substr(at + 1, flag.names.find(' ', at + 1) - at - 1));
+  for (const auto& table : Tables()) {
+    for (const ForeignFlag& flag : table) {
+      if (flag.certain || flag.reading == kRefused || flag.reading == kUnread || flag.reading == kMpirun ||
+          flag.reading == kModule)
+        continue;
+      for (const std::string_view name : Split(flag.names, ' ')) {
+        if (name.starts_with("--")) names.emplace_back(name);
+      }
     }
   }
   return names;
@@ -214,13 +112,18 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   };
   const auto refused = [&] {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} is a flag of {}; {}", name, flag.launcher, flag.text)};
+                 fmt::format("{} is a flag of {}; {}", name, Owners(flag), flag.text)};
   };
   if (flag.reading == kRefused) {
     const bool repeats = flag.text.find('{') != flag.text.npos;
     const Result<std::string> given = repeats ? value() : std::string();
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a flag of {}; {}", name, flag.launcher,
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a flag of {}; {}", name, Owners(flag),
                                                      AdviceOf(flag, given ? *given : "VALUE"))};
+  }
+  if (flag.reading == kUnread) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} is a flag of {} that dtrun does not read; {}", name, Owners(flag),
+                             flag.text.empty() ? "leave it out" : flag.text)};
   }
   if (flag.reading == kFixed) return set(std::string(flag.text));
   if (flag.reading == kNothing) return nothing(flag.text);
@@ -231,7 +134,12 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
         DTRUN_INVALID_ARGUMENT,
         fmt::format("{} is a flag of {}; {}; for mpirun's own mapping: --set launcher.name=mpirun --set "
                     "'launcher.options.arguments=[\"{}\",\"{}\"]'",
-                    name, flag.launcher, flag.text, name, *given)};
+                    name, Owners(flag), flag.text, name, *given)};
+  }
+  if (flag.reading == kHostCount) {
+    const std::string count = HostCount(*given);
+    if (count.empty()) return refused();
+    return ForeignWords{{"-N", count}, fmt::format("{} is read as -N {}", name, count)};
   }
   if (flag.reading == kSetting) return set(fmt::format("{}={}", flag.text, *given));
   if (flag.reading == kNothingOf) return nothing(flag.text);
@@ -242,8 +150,17 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   }
   if (flag.reading == kPair) {
     const Result<std::string> second = value();
-    if (!second) return second.error();
-    return set(fmt::format("{}{}={}", flag.text, *given, *second));
+    const auto form = [&](const std::string& of) {
+      return fmt::format("{} takes a name and a value: {} {} VALUE", name, name, of);
+    };
+    if (given->starts_with('-')) return Error{DTRUN_INVALID_ARGUMENT, form("NAME")};
+    if (!second) return Error{DTRUN_INVALID_ARGUMENT, form(*given)};
+    const std::string setting = fmt::format("{}{}={}", flag.text, *given, *second);
+    if (second->size() > 1 && (*second)[0] == '-' && !IsDigit((*second)[1])) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("{}; if '{}' is the value: --set {}", form(*given), *second, setting)};
+    }
+    return set(setting);
   }
   if (flag.reading == kWord) {
     std::string expected;

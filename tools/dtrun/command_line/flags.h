@@ -15,6 +15,7 @@ namespace dtrun::cli {
 // How a flag of another launcher is read.
 enum class Reading {
   kOption,     // as the option `text`
+  kHostCount,  // a number of hosts: -N; `text`: what to do for what is no number
   kSetting,    // its value is the value of the option `text`: --set TEXT=VALUE
   kFixed,      // takes no value: --set TEXT, which has its value
   kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect, for they inherit it
@@ -24,21 +25,31 @@ enum class Reading {
   kModule,     // a Python module: the interpreter is to be written
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
+  kUnread,     // dtrun has nothing like it; `text`: what to do, where leaving it out is not all
   kRefused,    // `text`: what to do instead; "{}" in it is the value, and "{s}" the value as a duration
   kMpirun,     // refused too, with its value; where mpirun starts the ranks it can have both
 };
 
 struct ForeignFlag {
-  std::string_view names;     // each between blanks, with '-' for '_': " -np --ntasks "
-  std::string_view launcher;  // whose it is, for messages
+  // Each between blanks, with '-' for '_': " -np --ntasks "; "--fsdp-*": all that begin so.
+  std::string_view names;
+  std::string_view launcher;  // whose it is: "mpirun, srun"
   Reading reading;
   std::string_view text;
   std::string_view words = {};  // of kWord, a value there and what it is here: "core=compact none=none"
   std::string_view why = {};
+  bool certain = false;  // read so only in a command that is that launcher's: a program may have the flag too
 };
 
-// Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.
-const ForeignFlag* FindForeignFlag(std::string_view flag);
+// Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it. `of`: the launcher
+// whose command line it is, as OtherLauncher::family; empty: nobody knows.
+const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of = {});
+
+// Whether it is one of the launcher `of`.
+bool IsOf(const ForeignFlag& flag, std::string_view of);
+
+// Whose it is, in words: "torchrun, accelerate and deepspeed".
+std::string Owners(const ForeignFlag& flag);
 
 // What to do instead of a flag that is refused. A number is a duration in seconds.
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value);

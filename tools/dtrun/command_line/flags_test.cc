@@ -60,14 +60,64 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   for (const char* flag : {"--rdzv_backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv_conf"}) {
     EXPECT_EQ(Read(flag, {"x"}), "") << flag;
   }
-  EXPECT_EQ(Read("--nnodes", {"1"}), "");
-  EXPECT_EQ(Read("--nnodes", {"1:1"}), "");
-  EXPECT_EQ(Read("--num_machines", {"1"}), "");
+}
+
+TEST(ForeignFlags, ANumberOfHostsIsOne) {
+  for (const char* flag : {"--nnodes", "--nodes", "--num_machines", "--num-nodes"})
+    EXPECT_EQ(Read(flag, {"1"}), "1") << flag;
+  EXPECT_EQ(Read("--nnodes", {"2:2"}), "2");
+  EXPECT_THAT(Read("--nnodes", {"1:4"}), AllOf(HasSubstr("dtrun torchrun --nnodes"), HasSubstr("min_hosts")));
+  EXPECT_THAT(Read("--nodes", {"a,b"}),
+              HasSubstr("--nodes is a flag of torchrun, srun, accelerate and deepspeed"));
+}
+
+TEST(ForeignFlags, MeanWhatTheirLauncherMeans) {
+  EXPECT_EQ(FindForeignFlag("-N", "mpirun")->text, "--processes-per-host");
+  EXPECT_EQ(FindForeignFlag("-N", "srun"), nullptr) << "dtrun's own means the same";
+  EXPECT_EQ(FindForeignFlag("-N"), nullptr);
+  EXPECT_EQ(FindForeignFlag("-c", "mpirun")->text, "--ranks");
+  EXPECT_EQ(FindForeignFlag("-x")->reading, Reading::kVariable);
+  EXPECT_EQ(FindForeignFlag("-x", "srun")->reading, Reading::kRefused);
+  EXPECT_EQ(FindForeignFlag("--config_file")->launcher, "accelerate");
+  EXPECT_EQ(FindForeignFlag("--config-file", "horovodrun")->launcher, "horovodrun");
+  EXPECT_EQ(FindForeignFlag("--cpu")->reading, Reading::kRefused);
+  EXPECT_EQ(FindForeignFlag("--cpu", "accelerate")->text, "job.env.ACCELERATE_USE_CPU=true");
+  EXPECT_EQ(FindForeignFlag("--nnodes", "mpirun"), FindForeignFlag("--nnodes")) << "another's is still one";
+}
+
+TEST(ForeignFlags, OfOpenMpiHaveOneDashOrTwo) {
+  for (const char* flag : {"-timestamp-output", "--timestamp-output", "-bind-to", "-use-hwthread-cpus"})
+    EXPECT_NE(FindForeignFlag(flag), nullptr) << flag;
+  EXPECT_EQ(FindForeignFlag("-nnodes"), nullptr) << "argparse's have two";
+}
+
+TEST(ForeignFlags, ThatDtrunDoesNotReadSaySo) {
+  EXPECT_EQ(Read("--timestamp-output"), "output.timestamps=true");
+  EXPECT_EQ(Read("--xml"), "--xml is a flag of mpirun that dtrun does not read; leave it out");
+  EXPECT_THAT(Read("--use-hwthread-cpus"),
+              HasSubstr("a flag of mpirun that dtrun does not read; leave it out; "));
+  EXPECT_THAT(Read("--npersocket", {"2"}), HasSubstr(R"(launcher.options.arguments=["--npersocket","2"]')"));
+  for (const char* flag : {"--cpus-per-rank", "--cpus-per-proc"})
+    EXPECT_THAT(Read(flag, {"4"}), AllOf(HasSubstr("a flag of mpirun; "), HasSubstr("OMP_NUM_THREADS=4 ")));
+  EXPECT_THAT(Read("--config_file"),
+              HasSubstr("a flag of accelerate that dtrun does not read; write what it"));
+  EXPECT_THAT(Read("--use_deepspeed"),
+              HasSubstr("a flag of accelerate that dtrun does not read; leave it out"));
+  EXPECT_THAT(Read("--fsdp_offload_params"), HasSubstr("fsdp_plugin"));
+  EXPECT_EQ(Read("--no_local_rank"), "");
+  EXPECT_THAT(Read("--timeout", {"60"}), AllOf(HasSubstr("a flag of mpirun"), HasSubstr("timeout 60 dtrun")));
+}
+
+TEST(ForeignFlags, OfANameAndAValueNeedBoth) {
+  EXPECT_EQ(Read("--mca", {"btl"}), "--mca takes a name and a value: --mca btl VALUE");
+  EXPECT_EQ(
+      Read("--mca", {"btl", "-n"}),
+      "--mca takes a name and a value: --mca btl VALUE; if '-n' is the value: --set job.env.OMPI_MCA_btl=-n");
+  EXPECT_EQ(Read("--mca", {"-n"}), "--mca takes a name and a value: --mca NAME VALUE");
+  EXPECT_EQ(Read("-genv", {"A", "-1"}), "job.env.A=-1");
 }
 
 TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
-  EXPECT_THAT(Read("--nnodes", {"2"}), HasSubstr("dtrun torchrun"));
-  EXPECT_THAT(Read("--num-nodes", {"2"}), HasSubstr("name the hosts: --hosts"));
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), AllOf(HasSubstr("srun and horovodrun"), HasSubstr("sbatch"), HasSubstr("2222")));
   EXPECT_THAT(Read("-t"), AllOf(HasSubstr("sbatch"), HasSubstr("--tee")));
@@ -81,7 +131,8 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
   EXPECT_THAT(Read("--export", {"NONE"}), HasSubstr("job.env.NAME=VALUE"));
-  EXPECT_THAT(Read("--ssh-port"), HasSubstr("a flag of horovodrun; write --set 'cluster.remote_shell=["));
+  EXPECT_THAT(Read("--ssh-port"),
+              HasSubstr("a flag of horovodrun and deepspeed; write --set 'cluster.remote_shell=["));
   EXPECT_THAT(Read("--check-build"), HasSubstr("run horovodrun --check-build"));
   EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
   EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
@@ -90,7 +141,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
 
 TEST(ForeignFlags, AreRefusedWithTheValueThatWasGiven) {
   EXPECT_THAT(Read("--start-timeout", {"600"}), HasSubstr("write --set cluster.join_timeout=600s"));
-  EXPECT_THAT(Read("--timeout", {"2m"}), HasSubstr("backend.timeout=2m for an operation"));
+  EXPECT_THAT(Read("--timeout", {"2m"}), HasSubstr("backend.timeout=2m is for an operation"));
   EXPECT_THAT(Read("--fusion-threshold-mb", {"64"}), HasSubstr("_FUSION_THRESHOLD=$((64 * 1048576))"));
   EXPECT_THAT(Read("--log-level", {"DEBUG"}), HasSubstr("HOROVOD_LOG_LEVEL=DEBUG;"));
   EXPECT_THAT(Read("--ssh-port", {"2200"}), HasSubstr(R"(=["ssh","-p","2200"]')"));

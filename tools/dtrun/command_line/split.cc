@@ -70,6 +70,11 @@ void Splitter::Enter(CLI::App* verb) {
 }
 
 Result<bool> Splitter::TakeWord(const std::string& word) {
+  if (module_) {
+    out_.command = Rest();
+    out_.command.insert(out_.command.begin(), {"python3", "-m"});
+    return false;
+  }
   if (CLI::App* verb = VerbNamed(*at_, word)) {
     if (word == "torchrun") {
       return Wrong(
@@ -143,7 +148,10 @@ Status Splitter::NotAVerb(const std::string& word) const {
   if (at_ != grammar_.root || word.find('/') != std::string::npos) return {};
   const bool known = grammar_.known(word);
   if (const auto advice = AdviceFor(word)) {
-    if (!known) return Wrong(fmt::format("'{}' is neither a verb nor a program; {}", word, advice->text));
+    if (!known) {
+      return Wrong(fmt::format("'{}' is neither a verb nor a program; {}", word,
+                               advice->superfluous ? WithoutWord(advice->text) : advice->text));
+    }
     if (advice->beats_programs && !grammar_.known("./" + word)) {
       return Wrong(
           fmt::format("'{}' is not a verb of dtrun; {}; to run this system's program {}: dtrun -- {}", word,

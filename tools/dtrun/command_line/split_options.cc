@@ -15,6 +15,14 @@ std::string FormOf(const CLI::Option& option) {
   return option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
 }
 
+// Of another launcher's command line.
+std::string UnknownOf(const OtherLauncher& launcher, const std::string& name) {
+  return fmt::format(
+      "dtrun knows no flag '{}' of {}; leave it out, or write what it does as an option of dtrun "
+      "(dtrun config list)",
+      name, launcher.name);
+}
+
 }  // namespace
 
 Result<bool> Splitter::TakeOption(const std::string& word) {
@@ -22,11 +30,14 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
   const std::string name = word.substr(0, equals);
   const bool is_long = name.starts_with("--");
   if (is_long || name.size() > 2) {
-    if (const CLI::Option* own = at_->get_option_no_throw(name)) return TakeOwn(*own, name, word, equals);
-    if (const ForeignFlag* foreign = FindForeignFlag(name)) return TakeForeign(*foreign, name, word, equals);
+    const CLI::Option* own = at_->get_option_no_throw(name);
+    const ForeignFlag* found = Foreign(name);
+    if (own != nullptr && !IsOwners(found)) return TakeOwn(*own, name, word, equals);
+    if (found != nullptr) return TakeForeign(*found, name, word, equals);
+    if (is_long && Owner() != nullptr) return Wrong(UnknownOf(*Owner(), name));
     if (is_long) return Wrong(UnknownLong(name, equals == word.npos ? "" : word.substr(equals + 1)));
     const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
-    const ForeignFlag* foreign = digit > 2 ? FindForeignFlag(name.substr(0, digit)) : nullptr;  // -np2
+    const ForeignFlag* foreign = digit > 2 ? Foreign(name.substr(0, digit)) : nullptr;  // -np2
     if (foreign != nullptr && equals == std::string::npos) {
       return TakeForeign(*foreign, name.substr(0, digit), word, digit - 1);
     }
@@ -35,15 +46,16 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
   for (std::size_t i = 1; i < word.size(); ++i) {
     const std::string one = {'-', word[i]};
     const CLI::Option* own = at_->get_option_no_throw(one);
-    if (own == nullptr) {
-      const ForeignFlag* foreign = FindForeignFlag(one);
+    const ForeignFlag* foreign = Foreign(one);
+    if (own == nullptr || (i == 1 && IsOwners(foreign))) {
       if (foreign != nullptr && i == 1) {
         return TakeForeign(*foreign, one, word,
                            word.size() == 2 ? std::string::npos
                            : word[2] == '=' ? 2
                                             : 1);
       }
-      return Wrong(Unknown(word.size() > 2 ? word : one));
+      const std::string& unknown = word.size() > 2 ? word : one;
+      return Wrong(Owner() == nullptr ? Unknown(unknown) : UnknownOf(*Owner(), unknown));
     }
     if (TakesValue(*own)) {
       std::string value = word.substr(i + 1);
@@ -124,21 +136,28 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
     return taken;
   }
   if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
+  if (flag.reading == Reading::kModule && Owner() != nullptr && equals == std::string::npos) {
+    module_ = true;
+    return true;
+  }
   if (flag.reading == Reading::kModule) {
     Words rest(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
     if (equals != std::string::npos) rest.insert(rest.begin(), word.substr(equals + 1));
     return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
-                             flag.launcher, Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
+                             Owners(flag), Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
   }
   Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
     if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
     if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
     return words_[next_++];
   });
+  if (!read && flag.reading == Reading::kUnread && Owner() == nullptr)
+    return Wrong(fmt::format("{}; an option of the program goes after it", read.error().text));
   if (!read) return read.error();
   if (equals != std::string::npos) return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
   out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
-  if (!read->words.empty()) out_.spelled["--set " + read->words.back()] = name;
+  const std::string option = flag.reading == Reading::kHostCount ? "--hosts " : "--set ";
+  if (!read->words.empty()) out_.spelled[option + read->words.back()] = name;
   (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
   return true;
 }

@@ -25,6 +25,7 @@ class SplitTest : public ::testing::Test {
       app->add_option("-c,--config", text_);
       app->add_option("-n,--np,--ranks", text_)->type_name("N");
       app->add_option("--processes-per-host", text_);
+      app->add_option("--hostfile", text_);
       app->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
       app->add_option("--set", texts_)->expected(1)->take_all();
       app->add_flag("-q,--quiet", flag_);
@@ -151,7 +152,8 @@ TEST_F(SplitTest, WhatWasAssumedHasNoSecretsEither) {
 
 TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
   EXPECT_EQ(Refused({"-n", "2", "-m", "train", "--lr", "1"}),
-            "-m is a flag of torchrun; write the interpreter: dtrun -n 2 python3 -m train --lr 1");
+            "-m is a flag of torchrun, accelerate and deepspeed; write the interpreter: dtrun -n 2 python3 "
+            "-m train --lr 1");
   EXPECT_THAT(Refused({"plan", "--module=train"}), HasSubstr("dtrun plan python3 -m train"));
   EXPECT_THAT(Refused({"--module=train", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
   EXPECT_THAT(Refused({"-mtrain", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
@@ -207,8 +209,9 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
   EXPECT_THAT(split.assumed,
               ElementsAre("-np is read as --ranks", "--nproc_per_node is read as --processes-per-host",
                           "-host is read as --hosts"));
-  EXPECT_THAT(Refused({"--nnodes=2", "train.py"}),
+  EXPECT_THAT(Refused({"--nnodes=2:4", "train.py"}),
               AllOf(HasSubstr("--nnodes is a flag of torchrun"), HasSubstr("dtrun torchrun")));
+  EXPECT_EQ(Good({"--nnodes=1", "-H", "a,b", "x"}).spelled.at("--hosts 1"), "--nnodes");
   EXPECT_THAT(Refused({"--map-by", "node", "train.py"}), HasSubstr("--map-by is a flag of mpirun"));
   for (const Typed& typed : {Typed{"-r", "3", "train.py"}, Typed{"-r3", "train.py"}}) {
     EXPECT_THAT(Refused(typed), HasSubstr("-r is a flag of torchrun; 'dtrun torchrun' takes"));
@@ -218,7 +221,7 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
 TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
   const SplitWords split =
       Good({"--standalone", "--nnodes=1", "--rdzv_id", "7", "--max-restarts=3", "-x", "A=1", "x"});
-  EXPECT_THAT(split.words, ElementsAre("--set", "restart.max=3", "--set", "job.env.A=1"));
+  EXPECT_THAT(split.words, ElementsAre("-N", "1", "--set", "restart.max=3", "--set", "job.env.A=1"));
   EXPECT_THAT(split.command, ElementsAre("x"));
   EXPECT_THAT(Good({"-np2", "-ppn4", "-xA=1", "x"}).words,
               ElementsAre("--ranks", "2", "--processes-per-host", "4", "--set", "job.env.A=1"));
@@ -262,6 +265,54 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
   EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
               HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py\n"));
   EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
+}
+
+TEST_F(SplitTest, FlagsInAnotherLaunchersCommandAreThatLaunchers) {
+  const auto type = [&](const Typed& words) {
+    const std::string text = Refused(words);
+    const std::size_t at = text.find("type");
+    return at == text.npos ? text : text.substr(at, text.find('\n') - at);
+  };
+  EXPECT_EQ(type({"mpirun", "-N", "2", "-hostfile", "h", "train"}),
+            "type: dtrun --processes-per-host 2 --hostfile h train");
+  EXPECT_EQ(type({"-N", "3", "mpirun", "-c", "2", "train"}), "type: dtrun -N 3 -n 2 train")
+      << "what is dtrun's stays dtrun's";
+  EXPECT_EQ(type({"srun", "-N", "2", "train"}), "type: dtrun -N 2 --set cluster.from=slurm train");
+  EXPECT_EQ(type({"deepspeed", "--hostfile", "h", "--num_nodes", "1", "train.py"}),
+            "type: dtrun --hostfile h -N 1 train.py");
+  EXPECT_EQ(type({"accelerate", "launch", "--num_machines", "1", "--num_processes", "2", "train.py"}),
+            "type: dtrun -n 2 train.py");
+  EXPECT_THAT(Refused({"accelerate", "launch", "--num_machines", "2", "--num_processes", "2", "train.py"}),
+              HasSubstr("type: dtrun -N 2 -n 2 train.py\n  and name the hosts: --hosts node0,node1\n"));
+  EXPECT_EQ(type({"accelerate", "launch", "-m", "--num_processes", "2", "pkg.train", "--lr", "1"}),
+            "type: dtrun -n 2 python3 -m pkg.train --lr 1");
+  EXPECT_THAT(
+      Refused({"accelerate", "launch", "--config_file", "c.yaml", "train.py"}),
+      HasSubstr("in its place\n  --config_file is a flag of accelerate that dtrun does not read; write"));
+  EXPECT_THAT(Refused({"mpirun", "--nothing-like-it", "train"}),
+              HasSubstr("dtrun knows no flag '--nothing-like-it' of mpirun; leave it out"));
+}
+
+TEST_F(SplitTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
+  for (const Typed& typed : {Typed{"deepspeed", "train.py"}, Typed{"accelerate", "launch", "train.py"}}) {
+    EXPECT_THAT(Refused(typed),
+                AllOf(HasSubstr("type: dtrun -n gpu train.py\n  -n gpu is a rank for each GPU"),
+                      HasSubstr("without GPUs write a number: -n 4")));
+  }
+  EXPECT_THAT(Refused({"deepspeed", "--hostfile", "h", "train.py"}),
+              HasSubstr("type: dtrun --hostfile h train.py"))
+      << "the file has its slots";
+  EXPECT_THAT(Refused({"accelerate", "launch", "--cpu", "train.py"}),
+              HasSubstr("type: dtrun --set job.env.ACCELERATE_USE_CPU=true train.py"));
+}
+
+TEST_F(SplitTest, AWordForStartingIsLeftOut) {
+  EXPECT_THAT(Refused({"launch", "--num_processes", "2", "train.py"}),
+              HasSubstr("; leave it out: dtrun --num_processes 2 train.py"));
+  EXPECT_THAT(Refused({"-q", "start", "rum", "-n", "1"}), HasSubstr("; leave it out: dtrun -q rum -n 1"));
+  EXPECT_THAT(Refused({"submit"}), HasSubstr("; leave it out: dtrun -n 4 train.py"));
+  EXPECT_THAT(Refused({"launch", "--epochs", "5", "x"}),
+              HasSubstr("leave it out; then: unknown option '--epochs'"));
 }
 
 TEST_F(SplitTest, SeveralProgramsAreRefused) {

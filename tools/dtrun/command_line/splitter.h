@@ -31,6 +31,22 @@ class Splitter {
   Result<SplitWords> Run();
 
  private:
+  // The flags of another launcher whose command line stands behind the first `own` words.
+  void Read(const OtherLauncher& launcher, std::size_t own) {
+    launcher_ = &launcher;
+    launcher_from_ = own;
+    last_wins_ = true;
+  }
+  // Of the word that was read last; null: nobody's.
+  const OtherLauncher* Owner() const { return next_ > launcher_from_ ? launcher_ : nullptr; }
+  const ForeignFlag* Foreign(const std::string& name) const {
+    return FindForeignFlag(name, Owner() == nullptr ? "" : Owner()->family);
+  }
+  // Means something else there than here.
+  bool IsOwners(const ForeignFlag* flag) const {
+    return flag != nullptr && Owner() != nullptr && IsOf(*flag, Owner()->family);
+  }
+
   // The root, and the verbs with the flags of a job.
   bool TakesJobs() const { return at_->get_option_no_throw("--hosts") != nullptr; }
   std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
@@ -76,12 +92,17 @@ class Splitter {
   std::string InPlaceOf(const OtherLauncher& launcher) const;
   std::string Itself(const OtherLauncher& launcher) const;
   std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const;
+  // dtrun's command line without the word that was read last.
+  std::string WithoutWord(const std::string& otherwise) const;
 
   const Grammar& grammar_;
   const Words& words_;
   CLI::App* at_;
   std::size_t next_ = 0;
   std::string config_;
+  bool module_ = false;  // the program is a Python module
+  const OtherLauncher* launcher_ = nullptr;
+  std::size_t launcher_from_ = 0;
   bool last_wins_ = false;                          // of an option that is given twice; else that is an error
   std::map<const CLI::Option*, std::string> seen_;  // and how it was typed first
   SplitWords out_;

@@ -1,0 +1,106 @@
+// Flags of Open MPI's mpirun, and of mpiexec of MPICH and Intel MPI. Open MPI takes its long flags with one
+// dash too: they are listed with two.
+#include "tools/dtrun/command_line/flag_rows.h"
+
+namespace dtrun::cli {
+namespace {
+
+using enum Reading;
+
+constexpr std::string_view kPlanAdvice =
+    "'dtrun plan' in place of 'dtrun' shows hosts, ranks and processors, and starts nothing";
+constexpr std::string_view kRankFiles =
+    "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)";
+constexpr std::string_view kReportAdvice =
+    "leave it out; 'dtrun explain latest' reports on a run, with the ranks' stacks where they hung";
+constexpr std::string_view kOneProgram =
+    "a dtrun job has one program: let it branch on the variable RANK, or write sh -c 'case $RANK in ...'";
+
+constexpr ForeignFlag kMpi[] = {
+    {" -x ", "mpirun", kVariable, ""},
+    {" -env -genv ", "mpiexec", kPair, "job.env."},
+    {" -genvall -envall ", "mpiexec", kNothing, kInherited},
+    {" -genvlist -envlist ", "mpiexec", kNothingOf, kInherited},
+    {" -genvnone -envnone ", "mpiexec", kRefused,
+     "ranks have the environment that dtrun has: write env -i dtrun ..."},
+    {" --env ", "mpirun", kRefused, kSetVariable},
+    {" --mca --gmca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
+    {" --am --tune ", "mpirun", kUnread, "give each parameter with --mca NAME VALUE"},
+    {" --bind-to ", "mpirun", kWord, "job.bind",
+     "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
+    {" --bind-to-core ", "mpirun", kFixed, "job.bind=compact"},
+    {" --bind-to-socket ", "mpirun", kFixed, "job.bind=per-socket"},
+    {" --map-by --rank-by ", "mpirun", kMpirun,
+     "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
+    {" --npersocket --ppr ", "mpirun", kMpirun,
+     "--processes-per-host N counts the ranks of a host, and --set job.bind=per-socket gives each the "
+     "processors of its sockets"},
+    {" --cpu-list --cpu-set --cf --cartofile -membind ", "mpirun", kMpirun, kBindingAdvice},
+    {" --byslot --bycore ", "mpirun", kNothing, "ranks fill each host before the next"},
+    {" --bynode ", "mpirun", kRefused,
+     "ranks are numbered along the hosts, and fill each; --set launcher.name=mpirun --set "
+     "'launcher.options.arguments=[\"--bynode\"]' keeps mpirun's mapping"},
+    {" --cpus-per-proc --cpus-per-rank ", "mpirun", kRefused, kThreadsAdvice},
+    {" --use-hwthread-cpus ", "mpirun", kUnread,
+     "leave it out; --hosts NAME:SLOTS says how many ranks a host takes, and --set "
+     "cluster.oversubscribe=true "
+     "lets it take more"},
+    {" --rankfile -rankfile -rf ", "mpirun", kRefused,
+     "name hosts and slots, --hosts a:2,b:4, which are filled in order; --set job.bind=compact or spread "
+     "chooses processors, and --set launcher.name=mpirun keeps mpirun's mapping"},
+    {" --wdir --wd --chdir -D ", "mpirun, srun", kSetting, "job.cwd"},
+    {" --oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
+    {" --nooversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=false"},
+    {" --nolocal -skip-launch-node ", "mpirun", kRefused,
+     "name the hosts of the job alone: --hosts node1,node2"},
+    {" --allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},
+    {" --tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
+     "lines have their rank in front where there are several (output.prefix)"},
+    {" --timestamp-output ", "mpirun", kFixed, "output.timestamps=true"},
+    {" --report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
+    {" --display-allocation --display-devel-allocation --display-devel-map --display-diffable-map "
+     "--display-topo --do-not-launch ",
+     "mpirun", kRefused, kPlanAdvice},
+    {" --pernode ", "mpirun", kFixed, "job.processes_per_host=1"},
+    {" --prefix ", "mpirun", kRefused,
+     "leave it out: ranks have dtrun's environment; to name another installation: --set "
+     "job.env.LD_LIBRARY_PATH={}/lib"},
+    {" --noprefix ", "mpirun", kNothing, kInherited},
+    {" --path ", "mpirun", kRefused,
+     "write the program with its folder, {}/PROGRAM, or put that folder into PATH"},
+    {" --merge-stderr-to-stdout ", "mpirun", kRefused, "write 2>&1 behind dtrun's command line"},
+    {" --output-filename -outfile-pattern -errfile-pattern ", "mpirun, mpiexec", kRefused, kRankFiles},
+    {" --timeout ", "mpirun", kRefused,
+     "for a limit of the whole job: timeout {} dtrun ...; --set backend.timeout={s} is for an operation, "
+     "and --set cluster.join_timeout={s} for hosts to join; 'dtrun doctor' has a --timeout of its own"},
+    {" --report-state-on-timeout --get-stack-traces ", "mpirun", kUnread, kReportAdvice},
+    {" --stdin ", "mpirun", kDefault, "rank 0 reads dtrun's stdin, and the others read an empty one", "0",
+     "rank 0 reads dtrun's stdin"},
+    {" --app -configfile ", "mpirun, mpiexec", kRefused, kOneProgram},
+    {" --iface -iface ", "mpiexec", kSetting, "network.interface"},
+    {" -launcher -bootstrap -rmk ", "mpiexec", kUnread,
+     "hosts are reached by ssh; under a scheduler write --set cluster.from=auto"},
+    {" -launcher-exec --launch-agent ", "mpirun, mpiexec", kUnread,
+     "the command that reaches a host is cluster.remote_shell: --set 'cluster.remote_shell=[\"ssh\"]'"},
+    {" -gpus-per-proc ", "mpiexec", kUnread, "--set job.gpu_visibility=own gives each rank its own GPU"},
+    {" -print-all-exitcodes -verbose -info --report-events --show-progress --debug-devel -d ",
+     "mpirun, mpiexec", kUnread,
+     "leave it out; -v prints all that dtrun chose, and a failed job's ranks are reported"},
+    {" --tv --debugger --xterm ", "mpirun", kUnread,
+     "start the debugger as the program: dtrun -n 2 gdb -batch -ex run --args PROGRAM"},
+    {" --max-vm-size --preload-binary -s --preload-files --set-cwd-to-session-dir --index-argv-by-rank "
+     "--enable-recovery --disable-recovery --continuous --debug-daemons --debug-daemons-file "
+     "--leave-session-attached --do-not-resolve --dvm --hnp --novm --ompi-server --output-proctable "
+     "--personality --report-child-jobs-separately --report-pid --report-uri --use-regexp --xml --xml-file "
+     "--fwd-mpirun-port --enable-instant-on-support ",
+     "mpirun", kUnread, ""},
+    {" -enable-x -disable-x -topolib -demux -profile -prepend-pattern -nameserver -disable-auto-cleanup "
+     "-disable-hostname-propagation -order-nodes -localhost -usize -pmi-port ",
+     "mpiexec", kUnread, ""},
+};
+
+}  // namespace
+
+std::span<const ForeignFlag> MpiFlags() { return kMpi; }
+
+}  // namespace dtrun::cli
