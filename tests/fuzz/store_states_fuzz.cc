@@ -48,7 +48,7 @@ class Store {
 
  private:
   static store::Events Events() {
-    return {[](int) {}, [](int) {}, [](int, int, const std::string&) {}};
+    return {[](int) {}, [](int) {}, [](int, const store::Report&) {}};
   }
 
   void Act() {
@@ -114,7 +114,7 @@ class Store {
       }
       case 8: request.body = store::Goodbye{}; break;
       case 9: request.body = store::Fail{in_.Coin() ? key : "", in_.Bytes(100)}; break;
-      default: request.body = store::Report{in_.Int(), in_.Bytes(100)};
+      default: request.body = store::Report{in_.Int(), in_.Bytes(100), {in_.Int()}};
     }
     return request;
   }
