@@ -12,6 +12,7 @@ from support.job import RANK, main, until
 from support.lab import command_of, environment_of
 
 LAB = None
+ENOUGH_TO_JOIN = ("2s", "10s", "60s")  # for the hosts that are there, however busy this machine is
 WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
 
 
@@ -184,9 +185,12 @@ class Joining(ClusterTest):
                      hosts=["node0", "node1", "nowhere"])
 
     def test_a_host_whose_name_may_come_late(self):
-        file = self.config(["true"], hosts=["node0", "node1", "nowhere"], more='join_timeout = "2s"\n')
-        result = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1")).finish()
-        self.assertEqual(result.code, 2, str(result))
+        for limit in ENOUGH_TO_JOIN:
+            file = self.config(["true"], hosts=["node0", "node1", "nowhere"], more=f'join_timeout = "{limit}"\n')
+            result = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1")).finish()
+            self.assertEqual(result.code, 2, str(result))
+            if "missing: node1" not in result.err:
+                break
         self.assertIn("not all hosts have joined within", result.err)
         self.assertIn("2 of 3 hosts joined; missing: nowhere: ssh: Could not resolve", result.err)
 
@@ -342,10 +346,13 @@ class Manual(ClusterTest):
             self.assertEqual(jobs[0].log(rank), "key unset\n")
 
     def test_hosts_that_wait_in_vain_are_told_why(self):
-        file = self.manual("true", more='join_timeout = "1500ms"\n')
-        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (0, 1)]
-        for job in jobs:
-            result = job.finish()
+        for limit in ENOUGH_TO_JOIN:
+            file = self.manual("true", more=f'join_timeout = "{limit}"\n')
+            jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (0, 1)]
+            results = [job.finish() for job in jobs]
+            if all("missing: node2" in result.err for result in results):
+                break
+        for result in results:
             self.assertEqual(result.code, 2, str(result))
             self.assertIn("missing: node2", result.err)
 
