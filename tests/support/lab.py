@@ -131,8 +131,9 @@ class Lab:
             "PasswordAuthentication no\nPermitRootLogin yes\nPrintMotd no\nMaxStartups 100\n"
             f"SetEnv XDG_RUNTIME_DIR={self.runtime_dir(i)}\n")
         log = self.folder / f"sshd-{i}.log"
-        self.processes.append(subprocess.Popen([*self.enter(i), find("sshd"), "-D", "-e", "-f", str(config)],
-                                               stderr=log.open("w"), preexec_fn=die_with_parent))
+        with log.open("w") as said:
+            self.processes.append(subprocess.Popen([*self.enter(i), find("sshd"), "-D", "-e", "-f", str(config)],
+                                                   stderr=said, preexec_fn=die_with_parent))
         until(lambda: "listening" in log.read_text().lower(), f"sshd of {self.names[i]}")
 
     def enter(self, i, folder="/"):
