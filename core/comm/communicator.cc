@@ -70,6 +70,12 @@ std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
   return text.empty() ? text : "; " + text;
 }
 
+std::string dtrun_comm::InWorld(int peer) const {
+  if (peer < 0 || static_cast<std::size_t>(peer) >= making_.world_ranks.size()) return {};
+  const int rank = making_.world_ranks[static_cast<std::size_t>(peer)];
+  return rank == peer ? "" : fmt::format("; its rank {} is rank {} of the job", peer, rank);
+}
+
 dtrun_comm::~dtrun_comm() {
   if (host_.comm == nullptr) return;
   EndWatch();
@@ -177,7 +183,8 @@ dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtr
   const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
   Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
   if (IsRefusal(status)) return error.CopyTo(err);
-  if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE) error.text += Whereabouts(op);
+  if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE)
+    error.text += Whereabouts(op) + InWorld(error.peer);
   Record(error, cause);
   return FirstFailure(err);
 }

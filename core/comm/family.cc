@@ -76,6 +76,23 @@ Error Blamed(const std::function<void(int, std::string_view)>& report, Error err
   return error;
 }
 
+// Of `parent`, as ranks of the world.
+std::vector<int> InWorld(const Making& parent, const std::vector<int>& ranks) {
+  if (parent.world_ranks.empty()) return ranks;
+  std::vector<int> out;
+  for (const int rank : ranks) out.push_back(parent.world_ranks[static_cast<std::size_t>(rank)]);
+  return out;
+}
+
+// The same of a call that only `ranks` of the parent make.
+Error BlamedAmong(const Making& parent, const std::vector<int>& ranks, Error error) {
+  const auto tell = [&](int peer, std::string_view what) {
+    if (parent.report_of_part)
+      parent.report_of_part(peer < 0 ? peer : InWorld(parent, {peer}).front(), what, InWorld(parent, ranks));
+  };
+  return Blamed(tell, std::move(error));
+}
+
 std::vector<int> AllRanks(int size) {
   std::vector<int> ranks;
   for (int r = 0; r < size; ++r) ranks.push_back(r);
@@ -152,11 +169,11 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
     const std::unique_ptr<dtrun_kv> kv = spaces_("subset/" + name + "/");
     Result<std::vector<Card>> cards =
         Exchange(*kv, parent, "dtrun_comm_subset", {0, 0, making.node_rank}, ranks);
-    if (!cards) return Blamed(making.report, std::move(cards).error());
+    if (!cards) return BlamedAmong(making, ranks, std::move(cards).error());
     std::transform(cards->begin(), cards->end(), hosts.begin(), [](const Card& card) { return card.host; });
   }
   const auto turn = TakeTurn(parent, "dtrun_comm_subset", name, ranks);
-  if (!turn) return Blamed(making.report, turn.error());
+  if (!turn) return BlamedAmong(making, ranks, turn.error());
   return Make(parent, std::move(name), ranks, hosts);
 }
 
@@ -211,11 +228,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.size = static_cast<int>(ranks.size());
   making.host_count = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
   making.hosts = hosts;
-  making.world_ranks.clear();
-  for (const int rank : ranks) {
-    const std::vector<int>& above = parent.making().world_ranks;
-    making.world_ranks.push_back(above.empty() ? rank : above[static_cast<std::size_t>(rank)]);
-  }
+  making.world_ranks = InWorld(parent.making(), ranks);
   making.parent = parent.raw();
   making.kv = member.kv.get();
   making.device_kv = member.device_kv.get();

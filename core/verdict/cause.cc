@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include "core/verdict/missed.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/waits.h"
 
@@ -47,9 +48,10 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
   if (!facts.ranks[from].BlamesPeer()) return from;
   // Everybody on the way blames others: a rank that failed and blames nobody came first.
   std::size_t first = from;
+  const std::set<int> members = MembersMissed(facts, from);
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
-    if (!rank.FailedByItself() || rank.BlamesPeer()) continue;
+    if (!rank.FailedByItself() || rank.BlamesPeer() || !IsAmong(members, rank)) continue;
     if (first == from || rank.ended_at < facts.ranks[first].ended_at) first = i;
   }
   return first;
@@ -176,13 +178,14 @@ Cause FindCause(const Facts& facts) {
     if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
       if (const auto still = StandingStill(facts))
         return {Cause::Kind::kRank, *still, ExitClass::kSignal, *still};
+      if (exit_class == ExitClass::kNetwork && !WaitedForEachOther(facts, index).empty())
+        return {Cause::Kind::kRank, index, ExitClass::kHang, index};
       if (Suspicion suspicion = Suspect(facts, index); suspicion.kind != Suspicion::Kind::kNone) {
         const std::size_t suspect = suspicion.indices.front();
         const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
         return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
       }
-      const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty() ||
-                        !WaitedForEachOther(facts, index).empty();
+      const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty();
       if (exit_class == ExitClass::kNetwork && hang)
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
       if (NeededRanksThatHadFinished(facts, index))

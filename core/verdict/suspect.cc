@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/failures/finding.h"
+#include "core/verdict/missed.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -69,9 +70,10 @@ bool HasGoneOn(const RankFacts& rank) {
   return rank.doing->stand == stacks::Stand::kWaits || rank.doing->stand == stacks::Stand::kMayWait;
 }
 
-std::optional<std::size_t> Erred(const Facts& facts, std::size_t first) {
+std::optional<std::size_t> Erred(const Facts& facts, std::size_t first, const std::set<int>& members) {
   const std::string seen = WithoutNumbers(ErrorIn(facts.ranks[first].tail));
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    if (!IsAmong(members, facts.ranks[i])) continue;
     const std::string error = ErrorIn(LinesOf(facts.ranks[i]));
     if (i == first || error.empty() || WithoutNumbers(error) == seen || HasGoneOn(facts.ranks[i])) continue;
     if (!SaysPeerIsMissing({error}) && !SaysPeerIsMissing(LinesOf(facts.ranks[i]))) return i;
@@ -79,26 +81,7 @@ std::optional<std::size_t> Erred(const Facts& facts, std::size_t first) {
   return std::nullopt;
 }
 
-// The members of the communicators in which the rank missed somebody, as it reported. Empty: any rank may be
-// the one that it missed.
-std::set<int> MembersMissed(const RankFacts& first) {
-  std::set<int> members;
-  for (const PeerReport& report : first.reports) {
-    if (!first.IsOfAnother(report)) continue;
-    if (report.members.empty()) return {};
-    members.insert(report.members.begin(), report.members.end());
-  }
-  return members;
-}
-
-// Whether the process has one of `members`, or these are not known.
-bool IsAmong(const std::set<int>& members, const RankFacts& process) {
-  const auto at = members.lower_bound(process.rank);
-  return members.empty() || (at != members.end() && *at < process.rank + process.count);
-}
-
-std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
-  const std::set<int> members = MembersMissed(facts.ranks[first]);
+std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::set<int>& members) {
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
@@ -148,15 +131,18 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_
 }
 
 // All waited, but one of them for something else.
-std::optional<std::size_t> Differs(const Facts& facts) {
+std::optional<std::size_t> Differs(const Facts& facts, const std::set<int>& members = {}) {
   const std::vector<RankDoing> places = PlacesOf(facts);
-  if (places.size() != facts.ranks.size() || places.size() < 3) return std::nullopt;
+  if (places.size() != facts.ranks.size()) return std::nullopt;
   std::map<std::string, std::vector<std::size_t>> by_place;
+  std::size_t waiting = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!IsAmong(members, facts.ranks[i])) continue;
+    ++waiting;
     if (places[i].stand != stacks::Stand::kWaits || facts.ranks[i].count > 1) return std::nullopt;
     by_place[places[i].phrase].push_back(i);
   }
-  if (by_place.size() != 2) return std::nullopt;
+  if (by_place.size() != 2 || waiting < 3) return std::nullopt;
   for (const auto& [place, indices] : by_place) {
     if (indices.size() == 1) return indices.front();
   }
@@ -207,19 +193,18 @@ bool FailedOutside(const RankFacts& rank) {
 
 Suspicion Suspect(const Facts& facts, std::size_t first) {
   using Kind = Suspicion::Kind;
-  // A member may itself have waited for one that is none.
-  auto still = StoodStill(facts, first, MembersMissed(facts.ranks[first]));
-  if (still.empty()) still = StoodStill(facts, first);
-  const auto erred = Erred(facts, first);
+  const std::set<int> members = MembersMissed(facts, first);
+  auto still = StoodStill(facts, first, members);
+  const auto erred = Erred(facts, first, members);
   // Where its place does not say whether it has gone on, one that stands elsewhere is the better evidence.
   const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
                       facts.ranks[*erred].doing->stand == stacks::Stand::kUnknown;
   if (erred && !unsure) return {Kind::kErred, {*erred}};
-  auto left = Left(facts, first);
+  auto left = Left(facts, first, members);
   // A connection ends with the rank that has left; a time limit runs out while another one stands still.
   if (!left.empty() && !SaysTimeOut(facts.ranks[first].tail)) return {Kind::kLeft, std::move(left)};
   if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
-  if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
+  if (const auto differs = Differs(facts, members)) return {Kind::kDiffers, {*differs}};
   if (!left.empty()) return {Kind::kLeft, std::move(left)};
   return {};
 }

@@ -284,7 +284,7 @@ TEST(Suspect, NobodyWhereEachWaitsForAMessageOfTheOther) {
                        MissedMessageOf(1, one, "dtrun.errors.RemoteFailure: ")},
                       1);
   facts.ranks[0].reports = {{1, zero}};
-  facts.ranks[1].reports = {{0, one}};
+  facts.ranks[1].reports = {{0, "rank 0 gave up: " + zero}, {0, one}};  // the backend's, and the call's
   EXPECT_THAT(
       VerdictText(facts),
       AllOf(HasSubstr("ranks 0, 1 each waited for the other: ranks 0, 1 in recv at p2p.py:3"),
@@ -325,6 +325,40 @@ TEST(Suspect, NobodyOutsideOfTheCommunicatorInWhichARankWasMissed) {
   facts.ranks[2] = Rank(2, kTerm, std::chrono::milliseconds(4500), SIGTERM);
   facts.ranks[2].doing = SeenIn("in time.sleep at ps.py:18");
   EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 0 was in time.sleep at ps.py:6"));
+}
+
+TEST(Suspect, NobodyOutsideOfACircle) {
+  std::vector<RankFacts> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    const int peer = (rank + 1) % 3;
+    const std::string call =
+        "recv from rank " + std::to_string(peer) + " on 'world.1:0' (float64 x 3, tag 0)";
+    ranks.push_back(MissedMessageOf(rank, call, "dtrun.errors.RemoteFailure: "));
+    // Rank 1 was the first to give up, and its failure has reached the others.
+    const std::string ended =
+        rank == 1 ? " did not end within 4s" : ": rank 1 gave up: recv from rank 2 on 'world.1:0'";
+    ranks.back().reports = {{rank == 1 ? 2 : 1, call + ended, {0, 1, 2}}};
+  }
+  ranks.push_back(Rank(3, kTerm, std::chrono::milliseconds(4500), SIGTERM));
+  ranks.back().doing = SeenIn("in time.sleep at d.py:7");
+  const Facts facts = RunOf(std::move(ranks), 1);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("ranks 0-2 each waited for the others: "), HasSubstr("class: hang")));
+}
+
+TEST(Suspect, NobodyWhoFailedLaterInAnotherGroup) {
+  const std::string missing =
+      "allreduce #1 on 'world.1:0' (float64 x 2, sum) did not end within 4s: rank 1 is missing";
+  Facts facts = RunOf({Rank(0, {1, 0, false}, std::chrono::milliseconds(4480)),
+                       Rank(1, kTerm, std::chrono::milliseconds(6000), SIGTERM),
+                       Rank(2, {1, 0, false}, std::chrono::milliseconds(5780))},
+                      0);
+  for (RankFacts& rank : facts.ranks) rank.joined = true;
+  facts.ranks[0].tail = {"dtrun.errors.Timeout: " + missing};
+  facts.ranks[0].reports = {{1, missing, {0, 1}}};
+  facts.ranks[1].doing = SeenIn("in time.sleep at d.py:7");
+  facts.ranks[2].tail = kOwn;
+  EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 1 was in time.sleep at d.py:7"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/stacks/doing.h"
+#include "core/verdict/missed.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -118,10 +119,10 @@ std::string ApartText(const Facts& facts, std::size_t first) {
 
 std::string ApartHint(const Facts& facts, std::size_t first) {
   if (WaitedForEachOther(facts, first).empty()) return kComparePlaces;
+  if (MissedCallOf(facts.ranks[first])->message.empty())
+    return "call the collectives of several groups in one order on all ranks";
   return "let one of them send while the other receives, or start both messages before either is waited for "
-         "(isend and irecv, batch_isend_irecv; wait=False in dtrun's own calls); call collectives of several "
-         "groups "
-         "in one order on all ranks";
+         "(isend and irecv, batch_isend_irecv; wait=False in dtrun's own calls)";
 }
 
 std::string OverridesText(const Facts& facts) {

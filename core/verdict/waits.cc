@@ -1,43 +1,20 @@
 #include "core/verdict/waits.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "core/verdict/missed.h"
 #include "core/verdict/suspect.h"
 
 namespace dtrun::verdict {
 namespace {
 
-// The call in which it waited for a peer in vain: "recv from rank 1 on 'world' (...): ...".
-struct Missed {
-  int peer = -1;
-  std::string message;       // "recv from", "send to"; empty: it was a collective
-  std::string communicator;  // its name
-};
-
-std::optional<Missed> MissedCall(const RankFacts& rank) {
-  constexpr std::string_view kOn = " on '";
-  for (const PeerReport& report : rank.reports) {
-    const std::size_t on = report.what.find(kOn);
-    if (!rank.IsOfAnother(report) || on == report.what.npos) continue;
-    Missed missed{report.peer, {}, report.what.substr(on + kOn.size())};
-    missed.communicator.resize(std::min(missed.communicator.find('\''), missed.communicator.size()));
-    for (const char* const message : {"recv from", "send to"}) {
-      if (report.what.starts_with(message)) missed.message = message;
-    }
-    return missed;
-  }
-  return std::nullopt;
-}
-
 // Whether the peer's call can never answer: both receive, both send, or both are in collectives that not all
 // of the same ranks take part in.
-bool ExcludeEachOther(const Missed& mine, const Missed& theirs) {
+bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
   if (!mine.message.empty() || !theirs.message.empty()) return mine.message == theirs.message;
   return mine.communicator != theirs.communicator;
 }
@@ -63,23 +40,26 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
 }
 
 bool WaitedApart(const Facts& facts, std::size_t first) {
+  const std::set<int> members = MembersMissed(facts, first);
   const std::vector<RankDoing> places = PlacesOf(facts);
-  const bool all = facts.ranks.size() > 1 && places.size() == facts.ranks.size() &&
-                   std::ranges::all_of(
-                       places, [](const RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; });
-  if (!all || std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return rank.count > 1; }))
-    return false;
-  const bool apart = std::ranges::any_of(
-      places, [&](const RankDoing& doing) { return doing.phrase != places.front().phrase; });
-  const auto waited = [](const RankFacts& rank) {
-    return SaysTimeOut(rank.before) || (rank.ending && rank.signal_sent == 0 && SaysTimeOut(rank.tail));
-  };
-  return apart && (SaysTimeOut(facts.ranks[first].tail) || std::ranges::any_of(facts.ranks, waited));
+  if (facts.ranks.size() < 2 || places.size() != facts.ranks.size()) return false;
+  std::set<std::string> phrases;
+  bool timed_out = SaysTimeOut(facts.ranks[first].tail);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (rank.count > 1) return false;
+    if (!IsAmong(members, rank)) continue;
+    if (places[i].stand != stacks::Stand::kWaits) return false;
+    phrases.insert(places[i].phrase);
+    timed_out = timed_out || SaysTimeOut(rank.before) ||
+                (rank.ending && rank.signal_sent == 0 && SaysTimeOut(rank.tail));
+  }
+  return phrases.size() > 1 && timed_out;
 }
 
 std::vector<int> WaitedForEachOther(const Facts& facts, std::size_t first) {
   std::vector<int> ranks;
-  std::optional<Missed> missed = MissedCall(facts.ranks[first]);
+  std::optional<MissedCall> missed = MissedCallOf(facts.ranks[first]);
   while (missed) {
     if (const auto begin = std::ranges::find(ranks, missed->peer); begin != ranks.end()) {
       ranks.erase(ranks.begin(), begin);
@@ -88,7 +68,7 @@ std::vector<int> WaitedForEachOther(const Facts& facts, std::size_t first) {
     }
     ranks.push_back(missed->peer);
     const auto peer = std::ranges::find(facts.ranks, missed->peer, &RankFacts::rank);
-    const std::optional<Missed> next = peer == facts.ranks.end() ? std::nullopt : MissedCall(*peer);
+    const std::optional<MissedCall> next = peer == facts.ranks.end() ? std::nullopt : MissedCallOf(*peer);
     missed = next && ExcludeEachOther(*missed, *next) ? next : std::nullopt;
   }
   return {};

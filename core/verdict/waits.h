@@ -9,8 +9,9 @@
 
 namespace dtrun::verdict {
 
-// Whether every rank waited for others until a limit, and not all at one place: their calls do not fit
-// together, and nothing says whose are wrong. `first`: index of the rank that failed first.
+// Whether every rank that `first` may have missed waited for others until a limit, and not all at one place:
+// their calls do not fit together, and nothing says whose are wrong. `first`: index of the rank that failed
+// first.
 bool WaitedApart(const Facts& facts, std::size_t first);
 
 // The ranks of which each waited for the next and the last for the first, all in a recv, all in a send, or in
