@@ -73,8 +73,8 @@ class Here(JobTest):
         self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))
         self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known
         for more in ({"sets": ["backend.torch=dtrun", "job.env.TORCH_DEVICE_BACKEND_AUTOLOAD=0"]},
-                     {"sets": ["backend.torch=dtrun"], "env": self.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="0")}):
-            self.assert_user_error(self.ranks(2, "true", **more), "TORCH_DEVICE_BACKEND_AUTOLOAD=0 in the environment of the ranks")
+                     {"sets": ["backend.torch=dtrun"], "env": self.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="false")}):
+            self.assert_user_error(self.ranks(2, "true", **more), "TORCH_DEVICE_BACKEND_AUTOLOAD is set, not to 1, in the environment of the ranks")
 
 
 @unittest.skipIf(why_not(), why_not())

@@ -37,13 +37,13 @@ bool NeedsPackage(const config::Settings& settings, const std::string& program) 
   return settings.Text(kTorch) == "dtrun" && IsPython(program);
 }
 
-// Whether torch is told to look for no backends, by the config or by what ranks inherit.
+// Whether torch is told to look for no backends, by the config or by what ranks inherit: by anything but "1".
 bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
   const auto of_config = chosen.find(kAutoload);
-  if (of_config != chosen.end()) return of_config->second == "0";
+  if (of_config != chosen.end()) return of_config->second != "1";
   const auto inherited = RankEnvironment();
   const auto found = inherited.find(kAutoload);
-  return found != inherited.end() && found->second == "0";
+  return found != inherited.end() && found->second != "1";
 }
 
 }  // namespace
@@ -53,7 +53,8 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   if (settings().Text(kTorch) == "dtrun" && LoadsNoBackends(plan::UserVariables(settings()))) {
     return plan::At(
         settings(), kTorch,
-        fmt::format("{}=0 in the environment of the ranks keeps torch from loading dtrun, and the script "
+        fmt::format("{} is set, not to 1, in the environment of the ranks, which keeps torch from loading "
+                    "dtrun, and the script "
                     "would get gloo; unset it, or take {} out and have the script import dtrun.torch "
                     "and ask for the backend \"dtrun\"",
                     kAutoload, kTorch));
