@@ -34,7 +34,7 @@ Result<Card> ParseCard(std::string_view text) {
   return card;
 }
 
-Error Absent(const Making& parent, const char* call, int rank) {
+Error Absent(const Making& parent, std::string_view call, int rank) {
   return {DTRUN_TIMEOUT,
           fmt::format("rank {} did not call {} on '{}' within {}; every member has to", rank, call,
                       parent.name, FormatDuration(parent.timeout)),
@@ -42,8 +42,8 @@ Error Absent(const Making& parent, const char* call, int rank) {
 }
 
 // Publishes `mine` and collects the cards of `ranks`, in their order.
-Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, const char* call, const Card& mine,
-                                   const std::vector<int>& ranks) {
+Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, std::string_view call,
+                                   const Card& mine, const std::vector<int>& ranks) {
   using Clock = std::chrono::steady_clock;
   const Making& making = parent.making();
   const Clock::time_point start = Clock::now();
@@ -163,21 +163,21 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
   std::string name = fmt::format("{}.{{{}}}", making.name, ListText(list));
   if (const int count = Count(name); count > 1) name += fmt::format("#{}", count);
 
+  const std::string call = fmt::format("dtrun_comm_subset of {{{{{}}}}}", ListText(list));
   const std::vector<int> ranks(list.begin(), list.end());
   std::vector<int> hosts(ranks.size(), making.node_rank);
   if (making.host_count > 1 && ranks.size() > 1) {
     const std::unique_ptr<dtrun_kv> kv = spaces_("subset/" + name + "/");
-    Result<std::vector<Card>> cards =
-        Exchange(*kv, parent, "dtrun_comm_subset", {0, 0, making.node_rank}, ranks);
+    Result<std::vector<Card>> cards = Exchange(*kv, parent, call, {0, 0, making.node_rank}, ranks);
     if (!cards) return BlamedAmong(making, ranks, std::move(cards).error());
     std::transform(cards->begin(), cards->end(), hosts.begin(), [](const Card& card) { return card.host; });
   }
-  const auto turn = TakeTurn(parent, "dtrun_comm_subset", name, ranks);
+  const auto turn = TakeTurn(parent, call, name, ranks);
   if (!turn) return BlamedAmong(making, ranks, turn.error());
   return Make(parent, std::move(name), ranks, hosts);
 }
 
-Result<std::unique_lock<std::mutex>> Family::TakeTurn(const dtrun_comm& parent, const char* call,
+Result<std::unique_lock<std::mutex>> Family::TakeTurn(const dtrun_comm& parent, std::string_view call,
                                                       const std::string& name,
                                                       const std::vector<int>& ranks) {
   if (ranks.size() < 2 || !spaces_) return std::unique_lock(control_);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/comm/communicator.h"
@@ -51,7 +52,7 @@ class Family {
   // Waits until all of `ranks` of `parent` have come to make `name`, and then for the turn of this process,
   // which lasts as long as the lock. Turns are taken in the order of the world's ranks, so no two wait for
   // each other.
-  Result<std::unique_lock<std::mutex>> TakeTurn(const dtrun_comm& parent, const char* call,
+  Result<std::unique_lock<std::mutex>> TakeTurn(const dtrun_comm& parent, std::string_view call,
                                                 const std::string& name, const std::vector<int>& ranks);
   // Makes the communicator of `ranks` of `parent`, which live on `hosts`. REQUIRES: the turn was taken
   Result<dtrun_comm*> Make(dtrun_comm& parent, std::string name, const std::vector<int>& ranks,
