@@ -163,7 +163,7 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
   std::string name = fmt::format("{}.{{{}}}", making.name, ListText(list));
   if (const int count = Count(name); count > 1) name += fmt::format("#{}", count);
 
-  const std::string call = fmt::format("dtrun_comm_subset of {{{{{}}}}}", ListText(list));
+  const std::string call = fmt::format("dtrun_comm_subset of {{{}}}", ListText(list));
   const std::vector<int> ranks(list.begin(), list.end());
   std::vector<int> hosts(ranks.size(), making.node_rank);
   if (making.host_count > 1 && ranks.size() > 1) {

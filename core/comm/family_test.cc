@@ -207,6 +207,15 @@ TEST_F(Families, NameTheRankThatDoesNotCall) {
   EXPECT_THAT(ranks_[0]->reports, ElementsAre("2 " + texts[0]));
 }
 
+TEST_F(Families, TellOfWhichRanksASubsetIs) {
+  Meet(std::chrono::milliseconds(50));
+  const std::vector<std::int32_t> list = {3, 1};
+  const auto texts = On({3}, [&](int, Rank& rank) { return Text(rank.family.Subset(*rank.world, list)); });
+  EXPECT_EQ(texts[3],
+            "rank 1 did not call dtrun_comm_subset of {3,1} on 'world' within 50ms; every member has to");
+  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 " + texts[3] + ", of 3 1"));
+}
+
 TEST_F(Families, ReportPeersByTheirRankInTheWorld) {
   Meet();
   const std::vector<std::int32_t> list = {3, 1};
