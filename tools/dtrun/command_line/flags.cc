@@ -30,14 +30,6 @@ bool Lists(const ForeignFlag& row, std::string_view name) {
   });
 }
 
-// A number of hosts, perhaps as torchrun's range of one; empty: it is none.
-std::string HostCount(const std::string& value) {
-  const std::size_t colon = value.find(':');
-  const std::string number = value.substr(0, colon);
-  if (colon != value.npos && value.substr(colon + 1) != number) return {};
-  return IsDigits(number) ? number : std::string();
-}
-
 void Replace(std::string_view placeholder, const std::string& by, std::string* text) {
   for (std::size_t at = text->find(placeholder); at != text->npos;
        at = text->find(placeholder, at + by.size()))
@@ -45,6 +37,13 @@ void Replace(std::string_view placeholder, const std::string& by, std::string* t
 }
 
 }  // namespace
+
+std::string HostCount(const std::string& value) {
+  const std::size_t colon = value.find(':');
+  const std::string number = value.substr(0, colon);
+  if (colon != value.npos && value.substr(colon + 1) != number) return {};
+  return IsDigits(number) ? number : std::string();
+}
 
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value) {
   std::string text(flag.text);

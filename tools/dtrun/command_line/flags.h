@@ -51,6 +51,9 @@ bool IsOf(const ForeignFlag& flag, std::string_view of);
 // Whose it is, in words: "torchrun, accelerate and deepspeed".
 std::string Owners(const ForeignFlag& flag);
 
+// A number of hosts, perhaps as torchrun's range of one; empty: it is none.
+std::string HostCount(const std::string& value);
+
 // What to do instead of a flag that is refused. A number is a duration in seconds.
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value);
 

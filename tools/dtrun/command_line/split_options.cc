@@ -114,6 +114,14 @@ Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, s
     return Wrong(fmt::format("{} takes a key and its value in one word; write {} {}={}", name, name, value,
                              other ? "VALUE" : next));
   }
+  if (name == "-N" && value.find_first_not_of("0123456789:-,") == std::string::npos) {
+    std::string count = HostCount(value);  // a range would be read as a host's name
+    if (count.empty()) {
+      return Wrong(fmt::format("-N {}: expected a number of hosts; {}", value,
+                               AdviceOf(*FindForeignFlag("--nnodes"), value)));
+    }
+    value = std::move(count);
+  }
   const bool digits = value.find_first_not_of("0123456789") == std::string::npos;
   if (option.check_name("--ranks") && TakesJobs() &&
       (value.empty() || (!digits && value != "gpu" && value != "cpu" && value != "auto"))) {

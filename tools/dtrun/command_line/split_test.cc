@@ -344,6 +344,18 @@ TEST_F(SplitTest, WhatIsNoNumberOfRanksAndNoConfig) {
             "--set takes a key and its value in one word; write --set job.grace=VALUE");
 }
 
+TEST_F(SplitTest, ARangeOfHostsIsNoHost) {
+  for (const Typed& typed :
+       {Typed{"-N", "1-2", "x"}, Typed{"-N2:4", "-H", "a,b", "x"}, Typed{"-N=2,4", "x"}}) {
+    EXPECT_THAT(Refused(typed), AllOf(HasSubstr(": expected a number of hosts; "), HasSubstr("--hosts 2"),
+                                      HasSubstr("cluster.min_hosts=N")));
+  }
+  EXPECT_THAT(Good({"-N", "2:2", "-H", "a,b", "x"}).words, ElementsAre("-N", "2", "-H", "a,b"));
+  EXPECT_THAT(Refused({"srun", "-N2-4", "x"}),
+              HasSubstr("type dtrun in its place\n  -N 2-4: expected a number of hosts"));
+  EXPECT_THAT(Good({"-N", "a,b:2", "x"}).words, ElementsAre("-N", "a,b:2"));
+}
+
 TEST_F(SplitTest, ANumberIsAConfigOnlyWhereThereIsSuchAFile) {
   for (const Typed& typed : {Typed{"-c", "2", "-n", "2", "x"}, Typed{"-c2", "x"}}) {
     EXPECT_THAT(Refused(typed), AllOf(HasSubstr("-c 2: -c names a config here, and there is no file '2'"),
