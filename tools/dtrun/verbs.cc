@@ -299,6 +299,10 @@ int CommandLine::Run(const std::vector<std::string>& words) {
         const auto& schema = dtrun::config::CoreSchema();
         return dtrun::config::FindSpec(schema, name) != nullptr || dtrun::config::IsTable(schema, name);
       },
+      [](const std::string& name) {
+        std::error_code failure;
+        return std::filesystem::is_regular_file(name, failure);
+      },
       [](const std::string& name) { return dtrun::config::KeyNamed(dtrun::config::CoreSchema(), name); }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {
@@ -326,7 +330,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   if (arguments_.verbose) {
     for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
   }
-  for (const std::string& line : split->unset) dtrun::PrintMessage("dtrun: {}\n", line);
+  for (const std::string& line : split->warned) dtrun::PrintMessage("dtrun: {}\n", line);
   swallowed_ = std::move(split->swallowed);
   arguments_.spelled = std::move(split->spelled);
   if (!split->command.empty()) TakeCommand(std::move(split->command));

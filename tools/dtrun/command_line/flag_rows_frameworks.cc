@@ -108,7 +108,9 @@ constexpr ForeignFlag kFrameworks[] = {
      "--use-mps-device --fp8-* --aws-* --mpirun-ccl ",
      "accelerate", kUnread, ""},
 
-    {" --include --exclude ", "deepspeed", kRefused, kNameSlots},
+    {" -H ", "deepspeed", kOption, "--hostfile", {}, {}, kCertain},
+    {" --include ", "deepspeed", kRefused, kNameSlots},
+    {" --exclude ", "deepspeed, srun", kRefused, kNameSlots},
     {" -i -e ", "deepspeed", kRefused, kNameSlots, {}, {}, kCertain},
     {" --no-local-rank ", "deepspeed", kNothing,
      "dtrun adds no --local_rank to the script's arguments, which has the variable LOCAL_RANK"},

@@ -170,7 +170,7 @@ Status Splitter::NotAVerb(const std::string& word) const {
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const Words& words) {
   Result<SplitWords> split = Splitter(grammar, words).Run();
   if (!split) return Wrong(MaskText(split.error().text));
-  for (Words* lines : {&split->assumed, &split->unset}) {
+  for (Words* lines : {&split->assumed, &split->warned}) {
     for (std::string& line : *lines) line = MaskText(line);
   }
   split->swallowed = MaskText(split->swallowed);

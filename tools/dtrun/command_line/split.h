@@ -23,7 +23,7 @@ struct SplitWords {
   std::map<std::string, std::string> spelled;  // config::Request::spelled
   std::vector<std::string> assumed;  // a line for each thing that was typed in another launcher's spelling
   std::string swallowed;             // the last word is an option's value and may be meant as the program
-  std::vector<std::string> unset;    // a line for each variable that is to be exported and is not set
+  std::vector<std::string> warned;   // a line for each thing that may be a mistake
 };
 
 struct Grammar {
@@ -33,6 +33,8 @@ struct Grammar {
   std::function<bool(const std::string& name)> known;
   // Whether a config has an option of that name. Empty: nobody knows.
   std::function<bool(const std::string& name)> option = {};
+  // Whether there is a file of that name. Empty: nobody knows.
+  std::function<bool(const std::string& name)> file = {};
   // The key of the option that a flag of that name, without dashes, may be meant for; empty: none. May be
   // empty.
   std::function<std::string(const std::string& name)> key = {};

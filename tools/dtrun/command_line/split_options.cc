@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/text.h"
 #include "tools/dtrun/command_line/splitter.h"
 
 namespace dtrun::cli {
@@ -107,6 +108,12 @@ Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, s
       own != name)
     out_.spelled[own + " " + value] = name;
   if (option.check_name("--config")) config_ = value;
+  if (option.check_name("--hosts") && !IsDigits(value) && grammar_.file && grammar_.file(value)) {
+    out_.warned.push_back(
+        fmt::format("{0} {1}: a host is called '{1}', and a file here is too; for that file: "
+                    "--hostfile {1}",
+                    name, value));
+  }
   if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
       !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
     const std::string& next = words_[next_];
@@ -166,7 +173,7 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
   out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
   const std::string option = flag.reading == Reading::kHostCount ? "--hosts " : "--set ";
   if (!read->words.empty()) out_.spelled[option + read->words.back()] = name;
-  (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
+  (read->unset ? out_.warned : out_.assumed).push_back(std::move(read->assumed));
   return true;
 }
 

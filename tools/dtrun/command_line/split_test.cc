@@ -43,7 +43,8 @@ class SplitTest : public ::testing::Test {
     grammar_ = {&app_,
                 {plan},
                 [](const std::string& name) { return name == "rum"; },
-                [](const std::string& name) { return name == "job.grace"; }};
+                [](const std::string& name) { return name == "job.grace"; },
+                [](const std::string& name) { return name == "hf"; }};
   }
 
   SplitWords Good(const Typed& words) {
@@ -225,7 +226,7 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
   EXPECT_THAT(split.command, ElementsAre("x"));
   EXPECT_THAT(Good({"-np2", "-ppn4", "-xA=1", "x"}).words,
               ElementsAre("--ranks", "2", "--processes-per-host", "4", "--set", "job.env.A=1"));
-  EXPECT_THAT(Good({"-x", "DTRUN_TEST_IS_NOT_SET", "x"}).unset,
+  EXPECT_THAT(Good({"-x", "DTRUN_TEST_IS_NOT_SET", "x"}).warned,
               ElementsAre(HasSubstr("-x DTRUN_TEST_IS_NOT_SET: this variable is not set here")));
   EXPECT_EQ(Refused({"--standalone=yes", "x"}), "--standalone takes no value; write --standalone alone");
   EXPECT_EQ(Refused({"--max-restarts"}), "--max-restarts needs a value");
@@ -354,6 +355,17 @@ TEST_F(SplitTest, ARangeOfHostsIsNoHost) {
   EXPECT_THAT(Refused({"srun", "-N2-4", "x"}),
               HasSubstr("type dtrun in its place\n  -N 2-4: expected a number of hosts"));
   EXPECT_THAT(Good({"-N", "a,b:2", "x"}).words, ElementsAre("-N", "a,b:2"));
+}
+
+TEST_F(SplitTest, AFileIsNoHost) {
+  EXPECT_THAT(
+      Good({"-H", "hf", "x"}).warned,
+      ElementsAre("-H hf: a host is called 'hf', and a file here is too; for that file: --hostfile hf"));
+  EXPECT_THAT(Good({"-H", "a", "x"}).warned, IsEmpty());
+  EXPECT_THAT(Refused({"deepspeed", "-H", "hf", "--num_gpus", "2", "t.py"}),
+              HasSubstr("type: dtrun --hostfile hf --processes-per-host 2 t.py\n"));
+  EXPECT_THAT(Refused({"-H", "a", "deepspeed", "--num_gpus", "2", "t.py"}),
+              HasSubstr("type: dtrun -H a --processes-per-host 2 t.py\n"));
 }
 
 TEST_F(SplitTest, ANumberIsAConfigOnlyWhereThereIsSuchAFile) {
