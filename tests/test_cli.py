@@ -190,7 +190,7 @@ class Typed(JobTest):
                                ("deepspeed train.py", "type: dtrun -n gpu train.py\n"),
                                ("mpirun -N 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
                                ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py\n"),
-                               ("srun -n 2 train.py", "type: dtrun -n 2 train.py\n"),
+                               ("srun -n 2 train.py", "type: dtrun -n 2 --set cluster.from=slurm train.py\n"),
                                ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",
                                 "type: dtrun torchrun --nproc-per-node 2 train.py\n")):
             result = self.dtrun(*words.split())

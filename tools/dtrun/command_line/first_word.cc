@@ -21,7 +21,11 @@ const std::vector<Known>& Launchers() {
       {" mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich orterun "
        "prterun ",
        {.mpi = true, .family = "mpirun"}},
-      {" srun ", {.setting = "cluster.from=slurm", .family = "srun"}},
+      {" srun ",
+       {.setting = "cluster.from=slurm",
+        .otherwise =
+            "outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1",
+        .family = "srun"}},
       {" horovodrun ",
        {.setting = "job.dialects=horovod",
         .otherwise =

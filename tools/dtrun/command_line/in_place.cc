@@ -4,7 +4,10 @@
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
+#include "core/base/number.h"
+#include "core/base/text.h"
 #include "tools/dtrun/command_line/splitter.h"
 
 namespace dtrun::cli {
@@ -16,8 +19,57 @@ bool HasAny(const Words& words, std::initializer_list<std::string_view> of) {
   return std::ranges::any_of(of, [&](std::string_view one) { return std::ranges::count(words, one) > 0; });
 }
 
+bool IsHostOption(const std::string& word) {
+  return word == "--hosts" || word == "--host" || word == "-H" || word == "-N";
+}
+
+// The values of the options for hosts, as places in `words`; not those that are a number of hosts.
+std::vector<std::size_t> HostLists(const Words& words) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (IsHostOption(words[i - 1]) && !IsDigits(words[i])) places.push_back(i);
+  }
+  return places;
+}
+
 bool NamesHosts(const Words& words) {
-  return HasAny(words, {"--hosts", "--host", "-H", "--hostfile", "--config", "-c"});
+  const auto sets = [](const std::string& word) {
+    return word.starts_with("cluster.hosts=") || word.starts_with("cluster.hostfile=") ||
+           word.starts_with("cluster.from=");
+  };
+  return !HostLists(words).empty() || HasAny(words, {"--hostfile", "--config", "-c"}) ||
+         std::ranges::any_of(words, sets);
+}
+
+// mpirun counts a slot for each time that a host is named; dtrun takes a name once, with its slots.
+void CountSlots(Words* words) {
+  const std::vector<std::size_t> places = HostLists(*words);
+  std::vector<std::pair<std::string, int>> hosts;
+  bool repeated = false;
+  for (const std::size_t place : places) {
+    for (const std::string_view one : Split((*words)[place], ',')) {
+      const std::size_t colon = one.find(':');
+      const auto slots = colon == one.npos ? 1 : NumberOf<int>(one.substr(colon + 1));
+      if (!slots) return;  // an IPv6 address, or a slip
+      const std::string name(one.substr(0, colon));
+      const auto known = std::ranges::find(hosts, name, &std::pair<std::string, int>::first);
+      if (known == hosts.end()) {
+        hosts.emplace_back(name, *slots);
+      } else {
+        known->second += *slots;
+        repeated = true;
+      }
+    }
+  }
+  if (!repeated) return;
+  std::string list;
+  for (const auto& [name, slots] : hosts)
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", name, slots);
+  (*words)[places.front()] = list;
+  for (std::size_t i = places.size() - 1; i > 0; --i) {
+    const auto value = words->begin() + static_cast<std::ptrdiff_t>(places[i]);
+    words->erase(value - 1, value + 1);
+  }
 }
 
 }  // namespace
@@ -49,11 +101,14 @@ std::string Splitter::InOurWords(const OtherLauncher& launcher, const Words& res
   if (read->command.empty()) return "type dtrun in its place, and a program";
   Words ours{"dtrun"};
   std::ranges::replace_copy(read->words, std::back_inserter(ours), std::string("--ranks"), std::string("-n"));
-  std::string notes = launcher.otherwise.empty() ? "" : "\n  " + launcher.otherwise;
-  const bool hosts = HasAny(ours, {"--hosts", "-H", "-N"});
-  if (!launcher.setting.empty() && (hosts || !launcher.setting.starts_with("cluster."))) {
-    ours.insert(ours.end(), {"--set", launcher.setting});
-  } else if (const auto count = std::ranges::find(ours, "-N"); count != ours.end() && !NamesHosts(ours)) {
+  if (launcher.mpi) CountSlots(&ours);
+  const bool names_hosts = NamesHosts(ours);
+  std::string notes;
+  if (!launcher.setting.empty() && !(names_hosts && launcher.setting.starts_with("cluster."))) {
+    if (!HasAny(ours, {launcher.setting})) ours.insert(ours.end(), {"--set", launcher.setting});
+    notes += "\n  " + launcher.otherwise;
+  } else if (const auto count = std::ranges::find(ours, "-N");
+             launcher.setting.empty() && count != ours.end() && !names_hosts) {
     if (count[1] == "1") {
       ours.erase(count, count + 2);
     } else {

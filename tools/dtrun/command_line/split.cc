@@ -139,7 +139,7 @@ Result<bool> Splitter::TakeProgram(const std::string& word) {
     return Wrong(fmt::format(
         "after ':' mpirun takes another program for other ranks, but a dtrun job has one program: let it "
         "branch on the variable RANK, or write sh -c 'case $RANK in ...'; to pass ':' on: {} -- {}",
-        Self(), Quoted(out_.command)));
+        Quoted(Typed()), Quoted(out_.command)));
   }
   return false;
 }

@@ -250,9 +250,10 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
       Refused({"plan", "-q", "srun", "-N", "2", "-n", "8", "train"}),
       "srun is a launcher too, and every rank would start a job of its own; type: dtrun plan -q -N 2 -n 8 "
       "--set cluster.from=slurm train\n"
+      "  outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1\n"
       "  to run srun itself: dtrun plan -q -- srun -N 2 -n 8 train");
   EXPECT_THAT(Refused({"srun", "--mpi=pmix", "-n", "2", "train"}),
-              HasSubstr("type: dtrun --set job.pmi=pmix -n 2 train\n"));
+              HasSubstr("type: dtrun --set job.pmi=pmix -n 2 --set cluster.from=slurm train\n"));
   EXPECT_THAT(Refused({"horovodrun", "-np", "2", "train.py"}),
               HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py\n"
                         "  without Horovod, in place of that --set: python3 -m dtrun.horovod in front"));
@@ -294,6 +295,24 @@ TEST_F(SplitTest, FlagsInAnotherLaunchersCommandAreThatLaunchers) {
               HasSubstr("dtrun knows no flag '--nothing-like-it' of mpirun; leave it out"));
 }
 
+TEST_F(SplitTest, HostsAreNamedOnceInOurWords) {
+  for (const Typed& typed :
+       {Typed{"srun", "-N2", "-n4", "-w", "a,b", "x"}, Typed{"srun", "--nodelist=a,b", "x"},
+        Typed{"-H", "a,b", "srun", "-N", "1", "x"}, Typed{"--hostfile", "h", "srun", "x"},
+        Typed{"--set", "cluster.from=lsf", "srun", "x"}}) {
+    EXPECT_THAT(Refused(typed), Not(HasSubstr("cluster.from=slurm")));
+  }
+  EXPECT_THAT(Refused({"srun", "-n", "4", "--ntasks-per-node=2", "x"}),
+              HasSubstr("type: dtrun -n 4 --processes-per-host 2 --set cluster.from=slurm x\n"));
+  EXPECT_THAT(Refused({"horovodrun", "--gloo", "-np", "2", "x"}),
+              HasSubstr("type: dtrun --set job.dialects=horovod -n 2 x\n"));
+  EXPECT_THAT(Refused({"mpirun", "-n", "4", "-host", "a,b,a,b", "x"}),
+              HasSubstr("type: dtrun -n 4 --hosts a:2,b:2 x\n"));
+  EXPECT_THAT(Refused({"mpirun", "-host", "a:2,b", "-n", "4", "-host", "a", "x"}),
+              HasSubstr("type: dtrun --hosts a:3,b:1 -n 4 x\n"));
+  EXPECT_THAT(Refused({"mpirun", "-host", "a,b", "x"}), HasSubstr("type: dtrun --hosts a,b x\n"));
+}
+
 TEST_F(SplitTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
   for (const Typed& typed : {Typed{"deepspeed", "train.py"}, Typed{"accelerate", "launch", "train.py"}}) {
     EXPECT_THAT(Refused(typed),
@@ -318,7 +337,8 @@ TEST_F(SplitTest, AWordForStartingIsLeftOut) {
 
 TEST_F(SplitTest, SeveralProgramsAreRefused) {
   EXPECT_THAT(Refused({"-np", "1", "a.py", ":", "-np", "1", "b.py"}),
-              HasSubstr("after ':' mpirun takes another program"));
+              AllOf(HasSubstr("after ':' mpirun takes another program"),
+                    HasSubstr("to pass ':' on: dtrun -np 1 -- a.py : -np 1 b.py")));
   EXPECT_THAT(Good({"a.py", ":", "x"}).command, ElementsAre("a.py", ":", "x"));
   EXPECT_THAT(Good({"--", "a.py", ":", "-x"}).command, ElementsAre("a.py", ":", "-x"));
 }
