@@ -79,11 +79,7 @@ std::string Splitter::InPlaceOf(const OtherLauncher& launcher) const {
   std::string text =
       fmt::format("{} is a launcher too, and every rank would start a job of its own; ", launcher.name);
   if (!launcher.torchrun) return text + InOurWords(launcher, rest);
-  Words ours{"dtrun"};
-  if (out_.verb == "plan") ours.emplace_back("plan");
-  ours.emplace_back(launcher.old ? "torch.distributed.launch" : "torchrun");
-  ours.insert(ours.end(), rest.begin(), rest.end());
-  return text + "type: " + Quoted(ours) + Itself(launcher);
+  return text + "type: " + AsTorchrun(launcher.old, rest) + Itself(launcher);
 }
 
 std::string Splitter::Itself(const OtherLauncher& launcher) const {

@@ -75,12 +75,14 @@ Result<bool> Splitter::TakeWord(const std::string& word) {
     out_.command.insert(out_.command.begin(), {"python3", "-m"});
     return false;
   }
+  const bool old = word == "torch.distributed.launch";
+  if (old || word == "torch.distributed.run" || (word == "torchrun" && at_ == grammar_.root)) {
+    Words rest = Rest();
+    rest.erase(rest.begin());
+    return Wrong(fmt::format("{} comes first, and variables set dtrun's own options; type: {}", word,
+                             AsTorchrun(old, rest)));
+  }
   if (CLI::App* verb = VerbNamed(*at_, word)) {
-    if (word == "torchrun") {
-      return Wrong(
-          "torchrun comes first: dtrun torchrun ...; dtrun's own options are set by DTRUN_CONFIG_<KEY> "
-          "there");
-    }
     Enter(verb);
     return true;
   }

@@ -158,6 +158,9 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
   if (flag.reading == Reading::kModule) {
     Words rest(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
     if (equals != std::string::npos) rest.insert(rest.begin(), word.substr(equals + 1));
+    out_.command = {"python3", "-m"};
+    out_.command.insert(out_.command.end(), rest.begin(), rest.end());
+    if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
     return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
                              Owners(flag), Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
   }

@@ -26,6 +26,7 @@ class SplitTest : public ::testing::Test {
       app->add_option("-n,--np,--ranks", text_)->type_name("N");
       app->add_option("--processes-per-host", text_);
       app->add_option("--hostfile", text_);
+      app->add_option("--torch-backend", text_);
       app->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
       app->add_option("--set", texts_)->expected(1)->take_all();
       app->add_flag("-q,--quiet", flag_);
@@ -311,6 +312,23 @@ TEST_F(SplitTest, HostsAreNamedOnceInOurWords) {
   EXPECT_THAT(Refused({"mpirun", "-host", "a:2,b", "-n", "4", "-host", "a", "x"}),
               HasSubstr("type: dtrun --hosts a:3,b:1 -n 4 x\n"));
   EXPECT_THAT(Refused({"mpirun", "-host", "a,b", "x"}), HasSubstr("type: dtrun --hosts a,b x\n"));
+}
+
+TEST_F(SplitTest, TorchrunHasVariablesForOurOptions) {
+  EXPECT_THAT(
+      Refused(
+          {"plan", "--set", "job.env.A=b c", "--set", "output.prefix=rank", "-n", "2", "torchrun", "t.py"}),
+      HasSubstr(
+          "type: A='b c' DTRUN_CONFIG_OUTPUT_PREFIX=rank dtrun plan torchrun --nproc_per_node=2 t.py\n"));
+  EXPECT_THAT(Refused({"--torch-backend", "dtrun", "torchrun", "t.py"}),
+              HasSubstr("torchrun comes first, and variables set dtrun's own options; type: "
+                        "DTRUN_CONFIG_BACKEND_TORCH=dtrun dtrun torchrun t.py"));
+  EXPECT_THAT(Refused({"-v", "plan", "torch.distributed.launch", "--use_env", "t.py"}),
+              HasSubstr("type: dtrun plan torch.distributed.launch --use_env t.py\n  without -v, which"));
+  EXPECT_THAT(Refused({"plan", "-n", "4", "-H", "a,b", "torchrun", "--nproc_per_node=2", "t.py"}),
+              HasSubstr("type: dtrun plan torchrun --nproc_per_node=2 t.py\n  without -H a,b, which"));
+  EXPECT_THAT(Refused({"plan", "-m", "torch.distributed.run", "--nproc_per_node", "2", "t.py"}),
+              HasSubstr("type: dtrun plan torchrun --nproc_per_node 2 t.py\n"));
 }
 
 TEST_F(SplitTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {

@@ -1,5 +1,5 @@
 // The reader behind SplitCommandLine: split.cc has its words, split_options.cc its options, in_place.cc what
-// it answers to another launcher's command line. One thread; used once.
+// it answers to another launcher's command line, and in_place_torchrun.cc to torchrun's. One thread; used once.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -91,6 +91,8 @@ class Splitter {
   // What to type for a command that is another launcher's.
   std::string InPlaceOf(const OtherLauncher& launcher) const;
   std::string Itself(const OtherLauncher& launcher) const;
+  // For torchrun, or torch.distributed.launch where `old`.
+  std::string AsTorchrun(bool old, const Words& rest) const;
   std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const;
   // dtrun's command line without the word that was read last.
   std::string WithoutWord(const std::string& otherwise) const;
