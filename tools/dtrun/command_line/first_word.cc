@@ -13,6 +13,10 @@ struct Known {
   OtherLauncher launcher;
 };
 
+const OtherLauncher kHorovodrun{
+    .setting = "job.dialects=horovod",
+    .otherwise = "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script",
+    .family = "horovodrun"};
 const OtherLauncher kDeepspeed{.family = "deepspeed", .each_gpu = true};
 const OtherLauncher kAccelerate{.family = "accelerate", .each_gpu = true};
 
@@ -26,11 +30,7 @@ const std::vector<Known>& Launchers() {
         .otherwise =
             "outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1",
         .family = "srun"}},
-      {" horovodrun ",
-       {.setting = "job.dialects=horovod",
-        .otherwise =
-            "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script",
-        .family = "horovodrun"}},
+      {" horovodrun ", kHorovodrun},
       {" deepspeed ", kDeepspeed},
       {" torchrun ", {.torchrun = true}},
   };
@@ -43,10 +43,14 @@ const std::vector<Known>& Modules() {
       {" torch.distributed.run ", {.torchrun = true}},
       {" torch.distributed.launch ", {.torchrun = true, .old = true}},
       {" accelerate.commands.launch ", kAccelerate},
-      {" deepspeed.launcher.runner ", kDeepspeed},
+      {" deepspeed deepspeed.launcher.runner ", kDeepspeed},
+      {" horovod.runner horovod.runner.launch horovod.run horovod.run.run ", kHorovodrun},
   };
   return known;
 }
+
+// `python3 -m` has one of these before the word launch.
+constexpr std::string_view kAccelerateModules = " accelerate accelerate.commands.accelerate_cli ";
 
 std::optional<OtherLauncher> Find(const std::vector<Known>& known, const std::string& name) {
   const auto found = std::ranges::find_if(
@@ -96,9 +100,18 @@ std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command)
   }
   if (!name.starts_with("python")) return Find(Launchers(), name);
   std::size_t at = 1;  // -u and the like
-  while (at < command.size() && command[at] != "-m" && command[at].starts_with('-')) ++at;
+  while (at < command.size() && command[at] != "-m" && command[at].starts_with('-'))
+    at += command[at] == "-W" || command[at] == "-X" ? 2 : 1;
   if (at + 1 >= command.size() || command[at] != "-m") return std::nullopt;
-  auto launcher = Find(Modules(), command[at + 1]);
+  const std::string& module = command[at + 1];
+  if (kAccelerateModules.find(' ' + module + ' ') != std::string_view::npos && at + 2 < command.size() &&
+      command[at + 2] == "launch") {
+    OtherLauncher launcher = kAccelerate;
+    launcher.name = "accelerate launch";
+    launcher.words = at + 3;
+    return launcher;
+  }
+  auto launcher = Find(Modules(), module);
   if (launcher) launcher->words = at + 2;
   return launcher;
 }

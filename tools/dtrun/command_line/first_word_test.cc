@@ -34,6 +34,15 @@ TEST(FirstWord, ModulesOfPythonToo) {
   EXPECT_FALSE(LauncherOf({"python3", "-m", "pkg.train"}));
   EXPECT_FALSE(LauncherOf({"python3", "train.py", "-m", "torch.distributed.run"}));
   EXPECT_FALSE(LauncherOf({"python3", "-m"}));
+  EXPECT_EQ(LauncherOf({"python", "-W", "ignore", "-m", "horovod.runner.launch", "-np", "2"})->family,
+            "horovodrun");
+  EXPECT_EQ(LauncherOf({"python", "-m", "deepspeed", "train.py"})->family, "deepspeed");
+  const auto accelerate =
+      LauncherOf({"python", "-m", "accelerate.commands.accelerate_cli", "launch", "train.py"});
+  ASSERT_TRUE(accelerate);
+  EXPECT_EQ(accelerate->family, "accelerate");
+  EXPECT_EQ(accelerate->words, 4u);
+  EXPECT_FALSE(LauncherOf({"python", "-m", "accelerate.commands.accelerate_cli", "config"}));
 }
 
 TEST(FirstWord, WordsThatReadLikeVerbsHaveAdvice) {
