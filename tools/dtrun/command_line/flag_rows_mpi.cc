@@ -17,6 +17,7 @@ constexpr std::string_view kOneProgram =
     "a dtrun job has one program: let it branch on the variable RANK, or write sh -c 'case $RANK in ...'";
 
 constexpr ForeignFlag kMpi[] = {
+    {" --version -V ", "mpirun", kRefused, "it starts nothing: run mpirun --version", {}, {}, kCertain},
     {" -x ", "mpirun", kVariable, ""},
     {" -env -genv ", "mpiexec", kPair, "job.env."},
     {" -genvall -envall ", "mpiexec", kNothing, kInherited},

@@ -9,7 +9,56 @@ using enum Reading;
 constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 
+constexpr std::string_view kQuietAdvice = "dtrun's flag is -q, before the verb";
+
 constexpr ForeignFlag kScheduler[] = {
+    {" -q -H --hold -d --dependency -L --licenses -M --clusters -S --core-spec -B --extra-node-info "
+     "--begin --bb --bbf --comment --contiguous --cores-per-socket --deadline --delay-boot --gpu-freq "
+     "--cpu-freq -I --immediate --jobid --mail-type --mail-user --mem-per-cpu --mem-per-gpu --mincpus "
+     "--nice --power --priority --profile --acctg-freq --reservation --signal --sockets-per-node "
+     "--spread-job --switches --thread-spec --threads-per-core --time-min --tmp --tres-per-task --uid "
+     "--gid --use-min-nodes --wckey -D --overlap --exact --network -Z --no-allocate ",
+     "srun",
+     kRefused,
+     kSchedulers,
+     {},
+     {},
+     kCertain},
+    {" -Q ", "srun", kRefused, kQuietAdvice, {}, {}, kCertain},
+    {" -V --version ", "srun", kRefused, "it starts nothing: run srun --version", {}, {}, kCertain},
+    {" -K --kill-on-bad-exit ",
+     "srun",
+     kNothing,
+     "a rank that fails ends the job (restart.max starts it again)",
+     {},
+     {},
+     kCertain},
+    {" -u --unbuffered ", "srun", kNothing, "dtrun passes each line on at once", {}, {}, kCertain},
+    {" --hint --mem-bind --gpu-bind --ntasks-per-core --ntasks-per-socket ",
+     "srun",
+     kRefused,
+     kBindingAdvice,
+     {},
+     {},
+     kCertain},
+    {" --ntasks-per-gpu ", "srun", kRefused, "-n gpu starts a rank for each GPU of a host", {}, {}, kCertain},
+    {" --multi-prog ",
+     "srun",
+     kRefused,
+     "a dtrun job has one program: let it branch on the variable RANK, or write sh -c 'case $RANK in ...'",
+     {},
+     {},
+     kCertain},
+    {" -W --wait -k --no-kill -i --input -E --preserve-env -r --relative -F --nodefile -X --disable-status "
+     "--pty --propagate --prolog --epilog --task-prolog --task-epilog --slurmd-debug --bcast "
+     "--cluster-constraint --resv-ports --quit-on-interrupt --het-group --export-file --get-user-env "
+     "--test-only --send-libs --debugger-test --x11 --interactive --container ",
+     "srun",
+     kUnread,
+     "",
+     {},
+     {},
+     kCertain},
     {" --export ", "srun", kDefault, kSetVariable, "ALL", kInherited},
     {" --cpus-per-task ", "srun", kRefused, kThreadsAdvice},
     {" -c ", "srun", kRefused, kThreadsAdvice, {}, {}, kCertain},

@@ -35,6 +35,7 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
     const ForeignFlag* found = Foreign(name);
     if (own != nullptr && !IsOwners(found)) return TakeOwn(*own, name, word, equals);
     if (found != nullptr) return TakeForeign(*found, name, word, equals);
+    if (equals == word.npos && TakeForRoot(name)) return true;
     if (is_long && Owner() != nullptr) return Wrong(UnknownOf(*Owner(), name));
     if (is_long) return Wrong(UnknownLong(name, equals == word.npos ? "" : word.substr(equals + 1)));
     const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
@@ -55,6 +56,7 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
                            : word[2] == '=' ? 2
                                             : 1);
       }
+      if (TakeForRoot(one)) continue;
       const std::string& unknown = word.size() > 2 ? word : one;
       return Wrong(Owner() == nullptr ? Unknown(unknown) : UnknownOf(*Owner(), unknown));
     }
@@ -69,6 +71,24 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
   return true;
 }
 
+bool Splitter::TakeForRoot(const std::string& name) {
+  const CLI::Option* flag = grammar_.root->get_option_no_throw(name);
+  if (Owner() == nullptr || flag == nullptr || TakesValue(*flag)) return false;
+  if (std::ranges::count(out_.words, name) == 0) out_.words.insert(out_.words.begin(), name);
+  return true;
+}
+
+Result<std::string> Splitter::NextValue(const std::string& name, const std::string& form) {
+  if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value{}", name, form));
+  const std::string& value = words_[next_];
+  if (value.size() > 1 && value[0] == '-' && !IsDigit(value[1])) {
+    return Wrong(fmt::format("{0} needs a value, and '{1}' looks like an option; if it is the value: {0}={1}",
+                             name, value));
+  }
+  ++next_;
+  return value;
+}
+
 Result<bool> Splitter::TakeOwn(const CLI::Option& option, const std::string& name, const std::string& word,
                                std::size_t equals) {
   if (!TakesValue(option)) {
@@ -78,13 +98,11 @@ Result<bool> Splitter::TakeOwn(const CLI::Option& option, const std::string& nam
     return true;
   }
   if (equals != std::string::npos) return Add(option, name, word.substr(equals + 1));
-  if (next_ == words_.size()) {
-    return Wrong(fmt::format("{} needs a value: {} {}", name, name, FormOf(option)));
-  }
-  const std::string& value = words_[next_++];
-  if (next_ == words_.size() && (value.ends_with(".py") || grammar_.known(value)))
-    out_.swallowed = fmt::format("'{}' was taken as the value of {}", value, name);
-  return Add(option, name, value);
+  const Result<std::string> value = NextValue(name, fmt::format(": {} {}", name, FormOf(option)));
+  if (!value) return value.error();
+  if (next_ == words_.size() && (value->ends_with(".py") || grammar_.known(*value)))
+    out_.swallowed = fmt::format("'{}' was taken as the value of {}", *value, name);
+  return Add(option, name, *value);
 }
 
 Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, std::string value) {
@@ -166,8 +184,9 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
   }
   Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
     if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
-    if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
-    return words_[next_++];
+    const bool pair = flag.reading == Reading::kPair;  // checks its two words itself
+    if (pair && next_ < words_.size()) return words_[next_++];
+    return NextValue(name, "");
   });
   if (!read && flag.reading == Reading::kUnread && Owner() == nullptr)
     return Wrong(fmt::format("{}; an option of the program goes after it", read.error().text));

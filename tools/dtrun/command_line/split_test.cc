@@ -33,6 +33,10 @@ class SplitTest : public ::testing::Test {
       app->add_flag("-v,--verbose", flag_);
     }
     app_.add_flag("--extra", flag_);
+    CLI::App* show = app_.add_subcommand("show", "")->group("");  // no -q and -v of its own
+    show->add_option("-n,--ranks", text_);
+    show->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
+    show->add_option("--set", texts_)->expected(1)->take_all();
     plan->add_flag("--json", flag_);
     CLI::App* config = app_.add_subcommand("config", "");
     config->require_subcommand(1);
@@ -42,7 +46,7 @@ class SplitTest : public ::testing::Test {
     app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
     app_.add_subcommand("agent", "")->group("")->add_option("--socket", text_);
     grammar_ = {&app_,
-                {plan},
+                {plan, show},
                 [](const std::string& name) { return name == "rum"; },
                 [](const std::string& name) { return name == "job.grace"; },
                 [](const std::string& name) { return name == "hf"; }};
@@ -329,6 +333,31 @@ TEST_F(SplitTest, TorchrunHasVariablesForOurOptions) {
               HasSubstr("type: dtrun plan torchrun --nproc_per_node=2 t.py\n  without -H a,b, which"));
   EXPECT_THAT(Refused({"plan", "-m", "torch.distributed.run", "--nproc_per_node", "2", "t.py"}),
               HasSubstr("type: dtrun plan torchrun --nproc_per_node 2 t.py\n"));
+}
+
+TEST_F(SplitTest, VerbosityOfOtherLaunchersIsOurs) {
+  EXPECT_THAT(Refused({"mpirun", "-v", "-n", "2", "x"}), HasSubstr("type: dtrun -v -n 2 x\n"));
+  EXPECT_THAT(Refused({"show", "mpirun", "-q", "-n", "2", "x"}), HasSubstr("type: dtrun -q show -n 2 x\n"));
+  EXPECT_THAT(Refused({"show", "srun", "-v", "-w", "a", "x"}),
+              HasSubstr("type: dtrun -v show --hosts a x\n"));
+  EXPECT_THAT(Refused({"show", "horovodrun", "--verbose", "-np", "2", "x"}),
+              HasSubstr("type: dtrun --verbose show -n 2 --set job.dialects=horovod x\n"));
+  EXPECT_THAT(Refused({"srun", "-q", "high", "x"}),
+              HasSubstr("-q is a flag of srun; this is for the scheduler"));
+  EXPECT_THAT(Refused({"horovodrun", "-v"}), HasSubstr("run horovodrun --version"));
+  EXPECT_THAT(Refused({"srun", "-H", "x"}), HasSubstr("-H is a flag of srun; this is for the scheduler"));
+  EXPECT_THAT(Refused({"show", "-v", "x"}), HasSubstr("goes before the verb: dtrun -v show"));
+  EXPECT_THAT(Refused({"--exclude", "a", "x"}), HasSubstr("--exclude is a flag of deepspeed and srun; name"));
+}
+
+TEST_F(SplitTest, AValueThatLooksLikeAnOptionIsNone) {
+  EXPECT_EQ(Refused({"--network-interface", "-n", "2", "x"}),
+            "--network-interface needs a value, and '-n' looks like an option; if it is the value: "
+            "--network-interface=-n");
+  EXPECT_THAT(Refused({"--hostfile", "--hosts", "a", "x"}),
+              HasSubstr("--hostfile needs a value, and '--hosts'"));
+  EXPECT_THAT(Refused({"--nproc", "-n", "2", "x"}), HasSubstr("-n VALUE counts"));
+  EXPECT_THAT(Good({"--hostfile=-n", "x"}).words, ElementsAre("--hostfile", "-n"));
 }
 
 TEST_F(SplitTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {

@@ -77,6 +77,10 @@ class Splitter {
   Result<bool> TakeConfig(const std::string& file);
   Result<bool> TakeProgram(const std::string& word);
   Result<bool> TakeOption(const std::string& word);
+  // Whether it is a flag of dtrun's root, which another launcher has too: it goes before the verb.
+  bool TakeForRoot(const std::string& name);
+  // The next word; `form`: what is added where there is none.
+  Result<std::string> NextValue(const std::string& name, const std::string& form);
   // `word` is `name`, perhaps with "=VALUE" behind it, from `equals` on.
   Result<bool> TakeOwn(const CLI::Option& option, const std::string& name, const std::string& word,
                        std::size_t equals);
