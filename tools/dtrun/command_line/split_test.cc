@@ -1,9 +1,9 @@
 #include "tools/dtrun/command_line/split.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tools/dtrun/command_line/refusal.h"
+#include "tools/dtrun/command_line/split_fixture.h"
 
 namespace dtrun::cli {
 namespace {
@@ -13,62 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Typed = std::vector<std::string>;
-
-// A small dtrun: the job's flags at the root and at `plan`, which both take a program; `config check FILE`;
-// `env`, which takes neither; `bench OPERATION`.
-class SplitTest : public ::testing::Test {
- protected:
-  SplitTest() {
-    CLI::App* plan = app_.add_subcommand("plan", "");
-    for (CLI::App* app : {&app_, plan}) {
-      app->add_option("-c,--config", text_);
-      app->add_option("-n,--np,--ranks", text_)->type_name("N");
-      app->add_option("--processes-per-host", text_);
-      app->add_option("--hostfile", text_);
-      app->add_option("--torch-backend", text_);
-      app->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
-      app->add_option("--set", texts_)->expected(1)->take_all();
-      app->add_flag("-q,--quiet", flag_);
-      app->add_flag("-v,--verbose", flag_);
-    }
-    app_.add_flag("--extra", flag_);
-    CLI::App* show = app_.add_subcommand("show", "")->group("");  // no -q and -v of its own
-    show->add_option("-n,--ranks", text_);
-    show->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
-    show->add_option("--set", texts_)->expected(1)->take_all();
-    plan->add_flag("--json", flag_);
-    CLI::App* config = app_.add_subcommand("config", "");
-    config->require_subcommand(1);
-    config->add_subcommand("check", "")->add_option("FILE", text_, "a config")->required();
-    app_.add_subcommand("doctor", "");
-    app_.add_subcommand("env", "")->add_option("--as", text_);
-    app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
-    app_.add_subcommand("agent", "")->group("")->add_option("--socket", text_);
-    grammar_ = {&app_,
-                {plan, show},
-                [](const std::string& name) { return name == "rum"; },
-                [](const std::string& name) { return name == "job.grace"; },
-                [](const std::string& name) { return name == "hf"; }};
-  }
-
-  SplitWords Good(const Typed& words) {
-    auto split = SplitCommandLine(grammar_, words);
-    EXPECT_TRUE(split.ok()) << split.error().text;
-    return split.ok() ? *std::move(split) : SplitWords{};
-  }
-  std::string Refused(const Typed& words) {
-    const auto split = SplitCommandLine(grammar_, words);
-    EXPECT_FALSE(split.ok());
-    return split.ok() ? "" : split.error().text;
-  }
-
-  CLI::App app_{"", "dtrun"};
-  Grammar grammar_;
-  std::string text_;
-  std::vector<std::string> texts_;
-  bool flag_ = false;
-};
 
 TEST_F(SplitTest, TheFirstWordThatIsNoOptionIsTheProgram) {
   const SplitWords split = Good({"-n", "4", "--set", "a.b=c", "python3", "train.py", "-n", "9", "--", "x"});
@@ -245,111 +189,6 @@ TEST_F(SplitTest, RemembersHowAnOptionWasTyped) {
                                               std::pair("--set restart.max=2", "--max-restarts")));
 }
 
-TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
-  EXPECT_EQ(Refused({"mpiexec", "-np", "2", "-x", "A=b c", "./train", "-n", "9"}),
-            "mpiexec is a launcher too, and every rank would start a job of its own; type: dtrun -n 2 --set "
-            "'job.env.A=b c' ./train -n 9\n"
-            "  to have mpiexec start the ranks, add --set launcher.name=mpirun --set "
-            "launcher.options.program=mpiexec");
-  EXPECT_EQ(
-      Refused({"plan", "-q", "srun", "-N", "2", "-n", "8", "train"}),
-      "srun is a launcher too, and every rank would start a job of its own; type: dtrun plan -q -N 2 -n 8 "
-      "--set cluster.from=slurm train\n"
-      "  outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1\n"
-      "  to run srun itself: dtrun plan -q -- srun -N 2 -n 8 train");
-  EXPECT_THAT(Refused({"srun", "--mpi=pmix", "-n", "2", "train"}),
-              HasSubstr("type: dtrun --set job.pmi=pmix -n 2 --set cluster.from=slurm train\n"));
-  EXPECT_THAT(Refused({"horovodrun", "-np", "2", "train.py"}),
-              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py\n"
-                        "  without Horovod, in place of that --set: python3 -m dtrun.horovod in front"));
-  EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
-              HasSubstr("type: dtrun -n 2 train.py\n"));
-  EXPECT_THAT(Refused({"-n", "2", "deepspeed", "train.py"}), HasSubstr("dtrun -n 2 -- deepspeed train.py"));
-  EXPECT_THAT(Refused({"-n", "4", "-H", "a", "mpirun", "-np", "2", "train"}),
-              HasSubstr("type: dtrun -H a -n 2 train\n"));
-  EXPECT_THAT(Refused({"mpirun", "--map-by", "node", "train"}),
-              HasSubstr("type dtrun in its place\n  --map-by is a flag of mpirun"));
-  EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
-              HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py\n"));
-  EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
-}
-
-TEST_F(SplitTest, FlagsInAnotherLaunchersCommandAreThatLaunchers) {
-  const auto type = [&](const Typed& words) {
-    const std::string text = Refused(words);
-    const std::size_t at = text.find("type");
-    return at == text.npos ? text : text.substr(at, text.find('\n') - at);
-  };
-  EXPECT_EQ(type({"mpirun", "-N", "2", "-hostfile", "h", "train"}),
-            "type: dtrun --processes-per-host 2 --hostfile h train");
-  EXPECT_EQ(type({"-N", "3", "mpirun", "-c", "2", "train"}), "type: dtrun -N 3 -n 2 train")
-      << "what is dtrun's stays dtrun's";
-  EXPECT_EQ(type({"srun", "-N", "2", "train"}), "type: dtrun -N 2 --set cluster.from=slurm train");
-  EXPECT_EQ(type({"deepspeed", "--hostfile", "h", "--num_nodes", "1", "train.py"}),
-            "type: dtrun --hostfile h -N 1 train.py");
-  EXPECT_EQ(type({"accelerate", "launch", "--num_machines", "1", "--num_processes", "2", "train.py"}),
-            "type: dtrun -n 2 train.py");
-  EXPECT_THAT(Refused({"accelerate", "launch", "--num_machines", "2", "--num_processes", "2", "train.py"}),
-              HasSubstr("type: dtrun -N 2 -n 2 train.py\n  and name the hosts: --hosts node0,node1\n"));
-  EXPECT_EQ(type({"accelerate", "launch", "-m", "--num_processes", "2", "pkg.train", "--lr", "1"}),
-            "type: dtrun -n 2 python3 -m pkg.train --lr 1");
-  EXPECT_THAT(
-      Refused({"accelerate", "launch", "--config_file", "c.yaml", "train.py"}),
-      HasSubstr("in its place\n  --config_file is a flag of accelerate that dtrun does not read; write"));
-  EXPECT_THAT(Refused({"mpirun", "--nothing-like-it", "train"}),
-              HasSubstr("dtrun knows no flag '--nothing-like-it' of mpirun; leave it out"));
-}
-
-TEST_F(SplitTest, HostsAreNamedOnceInOurWords) {
-  for (const Typed& typed :
-       {Typed{"srun", "-N2", "-n4", "-w", "a,b", "x"}, Typed{"srun", "--nodelist=a,b", "x"},
-        Typed{"-H", "a,b", "srun", "-N", "1", "x"}, Typed{"--hostfile", "h", "srun", "x"},
-        Typed{"--set", "cluster.from=lsf", "srun", "x"}}) {
-    EXPECT_THAT(Refused(typed), Not(HasSubstr("cluster.from=slurm")));
-  }
-  EXPECT_THAT(Refused({"srun", "-n", "4", "--ntasks-per-node=2", "x"}),
-              HasSubstr("type: dtrun -n 4 --processes-per-host 2 --set cluster.from=slurm x\n"));
-  EXPECT_THAT(Refused({"horovodrun", "--gloo", "-np", "2", "x"}),
-              HasSubstr("type: dtrun --set job.dialects=horovod -n 2 x\n"));
-  EXPECT_THAT(Refused({"mpirun", "-n", "4", "-host", "a,b,a,b", "x"}),
-              HasSubstr("type: dtrun -n 4 --hosts a:2,b:2 x\n"));
-  EXPECT_THAT(Refused({"mpirun", "-host", "a:2,b", "-n", "4", "-host", "a", "x"}),
-              HasSubstr("type: dtrun --hosts a:3,b:1 -n 4 x\n"));
-  EXPECT_THAT(Refused({"mpirun", "-host", "a,b", "x"}), HasSubstr("type: dtrun --hosts a,b x\n"));
-}
-
-TEST_F(SplitTest, TorchrunHasVariablesForOurOptions) {
-  EXPECT_THAT(
-      Refused(
-          {"plan", "--set", "job.env.A=b c", "--set", "output.prefix=rank", "-n", "2", "torchrun", "t.py"}),
-      HasSubstr(
-          "type: A='b c' DTRUN_CONFIG_OUTPUT_PREFIX=rank dtrun plan torchrun --nproc_per_node=2 t.py\n"));
-  EXPECT_THAT(Refused({"--torch-backend", "dtrun", "torchrun", "t.py"}),
-              HasSubstr("torchrun comes first, and variables set dtrun's own options; type: "
-                        "DTRUN_CONFIG_BACKEND_TORCH=dtrun dtrun torchrun t.py"));
-  EXPECT_THAT(Refused({"-v", "plan", "torch.distributed.launch", "--use_env", "t.py"}),
-              HasSubstr("type: dtrun plan torch.distributed.launch --use_env t.py\n  without -v, which"));
-  EXPECT_THAT(Refused({"plan", "-n", "4", "-H", "a,b", "torchrun", "--nproc_per_node=2", "t.py"}),
-              HasSubstr("type: dtrun plan torchrun --nproc_per_node=2 t.py\n  without -H a,b, which"));
-  EXPECT_THAT(Refused({"plan", "-m", "torch.distributed.run", "--nproc_per_node", "2", "t.py"}),
-              HasSubstr("type: dtrun plan torchrun --nproc_per_node 2 t.py\n"));
-}
-
-TEST_F(SplitTest, VerbosityOfOtherLaunchersIsOurs) {
-  EXPECT_THAT(Refused({"mpirun", "-v", "-n", "2", "x"}), HasSubstr("type: dtrun -v -n 2 x\n"));
-  EXPECT_THAT(Refused({"show", "mpirun", "-q", "-n", "2", "x"}), HasSubstr("type: dtrun -q show -n 2 x\n"));
-  EXPECT_THAT(Refused({"show", "srun", "-v", "-w", "a", "x"}),
-              HasSubstr("type: dtrun -v show --hosts a x\n"));
-  EXPECT_THAT(Refused({"show", "horovodrun", "--verbose", "-np", "2", "x"}),
-              HasSubstr("type: dtrun --verbose show -n 2 --set job.dialects=horovod x\n"));
-  EXPECT_THAT(Refused({"srun", "-q", "high", "x"}),
-              HasSubstr("-q is a flag of srun; this is for the scheduler"));
-  EXPECT_THAT(Refused({"horovodrun", "-v"}), HasSubstr("run horovodrun --version"));
-  EXPECT_THAT(Refused({"srun", "-H", "x"}), HasSubstr("-H is a flag of srun; this is for the scheduler"));
-  EXPECT_THAT(Refused({"show", "-v", "x"}), HasSubstr("goes before the verb: dtrun -v show"));
-  EXPECT_THAT(Refused({"--exclude", "a", "x"}), HasSubstr("--exclude is a flag of deepspeed and srun; name"));
-}
-
 TEST_F(SplitTest, AValueThatLooksLikeAnOptionIsNone) {
   EXPECT_EQ(Refused({"--network-interface", "-n", "2", "x"}),
             "--network-interface needs a value, and '-n' looks like an option; if it is the value: "
@@ -358,19 +197,6 @@ TEST_F(SplitTest, AValueThatLooksLikeAnOptionIsNone) {
               HasSubstr("--hostfile needs a value, and '--hosts'"));
   EXPECT_THAT(Refused({"--nproc", "-n", "2", "x"}), HasSubstr("-n VALUE counts"));
   EXPECT_THAT(Good({"--hostfile=-n", "x"}).words, ElementsAre("--hostfile", "-n"));
-}
-
-TEST_F(SplitTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
-  for (const Typed& typed : {Typed{"deepspeed", "train.py"}, Typed{"accelerate", "launch", "train.py"}}) {
-    EXPECT_THAT(Refused(typed),
-                AllOf(HasSubstr("type: dtrun -n gpu train.py\n  -n gpu is a rank for each GPU"),
-                      HasSubstr("without GPUs write a number: -n 4")));
-  }
-  EXPECT_THAT(Refused({"deepspeed", "--hostfile", "h", "train.py"}),
-              HasSubstr("type: dtrun --hostfile h train.py"))
-      << "the file has its slots";
-  EXPECT_THAT(Refused({"accelerate", "launch", "--cpu", "train.py"}),
-              HasSubstr("type: dtrun --set job.env.ACCELERATE_USE_CPU=true train.py"));
 }
 
 TEST_F(SplitTest, AWordForStartingIsLeftOut) {

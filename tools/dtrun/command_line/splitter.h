@@ -1,5 +1,6 @@
 // The reader behind SplitCommandLine: split.cc has its words, split_options.cc its options, in_place.cc what
-// it answers to another launcher's command line, and in_place_torchrun.cc to torchrun's. One thread; used once.
+// it answers to another launcher's command line, and in_place_torchrun.cc to torchrun's. One thread; used
+// once.
 #pragma once
 
 #include <CLI/CLI.hpp>
