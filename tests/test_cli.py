@@ -190,12 +190,21 @@ class Typed(JobTest):
                                ("deepspeed train.py", "type: dtrun -n gpu train.py\n"),
                                ("mpirun -N 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
                                ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py\n"),
+                               ("deepspeed -H hf train.py", "type: dtrun --hostfile hf train.py\n"),
+                               ("mpirun -host a,b,a train.py", "type: dtrun --hosts a:2,b:1 train.py\n"),
                                ("srun -n 2 train.py", "type: dtrun -n 2 --set cluster.from=slurm train.py\n"),
                                ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",
                                 "type: dtrun torchrun --nproc-per-node 2 train.py\n")):
             result = self.dtrun(*words.split())
             other = "add --set launcher.name=mpirun" if words.startswith("mpirun") else f"dtrun -- {words}"
             self.assert_user_error(result, "is a launcher too", instead, other)
+        self.assert_user_error(self.dtrun("plan", "--torch-backend", "dtrun", "-n", "2", "torchrun", "train.py"),
+                               "type: DTRUN_CONFIG_BACKEND_TORCH=dtrun dtrun plan torchrun --nproc_per_node=2 train.py\n")
+        self.assert_user_error(self.dtrun("plan", "mpirun", "-v", "train.py"), "type: dtrun -v plan train.py\n")
+        self.assert_user_error(self.dtrun("plan", "-N", "1-2", "true"), "-N 1-2: expected a number of hosts")
+        self.assert_user_error(self.dtrun("--network-interface", "-n", "2", "true"), "--network-interface needs a value, and '-n'")
+        self.write("a slots=1\n", "hf")
+        self.assertIn("-H hf names a host, and 'hf' is a file here", self.dtrun("plan", "-H", "hf", "true").err)
         self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "after ':' mpirun takes another program")
         self.write("#!/bin/sh\necho ours: $@\n", "mpirun").chmod(0o755)
         self.assertEqual(self.dtrun("--", "./mpirun", "-np", "2").out, "ours: -np 2\n")

@@ -127,10 +127,8 @@ Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, s
     out_.spelled[own + " " + value] = name;
   if (option.check_name("--config")) config_ = value;
   if (option.check_name("--hosts") && !IsDigits(value) && grammar_.file && grammar_.file(value)) {
-    out_.warned.push_back(
-        fmt::format("{0} {1}: a host is called '{1}', and a file here is too; for that file: "
-                    "--hostfile {1}",
-                    name, value));
+    out_.warned.push_back(fmt::format(
+        "{0} {1} names a host, and '{1}' is a file here; for a hostfile: --hostfile {1}", name, value));
   }
   if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
       !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {

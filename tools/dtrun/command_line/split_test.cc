@@ -251,9 +251,8 @@ TEST_F(SplitTest, ARangeOfHostsIsNoHost) {
 }
 
 TEST_F(SplitTest, AFileIsNoHost) {
-  EXPECT_THAT(
-      Good({"-H", "hf", "x"}).warned,
-      ElementsAre("-H hf: a host is called 'hf', and a file here is too; for that file: --hostfile hf"));
+  EXPECT_THAT(Good({"-H", "hf", "x"}).warned,
+              ElementsAre("-H hf names a host, and 'hf' is a file here; for a hostfile: --hostfile hf"));
   EXPECT_THAT(Good({"-H", "a", "x"}).warned, IsEmpty());
   EXPECT_THAT(Refused({"deepspeed", "-H", "hf", "--num_gpus", "2", "t.py"}),
               HasSubstr("type: dtrun --hostfile hf --processes-per-host 2 t.py\n"));
