@@ -94,6 +94,8 @@ TEST_F(InPlaceTest, TorchrunHasVariablesForOurOptions) {
   EXPECT_THAT(Refused({"--torch-backend", "dtrun", "torchrun", "t.py"}),
               HasSubstr("torchrun comes first, and variables set dtrun's own options; type: "
                         "DTRUN_CONFIG_BACKEND_TORCH=dtrun dtrun torchrun t.py"));
+  EXPECT_THAT(Refused({"plan", "--plugin-dir", "a", "--plugin-dir=b", "torchrun", "t.py"}),
+              HasSubstr("type: DTRUN_PLUGIN_PATH=a:b dtrun plan torchrun t.py\n"));
   EXPECT_THAT(Refused({"-v", "plan", "torch.distributed.launch", "--use_env", "t.py"}),
               HasSubstr("type: dtrun plan torch.distributed.launch --use_env t.py\n  without -v, which"));
   EXPECT_THAT(Refused({"plan", "-n", "4", "-H", "a,b", "torchrun", "--nproc_per_node=2", "t.py"}),

@@ -36,7 +36,7 @@ bool CountsRanks(std::string word) {
 
 std::string Splitter::AsTorchrun(bool old, const Words& rest) const {
   const bool counted = std::ranges::any_of(rest, CountsRanks);
-  std::string variables;
+  std::string variables, plugins;
   Words ours{"dtrun"}, ranks, left_out;
   for (std::size_t i = 0; i < out_.words.size(); ++i) {
     const std::string& word = out_.words[i];
@@ -55,6 +55,8 @@ std::string Splitter::AsTorchrun(bool old, const Words& rest) const {
       variables += VariableOf(value);
     } else if (option->check_name("--torch-backend")) {
       variables += Assigned("DTRUN_CONFIG_BACKEND_TORCH", value);
+    } else if (option->check_name("--plugin-dir")) {
+      plugins += (plugins.empty() ? "" : ":") + value;
     } else if (option->check_name("--color")) {
       variables += Assigned("DTRUN_CONFIG_OUTPUT_COLOR", value);
     } else if (option->check_name("--ranks") || option->check_name("--processes-per-host")) {
@@ -63,6 +65,7 @@ std::string Splitter::AsTorchrun(bool old, const Words& rest) const {
       left_out.insert(left_out.end(), {word, value});
     }
   }
+  if (!plugins.empty()) variables += Assigned("DTRUN_PLUGIN_PATH", plugins);
   ours.emplace_back(old ? "torch.distributed.launch" : "torchrun");
   ours.insert(ours.end(), ranks.begin(), ranks.end());
   ours.insert(ours.end(), rest.begin(), rest.end());

@@ -24,6 +24,7 @@ class SplitTest : public ::testing::Test {
       app->add_option("--processes-per-host", text_);
       app->add_option("--hostfile", text_);
       app->add_option("--torch-backend", text_);
+      app->add_option("--plugin-dir", texts_)->expected(1)->take_all();
       app->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
       app->add_option("--set", texts_)->expected(1)->take_all();
       app->add_flag("-q,--quiet", flag_);
