@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
@@ -44,7 +45,7 @@ bool NamesHosts(const Words& words) {
 // mpirun counts a slot for each time that a host is named; dtrun takes a name once, with its slots.
 void CountSlots(Words* words) {
   const std::vector<std::size_t> places = HostLists(*words);
-  std::vector<std::pair<std::string, int>> hosts;
+  std::vector<std::pair<std::string, std::int64_t>> hosts;
   bool repeated = false;
   for (const std::size_t place : places) {
     for (const std::string_view one : Split((*words)[place], ',')) {
@@ -52,7 +53,7 @@ void CountSlots(Words* words) {
       const auto slots = colon == one.npos ? 1 : NumberOf<int>(one.substr(colon + 1));
       if (!slots) return;  // an IPv6 address, or a slip
       const std::string name(one.substr(0, colon));
-      const auto known = std::ranges::find(hosts, name, &std::pair<std::string, int>::first);
+      const auto known = std::ranges::find(hosts, name, &std::pair<std::string, std::int64_t>::first);
       if (known == hosts.end()) {
         hosts.emplace_back(name, *slots);
       } else {
