@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ class RankWatch {
   // Returns when all ranks have left. After `limit` it says what each rank was doing, to the listener if
   // there is one, else on stderr, and ends the process with exit code 1.
   void Await(std::chrono::seconds limit);
+
+  // `rank` has thrown, for which the others may wait. Of several at once one ends the process, with its
+  // error.
+  [[noreturn]] static void EndProcess(int rank, const std::exception& error);
 
   // Set before any case runs.
   using Listener = void (*)(const std::string& text);

@@ -366,7 +366,11 @@ void Subject::PlayWithoutJoining(int size, const std::function<void(dtrun_kv* kv
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       watch.Enter(rank);
-      body(&kv, rank);
+      try {
+        body(&kv, rank);
+      } catch (const std::exception& error) {
+        RankWatch::EndProcess(rank, error);
+      }
       watch.Leave(rank);
     });
   }
