@@ -148,10 +148,7 @@ class Typed(JobTest):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
 
     def test_a_number_of_hosts_is_one_in_every_spelling(self):
-        def hosts(*words):
-            planned = self.dtrun("plan", "--json", *words)
-            self.assert_ok(planned)
-            return [host["name"] for host in json.loads(planned.out)["hosts"]]
+        hosts = lambda *words: [host["name"] for host in json.loads(self.dtrun("plan", "--json", *words).out)["hosts"]]
         self.write("localhost slots=2\nnode9 slots=2\n", "hf")
         for flag in ("--nnodes", "--nodes", "--num_nodes", "--num_machines", "-N"):
             self.assertEqual(hosts(flag, "1", "--hostfile", "hf", "train.py"), ["localhost"], flag)

@@ -70,7 +70,7 @@ std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
   return text.empty() ? text : "; " + text;
 }
 
-std::string dtrun_comm::InWorld(int peer) const {
+std::string dtrun_comm::RankInJob(int peer) const {
   if (peer < 0 || static_cast<std::size_t>(peer) >= making_.world_ranks.size()) return {};
   const int rank = making_.world_ranks[static_cast<std::size_t>(peer)];
   return rank == peer ? "" : fmt::format("; its rank {} is rank {} of the job", peer, rank);
@@ -184,7 +184,7 @@ dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtr
   Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
   if (IsRefusal(status)) return error.CopyTo(err);
   if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE)
-    error.text += Whereabouts(op) + InWorld(error.peer);
+    error.text += Whereabouts(op) + RankInJob(error.peer);
   Record(error, cause);
   return FirstFailure(err);
 }

@@ -172,7 +172,7 @@ struct dtrun_comm {
   // Calls that the other ranks are in or have not made, for a message about `op`.
   std::string Whereabouts(const dtrun_op& op) const;
   // "; its rank 1 is rank 3 of the job", where these differ.
-  std::string InWorld(int peer) const;
+  std::string RankInJob(int peer) const;
 
   // `stream` null: `op` is of host memory.
   dtrun_status StartOn(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream, dtrun_work** out,

@@ -24,7 +24,7 @@ const char* Instead(std::int32_t dtype, std::int32_t reduce) {
   const bool complex = dtype == DTRUN_COMPLEX64 || dtype == DTRUN_COMPLEX128;
   switch (reduce) {
     case DTRUN_AVG:
-      return dtype == DTRUN_BOOL ? "use land or lor (of torch MIN or MAX)" : "it has no exact result; use sum and divide";
+      return dtype == DTRUN_BOOL ? "use land or lor" : "it has no exact result; use sum and divide";
     case DTRUN_PREMUL_SUM:
       return dtype == DTRUN_BOOL ? "use land or lor"
                                  : "it has no exact result; multiply the elements, then use sum";

@@ -254,12 +254,12 @@ class Runner {
                                        const JoiningHosts& joining_hosts) {
     const plan::Plan& plan = joining_hosts.plan();
     const std::string key = store::NewJobKey();
+    const auto reported = [&](int rank, const store::Report& report) {
+      controller.Reported(rank, {report.peer, report.text, report.members});
+    };
     store_.emplace(
         key, generation,
-        store::Events{[&](int rank) { controller.Joined(rank); }, [&](int rank) { controller.Left(rank); },
-                      [&](int rank, const store::Report& r) {
-                        controller.Reported(rank, {r.peer, r.text, r.members});
-                      }});
+        store::Events{[&](int r) { controller.Joined(r); }, [&](int r) { controller.Left(r); }, reported});
     Result<std::vector<protocol::Prepared>> prepared = controller.Prepare(generation, key);
     if (!prepared && controller.interrupted() != 0) {
       verdict::Facts nothing;

@@ -263,11 +263,9 @@ class Communicator(Checks):
             yield
         finally:
             self._in_group = None
-            freed = self._handle is None  # as at the end of a program that has left the block open
-            status = 0 if freed else library.dtrun_group_end(handle, None, _library.error())
+            status = 0 if self._handle is None else library.dtrun_group_end(handle, None, _library.error())
             del kept
-        if freed:
-            raise errors.FailedPrecondition(f"group: '{self.name}' has ended inside of the block, whose operations have not run")
+        self._live()  # not at the end of a program that left the block open
         if status:
             raise self._failure("group", status)
 
