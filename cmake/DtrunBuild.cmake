@@ -43,12 +43,14 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   # What its manual asks for where headers are precompiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
-  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # ccache's; always, so that flags are the same without it
 
 add_library(dtrun_build INTERFACE)
-target_compile_options(dtrun_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fvisibility=hidden
+target_compile_options(dtrun_build INTERFACE -Wall -Wextra -Wpedantic -Werror -fvisibility=hidden
                                              -fno-omit-frame-pointer)
+# Not -Wshadow, which also finds names of the other files that a file is compiled with.
+target_compile_options(dtrun_build INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wshadow=local>)
 # What nobody calls is not linked: above all what OpenSSL functions it would need (core/late opens OpenSSL at run time).
 target_compile_options(dtrun_build INTERFACE -ffunction-sections)
 target_link_options(dtrun_build INTERFACE -Wl,--gc-sections)

@@ -1,11 +1,11 @@
 # dtrun_library(NAME [SHARES] SOURCES a.cc ... [ALONE b.cc ...] [TESTS a_test.cc ...] [DEPS target ...])
 #
 # A static library dtrun_NAME of core, with its unit tests in one program NAME_test whose cases ctest lists one by one.
-# ALONE: its headers do not go with others. SHARES: only dtrun links it, and it has no settings of its own; with
-# DTRUN_UNITY=WHOLE it is compiled together with the others of the kind.
+# ALONE: its headers do not go with others. SHARES: only dtrun links it, and it has no settings of its own; it is compiled
+# together with the others of the kind, into one library (docs/decisions/030-one-arrangement.md).
 function(dtrun_library name)
   cmake_parse_arguments(ARG "SHARES" "" "SOURCES;ALONE;TESTS;DEPS;TEST_DEPS" ${ARGN})
-  if(ARG_SHARES AND DTRUN_UNITY STREQUAL WHOLE)
+  if(ARG_SHARES)
     dtrun_share(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
   else()
     dtrun_compile_library(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
@@ -24,9 +24,6 @@ function(dtrun_compile_library name)
   add_library(dtrun_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
   dtrun_alone(dtrun_${name} ${ARG_ALONE})
-  if(name MATCHES "^(job|membership|node|plan|protocol)$")  # 12 of these files together take half a minute
-    set_target_properties(dtrun_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 3)
-  endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   if(NOT folder MATCHES "^core/(base|contract|comm)" AND NOT name STREQUAL "bench_rank")
     dtrun_supervises(dtrun_${name})
@@ -41,8 +38,9 @@ endfunction()
 function(dtrun_share name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
   if(NOT TARGET dtrun_shared_folders)
-    dtrun_compile_library(shared_folders SOURCES ${CMAKE_BINARY_DIR}/precompiled/dtrun_core_headers.cc)
-    set_target_properties(dtrun_shared_folders PROPERTIES UNITY_BUILD_BATCH_SIZE 45)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/shared_folders.cc CONTENT "")  # CMake wants a source to begin with
+    dtrun_compile_library(shared_folders SOURCES ${CMAKE_BINARY_DIR}/precompiled/shared_folders.cc)
+    set_target_properties(dtrun_shared_folders PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
   endif()
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -63,7 +63,7 @@ def build_folder(settings):
     if folder := settings.get("build-dir"):
         return folder
     folder = SOURCE / "build/wheel"
-    definitions = ("CMAKE_BUILD_TYPE=Release", "DTRUN_TESTS=OFF", "DTRUN_TORCH=OFF", "DTRUN_UNITY=WHOLE")
+    definitions = ("CMAKE_BUILD_TYPE=Release", "DTRUN_TESTS=OFF", "DTRUN_TORCH=OFF")
     run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", *(f"-D{definition}" for definition in definitions))
     run("cmake", "--build", folder)
     return folder
