@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <variant>
 
 #include "core/base/suggest.h"
 #include "core/base/text.h"

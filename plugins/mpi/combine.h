@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "api.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::mpi_plugin {
 

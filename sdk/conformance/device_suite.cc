@@ -213,7 +213,7 @@ void MemoryThatIsNotThereIsRefused(const Under& under_test) {
 
 // ---- structs, errors, threads
 
-void StructsOfAnotherSizeFit(const Under& under_test) {
+void DeviceStructsOfAnotherSizeFit(const Under& under_test) {
   WithDevices(under_test, [](const DeviceSubject& subject, std::int32_t) {
     const dtrun_device& table = subject.table();
     const DeviceMemory memory(subject, 0, kBytes);
@@ -319,7 +319,7 @@ void AddDeviceCases(const BackendUnderTest& device) {
   AddCase("Devices", "AreCountedFromZero", "G1", device, [=] { DevicesAreCounted(device); });
   AddCase("Devices", "AreDescribedInALine", "G11", device, [=] { DevicesAreDescribed(device); });
   AddCase("Devices", "LeaveTheThreadsDeviceAlone", "G2", device, [=] { TheThreadsDeviceStays(device); });
-  AddCase("Devices", "TakeStructsOfAnotherSize", "S2, S3", device, [=] { StructsOfAnotherSizeFit(device); });
+  AddCase("Devices", "TakeStructsOfAnotherSize", "S2, S3", device, [=] { DeviceStructsOfAnotherSizeFit(device); });
   AddCase("Devices", "RefuseFlagsThatMustBeUnderstood", "S6", device,
           [=] { StrangeFlagsAreRefused(device); });
   AddCase("Devices", "FillErrorsOfAnotherSize", "E3, E4", device, [=] { ErrorsOfAnotherSizeFit(device); });

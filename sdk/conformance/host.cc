@@ -73,10 +73,10 @@ void ReportPeer(const dtrun_host*, dtrun_kv* kv, std::int32_t peer, dtrun_string
 
 using Entry = dtrun_options::Entry;
 
-using Types = std::initializer_list<std::int32_t>;
+using OptionTypes = std::initializer_list<std::int32_t>;
 
 // The entry of `key`, which a getter of `types` asks for; empty: any type, and it need not be set.
-dtrun_status Find(const dtrun_options* options, const char* key, Types types, const Entry** out,
+dtrun_status Find(const dtrun_options* options, const char* key, OptionTypes types, const Entry** out,
                   dtrun_error* err) {
   if (options == nullptr || key == nullptr)
     return FillError(err, DTRUN_INVALID_ARGUMENT, "the options or the key are a null pointer");
@@ -97,7 +97,7 @@ dtrun_status Find(const dtrun_options* options, const char* key, Types types, co
 dtrun_status GetInt(const dtrun_host*, const dtrun_options* options, const char* key, std::int64_t* out,
                     dtrun_error* err) {
   const Entry* entry = nullptr;
-  const Types types = {DTRUN_TYPE_BOOL,  DTRUN_TYPE_INT,      DTRUN_TYPE_UINT,
+  const OptionTypes types = {DTRUN_TYPE_BOOL,  DTRUN_TYPE_INT,      DTRUN_TYPE_UINT,
                        DTRUN_TYPE_BYTES, DTRUN_TYPE_DURATION, DTRUN_TYPE_ENUM};
   const dtrun_status status = Find(options, key, types, &entry, err);
   if (status == DTRUN_OK) *out = entry->value.integer;

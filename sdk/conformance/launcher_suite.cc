@@ -158,7 +158,7 @@ void ARefusalComesBack(const Under& under_test) {
   });
 }
 
-void StructsOfAnotherSizeFit(const Under& under_test) {
+void LauncherStructsOfAnotherSizeFit(const Under& under_test) {
   ForEachJob(under_test, [](const LauncherSubject& subject, const TestJob& job, const Plan& plan) {
     for (const std::size_t bytes : Sizes<dtrun_job>()) {
       SCOPED_TRACE("a dtrun_job of " + std::to_string(bytes) + " bytes");
@@ -213,7 +213,7 @@ void AddLauncherCases(const BackendUnderTest& launcher) {
   AddCase("Launcher", "GivesValidTexts", "L3, S1, S15", launcher, [=] { TextsAreValid(launcher); });
   AddCase("Launcher", "PassesOnARefusal", "L6, B25, E3, E4", launcher, [=] { ARefusalComesBack(launcher); });
   AddCase("Launcher", "TakesStructsOfAnotherSize", "S2, S10, S11", launcher,
-          [=] { StructsOfAnotherSizeFit(launcher); });
+          [=] { LauncherStructsOfAnotherSizeFit(launcher); });
   AddCase("Launcher", "RefusesFlagsThatMustBeUnderstood", "S6", launcher,
           [=] { JobsWithStrangeFlagsAreRefused(launcher); });
 }
