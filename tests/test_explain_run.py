@@ -33,6 +33,28 @@ class Latest(JobTest):
         self.assertIn("job 'other'", self.latest())
         self.assert_ok(self.dtrun("--set", "job.name=last", "--", "true"))
         self.assertIn("job 'last'", self.latest())
+        for folder, job in ("runs", "last"), ("runs/ours", "ours"), ("runs/ours/latest", "ours"):
+            self.assertIn(f"job '{job}'", self.dtrun("explain", folder).out.splitlines()[0])
+
+    def test_a_folder_that_cannot_be_written_keeps_no_runs(self):
+        if reason := why_not():
+            self.skipTest(f"because {reason}")
+        place = self.folder / "read-only"
+        place.mkdir()
+        mount = f"mount -t tmpfs -o ro tmpfs {place} && cd {place}"
+        command = f"{mount} && {DTRUN} --set job.name=here -- true && {DTRUN} explain latest"
+        environment = self.environment(HOME=str(self.folder), XDG_STATE_HOME="")
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c", command], env=environment,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"warning: cannot create the run directory '{place}/runs", done.stderr)
+        self.assertIn(f"this run uses '{self.folder}/.local/state/dtrun/runs/here/", done.stderr)
+        self.assertIn("job 'here'", done.stdout.splitlines()[0])
+        asked = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c",
+                                f"{mount} && {DTRUN} --set logs.dir=logs -- true"], env=environment, capture_output=True, text=True,
+                               check=False)
+        self.assertEqual(asked.returncode, 2, asked.stderr)  # the user named a folder, and gets no other
+        self.assertIn("cannot create the run directory", asked.stderr)
 
     def test_is_of_this_folder_and_of_this_user(self):
         script = self.write("", "train.py")

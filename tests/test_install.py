@@ -63,6 +63,15 @@ class Install(JobTest):
         found = self.run_here(f'python3 -B -c "{program}"', PYTHONPATH=str(place))
         self.assertEqual(found, f"{self.run_here('dtrun --version').split()[1]} ['dtrun.torch:_autoload']\n")
 
+    def test_torch_backend_says_where_the_package_is(self):
+        self.write("", "train.py")
+        place = self.prefix / "lib/python3/dist-packages"
+        environment = self.environment()
+        environment.pop("PYTHONPATH", None)
+        done = subprocess.run([self.prefix / "bin/dtrun", "--torch-backend", "dtrun", "/usr/bin/python3", "-S", "train.py"],
+                              cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        self.assertIn(f"set PYTHONPATH={place}, install dtrun's wheel", done.stderr)
+
     def test_the_training_example_has_its_config_its_source_and_its_page(self):
         if not (BUILD / "bin/dtrun-train").exists():
             self.skipTest("because libtorch was not found when this build was configured")

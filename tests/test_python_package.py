@@ -39,6 +39,16 @@ class Package(JobTest):
         done = self.python("import dtrun\nwith dtrun.init() as w: print(w.size, w.backend, w.allreduce(bytearray(b'a')))")
         self.assertEqual(done.stdout, "1 self bytearray(b'a')\n", done.stderr)
 
+    def test_python_m_dtrun_is_the_program(self):
+        environment = self.environment(PYTHONPATH=str(PACKAGE.parent), PATH=f"{BUILD}/bin:{os.environ['PATH']}")
+        command = [sys.executable, "-B", "-m", "dtrun", "-q", "-n", "2", "--", "echo", "a b"]
+        done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout.count("a b\n")), (0, 2), done.stderr)
+        environment["PATH"] = str(self.folder)
+        done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no program dtrun", done.stderr)
+
     def test_a_library_of_another_version_is_refused(self):
         package = self.folder / "other" / "dtrun"
         shutil.copytree(PACKAGE, package)

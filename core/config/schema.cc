@@ -236,7 +236,8 @@ void AddLogs(Schema& schema) {
                  "Relative to the folder where dtrun was started; ~ and ${NAME} expand. {job} is the job's "
                  "name, {time} the "
                  "start of the run. Without {time} runs reuse the folder: dtrun moves the files of the "
-                 "previous run into a folder before-TIME in it, and refuses two jobs at the same time."),
+                 "previous run into a folder before-TIME in it, and refuses two jobs at the same time. If the "
+                 "default folder cannot be written, dtrun warns and uses ~/.local/state/dtrun/runs."),
             DTRUN_SCOPE_HOST));
   schema.push_back(Scope(
       Long(Default(Option("logs.mode", Type::kString, kAgent, "who may read the folder of a run"), "private"),

@@ -113,7 +113,7 @@ class Runner {
   Status RunAndRecord() {
     const plan::Plan& asked = request_.plan;
     if (Status prepared = request_.presenter.Prepare(asked); !prepared) return prepared;
-    auto dir = RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
+    auto dir = MakeRunDir(asked);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
@@ -138,6 +138,17 @@ class Runner {
     }
     outcome_.facts = *std::move(facts);
     return {};
+  }
+
+  Result<RunDir> MakeRunDir(const plan::Plan& asked) {
+    const auto now = std::chrono::system_clock::now();
+    auto dir = RunDir::Create(asked.log_dir, asked.job, now, asked.log_mode);
+    const std::string elsewhere = RunDir::PatternElsewhere();
+    if (dir || !asked.log_dir_is_default || elsewhere.empty()) return dir;
+    auto second = RunDir::Create(elsewhere, asked.job, now, asked.log_mode);
+    if (!second) return dir;
+    Say(fmt::format("dtrun: warning: {}; this run uses '{}'", dir.error().text, second->path().string()));
+    return second;
   }
 
   // The facts of the last generation.

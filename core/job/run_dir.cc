@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "core/base/own_folder.h"
@@ -83,6 +84,18 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
     return Refuse(run.path_, Error::System("mkdir", number).text);
   }
   return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
+}
+
+std::string RunDir::PatternElsewhere() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string base;
+  if (state != nullptr && *state == '/') {
+    base = state;
+  } else if (home != nullptr && *home == '/') {
+    base = std::string(home) + "/.local/state";
+  }
+  return base.empty() ? base : base + "/dtrun/runs/{job}/{time}";
 }
 
 Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {

@@ -27,6 +27,10 @@ class RunDir {
   static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now,
                                mode_t mode = kPrivateFolder);
 
+  // For a job that chose no folder and whose current folder cannot be written: a pattern below the user's folder of
+  // state, of the XDG Base Directory specification. Empty: the environment names no absolute folder.
+  static std::string PatternElsewhere();
+
   const std::filesystem::path& path() const { return path_; }
   mode_t mode() const { return mode_; }
   // Empty, or one line about a link that could not be made, an earlier run, or others who may replace the

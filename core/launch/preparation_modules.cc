@@ -9,6 +9,7 @@
 #include "core/launch/environment.h"
 #include "core/launch/preparation.h"
 #include "core/plan/at.h"
+#include "core/plan/python.h"
 #include "core/preflight/modules.h"
 
 namespace dtrun::launch {
@@ -98,10 +99,12 @@ Status Preparation::CheckModules(const std::string& host, const std::string& mis
                                 host, missing, kTorch));
   }
   if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
+    const auto folder = plan::PackageFolder(plan::ProgramFolder());
+    const std::string ours = folder.empty() ? "" : fmt::format("set PYTHONPATH={}, ", folder.string());
     return plan::At(settings(), kTorch,
-                    fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; install dtrun's "
+                    fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; {}install dtrun's "
                                 "wheel for it there, or name the interpreter that has it in job.command",
-                                host, missing));
+                                host, missing, ours));
   }
   return plan::At(
       settings(), kModules,

@@ -277,6 +277,7 @@ Result<Plan> Build(const Inputs& inputs) {
   const auto log_dir = options::ExpandPath(settings.Text("logs.dir"));
   if (!log_dir) return At(settings, "logs.dir", log_dir.error());
   plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();
+  plan.log_dir_is_default = settings.Get("logs.dir").origin.kind == DTRUN_ORIGIN_DEFAULT;
   plan.log_dir_place = PlacePrefix(settings, "logs.dir");
   const auto log_mode = LogModeOf(settings);
   if (!log_mode) return log_mode.error();

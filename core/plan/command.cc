@@ -210,8 +210,8 @@ Result<std::string> Search(const std::string& program, const std::string& path, 
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
-                                            Folders(path), NextStep(program, path, cwd))};
+  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}'{} (PATH: {})", MaskText(program),
+                                            NextStep(program, path, cwd), Folders(path))};
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(FindProgramTest, DoesNotExpandAsAShell) {
 }
 
 TEST_F(FindProgramTest, SaysWhereItLooked) {
-  EXPECT_THAT(FindProgram("run", "/nowhere", "/").error().text, HasSubstr("in PATH (/nowhere)"));
+  EXPECT_THAT(FindProgram("run", "/nowhere", "/").error().text, HasSubstr("(PATH: /nowhere)"));
   EXPECT_THAT(FindProgram("python3 a.py", "/nowhere", "/").error().text,
               HasSubstr("[\"python3\", \"train.py\"]"));
   EXPECT_THAT(FindProgram("DB_PASSWORD=sekret1", "/nowhere", "/").error().text,

@@ -102,6 +102,7 @@ struct Plan {
   std::string network;                        // that was chosen, a line for the run header
   std::string network_others;                 // interfaces that were not, and why
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
+  bool log_dir_is_default = false;            // the user chose none
   std::string log_dir_place;                  // before an error of it: "train.toml:7:1: logs.dir: "
   unsigned log_mode = 0700;                   // of the folder
   output::Style output;                       // how the user sees what ranks print

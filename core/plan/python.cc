@@ -24,6 +24,12 @@ Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin) {
                            looked)};
 }
 
+std::filesystem::path PackageFolder(const std::filesystem::path& bin) {
+  const std::filesystem::path folder = (bin / "../lib/python3/dist-packages").lexically_normal();
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder / "dtrun", ignored) ? folder : std::filesystem::path();
+}
+
 std::filesystem::path ProgramFolder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }

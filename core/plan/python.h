@@ -13,6 +13,10 @@ namespace dtrun::plan {
 // `bin`: that of a wheel, or of an installed tree.
 Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin);
 
+// The folder from which Python imports dtrun's package, for PYTHONPATH: that of the tree in which the program in the
+// folder `bin` is installed. Empty: there is none, or it is a wheel's, which Python finds by itself.
+std::filesystem::path PackageFolder(const std::filesystem::path& bin);
+
 // The folder of the running program.
 std::filesystem::path ProgramFolder();
 

@@ -86,18 +86,6 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
-// "runs", or "runs/job": a folder of runs, whose newest one has the name latest.
-bool HoldsRuns(const fs::path& folder) {
-  std::error_code none;
-  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none)) return false;
-  if (fs::exists(folder / "latest", none)) return true;
-  for (fs::directory_iterator job(folder, none), end; !none && job != end; job.increment(none)) {
-    std::error_code unreadable;
-    if (fs::exists(job->path() / "latest", unreadable)) return true;
-  }
-  return false;
-}
-
 int ExplainWords(const ExplainArguments& arguments) {
   const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
@@ -107,17 +95,12 @@ int ExplainWords(const ExplainArguments& arguments) {
     if (!latest) {
       return Fail(
           "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
-          "the "
-          "run's folder, which the header's line 'logs' shows");
+          "the run's folder, which the header's line 'logs' shows");
     }
     return ExplainRun(*latest, arguments);
   }
   std::error_code none;
-  if (fs::is_directory(text, none) && HoldsRuns(text)) {
-    return Fail(fmt::format(
-        "'{}' holds runs; name one of them, or write 'dtrun explain latest' for the newest of this folder",
-        text));
-  }
+  if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments);
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
   const fs::path run = fs::path("runs") / text / "latest";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/job/run_dir.h"
 
 namespace dtrun::cli {
 namespace {
@@ -64,6 +65,18 @@ bool StartedIn(const fs::path& folder, const fs::path& run) {
 
 }  // namespace
 
+std::optional<fs::path> NewestRunIn(const fs::path& folder) {
+  std::error_code none;
+  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none)) return std::nullopt;
+  std::vector<FoundRun> found;
+  AddRun(folder / "latest", &found);
+  if (found.empty() && fs::is_directory(folder, none)) {
+    ForEachIn(folder, [&](const fs::path& job) { AddRun(job / "latest", &found); });
+  }
+  const auto newest = std::ranges::max_element(found, {}, &FoundRun::time);
+  return newest == found.end() ? std::nullopt : std::optional(newest->folder);
+}
+
 std::optional<fs::path> LatestRun(const fs::path& folder, const fs::path& temp) {
   std::vector<FoundRun> here, elsewhere;
   ForEachIn(folder / "runs", [&](const fs::path& job) { AddRun(job / "latest", &here); });
@@ -73,6 +86,8 @@ std::optional<fs::path> LatestRun(const fs::path& folder, const fs::path& temp) 
   ForEachIn(temp, [&](const fs::path& logs) {
     if (logs.filename().string().starts_with("torchelastic_")) AddRunsOf(logs, &elsewhere);
   });
+  const fs::path state = fs::path(job::RunDir::PatternElsewhere()).parent_path().parent_path();
+  if (!state.empty()) ForEachIn(state, [&](const fs::path& job) { AddRunsOf(job, &elsewhere); });
   const auto newer = [](const FoundRun& a, const FoundRun& b) { return a.time > b.time; };
   std::ranges::sort(elsewhere, newer);
   const auto ours =

@@ -9,8 +9,12 @@
 namespace dtrun::cli {
 
 // Of runs/JOB/latest in `folder`, of the runs that `dtrun torchrun` has kept in a folder there (--log-dir),
-// and of those that it has kept in `temp` and started in `folder`. Unset: there is none.
+// and of those started in `folder` that it has kept in `temp`, or that are in the user's folder of state, because
+// `folder` could not be written. Unset: there is none.
 std::optional<std::filesystem::path> LatestRun(const std::filesystem::path& folder,
                                                const std::filesystem::path& temp);
+
+// "runs", or "runs/JOB": the newest of the runs that `folder` holds. Unset: it holds none, or is one itself.
+std::optional<std::filesystem::path> NewestRunIn(const std::filesystem::path& folder);
 
 }  // namespace dtrun::cli

@@ -32,7 +32,7 @@ bool LeadsTorch(const plan::Plan& plan) {
 std::string BackendText(const plan::Plan& plan) {
   const bool own = plan.backend == "none" || CallsDtrun(plan);
   if (!own && LeadsTorch(plan)) return plan.backend + ", also for torch.distributed in place of gloo";
-  return plan.backend + (own ? "" : ", if the program calls libdtrun");
+  return plan.backend + (own ? "" : ", for dtrun's own calls; torch.distributed uses the script's backend");
 }
 
 // A line for each kind of memory.
