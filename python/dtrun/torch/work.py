@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Tensors = List[torch.Tensor]
     AWork = TypeVar("AWork", bound="Work")
 
-# torch 1.13's C++ keeps the C++ part of a Work only; without the Python object it waits for ever.
-FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 0)
+# C++ of torch 1.13 to 2.5 keeps the C++ part of a Work only; without the Python object it waits for ever.
+FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
 
 
 class Work(dist.Work):
