@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     Tensors = List[torch.Tensor]
     AWork = TypeVar("AWork", bound="Work")
 
-# C++ of torch 1.13 to 2.5 keeps the C++ part of a Work only; without the Python object it waits for ever.
-FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
+# C++ of torch 1.13, 2.5 and 2.6 keeps the C++ part of a Work only, and waits for ever without the Python object. That of 2.13 keeps
+# both; those between were not tried.
+FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13)
 
 
 class Work(dist.Work):
