@@ -4,6 +4,7 @@ test_torch_2_backend.py runs the same with torch 2.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,8 @@ class TorchBackend(JobTest):
             PYTHONPATH=f"{SOURCE}/python:{BUILD}/python", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
         )
 
-    def hold(self, name, world):
-        result = self.ranks(world, PYTHON, PROGRAMS / name)
+    def hold(self, name, world, *words):
+        result = self.ranks(world, PYTHON, PROGRAMS / name, *words)
         self.assert_ok(result)
         for rank in range(world):
             self.assertRegex(result.out, f"rank {rank} of {world}: [1-9][0-9]* checks hold")
@@ -71,6 +72,11 @@ class Calls(TorchBackend):
     def test_what_trains_over_it(self):
         for world in (2, 3):
             self.hold("training.py", world)
+
+    def test_torch_compile(self):
+        if VERSION < (2, 5):
+            self.skipTest("torch 1.13 has no torch.compile")
+        self.hold("compiled.py", 2, *(["inductor"] if shutil.which("g++") else []))
 
     def on_the_fake_device(self, *sets, **more):
         """devices.py on two ranks, with the library that is built for the torch of this Python."""
