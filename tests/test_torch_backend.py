@@ -182,6 +182,22 @@ class Misuse(TorchBackend):
             "allreduce", "broadcast",
         )  # fmt: skip
 
+    def test_a_thread_whose_calls_differ_from_those_of_another(self):
+        """As async_save of torch.distributed.checkpoint does on the group of the training."""
+        self.assert_fails(
+            "import dtrun.torch, threading\ndist.init_process_group('dtrun')\nx = torch.ones(2)\n"
+            "helper = threading.Thread(target=lambda: dist.broadcast(x, 0), name='saver')\n"
+            "if dist.get_rank() == 0:\n"
+            "    helper.start(); helper.join()\n"
+            "    dist.all_reduce(x)\n"
+            "else:\n"
+            "    work = dist.all_reduce(x, async_op=True)\n"
+            "    helper.start(); helper.join()\n"
+            "    work.wait()\n",
+            "differs: rank 0 calls broadcast", "; the threads MainThread and saver of this rank call operations of one process group",
+            "group = torch.distributed.new_group(), then async_save(..., process_group=group)",
+        )  # fmt: skip
+
     DIFFERS = (
         "try: dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n"
         "except dtrun.Mismatch: pass\n"

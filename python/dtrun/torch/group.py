@@ -80,7 +80,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
                 address = tensor.data_ptr()
                 status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
                 if status:
-                    raise explained(self.comm._failure("allreduce", status))
+                    raise explained(self.comm._failure("allreduce", status), self.comm)
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 
