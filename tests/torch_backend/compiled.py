@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from checks import equal, run
+from checks import equal, needs_torch, run
 from torch.nn.parallel import DistributedDataParallel
 
 import dtrun.torch
@@ -18,14 +18,6 @@ BACKENDS = ["aot_eager", *sys.argv[1:]]
 @functools.lru_cache(maxsize=None)
 def gloo():
     return dist.new_group(backend="gloo")
-
-
-def needs_torch(*version):
-    def mark(check):
-        check.needed = version
-        return check
-
-    return mark
 
 
 def net():
