@@ -61,7 +61,7 @@ class Work(dist.Work):
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's own). Raises its failure."""
-        if FORGETFUL:
+        if FORGETFUL and len(self.tensors) < 2:  # functional collectives wait for the Work of several by each of its tensors
             self._follow.kept.pop(self, None)
         if not self._ended:
             seconds = timeout.total_seconds() if timeout else 0
