@@ -299,7 +299,6 @@ std::string StallText(const Facts& facts, const Cause& why) {
                        hint + "; watch.on_stall = \"report\" lets such a job continue", why.exit_class);
 }
 
-// Of a job that was ended from outside.
 std::string WhereAndHow(const Facts& facts) {
   const std::string places = PlacesText(PlacesOf(facts)), endings = Endings(facts);
   return (places.empty() ? "" : "  when it was: " + places + "\n") +
@@ -350,8 +349,8 @@ std::string VerdictText(const Facts& facts) {
     case Cause::Kind::kTimeLimit:
       return fmt::format("{}: the job reached job.time_limit = {}\n{}{}{}", Failed(facts, facts.duration),
                          facts.time_limit, WhereAndHow(facts), StacksText(facts),
-                         Around(facts, nullptr, facts.duration, "see what the ranks did, or allow more",
-                                cause.exit_class));
+                         Around(facts, nullptr, facts.duration,
+                                "look at these places, or set a longer job.time_limit", cause.exit_class));
     case Cause::Kind::kStalled: return StallText(facts, cause);
     case Cause::Kind::kIsolatedRanks:
       return fmt::format(
