@@ -142,7 +142,7 @@ class Typed(JobTest):
                             (["-m", "pkg.train"], "python3 -m"), (["--map-by", "node"], "job.bind"),
                             (["--cpus-per-task=4"], "job.bind"),
                             (["-p", "debug"], "sbatch"), (["--deepspeed"], "go after it"),
-                            (["--timeout", "3"], "timeout 3 dtrun"), (["--npersocket", "2"], "--processes-per-host"),
+                            (["--timeout", "3"], "--time-limit 3s"), (["--npersocket", "2"], "--processes-per-host"),
                             (["--config_file", "c.yaml"], "dtrun does not read"), (["--use_deepspeed"], "DeepSpeedPlugin"),
                             (["--node_rank=1"], "--host-index")):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)

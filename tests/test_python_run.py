@@ -123,6 +123,26 @@ class Script(PythonTest):
         self.assertNotIn("known failure", result.err)
         self.assertEqual([file.name for file in self.folder.glob("runs/*")], ["nested"])
 
+    def test_what_the_call_takes_from_the_script_beside_the_function(self):
+        result = self.without_cloudpickle(calls(
+            "import functools\n"
+            "print(dtrun.run(functools.partial(total, 5, step=1), np=1), dtrun.run(map_to, [Pair, 1], np=1)[0].both, dtrun.run(Pair('x').first))"
+        ).replace("def nested", "def map_to(kind, value): return kind(value)\n\ndef nested").replace(
+            "*both): self.both = both", "*both): self.both = both\n    def first(self): return self.both[0]"))
+        self.assertEqual(result.out, "[(0, 1, 5)] (1,) ['x']\n", str(result))
+        self.assertTrue((self.folder / "runs/total").is_dir(), "the job has the name of the function")
+
+    def test_a_function_under_the_guard_is_refused_before_anything_starts(self):
+        for define in ("def train(): return 1", "class Train:\n        def __call__(self): return 1\n    train = Train()"):
+            result = self.without_cloudpickle(f'import dtrun\nif __name__ == "__main__":\n    {define}\n    dtrun.run(train)\n')
+            self.assertEqual(result.code, 1, str(result))
+            self.assertRegex(
+                result.err,
+                r'InvalidArgument: dtrun.run: [tT]rain is defined under `if __name__ == "__main__":` at .*\.py:3, which ranks do not run; '
+                r"define it above, or install cloudpickle \(pip install cloudpickle\)\n",
+            )
+            self.assertFalse((self.folder / "runs").exists())
+
     def test_a_script_on_stdin_is_no_file(self):
         text = "import dtrun\ndef fn(): pass\ndtrun.run(fn)\n"
         result = self.without_cloudpickle(f"import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-'], input={text!r}, text=True).returncode)")

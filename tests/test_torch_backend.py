@@ -4,6 +4,7 @@ test_torch_2_backend.py runs the same with torch 2.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,8 @@ class TorchBackend(JobTest):
             PYTHONPATH=f"{SOURCE}/python:{BUILD}/python", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
         )
 
-    def hold(self, name, world):
-        result = self.ranks(world, PYTHON, PROGRAMS / name)
+    def hold(self, name, world, *words):
+        result = self.ranks(world, PYTHON, PROGRAMS / name, *words)
         self.assert_ok(result)
         for rank in range(world):
             self.assertRegex(result.out, f"rank {rank} of {world}: [1-9][0-9]* checks hold")
@@ -71,6 +72,11 @@ class Calls(TorchBackend):
     def test_what_trains_over_it(self):
         for world in (2, 3):
             self.hold("training.py", world)
+
+    def test_torch_compile(self):
+        if VERSION < (2, 5):
+            self.skipTest("torch 1.13 has no torch.compile")
+        self.hold("compiled.py", 2, *(["inductor"] if shutil.which("g++") else []))
 
     def on_the_fake_device(self, *sets, **more):
         """devices.py on two ranks, with the library that is built for the torch of this Python."""
@@ -174,6 +180,22 @@ class Misuse(TorchBackend):
             "import dtrun.torch\ndist.init_process_group('dtrun')\n"
             "dist.all_reduce(torch.ones(2)) if dist.get_rank() else dist.broadcast(torch.ones(2), 0)\n",
             "allreduce", "broadcast",
+        )  # fmt: skip
+
+    def test_a_thread_whose_calls_differ_from_those_of_another(self):
+        """As async_save of torch.distributed.checkpoint does on the group of the training."""
+        self.assert_fails(
+            "import dtrun.torch, threading\ndist.init_process_group('dtrun')\nx = torch.ones(2)\n"
+            "helper = threading.Thread(target=lambda: dist.broadcast(x, 0), name='saver')\n"
+            "if dist.get_rank() == 0:\n"
+            "    helper.start(); helper.join()\n"
+            "    dist.all_reduce(x)\n"
+            "else:\n"
+            "    work = dist.all_reduce(x, async_op=True)\n"
+            "    helper.start(); helper.join()\n"
+            "    work.wait()\n",
+            "differs: rank 0 calls broadcast", "; the threads MainThread and saver of this rank call operations of one process group",
+            "group = torch.distributed.new_group(), then async_save(..., process_group=group)",
         )  # fmt: skip
 
     DIFFERS = (

@@ -78,6 +78,12 @@ void AddJob(Schema& schema) {
                                         "time between the first signal to a rank and SIGKILL"),
                                  "10s"),
                          "0s", "1h"));
+  schema.push_back(
+      Range(Long(Option("job.time_limit", Type::kDuration, kAgent, "longest time that the job may take"),
+                 "From its start, with the time in which hosts join and with all restarts. Then dtrun ends "
+                 "all ranks, "
+                 "keeps their stacks, and exits with 124, as timeout(1) does. If unset, there is no limit."),
+            "1s", "87600h"));
   schema.push_back(Range(
       Long(Option("job.memory", Type::kBytes, kAgent, "memory that the ranks of each host may use together"),
            "Enforced by a cgroup (v2), without swap; if dtrun cannot create one, it refuses the job "

@@ -75,7 +75,7 @@ class Controller {
   // False when the job was ended meanwhile.
   bool Wait(std::chrono::nanoseconds time);
 
-  // The signal that ended the job, Lifeline::kGuardGone, or 0.
+  // The signal that ended the job, Lifeline::kGuardGone, UserSignals::kTimeLimit, or 0.
   int interrupted() const { return interrupted_; }
   // What the ranks of the last generation called last; empty when none failed.
   const std::string& calls() const { return calls_; }
@@ -134,6 +134,7 @@ class Controller {
   void On(std::size_t, const protocol::Measured&) {}
 
   void OnSignal(int signal);
+  void OnTimeLimit();
   void Tell(const protocol::Command& command);  // to every host that can be told
   void StopAll(int signal);
   void KillAll();

@@ -154,6 +154,7 @@ void Controller::OnSignal(int signal) {
     if (active) KillAll();
     return;
   }
+  if (signal == process::UserSignals::kTimeLimit) return OnTimeLimit();
   if (signal == SIGTSTP) {
     Tell(protocol::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
     return signals_.Stopped();
@@ -174,6 +175,18 @@ void Controller::OnSignal(int signal) {
     return quiet ? LookAndStop(signal, false) : StopAll(signal);
   }
   if (phase_ == Phase::kStopping) Tell(protocol::Stop{signal});
+}
+
+void Controller::OnTimeLimit() {
+  const bool all_ended = std::ranges::all_of(
+      facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
+  if (phase_ == Phase::kRunning && all_ended) return;  // just in time
+  if (interrupted_ == 0) interrupted_ = process::UserSignals::kTimeLimit;
+  if (phase_ != Phase::kRunning) return;  // it ends already, or has not begun
+  facts_.time_limit = FormatDuration(signals_.limit());
+  say_(fmt::format("dtrun: the job reached job.time_limit = {}: asked all ranks to stop, they have {}",
+                   facts_.time_limit, FormatDuration(plan_.grace)));
+  LookAndStop(SIGTERM, false);
 }
 
 }  // namespace dtrun::job

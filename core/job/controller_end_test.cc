@@ -87,6 +87,20 @@ TEST_F(ControllerTest, ForwardsAnInterruptAndReportsItAsTheCause) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("Ctrl-C again")));
 }
 
+TEST_F(ControllerTest, EndsTheRanksWhenTheTimeIsUp) {
+  Plan({"echo ready; exec sleep 1000", kSleep});
+  WhenReady([this] { signals_.EndAfter(std::chrono::milliseconds(1)); });
+  const verdict::Facts facts = MustRun();
+  EXPECT_EQ(facts.time_limit, "1ms");
+  EXPECT_EQ(verdict::ExitCode(facts), 124) << verdict::VerdictText(facts);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGTERM);
+  EXPECT_TRUE(facts.ranks[1].doing);
+  EXPECT_THAT(
+      said_, ElementsAre(StartsWith("dtrun: the job reached job.time_limit = 1ms: asked all ranks to stop")));
+  EXPECT_FALSE(Run()) << "the time is up for a next generation, too";
+  EXPECT_EQ(controller_->interrupted(), process::UserSignals::kTimeLimit);
+}
+
 TEST_F(ControllerTest, KillsAtOnceOnTheSecondInterrupt) {
   Plan({"trap '' INT; echo ready; while :; do sleep 1000; done"});
   WhenReady([this] { Send(SIGINT); });

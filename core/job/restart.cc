@@ -14,7 +14,7 @@ constexpr std::chrono::minutes kLongestWait{1};
 RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const verdict::Facts& facts) {
   if (policy.max == 0) return {};
   const verdict::Cause cause = verdict::FindCause(facts);
-  if (facts.interrupt != 0 || facts.guard_died) return {};
+  if (facts.interrupt != 0 || facts.guard_died || !facts.time_limit.empty()) return {};
   if (restarts >= policy.max) return {false, {}, fmt::format("restart.max = {} is used up", policy.max)};
   // However a host was lost, its agent killed or its network gone: to the job it is the network's fault.
   const bool host = cause.kind == verdict::Cause::Kind::kHost;

@@ -40,6 +40,14 @@ TEST(Restart, SaysNothingWhenNobodyAskedForIt) {
   EXPECT_THAT(decision.why, IsEmpty());
 }
 
+TEST(Restart, IsNotForAJobWhoseTimeIsUp) {
+  verdict::Facts facts = Failed(0, kKilled, seconds(5));
+  facts.time_limit = "2h";
+  const auto decision = Decide(kPolicy, facts);
+  EXPECT_FALSE(decision.restart);
+  EXPECT_THAT(decision.why, IsEmpty());
+}
+
 TEST(Restart, ComesAtOnceFirstAndThenEverLater) {
   EXPECT_EQ(Decide(kPolicy, Failed(0, kKilled, seconds(5))).wait, seconds(0));
   EXPECT_EQ(Decide(kPolicy, Failed(1, kKilled, seconds(5))).wait, seconds(5));

@@ -154,6 +154,7 @@ class Runner {
   // The facts of the last generation.
   Result<verdict::Facts> RunGenerations(const Record& record) {
     process::UserSignals signals(loop_, lifeline_);
+    if (request_.time_limit.count() > 0) signals.EndAfter(request_.time_limit);
     open_files_ = node::RaiseOpenFiles();
     here_ = HostHere();
     std::optional<membership::Membership> membership;  // of a job on several hosts
@@ -208,6 +209,7 @@ class Runner {
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation).string();
       facts->regroups = regroups;
+      if (!facts->time_limit.empty()) facts->duration = std::chrono::steady_clock::now() - begun_;  // of the job
       Note(verdict::Recognise(&*facts));
       history_.Add(*facts);
       if (!facts->regroup.empty() && controller.interrupted() == 0) {
@@ -358,7 +360,8 @@ class Runner {
     facts.regroup.clear();
     facts.duration = std::chrono::steady_clock::now() - begun_;  // of the job, not of its last generation
     facts.guard_died = signal == process::Lifeline::kGuardGone;
-    facts.interrupt = facts.guard_died ? 0 : signal;
+    if (signal == process::UserSignals::kTimeLimit) facts.time_limit = FormatDuration(request_.time_limit);
+    facts.interrupt = signal > 0 ? signal : 0;
     history_.Add(facts);
     return facts;
   }

@@ -4,6 +4,7 @@
 // process of core/node/guard.h, so that whatever process dies, nothing of the job survives.
 #pragma once
 
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct RunRequest {
   Planner* planner = nullptr;
   verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;
   StallPolicy stall = {};
+  std::chrono::nanoseconds time_limit{};  // of the job with its restarts; 0: none
   bool quiet = false;               // a job that succeeds gets no verdict on stderr
   std::string dir_file = {};        // gets the path of the run directory; empty: no file does
   std::string dir_file_place = {};  // before errors of that file

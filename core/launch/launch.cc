@@ -23,16 +23,18 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
   if (!plan) return plan.error();
   auto cluster = ClusterOf(settings, manner.key, preparation.launchers());
   if (!cluster) return cluster.error();
-  return job::RunRequest{*std::move(plan),
-                         *std::move(restart),
-                         front,
-                         *std::move(cluster),
-                         &preparation,
-                         verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
-                         *stall,
-                         manner.quiet,
-                         settings.Has(kDirFile) ? settings.Text(kDirFile) : "",
-                         plan::PlacePrefix(settings, kDirFile)};
+  return job::RunRequest{
+      *std::move(plan),
+      *std::move(restart),
+      front,
+      *std::move(cluster),
+      &preparation,
+      verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
+      *stall,
+      settings.Has("job.time_limit") ? settings.Duration("job.time_limit") : std::chrono::nanoseconds(0),
+      manner.quiet,
+      settings.Has(kDirFile) ? settings.Text(kDirFile) : "",
+      plan::PlacePrefix(settings, kDirFile)};
 }
 
 }  // namespace

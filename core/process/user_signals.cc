@@ -24,13 +24,15 @@ UniqueFd TakeSigterm() {
 UserSignals::UserSignals(boost::asio::io_context& loop, Lifeline& lifeline)
     : lifeline_(lifeline),
       control_(loop, ::dup(lifeline.descriptor())),
-      sigterm_(loop, TakeSigterm().Release()) {
+      sigterm_(loop, TakeSigterm().Release()),
+      timer_(loop) {
   AwaitControl();
   AwaitSigterm();
 }
 
 bool UserSignals::EndsJob(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  return signal == kTimeLimit || signal == SIGINT || signal == SIGTERM || signal == SIGHUP ||
+         signal == SIGQUIT;
 }
 
 void UserSignals::Handle(Handler handler) {
@@ -40,6 +42,21 @@ void UserSignals::Handle(Handler handler) {
     waiting_.pop_front();
     handler_(signal);
   }
+  if (time_is_up_) TimeIsUp();
+}
+
+void UserSignals::EndAfter(std::chrono::nanoseconds limit) {
+  limit_ = limit;
+  timer_.expires_after(limit);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    time_is_up_ = true;
+    TimeIsUp();
+  });
+}
+
+void UserSignals::TimeIsUp() {
+  if (handler_) Take(kTimeLimit);
 }
 
 void UserSignals::Take(int signal) {

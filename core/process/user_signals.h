@@ -4,6 +4,7 @@
 // handler. While there is none, signals wait.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 
@@ -14,7 +15,10 @@ namespace dtrun::process {
 
 class UserSignals {
  public:
-  // A signal number, or Lifeline::kGuardGone: then the guard is dead, once.
+  // What ends the job as a signal would: its time is up.
+  static constexpr int kTimeLimit = -2;
+
+  // A signal number; Lifeline::kGuardGone, once: the guard is dead; or kTimeLimit, once for each handler.
   using Handler = std::function<void(int signal)>;
 
   // Both must outlive it. Takes over SIGTERM of this process.
@@ -22,6 +26,9 @@ class UserSignals {
 
   // Called from the loop. An empty handler lets signals wait for the next one.
   void Handle(Handler handler);
+  // From now on, once.
+  void EndAfter(std::chrono::nanoseconds limit);
+  std::chrono::nanoseconds limit() const { return limit_; }
   // Answers SIGTSTP: everything is stopped, so the guard may stop as well.
   void Stopped() { lifeline_.Stopped(); }
 
@@ -31,9 +38,13 @@ class UserSignals {
   void AwaitControl();
   void AwaitSigterm();
   void Take(int signal);
+  void TimeIsUp();
 
   Lifeline& lifeline_;
   boost::asio::posix::stream_descriptor control_, sigterm_;
+  boost::asio::steady_timer timer_;
+  std::chrono::nanoseconds limit_{};
+  bool time_is_up_ = false;
   Handler handler_;
   std::deque<int> waiting_;
 };

@@ -136,6 +136,7 @@ std::string_view ClassName(ExitClass exit_class) {
     case ExitClass::kPreemption: return "preemption";
     case ExitClass::kLauncher: return "launcher";
     case ExitClass::kIsolatedRanks: return "isolated-ranks";
+    case ExitClass::kTimeLimit: return "time-limit";
     case ExitClass::kHang: break;
   }
   return "hang";
@@ -195,6 +196,7 @@ Cause FindCause(const Facts& facts) {
   }
   if (!facts.losses.empty()) return LossCause(facts, 0);
   if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
+  if (!facts.time_limit.empty()) return {Cause::Kind::kTimeLimit, 0, ExitClass::kTimeLimit};
   if (!facts.stalled.empty()) return {Cause::Kind::kStalled, 0, ExitClass::kHang, 0, SuspectOfStall(facts)};
   if (facts.isolated_ranks) return {Cause::Kind::kIsolatedRanks, 0, ExitClass::kIsolatedRanks};
   if (facts.interrupt == 0) return {};

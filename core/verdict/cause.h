@@ -25,6 +25,7 @@ enum class ExitClass {
   kLauncher,       // a process of dtrun was killed
   kIsolatedRanks,  // the ranks never joined each other, which job.isolated_ranks forbids
   kHang,           // a rank stood still, or all did
+  kTimeLimit,      // the job took longer than job.time_limit
 };
 
 // "user-error", "out-of-memory", ...: the words of restart.on and verdict.json.
@@ -33,7 +34,17 @@ std::string_view ClassName(ExitClass exit_class);
 std::optional<ExitClass> ClassNamed(std::string_view name);
 
 struct Cause {
-  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kIsolatedRanks, kStalled, kMpiServer };
+  enum class Kind {
+    kNone,
+    kRank,
+    kHost,
+    kInterrupt,
+    kGuard,
+    kIsolatedRanks,
+    kStalled,
+    kMpiServer,
+    kTimeLimit
+  };
   Kind kind = Kind::kNone;
   std::size_t index = 0;  // into ranks, or into losses
   ExitClass exit_class = ExitClass::kNone;

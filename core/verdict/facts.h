@@ -156,6 +156,7 @@ struct Facts {
   bool stacks = false;                           // kStacksFile was written
   std::string calls_differ;  // "call 1 on 'world' differs: rank 0 calls ...", as the recorder found; or empty
   std::string stalled;       // for how long nobody worked, which fails the job; empty: it does not
+  std::string time_limit;    // job.time_limit, which the job has reached; empty: it has not
   int regroups = 0;          // before it, because hosts came or left
   bool guard_died = false;   // dtrun's first process was killed
   bool restarts = false;     // another generation follows

@@ -16,6 +16,7 @@ const char* ResultName(const Facts& facts) {
     case Cause::Kind::kIsolatedRanks:
     case Cause::Kind::kStalled:
     case Cause::Kind::kMpiServer:
+    case Cause::Kind::kTimeLimit:
     case Cause::Kind::kHost: return "failed";
     case Cause::Kind::kInterrupt: return "interrupted";
     default: return "succeeded";

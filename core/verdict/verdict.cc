@@ -29,6 +29,7 @@ constexpr int kExitedEarly = 1;
 constexpr int kIsolated = 1;
 constexpr int kStalled = 1;
 constexpr int kWithoutMpiServer = 1;
+constexpr int kTimeIsUp = 124;  // as timeout(1)
 
 // How the rank failed that the job failed with.
 std::string FailureText(const RankFacts& rank) {
@@ -298,6 +299,12 @@ std::string StallText(const Facts& facts, const Cause& why) {
                        hint + "; watch.on_stall = \"report\" lets such a job continue", why.exit_class);
 }
 
+std::string WhereAndHow(const Facts& facts) {
+  const std::string places = PlacesText(PlacesOf(facts)), endings = Endings(facts);
+  return (places.empty() ? "" : "  when it was: " + places + "\n") +
+         (endings.empty() ? "" : "  " + endings + "\n");
+}
+
 }  // namespace
 
 int ExitCode(const Facts& facts) {
@@ -318,6 +325,7 @@ int ExitCode(const Facts& facts) {
     case Cause::Kind::kIsolatedRanks: return kIsolated;
     case Cause::Kind::kStalled: return kStalled;
     case Cause::Kind::kMpiServer: return kWithoutMpiServer;
+    case Cause::Kind::kTimeLimit: return kTimeIsUp;
     case Cause::Kind::kNone: break;
   }
   return 0;
@@ -335,14 +343,14 @@ std::string VerdictText(const Facts& facts) {
           "ended\n"
           "  logs: {}\n",
           facts.job, elapsed, facts.logs);
-    case Cause::Kind::kInterrupt: {
-      const std::string endings = Endings(facts);
-      const std::string places = PlacesText(PlacesOf(facts));
-      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}{}  logs: {}\n", facts.job,
-                         process::SignalName(facts.interrupt), elapsed,
-                         places.empty() ? "" : "  when it was: " + places + "\n",
-                         endings.empty() ? "" : "  " + endings + "\n", facts.logs);
-    }
+    case Cause::Kind::kInterrupt:
+      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}  logs: {}\n", facts.job,
+                         process::SignalName(facts.interrupt), elapsed, WhereAndHow(facts), facts.logs);
+    case Cause::Kind::kTimeLimit:
+      return fmt::format("{}: the job reached job.time_limit = {}\n{}{}{}", Failed(facts, facts.duration),
+                         facts.time_limit, WhereAndHow(facts), StacksText(facts),
+                         Around(facts, nullptr, facts.duration,
+                                "look at these places, or set a longer job.time_limit", cause.exit_class));
     case Cause::Kind::kStalled: return StallText(facts, cause);
     case Cause::Kind::kIsolatedRanks:
       return fmt::format(

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "core/base/json.h"
 #include "core/verdict/testing.h"
 #include "core/verdict/verdict.h"
@@ -42,6 +44,24 @@ TEST(VerdictJson, ListsEveryGeneration) {
   ASSERT_EQ(json["generations"].size(), 2u);
   EXPECT_EQ(json["generations"][0]["exit_class"], "user-error");
   EXPECT_EQ(json["generations"][1]["generation"], 1);
+}
+
+TEST(Verdict, NamesTheTimeLimitThatTheJobReached) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(7200), SIGTERM), Rank(1, kOk, milliseconds(7200))}, -1);
+  facts.time_limit = "2h";
+  facts.stacks = true;
+  EXPECT_EQ(ExitCode(facts), 124);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("dtrun: job 'quickstart' failed after "));
+  EXPECT_THAT(VerdictText(facts), HasSubstr(": the job reached job.time_limit = 2h\n"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  stacks: /runs/1/stacks.txt\n"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  class: time-limit\n"));
+  EXPECT_THAT(VerdictJson({facts}), HasSubstr("\"exit_class\": \"time-limit\""));
+  facts.stalled = "10 min";  // in a generation before
+  EXPECT_EQ(ExitCode(facts), 124);
+  facts.first_failed = 0;
+  facts.ranks[0].ending = process::Ending{3, 0};
+  facts.ranks[0].signal_sent = 0;
+  EXPECT_EQ(ExitCode(facts), 3);  // before the limit
 }
 
 TEST(VerdictJson, WritesWhyNothingRan) {

@@ -34,7 +34,7 @@ from .work import Work, wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, List, Optional, TypeVar
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, TypeVar
 
     from ._library import Stream
     from .buffers import Buffer
@@ -57,6 +57,7 @@ class Communicator(Checks):
         self.name: str = library.dtrun_comm_name(handle).decode()
         self._in_group: Optional[List[Any]] = None  # buffers of the group that is open
         self._cause: Optional[str] = None  # of its failure, once it has been raised
+        self._callers: Dict[int, str] = {}  # threads that torch.distributed has called from: their names
         made.add(self)
 
     @property

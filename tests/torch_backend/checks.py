@@ -28,10 +28,17 @@ def refused(call, kind, *texts):
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
-def needs_torch_2(check):
-    """Of a check: what it uses is not in torch 1.13."""
-    check.needed = (2, 0)
-    return check
+def needs_torch(*version):
+    """Of a check: what it uses is not in older ones, or does not work there with any backend."""
+
+    def mark(check):
+        check.needed = version
+        return check
+
+    return mark
+
+
+needs_torch_2 = needs_torch(2, 0)
 
 
 def run(module, backend="dtrun"):

@@ -90,6 +90,70 @@ def check_tensors_that_are_not_contiguous(rank, world):
     equal(out[:, 0, 0], list(range(world)))
 
 
+def check_conjugated_and_negated_views(rank, world):
+    """Such a view shows other values than its memory holds, and what is received goes through it. Most of torch's own functions
+    refuse the conjugated ones before they ask a backend, and say what to do; no function may move what the memory holds."""
+    ranks, mine = range(world), rank + 1
+
+    def conjugated(count):
+        return torch.zeros(count, dtype=torch.complex64).conj()
+
+    def negated(count):
+        return torch._neg_view(torch.zeros(count))
+
+    def apart(count):
+        return conjugated(count).imag
+
+    for make in (conjugated, negated, apart):
+
+        def of(*values, each=2, make=make):
+            shown = torch.tensor([value for value in values for _ in range(each)])
+            view = make(len(shown))
+            assert view.is_conj() or view.is_neg()
+            return view.copy_(shown * (1 + 2j) if view.is_complex() else shown)
+
+        def gives(call, outputs, *expected):
+            try:
+                call()
+            except RuntimeError as failure:
+                assert outputs[0].is_conj() and "view_as_real doesn't work on unresolved conjugated tensors" in str(failure), failure
+                return
+            for output, value in zip(outputs, expected):
+                torch.testing.assert_close(output, value)
+
+        xs = [of(mine), of(2 * mine)]
+        gives(lambda: dist.all_reduce(xs[0]), xs, of(total(world)))
+        xs = [of(mine), of(2 * mine)]
+        gives(lambda: dist.all_reduce(xs[0], async_op=True).wait(), xs, of(total(world)))
+        xs = [of(mine), of(2 * mine)]
+        gives(lambda: dist.group.WORLD.allreduce([xs[0]]).wait(), xs, of(total(world)))
+        gives(lambda: dist.all_reduce_coalesced(xs), xs, of(world * total(world)), of(2 * total(world)))
+        xs = [of(mine)]
+        gives(lambda: dist.broadcast(xs[0], 1), xs, of(2))
+        xs = [of(mine)]
+        gives(lambda: dist.reduce(xs[0], 0), xs, of(mine if rank else total(world)))
+        xs = [of(0) for _ in ranks]
+        gives(lambda: dist.all_gather(xs, of(mine)), xs, *map(of, range(1, world + 1)))
+        xs = [of(0, each=2 * world)]
+        gives(lambda: dist.all_gather_into_tensor(xs[0], of(mine)), xs, of(*range(1, world + 1)))
+        xs = [of(0) for _ in ranks]
+        gives(lambda: dist.gather(of(mine), None if rank else xs), xs, *(of(0 if rank else r + 1) for r in ranks))
+        xs = [of(0)]
+        gives(lambda: dist.scatter(xs[0], None if rank else [of(r + 1) for r in ranks]), xs, of(mine))
+        gives(lambda: dist.reduce_scatter_tensor(xs[0], of(*(mine * (r + 1) for r in ranks))), xs, of(total(world) * mine))
+        gives(lambda: dist.reduce_scatter(xs[0], [of(r + 1) for r in ranks]), xs, of(world * mine))
+        xs = [of(0, each=2 * world)]
+        gives(lambda: dist.all_to_all_single(xs[0], of(*[mine] * world)), xs, of(*range(1, world + 1)))
+        xs = [of(0) for _ in ranks]
+        gives(lambda: dist.all_to_all(xs, [of(mine) for _ in ranks]), xs, *map(of, range(1, world + 1)))
+        if rank == 0:
+            xs = [of(7)]
+            gives(lambda: dist.send(xs[0], 1), xs)
+        elif rank == 1:
+            xs = [of(0)]
+            gives(lambda: dist.recv(xs[0], 0), xs, of(7))
+
+
 def check_tensors_without_elements(rank, world):
     x = torch.empty(0)
     dist.all_reduce(x)

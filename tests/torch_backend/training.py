@@ -5,7 +5,7 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-from checks import equal, needs_torch_2, run
+from checks import equal, needs_torch, needs_torch_2, run
 from torch.nn.parallel import DistributedDataParallel
 
 import dtrun.torch
@@ -43,7 +43,7 @@ def check_ddp_has_the_weights_that_gloo_gives(rank, world):
             assert same(a, b), f"{way}: {(a - b).abs().max()}"
 
 
-@needs_torch_2
+@needs_torch(2, 13)
 def check_fully_shard_trains_as_one_rank_does(rank, world):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard

@@ -44,6 +44,7 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   }
   add("cluster.hostfile", "--hostfile", arguments.hostfile);
   add("cluster.host_index", "--host-index", arguments.host_index);
+  add("job.time_limit", "--time-limit", arguments.time_limit);
   add("backend.torch", "--torch-backend", arguments.torch_backend);
   add("output.color", "--color", arguments.color);
   return given;
@@ -84,6 +85,10 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
   verb->add_option("--host-index", to->host_index,
                    "Number of this host, from 0, where every host runs dtrun itself")
       ->type_name("K");
+  verb->add_option(
+          "--time-limit", to->time_limit,
+          "Longest time that the job may take, with all restarts, such as 2h; then dtrun exits with 124")
+      ->type_name("DURATION");
   verb->add_option(
           "--torch-backend", to->torch_backend,
           "Backend of torch.distributed in Python programs that ask for gloo or nothing: dtrun, or script, "

@@ -19,6 +19,7 @@ struct ConfigArguments : config::Request {
   std::string hostfile;
   std::string host_index;
   std::string torch_backend;
+  std::string time_limit;
   std::vector<std::string> plugin_dirs;
   bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
   bool verbose = false;  // the whole header, and what was assumed of the command line

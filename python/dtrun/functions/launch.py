@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -35,7 +36,9 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     the function or an argument cannot be pickled, or an option is wrong. KeyboardInterrupt ends every rank.
     """
     args, kwargs = arguments.positional(args), arguments.named(kwargs)
-    call = Call(search_path(), pickles.main_file(fn), pickles.dump_call(fn, args, kwargs, "dtrun.run"))
+    named: list = []
+    data = pickles.dump_call(fn, args, kwargs, "dtrun.run", named=named)
+    call = Call(search_path(), pickles.main_file(named), data)
     options = [*config_words(config), *arguments.ranks(np)]
     if not isinstance(config, (str, os.PathLike)):
         options[:0] = ["--set", f"job.name={job_name(fn)}"]
@@ -71,6 +74,8 @@ def search_path() -> list[str]:
 
 
 def job_name(fn: Callable) -> str:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
     name = re.sub(r"\W+", "-", getattr(fn, "__name__", type(fn).__name__), flags=re.ASCII)
     return name.strip("-") or "function"
 

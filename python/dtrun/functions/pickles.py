@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import io
 import os
 import pickle
 import sys
-from typing import Any, Callable
+import types
+from typing import Any, Callable, Iterator, Sequence
 
 from .. import errors, objects
 from .exchange import LOADED
 
 
-def _by_name(value: Any) -> bytes:
-    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+class _ByName(pickle.Pickler):
+    """`named` gets the functions and classes of the caller's script that it writes: by their names."""
+
+    def __init__(self, file: io.BytesIO, named: list) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.named = named
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ in ("__main__", LOADED):
+            self.named.append(value)
+        return NotImplemented  # as pickle does it
+
+
+def _by_name(value: Any, named: list | None = None) -> bytes:
+    file = io.BytesIO()
+    _ByName(file, [] if named is None else named).dump(value)
+    return file.getvalue()
 
 
 try:
@@ -22,8 +40,9 @@ except ImportError:
     dumps = _by_name
 
 
-def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps) -> bytes:
-    """The pickle of a call. Raises InvalidArgument, which names the part that cannot be pickled."""
+def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps, named: list | None = None) -> bytes:
+    """The pickle of a call. `named` gets what it takes from the caller's script by name. Raises InvalidArgument, which names the
+    part that cannot be pickled."""
     if (loading := _loading()) is not None:
         raise errors.FailedPrecondition(
             f"{what}: this process is a rank that loads {loading} to find its function, and that file calls {what} again; put the "
@@ -31,8 +50,9 @@ def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callabl
         )
     if not callable(fn):
         raise errors.InvalidArgument(f"{what}: {fn!r} is not a function; pass the function itself, not what it returns")
+    call = (fn, tuple(args), dict(kwargs))
     try:
-        return dumps((fn, tuple(args), dict(kwargs)))
+        return _by_name(call, named) if dumps is _by_name else dumps(call)
     except Exception as failure:
         place, part, reason = _culprit(fn, args, kwargs, failure, dumps)
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -41,17 +61,51 @@ def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callabl
         ) from failure
 
 
-def main_file(fn: Callable) -> str | None:
-    """The script that ranks have to load to find `fn`: pickle writes only its name."""
-    if dumps is not _by_name or getattr(fn, "__module__", None) not in ("__main__", LOADED):
+def main_file(named: Sequence) -> str | None:
+    """The script that ranks have to load to find what is `named`; None where that is nothing."""
+    if not named:
         return None
-    file = getattr(sys.modules["__main__"], "__file__", None)
+    file, cloudpickle = getattr(sys.modules["__main__"], "__file__", None), "install cloudpickle (pip install cloudpickle)"
     if file is None or not os.path.isfile(file):  # "<stdin>" is none
         raise errors.InvalidArgument(
-            f"dtrun.run: {fn.__qualname__} is defined in a notebook, at a prompt or on stdin, where ranks cannot find it; install "
-            "cloudpickle (pip install cloudpickle), or define it in a module"
+            f"dtrun.run: {named[0].__qualname__} is defined in a notebook, at a prompt or on stdin, where ranks cannot find it; "
+            f"{cloudpickle}, or define it in a module"
         )
+    elsewhere, guarded = _definitions(file)
+    for value in named:
+        name = value.__qualname__.partition(".")[0]
+        if name in guarded and name not in elsewhere:
+            raise errors.InvalidArgument(
+                f'dtrun.run: {name} is defined under `if __name__ == "__main__":` at {file}:{guarded[name]}, which ranks do not run; '
+                f"define it above, or {cloudpickle}"
+            )
     return file
+
+
+def _definitions(file: str) -> tuple[dict[str, int], dict[str, int]]:
+    """The functions and classes of a script by name, with their lines: (all others, those that only its main guard defines)."""
+    elsewhere: dict[str, int] = {}
+    guarded: dict[str, int] = {}
+    with open(file, "rb") as script:
+        tree = ast.parse(script.read(), file)
+    blocks: list[tuple[Iterator[ast.AST], dict]] = [(ast.iter_child_nodes(tree), elsewhere)]
+    while blocks:
+        nodes, found = blocks.pop()
+        for node in nodes:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found[node.name] = node.lineno
+            elif isinstance(node, ast.If) and _is_main_guard(node.test):
+                blocks += [(iter(node.body), guarded), (iter(node.orelse), elsewhere)]
+            elif isinstance(node, (ast.stmt, ast.ExceptHandler)):
+                blocks.append((ast.iter_child_nodes(node), found))
+    return elsewhere, guarded
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = {ast.dump(side) for side in (test.left, test.comparators[0])}
+    return sides == {ast.dump(ast.Name("__name__", ast.Load())), ast.dump(ast.Constant("__main__"))}
 
 
 def _loading() -> str | None:

@@ -27,7 +27,7 @@ import torch.distributed as dist  # noqa: E402
 from .create import barrier_of_each, create  # noqa: E402
 from .group import Group  # noqa: E402
 from .mixed import watch  # noqa: E402
-from .work import FORGETFUL  # noqa: E402
+from .untraced import leave_alone  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if NAME.upper() not in dist.Backend._plugins:
     knows_devices = "devices" in inspect.signature(register).parameters  # torch 1.13 does not
     with_devices = {"devices": ["cpu", "cuda"]} if knows_devices else {}
     register(NAME, create, extended_api=True, **with_devices)
-    if FORGETFUL:
+    if not knows_devices:
         barrier_of_each()
 watch()
+leave_alone("dtrun", (Group.getRank, Group.getSize, Group.getBackendName, Group.getGroupName, Group.getGroupDesc))

@@ -23,7 +23,7 @@ from .monitored import monitored_barrier
 from .reducing import Reducing
 from .reductions import NUMBERS as REDUCTIONS
 from .submit import explained
-from .tensors import NUMBERS
+from .tensors import NUMBERS, plain
 from .work import ENDED, Follower, Work
 
 TYPE_CHECKING = False
@@ -75,12 +75,12 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
             tensor = tensors[0]  # the short way of a blocking call; what it does not know goes the long way
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)
-            dense = tensor.layout is torch.strided and tensor.is_contiguous()  # torch 2 has no answer for sparse CSR
+            dense = tensor.layout is torch.strided and plain(tensor)  # torch 2 has no answer for sparse CSR
             if dtype and reduce and tensor.is_cpu and dense and self._coalesced is None and self._handle:
                 address = tensor.data_ptr()
                 status = self._fast(self._handle, address, address, tensor.numel(), dtype, reduce, None, _library.error())
                 if status:
-                    raise explained(self.comm._failure("allreduce", status))
+                    raise explained(self.comm._failure("allreduce", status), self.comm)
                 return ENDED
         return self._allreduce(tensors, opts, *rest, **named)
 

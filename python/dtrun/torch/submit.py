@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from ctypes import byref, c_uint64, c_void_p
 
 from .. import _library, errors, work
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 _SIZEOF_OP = ctypes.sizeof(_library.Op)
 _BYTES = 7  # uint8
 _SET_BY = "set another timeout in init_process_group or new_group, or backend.timeout in the config"
+
+
+_THREADS = (
+    "of this rank call operations of one process group, so that their order may differ between ranks: make a group for one of them "
+    "on all ranks first, as in group = torch.distributed.new_group(), then async_save(..., process_group=group)"
+)
 
 
 def submit(
@@ -56,6 +63,8 @@ def submit(
     if source is not None:
         op.source = ctypes.pointer(source)
         kept.append(source)
+    if threading.get_ident() not in comm._callers:
+        _note_caller(comm)
     handle = None if wait else c_void_p()
     out = None if handle is None else byref(handle)
     library = _library.library()
@@ -66,7 +75,7 @@ def submit(
         stream = place.native(place.current())
         status = library.dtrun_submit_on(comm._live(), byref(op), byref(stream), out, _library.error())
     if status:
-        raise explained(comm._failure(what, status))
+        raise explained(comm._failure(what, status), comm)
     return None if handle is None else Started(handle, None, kept, what, source, comm)
 
 
@@ -75,16 +84,36 @@ class Started(work.Work):
 
     __slots__ = ()
 
+    def _end(self, status: int) -> None:
+        super()._end(status)
+        if self._failure is not None:
+            self._failure = explained(self._failure, self._comm)
+
     def tensors(self) -> List[torch.Tensor]:
         """What it sends and receives; none once its end was seen."""
         return [kept for kept in (self._kept or ())[:2] if kept is not None]
 
 
-def explained(failure: errors.Error) -> errors.Error:
-    """Of a timeout, what set it."""
-    if not isinstance(failure, errors.Timeout) or _SET_BY in str(failure):
+def _note_caller(comm: Communicator) -> None:
+    comm._callers[threading.get_ident()] = threading.current_thread().name
+
+
+def explained(failure: errors.Error, comm: Optional[Communicator] = None) -> errors.Error:
+    """Of a timeout, what set it; of calls that differ, whether several threads of this rank made them."""
+    if comm is not None:
+        _note_caller(comm)
+    if isinstance(failure, errors.Timeout):
+        more = _SET_BY
+    elif isinstance(failure, errors.Mismatch) and comm is not None and len(_callers(comm)) > 1:
+        more = f"the threads {' and '.join(_callers(comm))} {_THREADS}"
+    else:
         return failure
-    return errors.make(failure.status, f"{failure}; {_SET_BY}", failure.peer)
+    return failure if more in str(failure) else errors.make(failure.status, f"{failure}; {more}", failure.peer)
+
+
+def _callers(comm: Communicator) -> List[str]:
+    """The threads of the program that have called operations of `comm`: not those of dtrun, nor of C++, as torch's backward has."""
+    return sorted({name for name in comm._callers.values() if not name.startswith(("dtrun-", "Dummy-"))})[:4]
 
 
 def _address(tensor: Optional[torch.Tensor]) -> Optional[int]:

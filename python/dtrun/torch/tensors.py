@@ -31,6 +31,11 @@ def check(what: str, tensor: Any) -> None:
         )
 
 
+def plain(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds its values, one after another. That of a lazy view, as x.conj() and its .imag, does not."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
 def single(what: str, tensors: Any) -> Any:
     """The tensor of a list of one, which is how torch passes it."""
     if isinstance(tensors, torch.Tensor):
@@ -43,13 +48,13 @@ def single(what: str, tensors: Any) -> Any:
 def source(what: str, tensor: torch.Tensor) -> torch.Tensor:
     """A dense tensor with the values of `tensor`; itself where it is dense."""
     check(what, tensor)
-    return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
+    return tensor if plain(tensor) else tensor.detach().contiguous().resolve_conj().resolve_neg()
 
 
 def target(what: str, tensor: torch.Tensor) -> Target:
     """(a dense tensor to receive into, what to call afterwards or None)."""
     check(what, tensor)
-    if tensor.is_contiguous():
+    if plain(tensor):
         return tensor, None
     dense = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     return dense, lambda: tensor.detach().copy_(dense)
@@ -105,7 +110,7 @@ def _adjacent(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
     first = tensors[0]
     storage, end = _storage(first), first.storage_offset()
     for tensor in tensors:
-        if not tensor.is_contiguous() or tensor.storage_offset() != end or _storage(tensor) != storage:
+        if not plain(tensor) or tensor.storage_offset() != end or _storage(tensor) != storage:
             return None
         end += tensor.numel()
     return first.detach().as_strided((int(end - first.storage_offset()),), (1,), first.storage_offset())

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     Tensors = List[torch.Tensor]
     AWork = TypeVar("AWork", bound="Work")
 
-# torch 1.13's C++ keeps the C++ part of a Work only; without the Python object it waits for ever.
-FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 0)
+# C++ of torch 1.13, 2.5 and 2.6 keeps the C++ part of a Work only, and waits for ever without the Python object. That of 2.13 keeps
+# both; those between were not tried.
+FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13)
 
 
 class Work(dist.Work):
@@ -60,7 +61,7 @@ class Work(dist.Work):
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's own). Raises its failure."""
-        if FORGETFUL:
+        if FORGETFUL and len(self.tensors) < 2:  # functional collectives wait for the Work of several by each of its tensors
             self._follow.kept.pop(self, None)
         if not self._ended:
             seconds = timeout.total_seconds() if timeout else 0

@@ -72,7 +72,7 @@ constexpr ForeignFlag kMpi[] = {
     {" --merge-stderr-to-stdout ", "mpirun", kRefused, "write 2>&1 behind dtrun's command line"},
     {" --output-filename -outfile-pattern -errfile-pattern ", "mpirun, mpiexec", kRefused, kRankFiles},
     {" --timeout ", "mpirun", kRefused,
-     "for a limit of the whole job: timeout {} dtrun ...; --set backend.timeout={s} is for an operation, "
+     "write --time-limit {s} for a limit of the whole job; --set backend.timeout={s} is for an operation, "
      "and --set cluster.join_timeout={s} for hosts to join; 'dtrun doctor' has a --timeout of its own"},
     {" --report-state-on-timeout --get-stack-traces ", "mpirun", kUnread, kReportAdvice},
     {" --stdin ", "mpirun", kDefault, "rank 0 reads dtrun's stdin, and the others read an empty one", "0",

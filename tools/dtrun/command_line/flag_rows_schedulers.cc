@@ -78,10 +78,12 @@ constexpr ForeignFlag kScheduler[] = {
      "srun's partition is for the scheduler: give it to sbatch, salloc or srun; horovodrun's ssh port goes "
      "into cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"]"},
     {" -t ", "srun and torchrun", kRefused,
-     "srun's time limit is for the scheduler: give it to sbatch, salloc or srun; 'dtrun torchrun' takes "
-     "torchrun's whole command line, --tee included"},
-    {" --partition --account -A --time --job-name -J --exclusive --mem --constraint -C --qos ", "srun",
-     kRefused, kSchedulers},
+     "for srun's time limit write --time-limit DURATION, such as 2h; 'dtrun torchrun' takes torchrun's whole "
+     "command line, --tee included"},
+    {" --time ", "srun", kRefused,
+     "write --time-limit DURATION, such as 2h; the scheduler's own goes to sbatch or salloc"},
+    {" --partition --account -A --job-name -J --exclusive --mem --constraint -C --qos ", "srun", kRefused,
+     kSchedulers},
     {" --overcommit -O ", "srun", kFixed, "cluster.oversubscribe=true"},
     {" --output -o --error -e ",
      "srun",

@@ -105,7 +105,8 @@ TEST(ForeignFlags, ThatDtrunDoesNotReadSaySo) {
               HasSubstr("a flag of accelerate that dtrun does not read; leave it out"));
   EXPECT_THAT(Read("--fsdp_offload_params"), HasSubstr("fsdp_plugin"));
   EXPECT_EQ(Read("--no_local_rank"), "");
-  EXPECT_THAT(Read("--timeout", {"60"}), AllOf(HasSubstr("a flag of mpirun"), HasSubstr("timeout 60 dtrun")));
+  EXPECT_THAT(Read("--timeout", {"60"}),
+              AllOf(HasSubstr("a flag of mpirun"), HasSubstr("write --time-limit 60s")));
 }
 
 TEST(ForeignFlags, OfANameAndAValueNeedBoth) {
@@ -120,7 +121,8 @@ TEST(ForeignFlags, OfANameAndAValueNeedBoth) {
 TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), AllOf(HasSubstr("srun and horovodrun"), HasSubstr("sbatch"), HasSubstr("2222")));
-  EXPECT_THAT(Read("-t"), AllOf(HasSubstr("sbatch"), HasSubstr("--tee")));
+  EXPECT_THAT(Read("-t"), AllOf(HasSubstr("--time-limit DURATION"), HasSubstr("--tee")));
+  EXPECT_THAT(Read("--time", {"2:00:00"}), HasSubstr("--time-limit DURATION"));
   EXPECT_THAT(Read("-r"), HasSubstr("dtrun torchrun"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));

@@ -1,0 +1,48 @@
+"""job.time_limit: how long a job may take, with the time in which its hosts join and with its restarts."""
+
+import json
+import sys
+
+from support.job import JobTest, main
+
+SAYS = "the job reached job.time_limit = {}"
+
+
+class TimeLimit(JobTest):
+    def assert_ended(self, result, limit):
+        self.assertEqual(result.code, 124, str(result))
+        self.assertIn("job 'job' failed after ", result.err)
+        self.assertIn(SAYS.format(limit) + "\n", result.err)
+        self.assertIn("class: time-limit\n", result.err)
+        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "time-limit", 124))
+
+    def test_a_job_that_takes_too_long_is_ended_and_leaves_its_stacks(self):
+        for flags, sets in (((), ["job.time_limit=6s"]), (("--time-limit", "6s"), ())):
+            with self.subTest(flags=flags):
+                script = self.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", "wait.py")
+                result = self.ranks(2, sys.executable, script, sets=["job.name=job", *sets], flags=flags)
+                self.assert_ended(result, "6s")
+                self.assertIn("dtrun: " + SAYS.format("6s") + ": asked all ranks to stop, they have 10s\n", result.err)
+                stacks = max(self.folder.glob("runs/*/2*/stacks.txt")).read_text()
+                for rank in range(2):
+                    self.assertIn(f"rank {rank}", stacks)
+
+    def test_restarts_do_not_extend_it(self):
+        sets = ["job.name=job", "job.time_limit=3s", "restart.max=1000000", "restart.backoff=0s"]
+        self.assert_ended(self.ranks(1, "false", sets=sets), "3s")
+
+    def test_it_holds_while_hosts_join(self):
+        shell = 'cluster.remote_shell=["sh", "-c", "exec sleep 1000"]'
+        result = self.ranks(2, "true", sets=["job.name=job", "job.time_limit=1s", shell], flags=("--hosts", "localhost,elsewhere"))
+        self.assertEqual(result.code, 124, str(result))
+        self.assertIn(SAYS.format("1s"), result.err)
+
+    def test_a_job_that_ends_before_does_not_notice(self):
+        result = self.ranks(2, "true", sets=["job.time_limit=1h"])
+        self.assert_ok(result)
+        self.assertNotIn("time_limit", result.err)
+
+
+if __name__ == "__main__":
+    main()
