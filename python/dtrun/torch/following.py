@@ -79,7 +79,7 @@ class Follower:
         self._lines: Dict[int, _Line] = {}  # by the depth of who asked
         self._open = 0  # items that have not begun to tell
         self._telling: Set[int] = set()  # threads that do
-        self._given: Set[int] = set()  # of those, which a group has ended without
+        self._given: Set[int] = set()  # of those, the ones that stop() has given up
         self.stopping = False
         self.kept: OrderedDict[object, None] = OrderedDict()  # works that torch 1.13's C++ may wait for, in their order
         _followers.add(self)
@@ -125,6 +125,7 @@ class Follower:
         finally:
             with self._lock:
                 self._telling.discard(get_ident())
+                self._given.discard(get_ident())
                 self._settled.notify_all()
 
     def stop(self) -> None:
@@ -135,8 +136,7 @@ class Follower:
             self._settled.notify_all()  # another thread may be here, too
             while True:
                 self._settled.wait_for(lambda: not self._open)
-                limit = None if self._open else _CALLBACKS_WITHIN_S
-                if not self._settled.wait_for(lambda: self._open or not self._telling - self._given, limit):
+                if not self._settled.wait_for(lambda: self._open or not self._telling - self._given, _CALLBACKS_WITHIN_S):
                     self._given |= self._telling
                     print("dtrun: torch.distributed: a callback of a future still runs "
                           f"{_CALLBACKS_WITHIN_S:g} s after the group's last operation; the group ends without it", file=sys.stderr)  # fmt: skip
