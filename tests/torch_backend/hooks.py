@@ -36,7 +36,7 @@ def same(world, register, **ways):
         assert ours[0] is theirs[0], ends
         return ours[1]
     for a, b in zip(ours, theirs):
-        assert torch.equal(a, b) if world == 2 else torch.allclose(a, b, rtol=1e-3, atol=1e-5), (a - b).abs().max()
+        assert torch.equal(a, b) if world == 2 else torch.allclose(a, b, rtol=1e-2, atol=1e-3), (a - b).abs().max()
     return ""
 
 
