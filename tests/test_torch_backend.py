@@ -65,7 +65,10 @@ class Calls(TorchBackend):
     def test_a_callback_that_never_returns_does_not_keep_the_program(self):
         text = (
             "import dtrun.torch, threading\ndist.init_process_group('dtrun')\n"
-            "future = dist.all_reduce(torch.ones(2), async_op=True).get_future().then(lambda _: threading.Event().wait())\n"
+            "store, first = dist.group.WORLD.get_group_store(), dist.get_rank() == 0\n"
+            "first or store.wait(['attached'])\n"
+            "future = dist.all_reduce(torch.ones(2), async_op=True).get_future()\n"
+            "first and (future.then(lambda _: threading.Event().wait()), store.set('attached', ''))\n"
             "dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()\ndist.destroy_process_group()\n"
         )
         result = self.run_text(text)
