@@ -77,7 +77,10 @@ def check_callbacks_run_in_the_order_of_their_operations_and_may_start_others(ra
         order.append(i)
         sums[i] = started(float(i)).wait()[0][0].item()  # mixed up, ranks would add what differs
 
+    attached = threading.Event()  # before that none ends: torch would run its callback here, beside what is started here
+    dist.group.WORLD._follow.in_order(attached.wait, lambda: None)
     leave = [started(float(i)).then(lambda done, i=i: next_one(done, i)) for i in range(8)]
+    attached.set()
     for child in leave:
         child.wait()
     assert order == list(range(8)), order
