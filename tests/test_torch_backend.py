@@ -55,6 +55,31 @@ class Calls(TorchBackend):
         for world in (2, 3):
             self.hold("works.py", world)
 
+    def test_no_operation_is_over_before_the_ranks_that_come_late(self):
+        for world in (2, 3):
+            self.hold("late.py", world)
+
+    def test_callbacks_hold_up_no_other_future(self):
+        for world in (2, 3):
+            self.hold("callbacks.py", world)
+
+    def test_a_callback_that_never_returns_does_not_keep_the_program(self):
+        text = (
+            "import dtrun.torch, threading\ndist.init_process_group('dtrun')\n"
+            "store, first = dist.group.WORLD.get_group_store(), dist.get_rank() == 0\n"
+            "first or store.wait(['attached'])\n"
+            "future = dist.all_reduce(torch.ones(2), async_op=True).get_future()\n"
+            "first and (future.then(lambda _: threading.Event().wait()), store.set('attached', ''))\n"
+            "dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()\ndist.destroy_process_group()\n"
+        )
+        result = self.run_text(text)
+        self.assert_ok(result)
+        self.assertIn("a callback of a future still runs 10 s after the group's last operation; the group ends without it", result.err)
+
+    def test_hooks_of_ddp_beside_gloo(self):
+        for world in (2, 3):
+            self.hold("hooks.py", world)
+
     def test_control_c_cuts_calls_short(self):
         self.hold("interrupted.py", 2)
 

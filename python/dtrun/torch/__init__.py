@@ -24,6 +24,7 @@ def _autoload() -> None:
 
 import torch.distributed as dist  # noqa: E402
 
+from . import builtin_hooks  # noqa: E402
 from .create import barrier_of_each, create  # noqa: E402
 from .group import Group  # noqa: E402
 from .mixed import watch  # noqa: E402
@@ -45,4 +46,5 @@ if NAME.upper() not in dist.Backend._plugins:
     if not knows_devices:
         barrier_of_each()
 watch()
+builtin_hooks.replace()
 leave_alone("dtrun", (Group.getRank, Group.getSize, Group.getBackendName, Group.getGroupName, Group.getGroupDesc))

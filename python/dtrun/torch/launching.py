@@ -59,7 +59,8 @@ class Launching:
         works = [work for work in works if work is not ENDED]
         if not works:
             return ENDED
-        return self._keep(type(works[0]).joined(works, result))
+        alike = len({work._place for work in works}) == 1  # else the host waits for all
+        return self._keep((type(works[0]) if alike else Work).joined(works, result))
 
     def _keep(self, work: Work) -> Work:
         if FORGETFUL:

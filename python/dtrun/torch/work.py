@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -12,7 +14,6 @@ import torch.distributed as dist
 from .. import errors
 from ..arguments import limit
 from .following import Follower as Follower
-from .following import in_torch
 from .submit import explained
 
 TYPE_CHECKING = False
@@ -50,13 +51,13 @@ class Work(dist.Work):
         self._ended = not parts and not finish
         self._future: Any = None
         self._lock = threading.Lock()  # held while a thread waits
+        self._asking = threading.Lock()  # held while a thread makes the future
 
     @classmethod
     def joined(cls: Type[AWork], works: Iterable[AWork], result: Tensors) -> AWork:
-        """One of several, which are over as works of their own."""
+        """One that has ended when each of `works` has; they stay works of their own."""
         works = list(works)
-        taken = [work._take() for work in works]
-        parts, calls = [part for parts, _ in taken for part in parts], [call for _, calls in taken for call in calls]
+        parts, calls = [part for work in works for part in work._parts], [work.wait for work in works]
         return cls(parts, result, calls, works[0]._follow, all(work._ordered for work in works), works[0]._place)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
@@ -92,7 +93,7 @@ class Work(dist.Work):
         if FORGETFUL:
             self._follow.kept.pop(self, None)
         if self._future is None:
-            with self._lock:  # two threads that ask get one future
+            with self._asking:  # two threads that ask get one future
                 if self._future is None:
                     self._future = self._make_future()
         return self._future
@@ -111,32 +112,24 @@ class Work(dist.Work):
     def synchronize(self) -> None:
         self.wait()
 
-    def _take(self) -> Tuple[Sequence[Started], Calls]:
-        """(parts, finish), for another Work that goes on with them; this one is over."""
-        taken = self._parts, self._finish
-        self._parts, self._finish, self._ended = (), (), True
-        return taken
-
     def _make_future(self) -> Any:
         promise: Any = torch.futures.Future()
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
         if self._ended:
             promise.set_result(self._failure or self.tensors)
         elif self._ordered:
-            self._follow.in_order(self._complete, promise)
+            self._follow.in_order(self._wait_on_thread, functools.partial(self._complete, promise))
         else:
-            self._follow.on_a_thread(self._complete, promise)
+            self._follow.on_a_thread(self._wait_on_thread, functools.partial(self._complete, promise))
         return future
 
     def _complete(self, promise: Any) -> None:
-        """On a thread: waits for the end and tells the future."""
-        self._wait_on_thread()
-        with in_torch:
-            self._wait(None)
-            promise.set_result(self._failure or self.tensors)
+        """On a thread: tells the future, which runs its callbacks."""
+        self._wait(None)
+        promise.set_result(self._failure or self.tensors)
 
     def _wait_on_thread(self) -> None:
-        """For the operations alone: what follows is for `in_torch`."""
+        """For the operations alone: what follows is in C++ of torch."""
         for part in self._parts:
             with contextlib.suppress(errors.Error):  # which _wait() sees again
                 part.wait()
@@ -155,20 +148,28 @@ class Work(dist.Work):
     def __del__(self) -> None:
         """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
         if not self._ended and not sys.is_finalizing():
-            self._follow.on_a_thread(_drain, self._parts, self._finish)
+            heir = Work(self._parts, [], self._finish)  # its failure is every later call's too
+            self._follow.on_a_thread(heir._wait_on_thread, functools.partial(heir._wait, None))
 
     def _end(self, seconds: Optional[float]) -> None:
         """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
         try:
-            for part in self._parts:
-                part.wait(seconds)
+            self._wait_for_parts(seconds)
             for finish in self._finish:
                 finish()
         except errors.Error as failure:
             self._failure = explained(failure)
-        except RuntimeError as failure:  # of `finish`
+        except TimeoutError:
+            raise
+        except Exception as failure:  # of `finish`
             self._failure = failure
         self._ended = True
+
+    def _wait_for_parts(self, seconds: Optional[float]) -> None:
+        """At most `seconds` for all of them."""
+        until = None if seconds is None else time.monotonic() + seconds
+        for part in self._parts:
+            part.wait(None if until is None else max(0.0, until - time.monotonic()))
 
 
 class DeviceWork(Work):
@@ -219,13 +220,14 @@ class DeviceWork(Work):
     def _end(self, seconds: Optional[float]) -> None:
         moved = self._moved()
         try:
-            for part in self._parts:
-                part.wait(seconds)
+            self._wait_for_parts(seconds)
             if self._finish and self._finished_on is None:
                 self._call_finish(self._place.current(), moved)
         except errors.Error as failure:
             self._failure = explained(failure)
-        except RuntimeError as failure:
+        except TimeoutError:
+            raise
+        except Exception as failure:
             self._failure = failure
         self._ended = True
 
@@ -236,7 +238,7 @@ class DeviceWork(Work):
     def _make_future(self) -> Any:
         """Complete at once, in the order of streams: who waits for it has its own streams wait."""
         future: Any = torch.futures.Future(devices=[self._place.device])
-        with self._place.on_side():
+        with self._lock, self._place.on_side():
             self._queue_wait()
             future.set_result(self.tensors)
         return future
@@ -249,14 +251,6 @@ class DeviceWork(Work):
 
 def _still_runs(seconds: Optional[float]) -> errors.Error:
     return errors.Timeout(f"the operation still runs after {seconds or 0:g} s; wait again, or abort the process group")
-
-
-def _drain(parts: Sequence[Started], finish: Calls) -> None:
-    """The end of a work that nobody asks about; its failure is every later call's too."""
-    work = Work(parts, [], finish)
-    work._wait_on_thread()
-    with in_torch:
-        work._wait(None)
 
 
 def _outcome(promise: Any) -> Any:
