@@ -56,6 +56,9 @@ TEST(RendezvousOf, StaticMeetsAtTheMasterOrTheEndpoint) {
   EXPECT_EQ(nodes->node, 1);
   EXPECT_EQ(nodes->nodes, 2);
 
+  for (const char* bare : {"fd00::2", "2001:db8::1:29500"})
+    EXPECT_EQ(Meet({"--nnodes", "2", "--node-rank", "1", "--master-addr", bare})->host, bare);
+
   const auto endpoint = Meet({"--nnodes=1:2", "--rdzv-endpoint", "h:7", "--master-port", "8"});
   EXPECT_EQ(endpoint->host, "h");
   EXPECT_EQ(endpoint->port, 7);
