@@ -38,7 +38,8 @@ Result<HostParts> SplitHost(std::string_view text) {
     if (close == rest.npos) return NoHost(fmt::format("'{}' lacks the closing ']'", text));
     const std::string_view address = rest.substr(1, close - 1), after = rest.substr(close + 1);
     if (!IsIpv6(address)) {
-      return NoHost(fmt::format("'{}': '{}' is not an IPv6 address; only those are in brackets", text, address));
+      return NoHost(
+          fmt::format("'{}': '{}' is not an IPv6 address; only those are in brackets", text, address));
     }
     if (!after.empty() && after.front() != ':') {
       return NoHost(fmt::format("'{}' has '{}' after ']'; write '{}[{}]:4'", text, after, user, address));
@@ -54,9 +55,10 @@ Result<HostParts> SplitHost(std::string_view text) {
     return parts;
   }
   if (!IsIpv6(rest)) {
-    return NoHost(fmt::format(
-        "'{}' has several colons and is not an IPv6 address, which is in brackets before a colon: '[fe80::1]:4'",
-        text));
+    return NoHost(
+        fmt::format("'{}' has several colons and is not an IPv6 address, which is in brackets before a "
+                    "colon: '[fe80::1]:4'",
+                    text));
   }
   parts.host = text;
   return parts;
@@ -71,7 +73,8 @@ Result<Endpoint> ParseEndpoint(std::string_view text, int least) {
   const std::string& digits = *parts->after;
   if (digits.size() <= kMostPortDigits && IsDigits(digits)) endpoint.port = NumberOf<int>(digits);
   if (endpoint.port && *endpoint.port >= least && *endpoint.port <= kHighestPort) return endpoint;
-  return NoHost(fmt::format("'{}' has no port from {} to {} after its last colon", text, least, kHighestPort));
+  return NoHost(
+      fmt::format("'{}' has no port from {} to {} after its last colon", text, least, kHighestPort));
 }
 
 std::string Bracketed(const std::string& host) {

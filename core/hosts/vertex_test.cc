@@ -29,8 +29,7 @@ TEST(Vertex, PoolsInOrderAreTheHosts) {
 }
 
 TEST(Vertex, AHostMayBeAnIpv6Address) {
-  const auto allocation =
-      ReadVertex({{"CLUSTER_SPEC", R"({"cluster": {"workerpool0": ["[fd00::2]:2222"]},
+  const auto allocation = ReadVertex({{"CLUSTER_SPEC", R"({"cluster": {"workerpool0": ["[fd00::2]:2222"]},
                                        "task": {"type": "workerpool0", "index": 0}})"}});
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->root_address, "fd00::2");

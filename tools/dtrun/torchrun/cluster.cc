@@ -140,8 +140,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Ren
   }
   if (rendezvous.most_nodes == 1) return settings;
   add("cluster.connect", "manual", "nnodes");
-  add("cluster.root",
-      EndpointText(rendezvous.host, std::to_string(rendezvous.port.value_or(kC10dPort))),
+  add("cluster.root", EndpointText(rendezvous.host, std::to_string(rendezvous.port.value_or(kC10dPort))),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
   add("cluster.host_count", std::to_string(rendezvous.most_nodes), "nnodes");
   if (rendezvous.nodes < rendezvous.most_nodes)

@@ -66,8 +66,8 @@ Result<Endpoint> MeetingPlace(std::string_view text) {
   Result<Endpoint> endpoint = ParseEndpoint(whole, 0);
   if (!endpoint) return endpoint;
   const bool legal = IsIpv6(endpoint->host) || std::ranges::all_of(endpoint->host, [](char c) {
-    return IsWord(c) || c == '.' || c == '-';
-  });
+                       return IsWord(c) || c == '.' || c == '-';
+                     });
   if (!legal) return Bad(fmt::format("expected a host name or address; found '{}'", text));
   return endpoint;
 }
