@@ -21,7 +21,8 @@ class BadPlugin(JobTest):
         self.plugins = self.folder / "plugins"
         self.plugins.mkdir(mode=0o755)
         for folder in (self.folder, self.plugins):  # a plugin's own libraries lie beside it
-            (folder / "libglpN.so.0").symlink_to(PLUGINS / "libglpN.so.0")
+            for name in ("libglpH.so.0", "libglpN.so.0"):
+                (folder / name).symlink_to(PLUGINS / name)
 
     def place(self, source, name):
         target = self.plugins / f"libdtrun_backend_{name}.so"

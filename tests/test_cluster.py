@@ -184,6 +184,13 @@ class Joining(ClusterTest):
         self.refused("dtrun: host nowhere: ssh: Could not resolve", "correct the name in --hosts or cluster.hosts",
                      hosts=["node0", "node1", "nowhere"])
 
+    def test_hosts_that_cannot_be_resolved_are_told_together(self):
+        result = self.refused("dtrun: host nowhere", "; the same for ", hosts=["node0", "nowhere0", "nowhere1", "nowhere2"])
+        line = next(line for line in result.err.splitlines() if "Could not resolve" in line)
+        for name in ("nowhere0", "nowhere1", "nowhere2"):
+            self.assertIn(name, line, result.err)
+        self.assertEqual(result.err.count("Could not resolve"), 1, result.err)
+
     def test_a_host_whose_name_may_come_late(self):
         for limit in ENOUGH_TO_JOIN:
             file = self.config(["true"], hosts=["node0", "node1", "nowhere"], more=f'join_timeout = "{limit}"\n')

@@ -120,13 +120,32 @@ class TheLink(JoiningTest):
 
 
 class Ports(JoiningTest):
-    def test_a_window_in_the_firewall_is_enough(self):
+    def window(self):
         for host in range(3):
             rules = ("table inet w {\n chain c {\n type filter hook input priority 0; policy drop;\n iif lo accept\n"
                      " ct state established,related accept\n tcp dport { 22, 29710-29730 } accept\n }\n}\n")
             nft = [*LAB.enter(host), find("nft")]
             subprocess.run([*nft, "-f", "-"], input=rules, text=True, check=True)
             self.addCleanup(subprocess.run, [*nft, "delete", "table", "inet", "w"], check=True)
+
+    def test_gloo_listens_in_the_window(self):
+        self.window()
+        result = self.start_on(0, "-v", "--config", self.config([str(RANK)], more='port_range = "29710-29730"\n')).finish()
+        self.assert_ok(result)
+        self.assertIn("rank 5 of 6 over shm+gloo: sum 21\n", result.out)
+        self.assertIn("cluster.port_range=29710-29730 does not bind NCCL, nor torch's own Gloo", result.err)
+
+    def test_gloo_names_the_port_that_does_not_answer(self):
+        for host in (1, 2):
+            self.firewall("drop", host=host, port="29710-29730")
+        file = self.config([str(RANK)], ranks=1, more='port_range = "29710-29730"\n[network]\ninterface = "off"\n'
+                           '[backend]\ntimeout = "3s"\noptions = { interface = "eth0" }\n')
+        result = self.start_on(0, "--config", file).finish()
+        self.assertNotEqual(result.code, 0)
+        self.assertRegex(result.err, r"Connect timeout \[[0-9.]+\]:297[123][0-9]\b", str(result))
+
+    def test_a_window_in_the_firewall_is_enough(self):
+        self.window()
         meet = ("import os, socket, time\n"
                 "port = int(os.environ['MASTER_PORT'])\n"
                 "if os.environ['RANK'] == '0':\n"

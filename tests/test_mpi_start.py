@@ -82,6 +82,16 @@ class OneHost(MpiTest):
         self.assertEqual(result.out.count("rank 0 of 1 "), 2, str(result))
 
     @needs(OPEN_MPI)
+    def test_a_network_without_127_0_0_1_is_named(self):
+        if why_not():
+            self.skipTest(why_not())
+        done = subprocess.run(["unshare", "-n", DTRUN, "-n", "2", "--set", "backend.name=none", "--", OPEN_MPI], cwd=self.folder, env=self.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("PMIx's server listens on 127.0.0.1, which no interface of this host", done.stderr)
+        self.assertIn("ip link set lo up", done.stderr)
+
+    @needs(OPEN_MPI)
     def test_the_mpi_backend_starts_without_mpirun(self):
         for launcher in LAUNCHERS:
             with self.subTest(launcher=launcher):

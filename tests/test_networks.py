@@ -95,6 +95,9 @@ class Networks(JobTest):
                 return
             mpi = name if len(names) == 1 else ",".join(sorted(networks))  # one value for all hosts
             sees = {"nccl": "=" + name, "gloo": name, "mpi": mpi, **topology.sees}
+            if sees["gloo"] is None:
+                self.assertTrue(line.endswith(f"nccl   gloo  mpi {sees['mpi']}"), line)
+                continue
             self.assertIn(f"gloo {sees['gloo']} ", line)
             self.assertIn(f"nccl {sees['nccl']} {'AF_INET6' if ':' in address else 'AF_INET'} ", line)
             self.assertTrue(line.endswith(f"mpi {sees['mpi']}"), line)
@@ -108,6 +111,12 @@ class Networks(JobTest):
             self.assertIn(f"rank {rank} of 3 over shm+ucx: sum 6\n", result.out)
         ways = set(re.findall(r"tag\(([^)]*)\)", result.out))
         self.assertEqual(ways, {"tcp/eth0"}, str(result))
+
+    def test_ucx_takes_the_first_address_whatever_was_tested(self):
+        topology = next(each for each in TOPOLOGIES if each.name == "a_first_address_that_joins_nobody")
+        site = self.prepare(topology)
+        result = self.run_in(dataclasses.replace(topology, config='[backend]\nname = "ucx"\ntimeout = "10s"\n'), site)
+        self.assertIn("UCX uses the first address of an interface, and 10.5.0.1 is not the first of eth0 on node0", result.err)
 
     def test_open_mpi_where_names_differ(self):
         topology = next(each for each in TOPOLOGIES if each.name == "names_that_differ")

@@ -78,6 +78,17 @@ class Rendezvous(NodesTest):
         self.assert_table(results[1])
         self.assertEqual(results[0].out + results[2].out, "")
 
+    def test_the_master_may_be_an_ipv6_address(self):
+        script = self.script("import os\nprint('master', os.environ['MASTER_ADDR'])\n")
+        for address in ("::1", "[::1]"):  # where both nodes are
+            with self.subTest(address=address):
+                jobs = []
+                for node in range(2):
+                    jobs.append(self.torchrun(0, "--nnodes=2", f"--node-rank={node}", f"--master-addr={address}",
+                                              "--master-port=29400", script))
+                for job in jobs:
+                    self.assert_ok(job.finish())
+
     def test_c10d_makes_the_node_of_the_endpoint_the_root(self):
         script = self.script()
         self.give_home(self.folder, key="")  # the run id is their secret

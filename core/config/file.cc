@@ -24,6 +24,7 @@ constexpr std::chrono::seconds kOpeningWait{1};
 constexpr int kOpeningLookMs = 20;
 constexpr int kPipeWaitMs = 10'000;
 constexpr std::size_t kMostNames = 1000;
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  // of Windows' editors
 
 Error TooLarge() {
   return Error{
@@ -78,7 +79,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
                      "this is a pipe that nobody writes into; start its writer first, or name a file"};
       continue;
     }
-    if (got == 0) return text;
+    if (got == 0) return text.starts_with(kUtf8Mark) ? text.substr(kUtf8Mark.size()) : text;
     if (got > 0) {
       text.append(part, static_cast<std::size_t>(got));
       if (text.size() > kMaxFileBytes) return TooLarge();

@@ -28,6 +28,12 @@ TEST(ReadFile, GivesTheBytesOfAFile) {
   EXPECT_EQ(*ReadFile(folder.Write("b", "")), "");
 }
 
+TEST(ReadFile, LeavesAByteOrderMarkOut) {
+  TestFolder folder;
+  EXPECT_EQ(*ReadFile(folder.Write("hosts", "\xef\xbb\xbfnode0:2\n")), "node0:2\n");
+  EXPECT_EQ(*ReadFile(folder.Write("later", "node0\n\xef\xbb\xbf")), "node0\n\xef\xbb\xbf");
+}
+
 TEST(ReadFile, ExplainsAMissingFileAndAFolder) {
   TestFolder folder;
   EXPECT_EQ(Refusal(folder.path() / "none.toml"), "cannot open the file: no such file or directory");

@@ -49,8 +49,8 @@ void AddCluster(Schema& schema) {
   schema.push_back(Long(
       Option("cluster.port_range", Type::kString, kRoot, "ports that hosts listen on, FIRST-LAST"),
       "For sites whose firewall opens a range: the control port, the connectivity check, MASTER_PORT, tasks' "
-      "ports, Horovod's store, and UCX, Open MPI, MPICH and libfabric's tcp. If unset, the system chooses; "
-      "docs/networking.md lists what ignores the range."));
+      "ports, Horovod's store, dtrun's gloo, and UCX, Open MPI, MPICH and libfabric's tcp. If unset, the "
+      "system chooses; docs/networking.md lists what ignores the range."));
   schema.push_back(
       Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of the hosts this one is"),
                  "For \"manual\"; as --host-index. Host 0 is the root."),

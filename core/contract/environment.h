@@ -44,6 +44,7 @@ inline constexpr char kStaging[] = "DTRUN_STAGING";  // backend.staging: "auto" 
 // What this host uses between hosts, when dtrun has chosen it.
 inline constexpr char kInterface[] = "DTRUN_INTERFACE";  // name
 inline constexpr char kAddress[] = "DTRUN_ADDRESS";      // numeric
+inline constexpr char kPortRange[] = "DTRUN_PORT_RANGE";  // cluster.port_range, if set: "40000-41000"
 
 inline constexpr char kRecorder[] = "DTRUN_RECORDER";             // path of the flight recorder
 inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local: "shm" or "none"

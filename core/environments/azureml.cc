@@ -1,6 +1,7 @@
 // Azure ML: the variables of its MPI jobs and of its PyTorch jobs, which do not disagree.
 // Scripts that derive the master from an MPI job use port 6105 on several hosts, unless
 // MASTER_PORT is set, and always 54965 on one: DeepSpeed's comm.py has a copy of that recipe.
+#include "core/base/endpoint.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -10,7 +11,7 @@ int AzureMlPort(int hosts) { return hosts > 1 ? 6105 : 54965; }
 Contract WriteAzureMl(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
   Contract out = WriteOpenMpi(table, rank);
-  out.set["AZ_BATCH_MASTER_NODE"] = Endpoint(table.master_address, table.master_port);
+  out.set["AZ_BATCH_MASTER_NODE"] = EndpointText(table.master_address, table.master_port);
   out.set["AZ_BATCHAI_MPI_MASTER_NODE"] = table.master_address;
   out.set["MASTER_ADDR"] = table.master_address;
   out.set["MASTER_PORT"] = table.master_port;

@@ -1,6 +1,7 @@
 // JAX: jax/_src/distributed.py and jax/_src/clusters/slurm_cluster.py. initialize() without arguments asks
 // one environment after another whether it is there, and of those that JAX knows only Slurm's consists of
 // variables alone; the coordinator's address is a variable of JAX's own.
+#include "core/base/endpoint.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -11,7 +12,7 @@ Contract WriteJax(const RankTable& table, int rank) {
   for (const TableHost& host : table.hosts) names += (names.empty() ? "" : ",") + host.name;
   Contract out;
   out.set = {
-      {"JAX_COORDINATOR_ADDRESS", Endpoint(table.master_address, table.master_port)},
+      {"JAX_COORDINATOR_ADDRESS", EndpointText(table.master_address, table.master_port)},
       {"SLURM_STEP_NODELIST", names},
       {"SLURM_NTASKS", std::to_string(table.world_size())},
       {"SLURM_PROCID", std::to_string(rank)},

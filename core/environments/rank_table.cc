@@ -12,9 +12,4 @@ Place PlaceOf(const RankTable& table, int rank) {
   return {rank, rank - host.first_rank, index, host.local_size};
 }
 
-std::string Endpoint(const std::string& address, const std::string& port) {
-  const bool ipv6 = address.find(':') != std::string::npos;
-  return ipv6 ? "[" + address + "]:" + port : address + ":" + port;
-}
-
 }  // namespace dtrun::environments

@@ -44,7 +44,4 @@ struct Place {
 // REQUIRES: 0 <= rank < world_size.
 Place PlaceOf(const RankTable& table, int rank);
 
-// "10.0.0.1:80", "[fe80::1]:80".
-std::string Endpoint(const std::string& address, const std::string& port);
-
 }  // namespace dtrun::environments

@@ -19,10 +19,5 @@ TEST(PlaceOf, FindsTheHostOfARankInAnUnevenJob) {
   }
 }
 
-TEST(Endpoint, BracketsIpv6) {
-  EXPECT_EQ(Endpoint("10.0.0.1", "80"), "10.0.0.1:80");
-  EXPECT_EQ(Endpoint("fe80::1", "80"), "[fe80::1]:80");
-}
-
 }  // namespace
 }  // namespace dtrun::environments

@@ -1,6 +1,7 @@
 // TensorFlow: tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py.
 // The evaluator has a task of its own and stands in no cluster.
 
+#include "core/base/endpoint.h"
 #include "core/base/json.h"
 #include "core/environments/contracts.h"
 
@@ -21,7 +22,7 @@ Contract WriteTfConfig(const RankTable& table, int rank) {
     ++counts[role];
     if (role == "evaluator") continue;
     const TableHost& host = table.hosts[static_cast<std::size_t>(PlaceOf(table, other).host_index)];
-    cluster[role].push_back(Endpoint(host.address, table.task_ports[index]));
+    cluster[role].push_back(EndpointText(host.address, table.task_ports[index]));
   }
   const Json config = {
       {"cluster", cluster}, {"task", {{"type", own_role}, {"index", own_index}}}, {"environment", "cloud"}};

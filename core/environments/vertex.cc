@@ -1,6 +1,7 @@
 // Vertex AI, custom containers: a pool of one chief and a pool of workers, each host a
 // member. Left out: "job", the text of a request to the service, and "open_ports".
 
+#include "core/base/endpoint.h"
 #include "core/base/json.h"
 #include "core/environments/contracts.h"
 
@@ -11,7 +12,7 @@ Contract WriteVertex(const RankTable& table, int rank) {
   Json chief = Json::array(), workers = Json::array();
   for (const TableHost& host : table.hosts) {
     const std::string endpoint =
-        Endpoint(host.address, table.task_ports[static_cast<std::size_t>(host.first_rank)]);
+        EndpointText(host.address, table.task_ports[static_cast<std::size_t>(host.first_rank)]);
     (chief.empty() ? chief : workers).push_back(endpoint);
   }
   const int index = own == 0 ? 0 : own - 1;

@@ -6,6 +6,7 @@
 // and 54965, whatever MASTER_PORT says.
 #include <fmt/format.h>
 
+#include "core/base/endpoint.h"
 #include "core/hosts/platforms.h"
 #include "core/hosts/reading.h"
 
@@ -16,12 +17,6 @@ constexpr int kSeveralHostsPort = 6105;
 constexpr int kOneHostPort = 54965;
 constexpr char kFix[] = "set the job's process count per node to 1";
 
-// "10.0.0.4:6000" or "[fe80::1]:6000" without the port.
-std::string WithoutPort(const std::string& text) {
-  if (text.starts_with('[')) return text.substr(1, text.find(']') - 1);
-  return text.substr(0, text.find(':'));
-}
-
 void ReadMpi(Reading& reading, bool intel, Allocation* out) {
   reading.Place(intel ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK", intel ? "PMI_SIZE" : "OMPI_COMM_WORLD_SIZE",
                 out);
@@ -31,7 +26,11 @@ void ReadMpi(Reading& reading, bool intel, Allocation* out) {
     out->rank_port = kOneHostPort;
     return;
   }
-  out->root_address = WithoutPort(reading.Text("AZ_BATCH_MASTER_NODE"));
+  if (const std::string master = reading.Text("AZ_BATCH_MASTER_NODE"); !master.empty()) {
+    const Result<HostParts> parts = SplitHost(master);
+    if (!parts) reading.Fail("AZ_BATCH_MASTER_NODE: " + parts.error().text);
+    if (parts) out->root_address = parts->host;
+  }
   out->rank_port = reading.MaybeNumber("MASTER_PORT", 1).value_or(kSeveralHostsPort);
 }
 

@@ -43,6 +43,8 @@ TEST(AzureMl, IntelMpiSetsPmiVariables) {
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->root_address, "fe80::4");
+  const Environment bare = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"AZ_BATCH_MASTER_NODE", "fd00::4"}};
+  EXPECT_EQ(ReadAzureMl(bare)->root_address, "fd00::4");
 }
 
 TEST(AzureMl, APyTorchJobHasNodeRank) {

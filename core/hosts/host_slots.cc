@@ -1,11 +1,11 @@
 #include "core/hosts/host_slots.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
+#include "core/base/endpoint.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 
@@ -17,32 +17,6 @@ constexpr std::size_t kMaxNameBytes = 253;  // RFC 1035, 2.3.4: 255 octets on th
 Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
 
 bool NameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-' || c == '_'; }
-
-// A zone ("%eth0") may follow the address.
-bool IsIpv6(std::string_view text) {
-  const std::string address(text.substr(0, text.find('%')));
-  const std::string_view zone = text.substr(address.size());
-  in6_addr parsed{};
-  return ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1 && zone != "%" &&
-         std::ranges::all_of(zone.substr(zone.empty() ? 0 : 1), NameCharacter);
-}
-
-Result<HostSlots> ParseBracketed(std::string_view text) {
-  const std::size_t close = text.find(']');
-  if (close == std::string_view::npos) return Bad(fmt::format("'{}' lacks the closing ']'", text));
-  const std::string_view address = text.substr(1, close - 1);
-  if (!IsIpv6(address)) {
-    return Bad(fmt::format("'{}' is not an IPv6 address; only those are in brackets", address));
-  }
-  HostSlots host{std::string(address), {}};
-  const std::string_view rest = text.substr(close + 1);
-  if (rest.empty()) return host;
-  if (rest.front() != ':') return Bad(fmt::format("'{}' after ']'; write '[{}]:4'", rest, address));
-  auto slots = ParseSlots(rest.substr(1));
-  if (!slots) return slots.error();
-  host.slots = *slots;
-  return host;
-}
 
 Status CheckPlainName(std::string_view name) {
   if (name.empty()) return Bad("the host's name is empty");
@@ -87,23 +61,25 @@ Status CheckHostName(std::string_view name) {
 }
 
 Result<HostSlots> ParseHost(std::string_view text) {
-  if (text.starts_with('[')) return ParseBracketed(text);
-  const std::size_t colon = text.find(':');
-  if (colon != text.rfind(':')) {
+  const Result<HostParts> parts = SplitHost(text);
+  if (!parts) return parts.error();
+  HostSlots host{parts->host, {}};
+  // Its last group and a number of slots look alike.
+  if (!parts->bracketed && IsIpv6(host.name.substr(host.name.find('@') + 1))) {
     return Bad(fmt::format(
         "'{}' has several colons; write an IPv6 address in brackets: '[fe80::1]' or '[fe80::1]:4'", text));
   }
-  HostSlots host{std::string(text.substr(0, colon)), {}};
   if (Status name = CheckHostName(host.name); !name) return name.error();
-  if (colon == std::string_view::npos) return host;
-  auto slots = ParseSlots(text.substr(colon + 1));
+  if (!parts->after) return host;
+  const auto slots = ParseSlots(*parts->after);
   if (!slots) return slots.error();
   host.slots = *slots;
   return host;
 }
 
 std::string ToText(const HostSlots& host) {
-  std::string text = host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);
+  const std::size_t begin = host.name.find('@') + 1;  // behind the user, if any
+  std::string text = host.name.substr(0, begin) + Bracketed(host.name.substr(begin));
   if (host.slots) text += fmt::format(":{}", *host.slots);
   return text;
 }

@@ -21,7 +21,7 @@ struct HostSlots {
   bool operator==(const HostSlots&) const = default;
 };
 
-// "node0", "node1:4", "10.0.0.1:2", "[fe80::1%eth0]:2", "me@node0".
+// "node0", "node1:4", "10.0.0.1:2", "[fe80::1%eth0]:2", "me@node0", "me@[fe80::1]:2".
 Result<HostSlots> ParseHost(std::string_view text);
 // The inverse.
 std::string ToText(const HostSlots& host);

@@ -20,10 +20,11 @@ TEST(ParseHost, ReadsNamesAndAddressesWithAndWithoutSlots) {
   EXPECT_EQ(*ParseHost("[fe80::1]"), (HostSlots{"fe80::1", {}}));
   EXPECT_EQ(*ParseHost("[fe80::1%eth0]:2"), (HostSlots{"fe80::1%eth0", 2}));
   EXPECT_EQ(*ParseHost("me@node0:2"), (HostSlots{"me@node0", 2}));
+  EXPECT_EQ(*ParseHost("me@[fd00::2]:2"), (HostSlots{"me@fd00::2", 2}));
 }
 
 TEST(ParseHost, ReadsWhatToTextWrites) {
-  for (const char* text : {"node0", "node1:4", "[fe80::1%eth0]:2", "[::1]", "me@10.0.0.1:3"}) {
+  for (const char* text : {"node0", "node1:4", "[fe80::1%eth0]:2", "[::1]", "me@10.0.0.1:3", "me@[::1]:3"}) {
     EXPECT_EQ(ToText(*ParseHost(text)), text);
   }
 }
@@ -37,6 +38,7 @@ TEST(ParseHost, RefusesSlotsOutOfRange) {
 
 TEST(ParseHost, AsksForBracketsAroundAnIpv6Address) {
   EXPECT_THAT(SlotsError("fe80::1"), HasSubstr("write an IPv6 address in brackets"));
+  EXPECT_THAT(SlotsError("me@fe80::1"), HasSubstr("write an IPv6 address in brackets"));
   EXPECT_THAT(SlotsError("node:1:2"), HasSubstr("'node:1:2' has several colons"));
 }
 

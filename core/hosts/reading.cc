@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/endpoint.h"
 #include "core/base/number.h"
 
 namespace dtrun::hosts {
@@ -67,6 +68,8 @@ void Reading::Place(const std::string& index, const std::string& count, Allocati
 
 void Reading::Root(const std::string& address, const std::string& port, Allocation* to) {
   to->root_address = Text(address);
+  if (const Result<HostParts> parts = SplitHost(to->root_address); parts && !parts->after)
+    to->root_address = parts->host;
   const int number = Number(port, 1);
   if (number > 65535) Fail(fmt::format("{} says {}; the highest port is 65535", port, number));
   to->rank_port = number;

@@ -29,6 +29,11 @@ TEST(Kubeflow, Version2SaysEverythingWithPet) {
   EXPECT_EQ(allocation->rank_port, 29500);
 }
 
+TEST(Kubeflow, TheMasterMayBeAnIpv6Address) {
+  for (const char* text : {"fd00::2", "[fd00::2]"})
+    EXPECT_EQ(ReadKubeflow(Changed(kVersion2, {{"PET_MASTER_ADDR", text}}))->root_address, "fd00::2") << text;
+}
+
 TEST(Kubeflow, Version1CountsPodsInRankAndProcessesInWorldSize) {
   const Environment pod =
       Changed(kVersion2, {{"PET_NPROC_PER_NODE", "4"}, {"RANK", "2"}, {"WORLD_SIZE", "12"}});

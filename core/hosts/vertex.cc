@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/endpoint.h"
 #include "core/base/json.h"
 #include "core/hosts/platforms.h"
 #include "core/hosts/reading.h"
@@ -14,28 +15,10 @@ namespace {
 
 constexpr int kPools = 4;
 
-// "host:port", split at the last colon.
-struct Address {
-  std::string host;
-  std::optional<int> port;
-};
-Address Split(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return {text, {}};
-  int port = 0;
-  for (const char c : text.substr(colon + 1)) {
-    if (c < '0' || c > '9' || port > 65535) return {text, {}};
-    port = port * 10 + (c - '0');
-  }
-  if (port < 1 || port > 65535) return {text, {}};
-  std::string host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {std::move(host), port};
-}
-
 void AddPool(Reading& reading, const std::string& name, const Json& pool, Allocation* out) {
   for (const Json& member : pool) {
-    const Address address = member.is_string() ? Split(member.get<std::string>()) : Address{};
+    const Result<Endpoint> parsed = ParseEndpoint(member.is_string() ? member.get<std::string>() : "");
+    const Endpoint address = parsed ? *parsed : Endpoint{};
     if (Status valid = CheckHostName(address.host); !valid || !address.port) {
       reading.Fail(fmt::format("CLUSTER_SPEC: {} in {} is not \"host:port\"", JsonLine(member), name));
       continue;

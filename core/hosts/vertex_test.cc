@@ -28,6 +28,16 @@ TEST(Vertex, PoolsInOrderAreTheHosts) {
   EXPECT_EQ(allocation->rank_port, 2222);
 }
 
+TEST(Vertex, AHostMayBeAnIpv6Address) {
+  const auto allocation = ReadVertex({{"CLUSTER_SPEC", R"({"cluster": {"workerpool0": ["[fd00::2]:2222"]},
+                                       "task": {"type": "workerpool0", "index": 0}})"}});
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->root_address, "fd00::2");
+  EXPECT_THAT(VertexError(R"({"cluster": {"workerpool0": ["fd00::2"]},
+                              "task": {"type": "workerpool0", "index": 0}})"),
+              HasSubstr("is not \"host:port\""));
+}
+
 TEST(Vertex, ContradictionsNameBoth) {
   EXPECT_THAT(
       VertexError(kSpec, {{"RANK", "1"}, {"WORLD_SIZE", "6"}}),

@@ -1,13 +1,12 @@
 #include "core/launch/cluster.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <map>
 #include <utility>
 
-#include "core/base/number.h"
+#include "core/base/endpoint.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/hosts/this_machine.h"
@@ -26,11 +25,6 @@ struct Root {
   int port = 0;
 };
 
-bool IsIpv6(const std::string& text) {
-  in6_addr address{};
-  return ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
-}
-
 // "node0", "node0:29400", "[fe80::1]:29400", "fe80::1".
 Result<Root> RootOf(const config::Settings& settings) {
   constexpr char kKey[] = "cluster.root";
@@ -38,22 +32,11 @@ Result<Root> RootOf(const config::Settings& settings) {
   if (settings.Has("cluster.root_port")) root.port = static_cast<int>(settings.Int("cluster.root_port"));
   if (!settings.Has(kKey)) return root;
   const std::string& text = settings.Text(kKey);
-  const bool bracketed = text.starts_with('[');
-  const auto end = bracketed ? text.find(']') : 0;
-  auto colon = text.rfind(':');
-  if (bracketed ? colon < end : text.find(':') != colon) colon = std::string::npos;
-  const std::string name = text.substr(0, colon);
-  root.names = {bracketed ? text.substr(1, end - 1) : name};
-  const bool whole = !bracketed || end + 1 == name.size();
-  const bool address = bracketed || name.find(':') != std::string::npos;
-  if (!whole || root.names[0].empty() || (address && !IsIpv6(root.names[0]))) {
-    return plan::At(settings, kKey, fmt::format("'{}' is not ADDRESS or ADDRESS:PORT", text));
-  }
-  if (colon == std::string::npos) return root;
-  const int port = NumberOf<int>(std::string_view(text).substr(colon + 1)).value_or(0);
-  root.port = port;
-  if (port >= 1 && port <= 65535) return root;
-  return plan::At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 after its colon", text));
+  const Result<Endpoint> endpoint = ParseEndpoint(text);
+  if (!endpoint) return plan::At(settings, kKey, endpoint.error().text);
+  root.names = {endpoint->host};
+  if (endpoint->port) root.port = *endpoint->port;
+  return root;
 }
 
 // Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several

@@ -60,6 +60,14 @@ TEST_F(ClusterOfTest, HasTheHostsAndWhereTheRootIs) {
   EXPECT_EQ((*cluster)->key_origin, kClusterKey);
 }
 
+TEST_F(ClusterOfTest, TakesAnIpv6AddressWithoutBracketsAsAWhole) {
+  const auto cluster =
+      ClusterOf(ManualWith({"cluster.root=fd00::2", "cluster.root_port=29400", "cluster.host_index=0"}));
+  ASSERT_TRUE(cluster) << cluster.error().text;
+  EXPECT_THAT((*cluster)->names, ElementsAre("fd00::2"));
+  EXPECT_EQ((*cluster)->port, 29400);
+}
+
 TEST_F(ClusterOfTest, SaysWhatIsWrongWithTheRoot) {
   for (const char* root : {"node0:0", "node0:65536", "node0:x", ":29400", "[fe80::1",
                            "::::", "[fe80::1]x:29400", "[node0]:29400", "http://node0:29400"}) {

@@ -16,6 +16,8 @@ namespace dtrun::membership {
 namespace {
 
 constexpr std::chrono::seconds kFirstProgress{2}, kProgressEvery{10};
+// So long the reason why one host cannot join waits for those of others.
+constexpr std::chrono::seconds kTogether{1};
 // What agents and their remote shells may take to leave.
 constexpr std::chrono::seconds kDismissal{2};
 
@@ -34,7 +36,8 @@ Membership::Membership(boost::asio::io_context& loop, process::UserSignals& sign
       deadline_(loop),
       progress_(loop),
       last_call_(loop),
-      retry_(loop) {
+      retry_(loop),
+      together_(loop) {
   for (std::size_t i = 0; i < cluster_.hosts.size(); ++i) {
     if (static_cast<int>(i) == cluster_.here || cluster_.hosts[i].empty()) continue;
     auto member = std::make_unique<Member>();
@@ -82,6 +85,8 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   AwaitProgress(kFirstProgress);
   while (!Enough() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
   }
+  TellGivenUp();
+  together_.cancel();
   joining_hosts_ = false;
   deadline_.cancel();
   progress_.cancel();
@@ -326,15 +331,24 @@ void Membership::ForgetLost() {
   std::erase_if(members_, [](const auto& member) { return member->host == nullptr && !member->listed; });
 }
 
-// A host that cannot join: the end of a job that needs it.
+// A host that cannot join: the end of a job that needs it. Told with others that end at the same time.
 void Membership::GiveUp(Member& member, Error error) {
   if (member.hopeless) return;
   member.hopeless = true;
-  if (joining_hosts_ && Wanted() < cluster_.min_hosts) return Fail(std::move(error));
-  services_.say("dtrun: " + error.text);
-  if (member.host == nullptr || member.host->lost()) return;
-  member.host->Leave(2, error.text, {});
-  member.introduction.reset();
+  const bool needed = joining_hosts_ && Wanted() < cluster_.min_hosts;
+  if (!needed && member.host != nullptr && !member.host->lost()) {
+    member.host->Leave(2, error.text, {});
+    member.introduction.reset();
+  }
+  given_up_.emplace_back(member.name, std::move(error));
+  const bool all_known = std::ranges::all_of(
+      members_, [](const auto& one) { return !one->listed || one->hopeless || one->there(); });
+  if (!joining_hosts_ || all_known) return TellGivenUp();
+  if (given_up_.size() > 1) return;
+  together_.expires_after(kTogether);
+  together_.async_wait([this, gone = gone_](const boost::system::error_code& failure) {
+    if (!failure && !*gone) TellGivenUp();
+  });
 }
 
 void Membership::AwaitLastCall() {

@@ -107,6 +107,7 @@ class Membership {
   void Forget(Member& member);
   void ForgetLost();
   void GiveUp(Member& member, Error error);
+  void TellGivenUp();
 
   Member* Numbered(int number);
   std::size_t There() const;
@@ -132,12 +133,13 @@ class Membership {
   std::vector<std::string> names_;  // where agents reach us
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<void> address_lookup_;  // under way
-  boost::asio::steady_timer deadline_, progress_, last_call_, retry_;
+  boost::asio::steady_timer deadline_, progress_, last_call_, retry_, together_;
   std::chrono::nanoseconds pause_{};
   bool retrying_ = false;
   std::vector<std::shared_ptr<Starter>> starts_;
   std::vector<std::unique_ptr<Member>> members_;  // but for this machine
   std::function<void(const std::string& host)> on_newcomer_;
+  std::vector<std::pair<std::string, Error>> given_up_;  // by host; not told yet
   std::optional<Error> failure_;
   bool joining_hosts_ = false;
   std::chrono::steady_clock::time_point joining_since_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/endpoint.h"
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
 #include "core/membership/agent_command.h"
@@ -59,8 +60,7 @@ std::vector<std::pair<std::string, std::string>> Membership::Missing() const {
 std::string Membership::Where() const {
   if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return {};
   const std::string& name = cluster_.names[0];
-  std::string text =
-      fmt::format("; waiting at {}:{}", name.find(':') == name.npos ? name : "[" + name + "]", cluster_.port);
+  std::string text = "; waiting at " + EndpointText(name, std::to_string(cluster_.port));
   if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
     text +=
         ", which only this machine reaches; for others give --master-addr, --rdzv-endpoint or cluster.root "
@@ -68,6 +68,30 @@ std::string Membership::Where() const {
         "address of this one";
   }
   return text;
+}
+
+// Those for one reason in one sentence, which quotes the first.
+void Membership::TellGivenUp() {
+  struct Reason {
+    std::string text, kind, others;
+  };
+  std::vector<Reason> reasons;
+  for (const auto& [name, error] : given_up_) {
+    const std::string kind = Without(error.text, name);
+    const auto known = std::ranges::find(reasons, kind, &Reason::kind);
+    if (known == reasons.end()) {
+      reasons.push_back({error.text, kind, ""});
+    } else {
+      known->others += (known->others.empty() ? "; the same for " : ", ") + name;
+    }
+  }
+  if (reasons.empty()) return;
+  std::string text;
+  for (const Reason& one : reasons) text += (text.empty() ? "" : "; ") + one.text + one.others;
+  const dtrun_status code = given_up_.front().second.code;
+  given_up_.clear();
+  if (joining_hosts_ && Wanted() < cluster_.min_hosts) return Fail({code, std::move(text)});
+  services_.say("dtrun: " + text);
 }
 
 std::string Membership::StatusLine() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/endpoint.h"
 #include "core/base/units.h"
 #include "core/base/visit.h"
 
@@ -172,8 +173,8 @@ void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void
 std::string RemoteHost::Address() const { return AddressOf(channel_->peer()); }
 
 std::string AddressOf(const std::string& endpoint) {
-  if (endpoint.starts_with('[')) return endpoint.substr(1, endpoint.find(']') - 1);
-  return endpoint.substr(0, endpoint.rfind(':'));
+  const Result<HostParts> parts = SplitHost(endpoint);
+  return parts ? parts->host : endpoint;
 }
 
 }  // namespace dtrun::membership

@@ -22,6 +22,7 @@ struct Attempt {
   int to = 0;
   std::string why;                        // it failed; empty: connected
   std::chrono::nanoseconds round_trip{};  // of a small message, when connected
+  std::string leaves_by = {};             // the interface that packets take by the routes, where another
   bool connected() const { return why.empty(); }
   bool small_only() const { return why.starts_with(kSmallOnly); }
 };

@@ -17,6 +17,7 @@ struct Candidate {
   Kind kind = Kind::kVirtual;
   Address address;
   bool first_address = true;  // libraries that know only the name would take this address too
+  bool of_ssh = false;        // where ssh has reached this host
   bool default_route = false;
   int mtu = 0;
   std::int64_t speed_mbps = 0;  // 0: the driver does not say

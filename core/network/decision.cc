@@ -1,10 +1,12 @@
 #include "core/network/decision.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "core/base/json.h"
 
@@ -32,23 +34,27 @@ struct Row {
 
 Row Judge(const Decision& decision, std::size_t host, int candidate) {
   const Evidence& evidence = decision.evidence;
+  std::set<std::string> detours;
   std::string measured;
   for (const Assignment& one : decision.measured) {
     if (one.candidates[host] != candidate) continue;
     measured = one.bits_per_s > 0 ? MeasuredText(one) : "the bandwidth probe did not pass";
   }
-  if (decision.chosen.candidates[host] == candidate) return {"chosen", measured};
   std::map<int, std::string> failed;  // by peer
   std::map<int, bool> reached;
   for (const Attempt& attempt : evidence.AttemptsOf(static_cast<int>(host))) {
     if (attempt.from != candidate) continue;
     if (attempt.connected()) {
       reached[attempt.peer] = true;
+      if (!attempt.leaves_by.empty()) detours.insert(attempt.leaves_by);
     } else {
       failed.emplace(attempt.peer, attempt.why);
     }
   }
   for (const auto& [peer, yes] : reached) failed.erase(peer);
+  if (!detours.empty())
+    measured += fmt::format("{}packets leave by {}", measured.empty() ? "" : ", ", fmt::join(detours, ", "));
+  if (decision.chosen.candidates[host] == candidate) return {"chosen", measured};
   if (!measured.empty()) return {"connected", measured};
   if (failed.empty()) {
     return reached.empty()
@@ -103,7 +109,9 @@ std::string Summary(const Decision& decision) {
   if (hosts.size() > kMostHostsNamed) names += ", …";
   if (same) names = fmt::format("{} on all {} hosts", decision.CandidateOf(0).interface, hosts.size());
   const auto& chosen = decision.chosen;
-  const std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";
+  std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";
+  if (const auto detours = decision.evidence.DetoursOf(chosen); !detours.empty())
+    speed = fmt::format("packets leave by {}, {}", detours.front().leaves_by, speed);
   return fmt::format("{} ({}), {}; tested in {}", names, decision.CandidateOf(0).address.ip.to_string(),
                      speed, TimeText(decision.effort.total()));
 }
@@ -205,6 +213,7 @@ std::string ToJson(const Decision& decision) {
                                 {"host", hosts[peer].name},
                                 {"to", address(peer, attempt.to)},
                                 {"result", attempt.connected() ? "connected" : attempt.why},
+                                {"leaves_by", attempt.leaves_by},
                                 {"round_trip_us", static_cast<double>(attempt.round_trip.count()) / 1e3}});
     }
     out["hosts"].push_back(std::move(entry));

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "core/network/route.h"
+
 namespace dtrun::network {
 namespace {
 
@@ -14,13 +16,14 @@ constexpr char kStranger[] = "another program answers there";
 // The addresses of a loopback interface are reached through others.
 bool Bindable(const Candidate& from) { return from.kind != Kind::kLoopback; }
 
-error_code LeaveFrom(Tcp::socket& socket, const Candidate& from, bool by_device) {
+error_code LeaveFrom(Tcp::socket& socket, const Candidate& from, const Ip& to, bool by_device) {
   error_code error;
   const Tcp::endpoint source(from.address.ip, 0);
   socket.open(source.protocol(), error);
   if (error) return error;
   CloseOnExec(socket.native_handle());
-  if (by_device && Bindable(from) &&
+  // Held to an interface that the routes do not take, it would show a path that no library's packets go.
+  if (by_device && Bindable(from) && LeavesBy(from, to).empty() &&
       ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_BINDTODEVICE, from.interface.data(),
                    static_cast<socklen_t>(from.interface.size())) != 0 &&
       errno != EPERM) {
@@ -70,7 +73,7 @@ void ShakeHands(const std::shared_ptr<Session>& session, const Call& call,
 
 void Dial(const std::shared_ptr<Session>& session, const Call& call,
           std::function<void(const Handshake&)> done) {
-  const error_code unable = LeaveFrom(session->socket, call.from, call.by_device);
+  const error_code unable = LeaveFrom(session->socket, call.from, call.to.address.ip, call.by_device);
   if (unable) {
     return asio::post(session->socket.get_executor(), [unable, done = std::move(done)] {
       done({fmt::format("cannot send from it: {}", Reason(unable)), {}});

@@ -59,12 +59,15 @@ std::set<std::pair<int, int>> SparsePairs(int hosts) {
 
 // Less is better, in this order.
 struct Evidence::Preference {
+  std::size_t detours = 0;
   std::int64_t unknown_or_slow = 0;  // of the slowest card, negative; 0: not all are known
   int without_rdma = 0;
   int penalty = 0;
   int without_default_route = 0;
   int ipv6 = 0;
   std::int64_t indices = 0;
+  // Of several addresses of one interface: a name means the first one to libraries.
+  int not_first_address = 0, not_of_ssh = 0;
   auto operator<=>(const Preference&) const = default;  // NOLINT(modernize-use-nullptr): of the compiler
 };
 
@@ -135,7 +138,8 @@ std::vector<std::string> Evidence::Duplicates() const {
   for (const auto& [address, holders] : holders_) {
     const auto card = [this](const auto& holder) {
       const auto& candidates = hosts_[static_cast<std::size_t>(holder.first)].offer.candidates;
-      return Penalty(candidates[static_cast<std::size_t>(holder.second)].kind) == 0;
+      const Candidate& one = candidates[static_cast<std::size_t>(holder.second)];
+      return one.first_address && Penalty(one.kind) == 0;
     };
     std::string text = std::ranges::any_of(holders, card) ? DuplicateText(address) : "";
     if (!text.empty()) texts.push_back(std::move(text));
@@ -184,6 +188,18 @@ bool Evidence::MayBeTaken(const Assignment& assignment) const {
   });
 }
 
+std::vector<Evidence::Detour> Evidence::DetoursOf(const Assignment& assignment) const {
+  std::vector<Detour> out;
+  for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) {
+    for (const int peer : PeersOf(host)) {
+      const auto found = detours_.find({{host, assignment.candidates[static_cast<std::size_t>(host)]},
+                                        {peer, assignment.candidates[static_cast<std::size_t>(peer)]}});
+      if (found != detours_.end()) out.push_back({host, peer, found->second});
+    }
+  }
+  return out;
+}
+
 bool Evidence::OneMachine(int a, int b) const {
   return hosts_[static_cast<std::size_t>(a)].machine == hosts_[static_cast<std::size_t>(b)].machine;
 }
@@ -203,6 +219,8 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
   };
   for (const Attempt& attempt : attempts) {
     all.push_back(attempt);
+    if (!attempt.leaves_by.empty())
+      detours_[{{host, attempt.from}, {attempt.peer, attempt.to}}] = attempt.leaves_by;
     if (attempt.connected()) {
       connected_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
       continue;
@@ -229,7 +247,8 @@ std::vector<int> Evidence::Ordered(int host, const Candidate* mate) const {
   const auto key = [&](int i) {
     const Candidate& one = candidates[static_cast<std::size_t>(i)];
     return std::tuple(mate != nullptr && !OneNetwork(*mate, one), one.rdma.empty(), Penalty(one.kind),
-                      !one.default_route, one.address.ip.is_v6(), one.index, i);
+                      !one.default_route, one.address.ip.is_v6(), one.index, !one.first_address, !one.of_ssh,
+                      i);
   };
   std::ranges::sort(order, {}, key);
   return order;
@@ -268,7 +287,10 @@ Evidence::Preference Evidence::PreferenceOf(const Assignment& assignment) const 
     out.without_default_route += one.default_route ? 0 : 1;
     out.ipv6 += one.address.ip.is_v6() ? 1 : 0;
     out.indices += one.index;
+    out.not_of_ssh += one.of_ssh ? 0 : 1;
+    out.not_first_address += one.first_address ? 0 : 1;
   }
+  out.detours = DetoursOf(assignment).size();
   if (!known) out.unknown_or_slow = 0;
   return out;
 }

@@ -66,6 +66,12 @@ class Evidence {
   void Add(int host, const std::vector<Attempt>& attempts);
   const std::vector<Attempt>& AttemptsOf(int host) const { return attempts_[static_cast<std::size_t>(host)]; }
 
+  // Those of the assignment's connections whose packets take another interface than its candidate's.
+  struct Detour {
+    int host = 0, peer = 0;
+    std::string leaves_by;
+  };
+  std::vector<Detour> DetoursOf(const Assignment& assignment) const;
   // Whether a virtual bridge may take what one of these hosts sends to another by its routes.
   bool MayBeTaken(const Assignment& assignment) const;
   // The best ones first by what is known without measuring; at most `most`.
@@ -97,6 +103,7 @@ class Evidence {
   std::set<std::pair<int, int>> pairs_;
   std::vector<std::vector<Attempt>> attempts_;  // by host
   std::set<std::pair<std::pair<int, int>, std::pair<int, int>>> connected_;
+  std::map<std::pair<std::pair<int, int>, std::pair<int, int>>, std::string> detours_;
   std::map<Ip, std::vector<std::pair<int, int>>> holders_;  // host and candidate, by address
 };
 

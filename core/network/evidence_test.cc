@@ -57,6 +57,51 @@ Evidence Tried(std::vector<HostOffer> hosts, Works&& works) {
 
 bool Always(const Candidate&, const Candidate&) { return true; }
 
+// Two hosts with two cards each in overlapping networks; the packets of eth1's addresses take eth0.
+Evidence Overlapping() {
+  Evidence evidence(Hosts({{Card(2, "eth0", "192.168.3.15", 20), Card(3, "eth1", "192.168.5.15", 20)},
+                           {Card(2, "eth0", "192.168.3.16", 20), Card(3, "eth1", "192.168.5.16", 20)}}));
+  for (int host = 0; host < 2; ++host) {
+    evidence.Add(host, {{0, 1 - host, 0, "", {}}, {1, 1 - host, 1, "", {}, "eth0"}});
+  }
+  return evidence;
+}
+
+TEST(Evidence, AnInterfaceThatItsPacketsLeaveByIsPreferred) {
+  const Evidence evidence = Overlapping();
+  const std::vector<Assignment> found = evidence.Assignments(4);
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_THAT(found[0].candidates, ElementsAre(0, 0));
+  EXPECT_THAT(evidence.DetoursOf(found[0]), IsEmpty());
+  const auto detours = evidence.DetoursOf(found[1]);
+  ASSERT_THAT(detours, SizeIs(2));
+  EXPECT_EQ(detours[0].leaves_by, "eth0");
+  EXPECT_EQ(detours[1].host, 1);
+}
+
+TEST(Evidence, OfTheAddressesOfOneInterfaceTheFirstIsPreferredAndThenThatOfSsh) {
+  const auto three = [](const std::string& last) {
+    std::vector<Candidate> out;
+    for (const char* network : {"10.5.0.", "10.6.0.", "10.7.0."}) {
+      out.push_back(Card(2, "eth0", (network + last).c_str(), 24));
+      out.back().first_address = out.size() == 1;
+    }
+    return out;
+  };
+  auto hosts = Hosts({three("1"), three("2")});
+  hosts[1].offer.candidates[2].of_ssh = true;
+  EXPECT_THAT(Tried(hosts, Always).Assignments(1)[0].candidates, ElementsAre(0, 0));
+  const auto but_the_first = [](const Candidate& from, const Candidate&) { return !from.first_address; };
+  EXPECT_THAT(Tried(hosts, but_the_first).Assignments(1)[0].candidates, ElementsAre(2, 2));
+}
+
+TEST(Evidence, AnAddressThatAllHostsHaveBesideTheirOwnIsNoDuplicate) {
+  auto hosts = Hosts({{Card(2, "eth0", "10.5.0.1", 24), Card(2, "eth0", "10.5.0.100", 24)},
+                      {Card(2, "eth0", "10.5.0.2", 24), Card(2, "eth0", "10.5.0.100", 24)}});
+  for (HostOffer& one : hosts) one.offer.candidates[1].first_address = false;
+  EXPECT_THAT(Tried(hosts, Always).Duplicates(), IsEmpty());
+}
+
 TEST(Evidence, AVirtualBridgeThatHasThePeerInItsNetworkIsNamed) {
   auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.6.1", 24)}});
   for (HostOffer& one : hosts)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace dtrun::network {
@@ -42,9 +43,10 @@ std::vector<Link> LinksOf(const Evidence& evidence) {
         if (!attempt.connected()) {
           const Candidate& to = CandidateOf(evidence, peer, attempt.to);
           link.failed.push_back(fmt::format("{} to {}: {}", from.Text(), to.Text(), attempt.why));
-        } else if (std::ranges::find(link.interfaces, from.interface) == link.interfaces.end()) {
-          link.interfaces.push_back(from.interface);
+          continue;
         }
+        const std::string& by = attempt.leaves_by.empty() ? from.interface : attempt.leaves_by;
+        if (std::ranges::find(link.interfaces, by) == link.interfaces.end()) link.interfaces.push_back(by);
       }
       std::ranges::sort(link.interfaces);
       links.push_back(std::move(link));
@@ -92,6 +94,16 @@ std::vector<std::string> Broken(const Evidence& evidence) {
     };
     for (const Attempt& attempt : attempts) {
       if (attempt.connected() || !inside(attempt)) continue;
+      // Of one pair of interfaces another pair of addresses connects, as where all hosts have a virtual one.
+      const auto pair_of = [&](const Attempt& one) {
+        const Candidate& from = CandidateOf(evidence, host, one.from);
+        return std::tuple(from.interface, from.address.ip.is_v6(), one.peer,
+                          CandidateOf(evidence, one.peer, one.to).interface);
+      };
+      if (std::ranges::any_of(attempts, [&](const Attempt& other) {
+            return other.connected() && pair_of(other) == pair_of(attempt);
+          }))
+        continue;
       const bool reaches_others = std::ranges::any_of(attempts, [&](const Attempt& other) {
         return other.from == attempt.from && other.connected() && inside(other);
       });

@@ -8,6 +8,7 @@
 #include "core/network/dial.h"
 #include "core/network/evidence.h"
 #include "core/network/loss.h"
+#include "core/network/route.h"
 
 namespace dtrun::network {
 namespace {
@@ -76,6 +77,7 @@ void Reach::State::Plan(const std::vector<Candidate>& own) {
       one.attempt.from = static_cast<int>(from);
       one.attempt.peer = peer.host;
       one.attempt.to = static_cast<int>(to);
+      one.attempt.leaves_by = LeavesBy(own[from], peer.candidates[to].address.ip);
       one.call = {options.host, options.key,         options.by_device, own[from],
                   peer.host,    peer.candidates[to], Purpose::kReach};
       tries.push_back(std::move(one));

@@ -1,9 +1,9 @@
 // Tries to reach other hosts from each of this host's candidates, all at the same time.
 //
 // Connections leave from the candidate's address and, where allowed, by its interface and no other
-// (SO_BINDTODEVICE), so that what is checked is this interface and not what the kernel would rather
-// take. A try is connected when the other host answers a challenge and a message larger than any
-// packet comes and goes. Loop thread.
+// (SO_BINDTODEVICE). Where the kernel's routes take another interface from that address, as those of
+// libraries do, they are not held to it, and the attempt names the other one. A try is connected when the
+// other host answers a challenge and a message larger than any packet comes and goes. Loop thread.
 #pragma once
 
 #include <functional>

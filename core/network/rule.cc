@@ -36,19 +36,24 @@ Error Wrong(std::string_view entry, std::string_view problem) {
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' {}", entry, problem)};
 }
 
-// The address that stands for an interface of which nothing else is known, per family: the first
-// that is not link-local, else a link-local one of IPv4. A link-local one of IPv6 means something
-// on its own host only.
+constexpr std::size_t kMostAddresses = 4;  // of an interface and family
+
+// The addresses of an interface of which nothing else is known, per family: those that are not link-local,
+// else a link-local one of IPv4. A link-local one of IPv6 means something on its own host only.
 std::vector<Address> Usual(const Interface& one) {
   std::vector<Address> out;
   for (const bool v6 : {false, true}) {
-    const Address* best = nullptr;
+    const Address* link_local = nullptr;
+    std::size_t count = 0;
     for (const Address& address : one.addresses) {
       if (address.ip.is_v6() != v6 || address.ip.is_loopback()) continue;
-      if (address.link_local() && (v6 || best != nullptr)) continue;
-      if (best == nullptr || (best->link_local() && !address.link_local())) best = &address;
+      if (address.link_local()) {
+        if (!v6 && link_local == nullptr) link_local = &address;
+      } else if (++count <= kMostAddresses) {
+        out.push_back(address);
+      }
     }
-    if (best != nullptr) out.push_back(*best);
+    if (count == 0 && link_local != nullptr) out.push_back(*link_local);
   }
   return out;
 }
@@ -165,8 +170,16 @@ bool Rule::Matches(const Entry& entry, const Interface& one, const std::vector<I
 }
 
 const Rule::Entry* Rule::Excluding(const Interface& one, const std::vector<Interface>& all) const {
-  const auto it = std::ranges::find_if(
-      entries_, [&](const Entry& entry) { return entry.excludes && Matches(entry, one, all); });
+  const auto it = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.excludes && !entry.name.empty() && Matches(entry, one, all);
+  });
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+const Rule::Entry* Rule::Excluding(const Address& address) const {
+  const auto it = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.excludes && entry.name.empty() && InNetwork(address.ip, entry.network, entry.prefix);
+  });
   return it == entries_.end() ? nullptr : &*it;
 }
 
@@ -215,7 +228,17 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
     } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
       leave_out(one, "has no address there that other hosts reach");
     } else {
-      for (const Address& address : chosen) offer.candidates.push_back(Make(one, address));
+      const Entry* excluding = nullptr;  // all of its addresses
+      bool left = false;
+      for (const Address& address : chosen) {
+        if (const Entry* by_address = Excluding(address); by_address != nullptr) {
+          excluding = by_address;
+          continue;
+        }
+        left = true;
+        offer.candidates.push_back(Make(one, address));
+      }
+      if (!left) leave_out(one, fmt::format("is excluded by '{}'", excluding->text));
     }
   }
   offer.unmatched = Unmatched(interfaces);

@@ -5,7 +5,8 @@
 //   =eth0                exactly that name
 //   enp129s0f0np0        another name that `ip link` shows as "altname", whole
 //   10.0.0.0/16, fd00::2 addresses of the host in a network, or one address
-//   ^docker, ^10.9.0.0/16  not these; besides those that "auto" leaves out anyway
+//   ^docker, ^10.9.0.0/16  not these interfaces, not these addresses; besides those that "auto" leaves
+//                        out anyway
 //
 // Entries are joined by commas. A host takes what any entry chooses and none excludes; it need
 // not have them all, so that one list serves hosts whose names differ. What is chosen by an entry
@@ -47,7 +48,8 @@ class Rule {
   bool Matches(const Entry& entry, const Interface& one, const std::vector<Interface>& all) const;
   std::vector<std::string> Unmatched(const std::vector<Interface>& interfaces) const;
   std::string AddressHint(const std::vector<Interface>& interfaces) const;
-  const Entry* Excluding(const Interface& one, const std::vector<Interface>& all) const;
+  const Entry* Excluding(const Interface& one, const std::vector<Interface>& all) const;  // by a name
+  const Entry* Excluding(const Address& address) const;
   std::vector<Address> Chosen(const Interface& one, const std::vector<Interface>& all) const;
 
   std::string text_;

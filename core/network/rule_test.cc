@@ -112,6 +112,26 @@ TEST(Rule, NetworksAndAddressesChooseByAddress) {
   EXPECT_THAT(ErrorOf("^10.0.0.0/8,^fd00::/8"), HasSubstr("excluded by"));
 }
 
+TEST(Rule, EveryGlobalAddressIsACandidate) {
+  const std::vector<Interface> all = {CardOf(2, "eth0",
+                                             {AddressAt("203.0.113.10", 24), AddressAt("10.5.0.1", 24),
+                                              AddressAt("fd00::5", 64), AddressAt("169.254.1.5", 16)})};
+  EXPECT_THAT(Chosen("auto", all), ElementsAre("eth0 203.0.113.10", "eth0 10.5.0.1", "eth0 fd00::5"));
+  EXPECT_THAT(Chosen("eth0", all), ElementsAre("eth0 203.0.113.10", "eth0 10.5.0.1", "eth0 fd00::5"));
+  const Offer offer = Apply("^203.0.113.0/24, ^fd00::5", all);
+  ASSERT_EQ(offer.candidates.size(), 1u);
+  EXPECT_EQ(offer.candidates[0].Text(), "eth0 10.5.0.1");
+  EXPECT_FALSE(offer.candidates[0].first_address);
+  EXPECT_THAT(Chosen("eth0, ^203.0.113.10", all), ElementsAre("eth0 10.5.0.1", "eth0 fd00::5"));
+}
+
+TEST(Rule, OfVeryManyAddressesTheFirstAreCandidates) {
+  std::vector<Address> addresses;
+  for (int i = 1; i <= 40; ++i) addresses.push_back(AddressAt(("10.5.0." + std::to_string(i)).c_str(), 32));
+  EXPECT_THAT(Chosen("auto", {CardOf(2, "eth0", addresses)}),
+              ElementsAre("eth0 10.5.0.1", "eth0 10.5.0.2", "eth0 10.5.0.3", "eth0 10.5.0.4"));
+}
+
 TEST(Rule, OneListServesHostsWithOtherNames) {
   const Offer offer = Apply("ens3,eth10");
   EXPECT_EQ(offer.candidates.size(), 1u);

@@ -83,6 +83,25 @@ std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measu
       slow.size() == measured.links.size() ? "the network is slow: " + rates : "slow links: " + rates, fix};
 }
 
+// Libraries bind to an address and leave the interface to the kernel.
+std::optional<Weakness> Detoured(const Phrases& phrases, const Decision& decision,
+                                 const Assignment& measured) {
+  const auto detours = decision.evidence.DetoursOf(measured);
+  if (detours.empty()) return std::nullopt;
+  const auto& first = detours.front();
+  const auto host = static_cast<std::size_t>(first.host);
+  const Candidate& from =
+      decision.evidence.hosts()[host].offer.candidates[static_cast<std::size_t>(measured.candidates[host])];
+  const std::string more =
+      detours.size() > 1 ? fmt::format(" (and {} more connections)", detours.size() - 1) : "";
+  return Weakness{
+      fmt::format("packets from {} of {} to {} leave by {}{}", from.Text(), phrases.Name(first.host),
+                  phrases.Name(first.peer), first.leaves_by, more),
+      fmt::format("give {0} a network that overlaps no other, or a routing rule (ip rule add from {1} table "
+                  "100, and a route by {0} in that table), or choose {2} in network.interface",
+                  from.interface, from.address.ip.to_string(), first.leaves_by)};
+}
+
 }  // namespace
 
 std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured) {
@@ -102,7 +121,8 @@ std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured) {
 std::vector<Weakness> WeaknessesOf(const Decision& decision, const Assignment& measured) {
   const Phrases phrases(decision, measured);
   std::vector<Weakness> out;
-  for (auto& one : {Loss(phrases, measured), Slowness(phrases, measured)}) {
+  for (auto& one :
+       {Loss(phrases, measured), Slowness(phrases, measured), Detoured(phrases, decision, measured)}) {
     if (one) out.push_back(*one);
   }
   return out;

@@ -1,4 +1,5 @@
-// What a network that joins all hosts is bad at: links that lose packets, hosts slower than the others.
+// What a network that joins all hosts is bad at: links that lose packets, hosts slower than the others,
+// packets that leave by another interface.
 //
 // Values; pure; any thread.
 #pragma once

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/network/testing.h"
+
 namespace dtrun::network {
 namespace {
 
@@ -76,6 +78,16 @@ TEST(Weakness, LostPacketsHavePlaces) {
 }
 
 TEST(Weakness, NothingMeasuredIsNotSlow) { EXPECT_THAT(SlowLinks(Assignment{{0, 0}}), IsEmpty()); }
+
+TEST(Weakness, PacketsThatLeaveByAnotherInterfaceAreNamed) {
+  Decision decision = TwoNetworks();
+  decision.evidence.Add(0, {{1, 1, 1, "", {}, "eth0"}});
+  EXPECT_TRUE(WeaknessesOf(decision, decision.chosen).empty());
+  const auto found = WeaknessesOf(decision, decision.measured[1]);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].what, "packets from eth1 10.6.0.1 of node1 to node2 leave by eth0");
+  EXPECT_THAT(found[0].fix, ::testing::HasSubstr("ip rule add from 10.6.0.1 table 100"));
+}
 
 }  // namespace
 }  // namespace dtrun::network

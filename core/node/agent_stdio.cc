@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "core/base/endpoint.h"
+
 namespace dtrun::node {
 namespace {
 
@@ -115,7 +117,7 @@ std::string ReachedAt(const char* ssh_connection) {
   std::istringstream words(ssh_connection == nullptr ? "" : ssh_connection);
   std::string client, client_port, server, port;
   if (!(words >> client >> client_port >> server >> port)) return {};
-  return server.find(':') == std::string::npos ? server + ":" + port : "[" + server + "]:" + port;
+  return EndpointText(server, port);
 }
 
 std::vector<std::string> NearestFirst(std::vector<std::string> names, const char* ssh_connection,

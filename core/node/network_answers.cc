@@ -1,10 +1,25 @@
 #include "core/node/network_answers.h"
 
+#include <cstdlib>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "core/network/rule.h"
 
 namespace dtrun::node {
+namespace {
+
+// Where ssh has reached this host; the third word of SSH_CONNECTION.
+std::string AddressOfSsh() {
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  std::istringstream words(connection == nullptr ? "" : connection);
+  std::string client, client_port, server;
+  words >> client >> client_port >> server;
+  return server;
+}
+
+}  // namespace
 
 void NetworkAnswers::Answer(const protocol::Survey& survey) {
   const Result<network::Rule> rule = network::Rule::Parse(survey.rule);
@@ -14,6 +29,8 @@ void NetworkAnswers::Answer(const protocol::Survey& survey) {
   Result<network::Offer> offer = rule->Apply(*interfaces);
   if (!offer) return answer_(protocol::Refused{offer.error()});
   offer->has_rdma = network::HasRdma("/sys");
+  const std::string of_ssh = AddressOfSsh();
+  for (network::Candidate& one : offer->candidates) one.of_ssh = one.address.ip.to_string() == of_ssh;
   check_.emplace(loop_, survey.host, survey.connectivity_key, &*offer);
   answer_(protocol::Surveyed{*std::move(offer)});
 }

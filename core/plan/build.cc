@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 
 #include "core/base/count_list.h"
+#include "core/base/kernel_file.h"
 #include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
@@ -76,6 +78,8 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
   } else {
     out[contract::kFirstRank] = std::to_string(host.first_rank);
   }
+  if (inputs.settings.Has("cluster.port_range"))
+    out[contract::kPortRange] = inputs.settings.Text("cluster.port_range");
   if (inputs.network != nullptr) {
     out[contract::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
     out[contract::kAddress] = host.address;
@@ -234,6 +238,21 @@ Variables PortVariables(const config::Settings& settings) {
   return environments::PortVariables(*range);
 }
 
+// What listens outside of cluster.port_range, unless the system's own range lies in it; empty: nothing.
+std::string UnkeptPorts(const config::Settings& settings) {
+  if (!settings.Has("cluster.port_range")) return {};
+  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
+  if (!range || range->last == 0) return {};
+  std::istringstream system(FirstLineOf("/proc/sys/net/ipv4/ip_local_port_range"));
+  int first = 0, last = 0;
+  if (system >> first >> last && first >= range->first && last <= range->last) return {};
+  return fmt::format(
+      "cluster.port_range={} does not bind NCCL, nor torch's own Gloo and TensorPipe: they listen on ports "
+      "of the "
+      "system, {}-{} (net.ipv4.ip_local_port_range); set that to the same range on all hosts if they have to",
+      settings.Text("cluster.port_range"), first, last);
+}
+
 std::vector<std::string> VariablesOf(const config::Settings& settings) {
   std::vector<std::string> names;
   for (const options::Spec& spec : settings.schema()) names.push_back(config::EnvironmentName(spec.key));
@@ -263,11 +282,16 @@ Result<Plan> Build(const Inputs& inputs) {
   std::vector<Hardware> known = inputs.reported;
   if (known.empty() && !HasCluster(settings)) known.push_back(inputs.hardware);
   for (std::string& list : GpuListWarnings(settings, known)) plan.warnings.push_back(std::move(list));
+  plan.backend = inputs.backend.name;
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(settings) : "";
   if (!unused.empty()) plan.warnings.push_back(unused);
+  if (const std::string unkept = UnkeptPorts(settings); plan.hosts.size() > 1 && !unkept.empty()) {
+    const bool nccl =
+        inputs.backend.name == "nccl" || (inputs.device.backend && inputs.device.backend->name == "nccl");
+    (nccl ? plan.warnings : plan.notes).push_back(unkept);
+  }
   plan.launcher = settings.Text("launcher.name");
-  plan.backend = inputs.backend.name;
   AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   if (Status routed = AddRoutes(RoutesOf(inputs), &plan); !routed) return routed.error();

@@ -89,6 +89,15 @@ void AddNetwork(const network::Decision& decision, Plan* plan) {
   plan->network_others = network::OthersText(decision);
   for (const network::Weakness& one : network::WeaknessesOf(decision, decision.chosen))
     plan->warnings.push_back(fmt::format("{}; {}", one.what, one.fix));
+  for (std::size_t i = 0; plan->backend == "ucx" && i < networks.size(); ++i) {
+    const network::Network& one = networks[i];
+    if (one.named || !one.rdma.empty()) continue;
+    plan->warnings.push_back(fmt::format(
+        "UCX uses the first address of an interface, and {} is not the first of {} on {}; make it the "
+        "first one there, or set backend.name = \"gloo\"",
+        one.address, one.interface, plan->hosts[i].name));
+    break;
+  }
   plan->record["network.txt"] = network::Table(decision);
   plan->record["network.json"] = network::ToJson(decision);
 }

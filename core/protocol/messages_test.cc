@@ -217,6 +217,7 @@ TEST(Messages, CarryTheConnectivityCheck) {
   candidate.kind = network::Kind::kBond;
   candidate.address = {asio::ip::make_address("fd00::5"), 64};
   candidate.first_address = false;
+  candidate.of_ssh = true;
   candidate.default_route = true;
   candidate.mtu = 9000;
   candidate.speed_mbps = 100'000;
@@ -233,6 +234,7 @@ TEST(Messages, CarryTheConnectivityCheck) {
   EXPECT_EQ(got.kind, network::Kind::kBond);
   EXPECT_EQ(got.address.prefix, 64);
   EXPECT_FALSE(got.first_address);
+  EXPECT_TRUE(got.of_ssh);
   EXPECT_TRUE(got.default_route);
   EXPECT_EQ(got.speed_mbps, 100'000);
   EXPECT_EQ(got.rdma, "mlx5_0:1");
@@ -245,9 +247,10 @@ TEST(Messages, CarryTheConnectivityCheck) {
   EXPECT_EQ(surveyed.offer.unmatched, std::vector<std::string>{"ens3"});
   EXPECT_TRUE(surveyed.offer.has_rdma);
   const ConnectivityChecked connected =
-      ThroughRoot(ConnectivityChecked{{{1, 2, 3, "no answer", std::chrono::microseconds(4)}}});
+      ThroughRoot(ConnectivityChecked{{{1, 2, 3, "no answer", std::chrono::microseconds(4), "eth9"}}});
   EXPECT_EQ(connected.attempts.at(0).why, "no answer");
   EXPECT_EQ(connected.attempts.at(0).to, 3);
+  EXPECT_EQ(connected.attempts.at(0).leaves_by, "eth9");
   EXPECT_EQ(ThroughRoot(Lost{"its remote shell has ended", true}).why, "its remote shell has ended");
   EXPECT_EQ(ThroughRoot(Measured{{1e9, std::chrono::microseconds(4)}}).throughput.bits_per_s, 1e9);
   EXPECT_EQ(ThroughRoot(Measured{{1e9, {}, 0.25}}).throughput.loss, 0.25);

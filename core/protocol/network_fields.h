@@ -28,6 +28,7 @@ void Fields(C& c, Of<C, network::Candidate>& m) {
   Choice(c, m.kind, network::Kind::kLoopback, network::Kind::kVirtual);
   Fields<C>(c, m.address);
   c.Flag(m.first_address);
+  c.Flag(m.of_ssh);
   c.Flag(m.default_route);
   c.Number(m.mtu);
   c.Number(m.speed_mbps);
@@ -77,6 +78,7 @@ void Fields(C& c, Of<C, ConnectivityChecked>& m) {
     c.Number(attempt.to);
     c.Text(attempt.why, kMostName);
     Duration<C>(c, attempt.round_trip);
+    c.Text(attempt.leaves_by, kMostName);
   });
 }
 template <class C>

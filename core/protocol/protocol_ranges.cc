@@ -307,6 +307,7 @@ void Ranges(Range& range, const Conversation& said, const ConnectivityChecked& c
     range.Index("its candidate", attempt.from, said.candidates.value_or(0));
     range.Index("the peer's candidate", attempt.to, peer->second);
     range.Time("nanoseconds:", attempt.round_trip);
+    range.Name("an interface's name", attempt.leaves_by);
   }
 }
 void Ranges(Range& range, const Conversation&, const Measured& measured) {

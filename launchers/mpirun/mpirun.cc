@@ -186,7 +186,9 @@ class Mpirun final : public dtrun::sdk::Launcher {
     std::string out;
     for (std::uint64_t i = 0; i < job.host_count(); ++i) {
       const dtrun_job_host host = job.host(i);
-      out += (i == 0 ? "" : ",") + std::string(host.name) + ":" +
+      const std::string name(host.name);
+      const bool v6 = name.find(':') != std::string::npos;
+      out += (i == 0 ? "" : ",") + (v6 ? "[" + name + "]" : name) + ":" +
              std::to_string(per_host_ ? 1 : host.local_size);
     }
     return out;

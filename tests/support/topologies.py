@@ -104,6 +104,40 @@ def two_cards_in_one_subnet(site):
         site.wire(i, "eth1", "red", f"{NETWORK}.{i + 101}/24")
 
 
+@topology("eth1", rule="eth1", says=("warning    packets from eth1 192.168.5.1 of node0 to node1 leave by eth0",
+                                     "ip rule add from 192.168.5.1 table 100", "packets leave by eth0, "))
+def two_cards_whose_networks_overlap(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"192.168.3.{i + 1}/20", f"{NETWORK}.{i + 1}/24")
+        site.wire(i, "eth1", "blue", f"192.168.5.{i + 1}/20")
+
+
+@topology("eth0")
+def two_cards_whose_networks_overlap_and_none_is_named(site):
+    two_cards_whose_networks_overlap(site)
+
+
+# A name means its first address to these libraries, so they get none.
+UNNAMED = {"nccl": None, "gloo": None, "mpi": f"{NETWORK}.0/24"}
+
+
+@topology("eth0", sees=UNNAMED)
+def a_first_address_that_joins_nobody(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"203.0.{113 + i}.10/24", f"{NETWORK}.{i + 1}/24")
+
+
+@topology("eth0", sees=UNNAMED)
+def a_first_address_that_all_hosts_have(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", "10.99.0.100/32", f"{NETWORK}.{i + 1}/24")
+
+
+@topology("eth0", rule="^203.0.0.0/16", sees=UNNAMED)
+def an_address_that_is_excluded(site):
+    a_first_address_that_joins_nobody(site)
+
+
 @topology(["eth0", "ens3", "enp1s0"])
 def names_that_differ(site):
     for i, name in enumerate(["eth0", "ens3", "enp1s0"]):

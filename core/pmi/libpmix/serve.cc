@@ -1,6 +1,9 @@
 #include "core/pmi/libpmix/serve.h"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "core/base/encoding.h"
@@ -37,6 +41,20 @@ void ForgetOuterPmix() {
       names.emplace_back(text.substr(0, text.find('=')));
   }
   for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
+// Whether an interface that is up has 127.0.0.1.
+bool HasLoopbackAddress() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return true;  // PMIx may know better
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0)
+      continue;
+    if (reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+      return true;
+  }
+  return false;
 }
 
 class Service final : private PmixHost {
@@ -107,6 +125,12 @@ class Service final : private PmixHost {
   }
 
   Status StartServer(const PmixLibrary& library, const Folders& folders) {
+    if (!HasLoopbackAddress()) {
+      return Error{
+          DTRUN_FAILED_PRECONDITION,
+          "PMIx's server listens on 127.0.0.1, which no interface of this host, or of this container's "
+          "network, has; run `ip link set lo up` there"};
+    }
     ForgetOuterPmix();
     // Its other stores share memory with the ranks under locks, which a killed rank may hold for ever.
     ::setenv("PMIX_MCA_gds", "hash", 0);

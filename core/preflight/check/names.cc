@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -111,20 +112,29 @@ void CheckNames(const Request& request, Checks* to) {
   const std::vector<Resolved> others = ResolveAll(request.host_names);
   CheckOwnName(request, to);
   std::size_t good = 0;
+  std::vector<std::string> unknown, failures;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const std::string& written = request.host_names[i];
     const std::string name = written.substr(written.find('@') + 1);
     const Resolved& other = others[i];
     if (!other.failure.empty()) {
-      to->push_back(
-          {"names", Level::kWarning, fmt::format("'{}' does not resolve: {}", name, other.failure),
-           "put it into /etc/hosts or DNS of all hosts; an alias in ~/.ssh/config serves ssh alone"});
+      unknown.push_back("'" + name + "'");
+      if (std::ranges::find(failures, other.failure) == failures.end()) failures.push_back(other.failure);
     } else if (other.reverse.empty() && other.address != name && !other.loopback) {
       to->push_back({"names", Level::kWarning, fmt::format("{} ('{}') has no name", other.address, name),
                      "add the reverse entry: MPI and Kerberos look addresses up"});
     } else {
       ++good;
     }
+  }
+  if (!unknown.empty()) {
+    const bool one = unknown.size() == 1;
+    to->push_back({"names", Level::kWarning,
+                   fmt::format("{} {} not resolve: {}", fmt::join(unknown, ", "), one ? "does" : "do",
+                               fmt::join(failures, ", ")),
+                   fmt::format("put {} into /etc/hosts or DNS of all hosts; an alias in ~/.ssh/config serves "
+                               "ssh alone",
+                               one ? "it" : "them")});
   }
   if (good > 0) {
     to->push_back({"names", Level::kOk,

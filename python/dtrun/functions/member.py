@@ -87,6 +87,11 @@ def cluster_words(tasks: int, index: int, root: str) -> list[str]:
     return ["--host-index", str(index), "--set", "job.processes_per_host=1", "--set", "job.cwd=/tmp", *words]
 
 
+def endpoint(address: str, port: int | str) -> str:
+    """An IPv6 address is in brackets before its port."""
+    return f"[{address}]:{port}" if ":" in address and not address.startswith("[") else f"{address}:{port}"
+
+
 def free_port() -> int:
     """A port for the root. Below those that the kernel gives out, so that nobody else gets it by chance before dtrun listens."""
     while True:

@@ -81,7 +81,7 @@ def _collected(ray: Any, tasks: list) -> tuple[dict, Exception | None]:
 def address() -> str:
     import ray
 
-    return f"{ray.util.get_node_ip_address()}:{member.free_port()}"
+    return member.endpoint(ray.util.get_node_ip_address(), member.free_port())
 
 
 def host(job: member.Job, index: int, root: str, use_gpu: bool) -> bytes | None:

@@ -16,7 +16,7 @@ def host(job: member.Job, use_gpu: bool | None) -> Iterator[tuple]:
 
     def root() -> str:
         port = context.allGather(str(member.free_port()))[0]
-        return context.getTaskInfos()[0].address.rsplit(":", 1)[0] + ":" + port
+        return member.endpoint(context.getTaskInfos()[0].address.rsplit(":", 1)[0], port)
 
     result = member.take_part(job, index, root, lambda: _devices(use_gpu, context))
     if result is not None:

@@ -33,12 +33,12 @@ bool Standalone(const Arguments& arguments) {
 
 Result<Endpoint> EndpointOf(const Arguments& arguments) {
   if (arguments.rdzv_backend == "static" && arguments.rdzv_endpoint.empty()) {
-    auto address = ParseEndpoint(arguments.master_addr);
+    auto address = MeetingPlace(arguments.master_addr);
     if (!address) return Bad(Place(arguments, "master_addr", "--master-addr") + ": " + address.error().text);
     address->port = arguments.master_port.value_or(kStaticPort);
     return address;
   }
-  auto endpoint = ParseEndpoint(arguments.rdzv_endpoint);
+  auto endpoint = MeetingPlace(arguments.rdzv_endpoint);
   if (!endpoint) {
     return Bad(Place(arguments, "rdzv_endpoint", "--rdzv-endpoint") + ": " + endpoint.error().text);
   }
@@ -93,7 +93,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
     if (!endpoint->port) {
       return Bad(fmt::format("{}={}: static needs a port; write {}:{}",
                              Place(arguments, "rdzv_endpoint", "--rdzv-endpoint"), arguments.rdzv_endpoint,
-                             endpoint->host, kStaticPort));
+                             Bracketed(endpoint->host), kStaticPort));
     }
     if (arguments.max_nodes == 1 && arguments.node_rank > 0) {
       return Bad(fmt::format("{}={}: the job has one node, number 0; for more add --nnodes N",
@@ -139,11 +139,8 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Ren
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
   }
   if (rendezvous.most_nodes == 1) return settings;
-  const bool v6 = rendezvous.host.find(':') != std::string::npos;
   add("cluster.connect", "manual", "nnodes");
-  add("cluster.root",
-      fmt::format("{}:{}", v6 ? "[" + rendezvous.host + "]" : rendezvous.host,
-                  rendezvous.port.value_or(kC10dPort)),
+  add("cluster.root", EndpointText(rendezvous.host, std::to_string(rendezvous.port.value_or(kC10dPort))),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
   add("cluster.host_count", std::to_string(rendezvous.most_nodes), "nnodes");
   if (rendezvous.nodes < rendezvous.most_nodes)

@@ -56,6 +56,9 @@ TEST(RendezvousOf, StaticMeetsAtTheMasterOrTheEndpoint) {
   EXPECT_EQ(nodes->node, 1);
   EXPECT_EQ(nodes->nodes, 2);
 
+  for (const char* bare : {"fd00::2", "2001:db8::1:2950"})
+    EXPECT_EQ(Meet({"--nnodes", "2", "--node-rank", "1", "--master-addr", bare})->host, bare);
+
   const auto endpoint = Meet({"--nnodes=1:2", "--rdzv-endpoint", "h:7", "--master-port", "8"});
   EXPECT_EQ(endpoint->host, "h");
   EXPECT_EQ(endpoint->port, 7);
@@ -89,7 +92,7 @@ TEST(RendezvousOf, RefusesByName) {
   EXPECT_THAT(Refusal({"--nnodes", "2", "--master-addr", "a b"}),
               HasSubstr("--master-addr: expected a host name"));
   EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "h:x"}),
-              HasSubstr("--rdzv-endpoint: expected a port"));
+              HasSubstr("--rdzv-endpoint: 'h:x' has no port"));
   EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"}),
               HasSubstr("--rdzv-conf: store_type=file"));
   EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-conf", "insecure=maybe"}),

@@ -13,7 +13,6 @@ namespace dtrun::torchrun {
 namespace {
 
 constexpr int kMaxLocalRank = 4095;  // as many ranks as one host may have
-constexpr int kMaxPort = 65535;
 
 bool IsWord(char c) { return IsDigit(c) || IsLetter(c) || c == '_'; }
 
@@ -26,11 +25,6 @@ std::optional<int> Digits(std::string_view text, std::size_t most) {
 std::optional<int> StreamDigit(std::string_view text) {
   const auto digit = Digits(text, 1);
   return digit && *digit <= (kStdout | kStderr) ? digit : std::nullopt;
-}
-
-std::string_view WithoutBrackets(std::string_view host) {
-  const bool bracketed = host.size() > 1 && host.front() == '[' && host.back() == ']';
-  return bracketed ? host.substr(1, host.size() - 2) : host;
 }
 
 }  // namespace
@@ -66,26 +60,16 @@ Result<std::pair<int, int>> ParseNodes(std::string_view text) {
   return std::pair(*min, *max);
 }
 
-Result<Endpoint> ParseEndpoint(std::string_view text) {
+Result<Endpoint> MeetingPlace(std::string_view text) {
   const std::string_view whole = Trim(text);
   if (whole.empty()) return Endpoint{"localhost", std::nullopt};
-  std::string_view host = whole;
-  std::optional<int> port;
-  const std::size_t colon = whole.rfind(':');
-  const bool only_host = whole.front() == '[' && whole.back() == ']';
-  if (!only_host && colon != whole.npos) {
-    host = whole.substr(0, colon);
-    port = Digits(whole.substr(colon + 1), 5);
-    if (!port || *port > kMaxPort) {
-      return Bad(fmt::format("expected a port from 0 to {} after the last ':'; found '{}'", kMaxPort, text));
-    }
-  }
-  host = WithoutBrackets(host);
-  const bool legal = !host.empty() && std::ranges::all_of(host, [](char c) {
-    return IsWord(c) || c == '.' || c == ':' || c == '-';
-  });
+  Result<Endpoint> endpoint = ParseEndpoint(whole, 0);
+  if (!endpoint) return endpoint;
+  const bool legal = IsIpv6(endpoint->host) || std::ranges::all_of(endpoint->host, [](char c) {
+                       return IsWord(c) || c == '.' || c == '-';
+                     });
   if (!legal) return Bad(fmt::format("expected a host name or address; found '{}'", text));
-  return Endpoint{std::string(host), port};
+  return endpoint;
 }
 
 bool IsLoopback(std::string_view host) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/endpoint.h"
 #include "core/base/result.h"
 #include "tools/dtrun/torchrun/arguments.h"
 
@@ -23,13 +24,8 @@ std::optional<double> ParseFloat(std::string_view text);
 // "2" or "1:4", with 0 < MIN <= MAX.
 Result<std::pair<int, int>> ParseNodes(std::string_view text);
 
-struct Endpoint {
-  std::string host;
-  std::optional<int> port;  // unset: the rendezvous' default
-  bool operator==(const Endpoint&) const = default;
-};
-// "host", "host:port", "[v6]", "[v6]:port"; empty is localhost.
-Result<Endpoint> ParseEndpoint(std::string_view text);
+// Where nodes meet: a host without "user@" and perhaps a port from 0; empty is localhost.
+Result<Endpoint> MeetingPlace(std::string_view text);
 
 // Whether a host of that name is this one for certain.
 bool IsLoopback(std::string_view host);

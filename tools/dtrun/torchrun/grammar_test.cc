@@ -61,9 +61,11 @@ TEST(Grammar, ReadsEndpoints) {
       {"[::1]", {"::1", {}}},
       {"[::1]:90", {"::1", 90}},
       {"[2001:db8::1]:65000", {"2001:db8::1", 65000}},
+      {"fd00::2", {"fd00::2", {}}},
+      {" 2001:db8::1:2950 ", {"2001:db8::1:2950", {}}},
   };
   for (const auto& c : cases) {
-    const auto endpoint = ParseEndpoint(c.text);
+    const auto endpoint = MeetingPlace(c.text);
     ASSERT_TRUE(endpoint.ok()) << c.text << ": " << endpoint.error().text;
     EXPECT_EQ(*endpoint, c.endpoint) << c.text;
   }
@@ -71,8 +73,8 @@ TEST(Grammar, ReadsEndpoints) {
 
 TEST(Grammar, RefusesEndpointsThatTorchrunRefuses) {
   for (const char* text : {"dummy:", "dummy:5x", "dummy:65536", "dummy:100000", "dummy:+1", "dummy:-1", ":90",
-                           "[]", "du mmy:1", "a/b:1", "user@host:1"}) {
-    EXPECT_FALSE(ParseEndpoint(text).ok()) << text;
+                           "[]", "du mmy:1", "a/b:1", "user@host:1", "fd00:::2", "me@fd00::2"}) {
+    EXPECT_FALSE(MeetingPlace(text).ok()) << text;
   }
 }
 

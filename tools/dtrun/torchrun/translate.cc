@@ -172,7 +172,7 @@ class Translator {
       ignored.push_back(fmt::format("{}={}", PlaceOf(name), value));
     };
     const auto elsewhere = [](const std::string& text) {
-      const auto endpoint = ParseEndpoint(text);
+      const auto endpoint = MeetingPlace(text);
       return endpoint && !endpoint->host.empty() && !IsLoopback(endpoint->host);
     };
     const bool fixed = arguments_.rdzv_backend == "static";
