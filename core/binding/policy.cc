@@ -109,11 +109,18 @@ std::string Describe(const std::vector<Cores>& sets, const Binding& binding, con
   return fmt::format("{} per rank, {} ({})", size, policy, Sets(binding.processors));
 }
 
+// Where the quota is what counts.
+std::string QuotaText(const Topology& topology) {
+  const int cores = topology.core_count();
+  if (topology.cores.size() == static_cast<std::size_t>(cores)) return {};
+  return fmt::format("; CPU quota of {} on {}", cores, Plural(topology.cores.size(), "core"));
+}
+
 Binding Unbound(const Topology& topology, int ranks, const std::string& why) {
   Binding out;
   out.processors.resize(static_cast<std::size_t>(ranks));
-  out.cores = static_cast<int>(topology.cores.size());
-  out.text = "none" + why;
+  out.cores = topology.core_count();
+  out.text = "none" + why + QuotaText(topology);
   return out;
 }
 
@@ -137,7 +144,7 @@ Policy ParsePolicy(std::string_view name) {
 }
 
 Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vector<int>& gpu_nodes) {
-  const std::size_t cores = topology.cores.size();
+  const auto cores = static_cast<std::size_t>(topology.core_count());
   const auto count = static_cast<std::size_t>(ranks);
   if (policy == Policy::kNone) return Unbound(topology, ranks, "");
   if (count > cores)
@@ -167,7 +174,8 @@ Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vect
     if (policy == Policy::kPerSocket) share = Widen(topology, share, &Core::socket);
     out.processors.push_back(ProcessorsOf(share));
   }
-  out.text = Describe(shares, out, name);
+  out.cores = std::min(out.cores, topology.core_count());
+  out.text = Describe(shares, out, name) + QuotaText(topology);
   return out;
 }
 
