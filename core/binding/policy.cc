@@ -134,7 +134,8 @@ bool OneNode(const Topology& topology) {
 // In the order of the enumerators.
 const std::vector<std::string>& PolicyNames() {
   static const std::vector<std::string> kNames = {"auto",   "none",     "compact",
-                                                  "spread", "per-numa", "per-socket"};
+                                                  "spread", "per-numa", "per-socket",
+                                                  "core"};
   return kNames;
 }
 
@@ -172,8 +173,10 @@ Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vect
   for (Cores& share : shares) {
     if (policy == Policy::kPerNuma) share = Widen(topology, share, &Core::numa);
     if (policy == Policy::kPerSocket) share = Widen(topology, share, &Core::socket);
+    if (policy == Policy::kCore) share.resize(1);
     out.processors.push_back(ProcessorsOf(share));
   }
+  if (policy == Policy::kCore) out.cores = ranks;
   out.cores = std::min(out.cores, topology.core_count());
   out.text = Describe(shares, out, name) + QuotaText(topology);
   return out;

@@ -40,7 +40,7 @@ TEST(ForeignFlags, ParametersOfMpirunItselfAreNoVariablesOfTheRanks) {
             "cluster.remote_shell=[\"/opt/agent\", \"-q\"]");
   EXPECT_THAT(Read("--mca", {"plm_rsh_args", "-p 12345"}),
               AllOf(HasSubstr("--mca plm_rsh_args is a flag of mpirun"), HasSubstr("'-p 12345'")));
-  EXPECT_EQ(Read("--mca", {"hwloc_base_binding_policy", "core"}), "job.bind=compact");
+  EXPECT_EQ(Read("--mca", {"hwloc_base_binding_policy", "core"}), "job.bind=core");
   EXPECT_THAT(Read("--prtemca", {"rmaps_default_mapping_policy", "numa"}),
               HasSubstr("--prtemca rmaps_default_mapping_policy is a flag of mpirun"));
   EXPECT_EQ(Read("--mca", {"orte_abort_on_non_zero_status", "1"}), "");
@@ -61,7 +61,7 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("--max_restarts", {"3"}), "restart.max=3");
   EXPECT_EQ(Read("--log_dir", {"logs"}), "logs.dir=logs");
   EXPECT_EQ(Read("--wdir", {"/tmp"}), "job.cwd=/tmp");
-  EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=compact");
+  EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=core");
   EXPECT_EQ(Read("--bind-to", {"none"}), "job.bind=none");
   EXPECT_EQ(Read("--mpi", {"pmix"}), "job.pmi=pmix");
   EXPECT_EQ(Read("--mca", {"pml", "ucx"}), "job.env.OMPI_MCA_pml=ucx");
