@@ -65,6 +65,16 @@ class Runs(SlurmTest):
         for rank in range(6):
             self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
 
+    def test_ranks_run_in_the_order_of_the_users_hostfile(self):
+        order = self.write("node2\nnode0\nnode1\n", "order")
+        self.addCleanup(os.environ.pop, "SLURM_HOSTFILE", None)
+        os.environ["SLURM_HOSTFILE"] = str(order)
+        show = "echo rank $RANK on $(hostname) of $SLURMD_NODENAME"
+        result = self.salloc("-N3", "-n3", "-m", "arbitrary", DTRUN, "--config",
+                             self.config("sh", "-c", show)).finish()
+        self.assert_ok(result)
+        self.assertIn("3 ranks on 3 hosts (node2 1, node0 1, node1 1)", result.err)
+
     def test_control_goes_through_srun_where_packets_to_the_root_get_lost(self):
         nft = [*LAB.enter(0), find("nft")]
         rules = "table inet f {\n chain c {\n type filter hook input priority 0;\n tcp dport 29690 drop\n }\n}\n"

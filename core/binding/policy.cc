@@ -109,11 +109,18 @@ std::string Describe(const std::vector<Cores>& sets, const Binding& binding, con
   return fmt::format("{} per rank, {} ({})", size, policy, Sets(binding.processors));
 }
 
+// Where the quota is what counts.
+std::string QuotaText(const Topology& topology) {
+  const int cores = topology.core_count();
+  if (topology.cores.size() == static_cast<std::size_t>(cores)) return {};
+  return fmt::format("; CPU quota of {} on {}", cores, Plural(topology.cores.size(), "core"));
+}
+
 Binding Unbound(const Topology& topology, int ranks, const std::string& why) {
   Binding out;
   out.processors.resize(static_cast<std::size_t>(ranks));
-  out.cores = static_cast<int>(topology.cores.size());
-  out.text = "none" + why;
+  out.cores = topology.core_count();
+  out.text = "none" + why + QuotaText(topology);
   return out;
 }
 
@@ -127,7 +134,8 @@ bool OneNode(const Topology& topology) {
 // In the order of the enumerators.
 const std::vector<std::string>& PolicyNames() {
   static const std::vector<std::string> kNames = {"auto",   "none",     "compact",
-                                                  "spread", "per-numa", "per-socket"};
+                                                  "spread", "per-numa", "per-socket",
+                                                  "core"};
   return kNames;
 }
 
@@ -137,7 +145,7 @@ Policy ParsePolicy(std::string_view name) {
 }
 
 Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vector<int>& gpu_nodes) {
-  const std::size_t cores = topology.cores.size();
+  const auto cores = static_cast<std::size_t>(topology.core_count());
   const auto count = static_cast<std::size_t>(ranks);
   if (policy == Policy::kNone) return Unbound(topology, ranks, "");
   if (count > cores)
@@ -165,9 +173,12 @@ Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vect
   for (Cores& share : shares) {
     if (policy == Policy::kPerNuma) share = Widen(topology, share, &Core::numa);
     if (policy == Policy::kPerSocket) share = Widen(topology, share, &Core::socket);
+    if (policy == Policy::kCore) share.resize(1);
     out.processors.push_back(ProcessorsOf(share));
   }
-  out.text = Describe(shares, out, name);
+  if (policy == Policy::kCore) out.cores = ranks;
+  out.cores = std::min(out.cores, topology.core_count());
+  out.text = Describe(shares, out, name) + QuotaText(topology);
   return out;
 }
 

@@ -2,7 +2,7 @@
 //
 // Every policy starts from equal shares of whole cores, so no core is idle and none is
 // counted twice; "per-numa" and "per-socket" widen a share to the nodes or sockets it
-// touches, "spread" deals the shares out so that neighbours in rank are far apart.
+// touches, "core" cuts it to one core, "spread" deals the shares out so that neighbours in rank are far apart.
 // docs/decisions/009-binding.md says why. Any thread.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace dtrun::binding {
 
-enum class Policy { kAuto, kNone, kCompact, kSpread, kPerNuma, kPerSocket };
+enum class Policy { kAuto, kNone, kCompact, kSpread, kPerNuma, kPerSocket, kCore };
 
 // The words of job.bind. REQUIRES, of Parse: one of them.
 const std::vector<std::string>& PolicyNames();

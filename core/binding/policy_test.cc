@@ -35,6 +35,24 @@ std::vector<std::string> Sets(const Case& c) {
 
 std::string Text(const Case& c) { return BindOn(c).text; }
 
+TEST(Quota, CountsAsCores) {
+  const std::string machine = std::string(kOneNode) + "@2";
+  const auto bound = BindOn({machine.c_str(), 2, "compact"});
+  EXPECT_EQ(bound.cores, 2);
+  EXPECT_EQ(bound.text, "2 cores per rank, compact (0-1, 2-3); CPU quota of 2 on 4 cores");
+  EXPECT_EQ(Text({machine.c_str(), 3, "compact"}), "none: 3 ranks share 2 cores; CPU quota of 2 on 4 cores");
+  EXPECT_EQ(BindOn({machine.c_str(), 1, "none"}).cores, 2);
+  EXPECT_EQ(Text({"0.0=0,1@4", 2, "none"}), "none");
+}
+
+TEST(Core, GivesEachRankOneWholeCore) {
+  EXPECT_THAT(Sets({kTwoSockets, 2, "core"}), ElementsAre("0", "4"));
+  EXPECT_THAT(Sets({kHyperthreads, 4, "core"}), ElementsAre("0,4", "1,5", "2,6", "3,7"));
+  const auto bound = BindOn({kTwoSockets, 2, "core"});
+  EXPECT_EQ(bound.cores, 2);
+  EXPECT_EQ(bound.text, "1 core per rank, core (0, 4)");
+}
+
 TEST(Compact, GivesNeighboursInRankNeighbouringCores) {
   EXPECT_THAT(Sets({kTwoSockets, 4, "compact"}), ElementsAre("0-1", "2-3", "4-5", "6-7"));
   EXPECT_EQ(Text({kTwoSockets, 4, "compact"}), "2 cores per rank, compact (0-1, 2-3, 4-5, 6-7)");
@@ -106,7 +124,7 @@ TEST(EveryPolicy, BindsNothingWithMoreRanksThanCoresAndSaysSo) {
 
 TEST(EveryPolicy, TellsHowManyCoresTheRanksHave) {
   for (const std::string& policy : PolicyNames())
-    EXPECT_EQ(BindOn({kHyperthreads, 3, policy.c_str()}).cores, 4) << policy;
+    EXPECT_EQ(BindOn({kHyperthreads, 3, policy.c_str()}).cores, policy == "core" ? 3 : 4) << policy;
 }
 
 TEST(NearGpus, DividesTheCoresBesideEachGpu) {

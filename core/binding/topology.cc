@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/base/number.h"
@@ -59,6 +60,11 @@ int Topology::processor_count() const {
   return static_cast<int>(count);
 }
 
+int Topology::core_count() const {
+  const int count = static_cast<int>(cores.size());
+  return quota > 0 ? std::min(count, quota) : count;
+}
+
 std::string ToText(const Topology& topology) {
   std::string out;
   const Core* before = nullptr;
@@ -71,6 +77,7 @@ std::string ToText(const Topology& topology) {
     out += fmt::format("{}", fmt::join(core.processors, "+"));
     before = &core;
   }
+  if (topology.quota > 0) out += fmt::format("@{}", topology.quota);
   return out;
 }
 
@@ -86,7 +93,8 @@ Result<Topology> ParseTopology(std::string_view text) {
                                text)};
     }
   } while (at.Skip(';'));
-  if (at.done()) return out;
+  if (at.Skip('@') && (!at.Number(&out.quota) || out.quota == 0)) out.quota = -1;
+  if (at.done() && out.quota >= 0) return out;
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("processors '{}' end in what is neither a core nor a group of cores; does that "
                            "host run another dtrun?",

@@ -23,12 +23,16 @@ struct Core {
 struct Topology {
   std::vector<Core> cores;  // neighbours stand together: by socket, then NUMA node
 
+  int quota = 0;  // time of that many processors is all that its control group allows; 0: no limit
+
   int processor_count() const;
+  // Cores that ranks can keep busy: no more than the quota, and at least 1 of any.
+  int core_count() const;
   bool operator==(const Topology&) const = default;
 };
 
 // "0.0=0+4,1+5;1.1=2+6,3+7": of socket 0 and NUMA node 0, two cores with the processors 0, 4
-// and 1, 5; then of socket 1 and node 1. Parse(ToText(t)) == t.
+// and 1, 5; then of socket 1 and node 1. "@3" behind them: a quota of 3. Parse(ToText(t)) == t.
 std::string ToText(const Topology& topology);
 Result<Topology> ParseTopology(std::string_view text);
 

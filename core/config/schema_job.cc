@@ -35,11 +35,11 @@ void AddJob(Schema& schema) {
                    "\"compact\" gives each rank an equal share of whole cores, neighbouring ranks side by "
                    "side; \"spread\" gives the same shares, neighbouring ranks on different NUMA nodes; "
                    "\"per-numa\" and \"per-socket\" give a rank all of the nodes or sockets that its share "
-                   "touches; \"none\" gives it all processors that dtrun may use, which no policy exceeds. "
+                   "touches; \"core\" gives it one core of its share; \"none\" gives it all processors that dtrun may use, which no policy exceeds. "
                    "\"auto\" is \"per-numa\" on a host with several nodes and a core for each rank, else "
                    "\"none\"."),
               "auto"),
-      {"auto", "none", "compact", "spread", "per-numa", "per-socket"}));
+      {"auto", "none", "compact", "spread", "per-numa", "per-socket", "core"}));
   schema.push_back(Choices(
       Default(
           Long(

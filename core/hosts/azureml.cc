@@ -22,7 +22,7 @@ void ReadMpi(Reading& reading, bool intel, Allocation* out) {
                 out);
   reading.OncePerHost(intel ? "MPI_LOCALNRANKS" : "OMPI_COMM_WORLD_LOCAL_SIZE", kFix);
   if (out->count.max == 1) {
-    out->root_address = reading.Text("AZ_BATCHAI_MPI_MASTER_NODE");
+    reading.RootAddress("AZ_BATCHAI_MPI_MASTER_NODE", out);
     out->rank_port = kOneHostPort;
     return;
   }

@@ -37,6 +37,17 @@ TEST(AzureMl, TheMasterIsWhereTheRecipePutsIt) {
   }
 }
 
+TEST(AzureMl, ASingleHostNeedsNoMaster) {
+  Environment alone = Mpi(1);
+  alone.erase("AZ_BATCHAI_MPI_MASTER_NODE");
+  for (const Environment& job : {alone, Environment{{"NODE_RANK", "0"}, {"WORLD_SIZE", "1"}}}) {
+    const auto allocation = ReadAzureMl(job);
+    ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+    EXPECT_EQ(allocation->root_address, "localhost");
+    EXPECT_EQ(allocation->count, (HostCount{1, 1}));
+  }
+}
+
 TEST(AzureMl, IntelMpiSetsPmiVariables) {
   const auto allocation =
       ReadAzureMl({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"AZ_BATCH_MASTER_NODE", "[fe80::4]:1"}});

@@ -43,12 +43,24 @@ Status CheckPlainName(std::string_view name) {
   return {};
 }
 
+// All slots of a host that is listed several times, as one item.
+std::string InOne(const std::vector<std::string>& items, const std::string& name) {
+  int slots = 0;
+  for (const std::string& item : items) {
+    const auto host = ParseHost(item);
+    if (host && host->name == name) slots = std::min(slots + host->slots.value_or(1), kMaxSlots);
+  }
+  return ToText({name, slots});
+}
+
 }  // namespace
 
 Result<int> ParseSlots(std::string_view text) {
   const int number = NumberOf<int>(text).value_or(0);
   if (number < 1 || number > kMaxSlots) {
-    return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}", text, kMaxSlots));
+    const bool zero = NumberOf<int>(text) == 0;
+    return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}{}", text, kMaxSlots,
+                           zero ? "; to run no rank there, leave the host out of the list" : ""));
   }
   return number;
 }
@@ -97,9 +109,8 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
     if (!host) return Bad(fmt::format("item {}: {}", number, host.error().text));
     const auto [before, fresh] = seen.emplace(host->name, number);
     if (!fresh) {
-      return Bad(
-          fmt::format("items {} and {} are the same host '{}'; name it once, with its slots after a colon",
-                      before->second, number, host->name));
+      return Bad(fmt::format("items {} and {} are the same host '{}'; name it once, with its slots: {}",
+                             before->second, number, host->name, InOne(items, host->name)));
     }
     hosts.push_back(std::move(*host));
   }

@@ -82,7 +82,8 @@ TEST(ParseHosts, KeepsTheOrder) {
 TEST(ParseHosts, NamesBothPlacesOfADuplicate) {
   const auto hosts = ParseHosts({"a", "b", "a:2"});
   ASSERT_FALSE(hosts.ok());
-  EXPECT_THAT(hosts.error().text, HasSubstr("items 1 and 3 are the same host 'a'"));
+  EXPECT_THAT(hosts.error().text,
+              HasSubstr("items 1 and 3 are the same host 'a'; name it once, with its slots: a:3"));
 }
 
 TEST(ParseHosts, NamesTheItemThatIsWrong) {

@@ -51,6 +51,7 @@ TEST(ParseHostfile, RefusesARepeatedHostWhoseLinesDoNotAddUp) {
 TEST(ParseHostfile, PlacesWhatIsWrong) {
   EXPECT_EQ(ErrorIn("a slots=2\nb slts=2\n"), "hosts:2:3: unknown word 'slts'; did you mean 'slots'?");
   EXPECT_THAT(ErrorIn("a slots=two"), StartsWith("hosts:1:9: 'two' is not a number of slots"));
+  EXPECT_THAT(ErrorIn("a slots=0"), HasSubstr("to run no rank there, leave the host out of the list"));
   EXPECT_THAT(ErrorIn("a slots="), StartsWith("hosts:1:9: '' is not a number of slots"));
   EXPECT_THAT(ErrorIn("a slots 2"), StartsWith("hosts:1:9: '=' expected after 'slots'"));
   EXPECT_THAT(ErrorIn("a b"), StartsWith("hosts:1:3: unknown word 'b'"));

@@ -67,12 +67,16 @@ void Reading::Place(const std::string& index, const std::string& count, Allocati
 }
 
 void Reading::Root(const std::string& address, const std::string& port, Allocation* to) {
-  to->root_address = Text(address);
+  RootAddress(address, to);
+  const std::optional<int> number = IsAlone(*to) ? MaybeNumber(port, 1) : Number(port, 1);
+  if (number > 65535) Fail(fmt::format("{} says {}; the highest port is 65535", port, *number));
+  to->rank_port = number;
+}
+
+void Reading::RootAddress(const std::string& address, Allocation* to) {
+  to->root_address = IsAlone(*to) && Find(address) == nullptr ? "localhost" : Text(address);
   if (const Result<HostParts> parts = SplitHost(to->root_address); parts && !parts->after)
     to->root_address = parts->host;
-  const int number = Number(port, 1);
-  if (number > 65535) Fail(fmt::format("{} says {}; the highest port is 65535", port, number));
-  to->rank_port = number;
 }
 
 void Reading::OncePerHost(const std::string& local_size, const std::string& fix) {

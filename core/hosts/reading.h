@@ -33,8 +33,9 @@ class Reading {
 
   // Number of this host among `count`, from two required variables.
   void Place(const std::string& index, const std::string& count, Allocation* to);
-  // MASTER_ADDR and MASTER_PORT by these names.
+  // MASTER_ADDR and MASTER_PORT by these names; a single host does without. REQUIRES: to->count.
   void Root(const std::string& address, const std::string& port, Allocation* to);
+  void RootAddress(const std::string& address, Allocation* to);
   // dtrun starts the ranks itself, so the platform starts it once per host. `fix` says how.
   void OncePerHost(const std::string& local_size, const std::string& fix);
 
@@ -42,6 +43,9 @@ class Reading {
   Result<Allocation> Take(Allocation allocation) const;
 
  private:
+  // A count that could not be read proves nothing.
+  bool IsAlone(const Allocation& allocation) const { return problems_.empty() && allocation.count.max == 1; }
+
   const Environment& environment_;
   std::string platform_;
   std::vector<std::string> problems_;

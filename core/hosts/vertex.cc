@@ -1,6 +1,6 @@
 // Vertex AI and AI Platform with custom containers: CLUSTER_SPEC, a JSON object with the
-// pools of hosts and this host's place in them. Pools in order: workerpool0 (chief),
-// workerpool1 (workers), workerpool2 (parameter servers), workerpool3 (evaluators).
+// pools of hosts and this host's place in them. workerpool0 (chief) and workerpool1 (workers) train;
+// workerpool2 (parameter or reduction servers) and workerpool3 (evaluators) run programs of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace dtrun::hosts {
 namespace {
 
-constexpr int kPools = 4;
+constexpr int kTrainingPools = 2, kPools = 4;
 
 void AddPool(Reading& reading, const std::string& name, const Json& pool, Allocation* out) {
   for (const Json& member : pool) {
@@ -35,8 +35,8 @@ void AddPool(Reading& reading, const std::string& name, const Json& pool, Alloca
   }
 }
 
-// Fills hosts and own index. `task` says "workerpoolN" and the index in it.
-void ReadSpec(Reading& reading, const Json& spec, Allocation* out) {
+// Fills hosts and own index. `task` says "workerpoolN" and the index in it. `helpers`: hosts that do not train.
+void ReadSpec(Reading& reading, const Json& spec, Allocation* out, int* helpers) {
   const Json cluster = spec.is_object() ? spec.value("cluster", Json::object()) : Json();
   const Json task = spec.is_object() ? spec.value("task", Json::object()) : Json();
   if (!cluster.is_object() || !task.is_object() || !task.contains("type") || !task["type"].is_string() ||
@@ -54,6 +54,16 @@ void ReadSpec(Reading& reading, const Json& spec, Allocation* out) {
     const Json pool = cluster.value(name, Json::array());
     if (!pool.is_array() || pool.size() > kMaxHosts) {
       reading.Fail(fmt::format("CLUSTER_SPEC: {} is not a list of at most {} hosts", name, kMaxHosts));
+      continue;
+    }
+    if (number >= kTrainingPools) {
+      if (name == type && index < pool.size()) {
+        return reading.Fail(fmt::format(
+            "CLUSTER_SPEC says that this host is {} {}, and only workerpool0 and workerpool1 train; start "
+            "the program of {} (a reduction server, a parameter server or an evaluator) without dtrun",
+            type, index, name));
+      }
+      *helpers += static_cast<int>(pool.size());
       continue;
     }
     if (name == type && index < pool.size()) out->own_index = static_cast<int>(out->hosts.size() + index);
@@ -75,11 +85,14 @@ Result<Allocation> ReadVertex(const Environment& environment) {
     reading.Fail("CLUSTER_SPEC is not JSON");
     return reading.Take(out);
   }
-  ReadSpec(reading, spec, &out);
+  int helpers = 0;
+  ReadSpec(reading, spec, &out, &helpers);
   if (!out.own_index) return reading.Take(out);
   const std::string says = fmt::format("CLUSTER_SPEC says host {} of {}", *out.own_index, out.count.min);
   reading.Expect("RANK", *out.own_index, says);
-  reading.Expect("WORLD_SIZE", out.count.min, says);
+  // Vertex may count the helpers too.
+  if (reading.MaybeNumber("WORLD_SIZE", 1) != out.count.min + helpers)
+    reading.Expect("WORLD_SIZE", out.count.min, says);
   return reading.Take(out);
 }
 

@@ -38,6 +38,23 @@ TEST(Vertex, AHostMayBeAnIpv6Address) {
               HasSubstr("is not \"host:port\""));
 }
 
+TEST(Vertex, HelpersAreNoTrainingHosts) {
+  const auto spec = [](const std::string& type) {
+    return R"({"cluster": {"workerpool0": ["c:1"], "workerpool1": ["w:1"], "workerpool2": ["r-0:1", "r-1:1"],
+      "workerpool3": ["e:1"]}, "task": {"type": ")" +
+           type + R"(", "index": 0}})";
+  };
+  for (const char* world_size : {"2", "5"}) {
+    const auto trains = ReadVertex({{"CLUSTER_SPEC", spec("workerpool1")}, {"WORLD_SIZE", world_size}});
+    ASSERT_TRUE(trains.ok()) << trains.error().text;
+    EXPECT_EQ(trains->hosts, (Hosts{{"c", {}}, {"w", {}}}));
+    EXPECT_EQ(trains->own_index, 1);
+  }
+  for (const char* pool : {"workerpool2", "workerpool3"}) {
+    EXPECT_THAT(VertexError(spec(pool)), HasSubstr(std::string("this host is ") + pool + " 0, and only"));
+  }
+}
+
 TEST(Vertex, ContradictionsNameBoth) {
   EXPECT_THAT(
       VertexError(kSpec, {{"RANK", "1"}, {"WORLD_SIZE", "6"}}),

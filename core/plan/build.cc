@@ -279,6 +279,13 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
+  // In a task of srun the distribution is that of dtruns, one on each node.
+  if (settings.hosts_from().platform == "slurm" && settings.Text("cluster.connect") != "manual") {
+    std::vector<int> ranks;
+    for (const Host& host : plan.hosts) ranks.push_back(host.local_size);
+    if (std::string order = UnusedDistribution(inputs.environment, ranks); !order.empty())
+      plan.warnings.push_back(std::move(order));
+  }
   std::vector<Hardware> known = inputs.reported;
   if (known.empty() && !HasCluster(settings)) known.push_back(inputs.hardware);
   for (std::string& list : GpuListWarnings(settings, known)) plan.warnings.push_back(std::move(list));

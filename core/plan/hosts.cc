@@ -84,7 +84,7 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
                             "cluster.oversubscribe = true",
                             ranks, name, *slots, *slots == 1 ? "" : "s", settings.Get(kHosts).origin.place));
     }
-    hosts.push_back({std::move(name), next, ranks, static_cast<int>(hardware.topology.cores.size())});
+    hosts.push_back({std::move(name), next, ranks, hardware.topology.core_count()});
     if (count > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
     next += ranks;
   }

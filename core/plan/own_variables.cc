@@ -94,6 +94,24 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
   return notes;
 }
 
+std::string UnusedDistribution(const environments::Variables& environment, const std::vector<int>& ranks) {
+  const auto given = environment.find("SLURM_DISTRIBUTION");
+  if (given == environment.end() || ranks.size() < 2) return {};
+  const std::string order = given->second.substr(0, given->second.find_first_of(":,"));
+  int in_turn = 1;  // ranks that a host gets before the next one
+  if (order == "plane") {
+    const auto size = environment.find("SLURM_DIST_PLANESIZE");
+    if (size != environment.end()) in_turn = NumberOf<int>(size->second).value_or(1);
+  } else if (order != "cyclic") {
+    return {};
+  }
+  if (std::ranges::none_of(ranks, [&](int one) { return one > in_turn; })) return {};
+  return fmt::format(
+      "SLURM_DISTRIBUTION={} is ignored: dtrun fills each host before the next, where srun would deal the ranks "
+      "out; to keep srun's order start the program with srun, or unset SLURM_DISTRIBUTION",
+      given->second);
+}
+
 std::string UnusedMasterPort(const environments::Variables& environment,
                              const environments::Variables& user) {
   const auto port = environment.find("MASTER_PORT");

@@ -19,4 +19,8 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
 // launcher's, or the job's own. `user`: the variables of job.env.
 std::string UnusedMasterPort(const environments::Variables& environment, const environments::Variables& user);
 
+// What to tell one who has asked Slurm for another order of ranks (-m cyclic, plane) than dtrun's, which fills
+// each host in turn; empty: the order is the same. `ranks`: of each host.
+std::string UnusedDistribution(const environments::Variables& environment, const std::vector<int>& ranks);
+
 }  // namespace dtrun::plan

@@ -39,6 +39,21 @@ TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
   EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions), IsEmpty());
 }
 
+TEST(UnusedDistribution, IsToldWhereItWouldMoveRanks) {
+  const auto told = [](const std::string& order, const std::vector<int>& ranks) {
+    return UnusedDistribution({{"SLURM_DISTRIBUTION", order}, {"SLURM_DIST_PLANESIZE", "2"}}, ranks);
+  };
+  EXPECT_THAT(told("cyclic", {2, 1}), ::testing::StartsWith("SLURM_DISTRIBUTION=cyclic is ignored"));
+  EXPECT_THAT(told("cyclic:block", {1, 2}), ::testing::StartsWith("SLURM_DISTRIBUTION=cyclic:block is"));
+  EXPECT_THAT(told("plane", {3, 3}), ::testing::StartsWith("SLURM_DISTRIBUTION=plane is ignored"));
+  EXPECT_EQ(told("plane", {2, 2}), "");
+  EXPECT_EQ(told("cyclic", {1, 1}), "");
+  EXPECT_EQ(told("cyclic", {4}), "");
+  EXPECT_EQ(told("block:cyclic", {4, 4}), "");
+  EXPECT_EQ(told("arbitrary", {4, 4}), "");
+  EXPECT_EQ(UnusedDistribution({}, {4, 4}), "");
+}
+
 TEST(UnusedMasterPort, IsToldUnlessItIsAnOuterLaunchersOrTheJobs) {
   EXPECT_EQ(UnusedMasterPort({{"MASTER_PORT", "29500"}}, {}),
             "MASTER_PORT=29500 is not used, and rank 0 gets a free port; to keep it, export "

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/number_list.h"
+#include "core/binding/group_limits.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
@@ -56,6 +57,7 @@ const std::map<std::string, std::string>& UserVariables(const config::Settings& 
 Result<HostOffer> OfferHere() {
   auto topology = binding::ReadMachine();
   if (!topology) return topology.error();
+  topology->quota = binding::ReadGroupLimits().whole_processors();
   return HostOffer{*std::move(topology), binding::ReadGpus("/"), hosts::HostName()};
 }
 
@@ -115,7 +117,7 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
                   "\"gpu\", but no GPU is visible on {}: {}; {}", HostText(hardware), why,
                   hardware.gpus_there == 0 ? "write a number or \"cpu\"" : "correct that list, or unset it"));
   }
-  return static_cast<int>(hardware.topology.cores.size());
+  return hardware.topology.core_count();
 }
 
 Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "launchers/schedulers/asking_test.h"
 
@@ -55,6 +58,44 @@ TEST(Slurm, AStepKnowsItsOwnHost) {
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->root_address, "node2");
   EXPECT_EQ(allocation->rank_port, 18456);
+}
+
+Environment Arbitrary(const std::string& order) {
+  const std::string path = ::testing::TempDir() + "slurm-order-" + std::to_string(::getpid());
+  std::ofstream(path) << order;
+  Environment environment = kBatch;
+  environment.insert({{"SLURM_DISTRIBUTION", "arbitrary"}, {"SLURM_HOSTFILE", path}, {"SLURM_NTASKS", "5"}});
+  return environment;
+}
+
+TEST(Slurm, AHostfileOrdersTheHosts) {
+  Environment environment = Arbitrary("# mine\nnode3\nnode[1-1]\nnode1\nnode2\nnode2\nnode9\n");
+  environment["SLURMD_NODENAME"] = "node1";
+  const auto allocation = ReadSlurm(environment);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->hosts, (Hosts{{"node3", 1}, {"node1", 2}, {"node2", 2}}));
+  EXPECT_EQ(allocation->own_index, 1);
+  environment.erase("SLURM_DISTRIBUTION");  // srun does not read the file either
+  EXPECT_EQ(ReadSlurm(environment)->hosts[0].name, "node1");
+}
+
+TEST(Slurm, AHostfileOrdersTheHostsOfAStep) {
+  Environment environment = Arbitrary("node3\nnode2\n");
+  environment.insert({{"SLURM_STEP_NODELIST", "node[2-3]"}, {"SLURM_NODEID", "0"}});
+  const auto allocation = ReadSlurm(environment);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->hosts, (Hosts{{"node3", {}}, {"node2", {}}}));
+  EXPECT_EQ(allocation->own_index, 1);
+  EXPECT_EQ(allocation->root_address, "node3");
+}
+
+TEST(Slurm, AHostfileThatCannotBeFollowedIsRefused) {
+  const auto error = [](const std::string& order) { return ErrorWith(Arbitrary(order), {}); };
+  EXPECT_THAT(error("node1\nnode2\nnode1\nnode3\n"), HasSubstr("SLURM_HOSTFILE returns to host 'node1'"));
+  EXPECT_THAT(error("node1\nnode7\n"), HasSubstr("has host 'node7', and SLURM_JOB_NODELIST has not"));
+  EXPECT_THAT(error("node1\n"), HasSubstr("SLURM_HOSTFILE has 1 hosts, and SLURM_JOB_NODELIST has 3"));
+  EXPECT_THAT(error("node[1\n"), HasSubstr("SLURM_HOSTFILE: "));
+  EXPECT_THAT(ErrorWith(Arbitrary(""), {{"SLURM_HOSTFILE", "/nowhere/order"}}), HasSubstr("/nowhere/order"));
 }
 
 TEST(Slurm, AnInteractiveShellSpeaksForTheAllocation) {

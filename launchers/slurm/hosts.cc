@@ -1,6 +1,7 @@
 #include "launchers/slurm/hosts.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
@@ -78,6 +79,59 @@ bool IsOwnPmi(const Reading& reading) {
   return reading.Find("SLURM_STEP_NODELIST") && task && task == reading.Find("PMI_RANK");
 }
 
+// The names in SLURM_HOSTFILE, one for each task, in the order of tasks (srun(1), --distribution=arbitrary).
+std::vector<std::string> HostfileNames(Reading& reading) {
+  std::vector<std::string> names;
+  const auto tasks = reading.MaybeNumber("SLURM_NTASKS", 1);
+  for (std::string line : schedulers::LinesOf(reading.FileOf("SLURM_HOSTFILE"))) {
+    for (const std::string& word : schedulers::WordsOf(line.substr(0, line.find('#')))) {
+      try {
+        for (std::string& name : schedulers::ExpandNodelist(word)) names.push_back(std::move(name));
+      } catch (const sdk::Failure& failure) {
+        reading.Fail(std::string("SLURM_HOSTFILE: ") + failure.what());
+      }
+    }
+  }
+  if (tasks && names.size() > static_cast<std::size_t>(*tasks)) names.resize(static_cast<std::size_t>(*tasks));
+  return names;
+}
+
+// Slurm sorts its lists of nodes, so the order of -m arbitrary is in the file only. `list` has given the hosts.
+void OrderByHostfile(Reading& reading, const std::string& list, sdk::Allocation* to) {
+  if (reading.Find("SLURM_DISTRIBUTION") != "arbitrary" || !reading.Find("SLURM_HOSTFILE")) return;
+  schedulers::SlotList tasks;
+  std::string before;
+  std::unordered_set<std::string> seen;
+  for (const std::string& name : HostfileNames(reading)) {
+    if (name != before && !seen.insert(name).second && !to->everywhere) {
+      return reading.Fail("SLURM_HOSTFILE returns to host '" + name +
+                          "' after others, and dtrun numbers the ranks of a host one after the other; put its "
+                          "lines together, or unset SLURM_DISTRIBUTION");
+    }
+    tasks.Add(name, 1);
+    before = name;
+  }
+  std::vector<sdk::AllocatedHost> ordered = tasks.Take();
+  for (sdk::AllocatedHost& host : ordered) {
+    const auto same = [&](const sdk::AllocatedHost& other) { return other.name == host.name; };
+    const auto found = std::find_if(to->hosts.begin(), to->hosts.end(), same);
+    if (found == to->hosts.end())
+      return reading.Fail("SLURM_HOSTFILE has host '" + host.name + "', and " + list + " has not");
+    if (to->everywhere) host.slots = found->slots;
+  }
+  if (ordered.size() != to->hosts.size()) {
+    return reading.Fail("SLURM_HOSTFILE has " + std::to_string(ordered.size()) + " hosts, and " + list + " has " +
+                        std::to_string(to->hosts.size()));
+  }
+  if (to->own_index) {
+    const std::string own = to->hosts[static_cast<std::size_t>(*to->own_index)].name;
+    const auto is_own = [&](const sdk::AllocatedHost& host) { return host.name == own; };
+    to->own_index = static_cast<int>(std::find_if(ordered.begin(), ordered.end(), is_own) - ordered.begin());
+  }
+  to->hosts = std::move(ordered);
+  to->root_address = to->hosts[0].name;
+}
+
 }  // namespace
 
 sdk::Allocation FindHosts(const sdk::HostsQuery& query) {
@@ -115,11 +169,14 @@ sdk::Allocation FindHosts(const sdk::HostsQuery& query) {
     if (own != out.hosts.end()) out.own_index = static_cast<int>(own - out.hosts.begin());
   }
   reading.End();
+  OrderByHostfile(reading, list, &out);
+  reading.End();
   return out;
 }
 
 // --overlap: the ranks may use what the job has, and what its other steps use too. Binding is dtrun's, and
 // --mpi=none keeps Slurm from being the PMI server of the agents. A node that fails takes no other along.
+// --distribution: one of the user's, with SLURM_HOSTFILE, would name tasks that are not these.
 std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) {
   if (!query.Variable("SLURM_JOB_ID")) {
     throw sdk::Failure(
@@ -147,6 +204,7 @@ std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) {
                   "--nodes=" + count,
                   "--ntasks=" + count,
                   "--ntasks-per-node=1",
+                  "--distribution=block",
                   "--nodelist=" + list};
   for (std::string& word : query.argv()) command.argv.push_back(std::move(word));
   command.host_variable = "SLURMD_NODENAME";

@@ -56,6 +56,7 @@ std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
   if (plan.routes.empty()) add_given_up(plan.backend_facts);
   add_given_up(plan.device_facts);
   AddRoutes(plan, &out);
+  if (!plan.binding.starts_with("none")) out += fmt::format("  binding    {}\n", plan.binding);
   return out + fmt::format("  logs       {}\n", run_dir);
 }
 

@@ -6,11 +6,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <optional>
 #include <string>
 
 #include "core/base/units.h"
+#include "core/binding/group_limits.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::preflight {
@@ -87,28 +86,19 @@ void CheckShm(const Request& request, Checks* to) {
   }
 }
 
-// A limit of this control group, version 2; nothing when there is none.
-std::optional<std::uint64_t> GroupLimit(const char* file) {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line, text;
-  while (std::getline(groups, line)) {
-    if (!line.starts_with("0::")) continue;
-    std::ifstream stream("/sys/fs/cgroup" + line.substr(3) + "/" + file);
-    std::uint64_t value = 0;
-    if (stream >> value) return value;
-  }
-  return std::nullopt;
-}
-
 void CheckGroup(const Request& request, Checks* to) {
-  if (const auto memory = GroupLimit("memory.max"))
+  const binding::GroupLimits limits = binding::ReadGroupLimits();
+  if (limits.processors)
     to->push_back({"limits", Level::kOk,
-                   fmt::format("memory of this control group: {}", FormatBytes(*memory / kMiB * kMiB))});
-  const auto pids = GroupLimit("pids.max");
-  if (!pids) return;
-  const bool enough = *pids >= kThreadsPerRank * static_cast<std::uint64_t>(request.local_ranks);
+                   fmt::format("CPU quota of this control group: {:.4g} processors; dtrun counts {}",
+                               *limits.processors, limits.whole_processors())});
+  if (limits.memory)
+    to->push_back({"limits", Level::kOk,
+                   fmt::format("memory of this control group: {}", FormatBytes(*limits.memory / kMiB * kMiB))});
+  if (!limits.tasks) return;
+  const bool enough = *limits.tasks >= kThreadsPerRank * static_cast<std::uint64_t>(request.local_ranks);
   to->push_back({"limits", enough ? Level::kOk : Level::kWarning,
-                 fmt::format("threads of this control group: {}", *pids),
+                 fmt::format("threads of this control group: {}", *limits.tasks),
                  enough ? "" : "raise the pids limit of the container (--pids-limit) or service (TasksMax)"});
 }
 

@@ -14,12 +14,16 @@ namespace dtrun::cli {
 std::span<const ForeignFlag> CountFlags();  // hosts and ranks, which all of them have
 std::span<const ForeignFlag> TorchrunFlags();
 std::span<const ForeignFlag> MpiFlags();  // Open MPI's mpirun, MPICH's and Intel MPI's mpiexec
+std::span<const ForeignFlag> MpirunParameters();  // of --mca: those that are not for the ranks
 std::span<const ForeignFlag> SchedulerFlags();
 std::span<const ForeignFlag> HorovodFlags();
 std::span<const ForeignFlag> FrameworkFlags();  // accelerate, deepspeed
 std::span<const ForeignFlag> OtherFlags();      // dtrun's other verbs, and what many launchers have
 
 inline constexpr bool kCertain = true;
+
+// The text of a flag of pairs, of which none is for the ranks.
+inline constexpr std::string_view kMpirunsOwn = "mpirun's own";
 
 // Said by several tables.
 inline constexpr std::string_view kBindingAdvice =

@@ -26,10 +26,12 @@ constexpr ForeignFlag kMpi[] = {
      "ranks have the environment that dtrun has: write env -i dtrun ..."},
     {" --env ", "mpirun", kRefused, kSetVariable},
     {" --mca --gmca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
+    {" --prtemca ", "mpirun", kPair, kMpirunsOwn},
+    {" --pmixmca ", "mpirun", kPair, "job.env.PMIX_MCA_"},
     {" --am --tune ", "mpirun", kUnread, "give each parameter with --mca NAME VALUE"},
     {" --bind-to ", "mpirun", kWord, "job.bind",
-     "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
-    {" --bind-to-core ", "mpirun", kFixed, "job.bind=compact"},
+     "core=core hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
+    {" --bind-to-core ", "mpirun", kFixed, "job.bind=core"},
     {" --bind-to-socket ", "mpirun", kFixed, "job.bind=per-socket"},
     {" --map-by --rank-by ", "mpirun", kMpirun,
      "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
@@ -58,7 +60,9 @@ constexpr ForeignFlag kMpi[] = {
     {" --tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
      "lines have their rank in front where there are several (output.prefix)"},
     {" --timestamp-output ", "mpirun", kFixed, "output.timestamps=true"},
-    {" --report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
+    {" --report-bindings ", "mpirun", kNothing,
+     "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and 'dtrun "
+     "plan' shows each rank's"},
     {" --display-allocation --display-devel-allocation --display-devel-map --display-diffable-map "
      "--display-topo --do-not-launch ",
      "mpirun", kRefused, kPlanAdvice},
@@ -100,8 +104,35 @@ constexpr ForeignFlag kMpi[] = {
      "mpiexec", kUnread, ""},
 };
 
+constexpr std::string_view kFailureEndsAll = "a rank that fails ends the job";
+
+// Parameters of mpirun and its daemons, in Open MPI 1 to 5 and PRRTE. `names` as those of flags.
+constexpr ForeignFlag kParameters[] = {
+    {" plm-rsh-agent pls-rsh-agent orte-rsh-agent plm-ssh-agent ", "mpirun", kSetting, "cluster.remote_shell"},
+    {" plm-rsh-args plm-ssh-args ", "mpirun", kRefused,
+     "write --set 'cluster.remote_shell=[\"ssh\", \"-p\", \"2222\"]' with the arguments '{}' in place of "
+     "these"},
+    {" hwloc-base-binding-policy hwloc-default-binding-policy ", "mpirun", kOption, "--bind-to"},
+    {" rmaps-base-mapping-policy rmaps-base-ranking-policy rmaps-default-mapping-policy "
+     "rmaps-default-ranking-policy ",
+     "mpirun", kOption, "--map-by"},
+    {" rmaps-base-oversubscribe ", "mpirun", kSetting, "cluster.oversubscribe"},
+    {" orte-abort-on-non-zero-status ", "mpirun", kDefault,
+     "a rank that fails ends the job; leave it out, and have the program exit with 0 where its failure is to be "
+     "ignored",
+     "1 true yes t y enabled", kFailureEndsAll},
+    {" orte-tag-output orte-report-bindings orte-allow-run-as-root hwloc-base-report-bindings ", "mpirun",
+     kNothingOf, "'dtrun plan' shows each rank's processors, and lines have their rank in front"},
+    {" plm* pls* ras* rmaps* orte* prte* prrte* hwloc-* iof* odls* rml* routed* state* ess* oob* errmgr* "
+     "filem* grpcomm* schizo* dfs* snapc* sstore* rtc* notifier* ",
+     "mpirun", kNothingOf,
+     "it is a parameter of mpirun itself, and dtrun starts the ranks; 'dtrun config list' lists dtrun's options"},
+};
+
 }  // namespace
 
 std::span<const ForeignFlag> MpiFlags() { return kMpi; }
+
+std::span<const ForeignFlag> MpirunParameters() { return kParameters; }
 
 }  // namespace dtrun::cli

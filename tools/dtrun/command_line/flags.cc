@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <span>
 
 #include "core/base/text.h"
@@ -34,6 +35,26 @@ void Replace(std::string_view placeholder, const std::string& by, std::string* t
   for (std::size_t at = text->find(placeholder); at != text->npos;
        at = text->find(placeholder, at + by.size()))
     text->replace(at, placeholder.size(), by);
+}
+
+// What `--mca NAME VALUE` is that speaks to mpirun itself; nothing: it is for the ranks.
+std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag, std::string name,
+                                                        const std::string& value, bool all) {
+  const std::string typed = flag + " " + name;
+  std::ranges::replace(name, '_', '-');
+  const auto rows = MpirunParameters();
+  const auto row = std::ranges::find_if(rows, [&](const ForeignFlag& one) { return Lists(one, name); });
+  const auto given = [&]() -> Result<std::string> { return value; };
+  if (row == rows.end() && !all) return std::nullopt;
+  if (row == rows.end())
+    return ForeignWords{{}, fmt::format("{} has no effect: it is for mpirun, and dtrun starts the ranks", typed)};
+  if (row->reading == kOption) return ReadForeign(*FindForeignFlag(row->text), typed, given);
+  if (row->reading != kSetting || row->text != "cluster.remote_shell") return ReadForeign(*row, typed, given);
+  std::string words;
+  for (const std::string_view word : Split(std::string_view(value).substr(0, value.find(':')), ' ')) {
+    if (!word.empty()) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);
+  }
+  return ReadForeign(*row, typed, [&]() -> Result<std::string> { return "[" + words + "]"; });
 }
 
 }  // namespace
@@ -154,6 +175,10 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     };
     if (given->starts_with('-')) return Error{DTRUN_INVALID_ARGUMENT, form("NAME")};
     if (!second) return Error{DTRUN_INVALID_ARGUMENT, form(*given)};
+    if (IsOf(flag, "mpirun")) {
+      const bool all = flag.text == kMpirunsOwn;
+      if (auto own = ReadMpirunParameter(name, *given, *second, all)) return *std::move(own);
+    }
     const std::string setting = fmt::format("{}{}={}", flag.text, *given, *second);
     if (second->size() > 1 && (*second)[0] == '-' && !IsDigit((*second)[1])) {
       return Error{DTRUN_INVALID_ARGUMENT,

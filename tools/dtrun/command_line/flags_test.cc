@@ -35,11 +35,33 @@ std::string Read(const char* flag, std::vector<std::string> values = {}) {
   return read->words.empty() ? "" : read->words.back();
 }
 
+TEST(ForeignFlags, ParametersOfMpirunItselfAreNoVariablesOfTheRanks) {
+  EXPECT_EQ(Read("--mca", {"plm_rsh_agent", "/opt/agent -q : rsh"}),
+            "cluster.remote_shell=[\"/opt/agent\", \"-q\"]");
+  EXPECT_THAT(Read("--mca", {"plm_rsh_args", "-p 12345"}),
+              AllOf(HasSubstr("--mca plm_rsh_args is a flag of mpirun"), HasSubstr("'-p 12345'")));
+  EXPECT_EQ(Read("--mca", {"hwloc_base_binding_policy", "core"}), "job.bind=core");
+  EXPECT_THAT(Read("--prtemca", {"rmaps_default_mapping_policy", "numa"}),
+              HasSubstr("--prtemca rmaps_default_mapping_policy is a flag of mpirun"));
+  EXPECT_EQ(Read("--mca", {"orte_abort_on_non_zero_status", "1"}), "");
+  EXPECT_THAT(Read("--mca", {"orte_abort_on_non_zero_status", "0"}), HasSubstr("a rank that fails ends the job"));
+  // Of `ompi_info --param all all` and `prte_info`: each framework of mpirun and its daemons.
+  for (const char* name :
+       {"plm", "plm_base_verbose", "ras_base_display_alloc", "rmaps_base_no_schedule_local", "orte_tmpdir_base",
+        "orte_keep_fqdn_hostnames", "prte_silence_shared_fs", "hwloc_base_mem_alloc_policy", "iof_base_redirect",
+        "odls_base_sigkill_timeout", "oob_tcp_if_include", "routed", "errmgr_base_verbose", "state_base_verbose"})
+    EXPECT_EQ(Read("--mca", {name, "1"}), "") << name;
+  EXPECT_EQ(Read("--prtemca", {"anything", "1"}), "");
+  EXPECT_EQ(Read("--pmixmca", {"gds", "hash"}), "job.env.PMIX_MCA_gds=hash");
+  for (const std::string name : {"btl", "btl_tcp_if_include", "pml", "coll_hcoll_enable", "osc", "io", "opal_event"})
+    EXPECT_EQ(Read("--mca", {name, "x"}), "job.env.OMPI_MCA_" + name + "=x");
+}
+
 TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("--max_restarts", {"3"}), "restart.max=3");
   EXPECT_EQ(Read("--log_dir", {"logs"}), "logs.dir=logs");
   EXPECT_EQ(Read("--wdir", {"/tmp"}), "job.cwd=/tmp");
-  EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=compact");
+  EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=core");
   EXPECT_EQ(Read("--bind-to", {"none"}), "job.bind=none");
   EXPECT_EQ(Read("--mpi", {"pmix"}), "job.pmi=pmix");
   EXPECT_EQ(Read("--mca", {"pml", "ucx"}), "job.env.OMPI_MCA_pml=ucx");

@@ -7,9 +7,11 @@
 #include <csignal>
 #include <filesystem>
 
+#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "tools/dtrun/torchrun/cluster.h"
 #include "tools/dtrun/torchrun/grammar.h"
+#include "tools/dtrun/torchrun/options.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -190,7 +192,20 @@ class Translator {
                          : std::string("--nnodes is not given, and so there is one node")));
   }
 
+  void AddVariableNotes() {
+    std::vector<std::string> known;
+    for (const Option& option : Options(Program::kLaunch)) known.push_back(option.Environment());
+    const auto& all = surroundings_.environment;
+    for (auto one = all.lower_bound("PET_"); one != all.end() && one->first.starts_with("PET_"); ++one) {
+      if (std::ranges::find(known, one->first) != known.end()) continue;
+      const auto meant = Nearest(one->first, known);
+      Note(fmt::format("{} is ignored: torchrun has no such option; {}", one->first,
+                       meant ? fmt::format("did you mean {}?", *meant) : "unset it"));
+    }
+  }
+
   void AddNotes() {
+    AddVariableNotes();
     if (arguments_.rdzv_backend != "static" && arguments_.node_rank != 0) {
       Note(fmt::format("{}={} is for --rdzv-backend=static only, and is ignored", PlaceOf("node_rank"),
                        arguments_.node_rank));

@@ -172,5 +172,12 @@ TEST_F(TranslateTest, NotesWhatIsDifferent) {
   EXPECT_EQ(Run({"x"})->notes.size(), 2u);
 }
 
+TEST_F(TranslateTest, TellsVariablesThatTorchrunDoesNotRead) {
+  here_.environment = {{"PET_NPROC_PER_NOD", "2"}, {"PET_NNODES", "1"}, {"PETS", "3"}};
+  EXPECT_THAT(Run({"x"})->notes,
+              ElementsAre("PET_NPROC_PER_NOD is ignored: torchrun has no such option; did you mean "
+                          "PET_NPROC_PER_NODE?"));
+}
+
 }  // namespace
 }  // namespace dtrun::torchrun
