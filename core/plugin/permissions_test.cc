@@ -93,7 +93,8 @@ TEST(Permissions, RefusesWhatAnAccessListLetsAnotherUserWrite) {
   ASSERT_EQ(AllowUser4242(path, 6), 0);
   const Status status = CheckPermissions(path, nullptr);
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().text, AllOf(HasSubstr("user 4242"), HasSubstr("setfacl -b '" + path.string() + "'")));
+  EXPECT_THAT(status.error().text,
+              AllOf(HasSubstr("user 4242"), HasSubstr("setfacl -b '" + path.string() + "'")));
 }
 
 TEST(Permissions, LooksAtTheFolderOfEveryLinkOnTheWay) {

@@ -34,10 +34,12 @@ TEST(MissingModules, AreLookedForWithTheVariablesOfTheRanks) {
 TEST(MissingModules, RunNoFileOfTheCurrentFolder) {
   const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "current_folder";
   std::filesystem::create_directories(place / "package");
-  for (const char* file : {"csv.py", "json.py", "textwrap.py", "own.py", "package/__init__.py", "package/part.py"}) {
+  for (const char* file :
+       {"csv.py", "json.py", "textwrap.py", "own.py", "package/__init__.py", "package/part.py"}) {
     std::ofstream(place / file) << "import sys; sys.exit(3)\n";
   }
-  ModuleRequest request = Asking({"json", "own", "package.part", "package.nosuch", "own.nosuch", "some.group:here"});
+  ModuleRequest request =
+      Asking({"json", "own", "package.part", "package.nosuch", "own.nosuch", "some.group:here"});
   request.folder = place;
   EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'package.nosuch', 'own.nosuch'");
   request.names = {"own"};
