@@ -152,6 +152,16 @@ class ExplainRun(JobTest):
         self.assertIsNone(p2p["value"])
         self.assertEqual(p2p["reason"], "backend.options.turbo = true (--set); ranks see STRANGE_PATHS=few")
 
+    def test_a_record_that_became_a_pipe_or_a_device_is_not_read(self):
+        job = self.start_ranks(1, "true")
+        self.assertEqual(job.finish().code, 0)
+        record = job.run_dir() / "network.txt"
+        os.mkfifo(record)
+        self.assert_ok(self.dtrun("explain", job.run_dir()))
+        record.unlink()
+        record.symlink_to("/dev/zero")
+        self.assert_ok(self.dtrun("explain", job.run_dir()))
+
     def test_records_that_somebody_has_changed_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
         self.assertEqual(job.finish().code, 3)

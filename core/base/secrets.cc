@@ -32,9 +32,10 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, N>& all) 
 }
 
 // Such a word hides what it names, wherever it stands in a name; a part of a word may be chance.
-constexpr std::array<std::string_view, 15> kWords = {
+constexpr std::array<std::string_view, 18> kWords = {
     "token",  "secret", "secrets",       "password", "passwd", "passphrase", "pass",       "pwd",
-    "apikey", "auth",   "authorization", "bearer",   "cookie", "credential", "credentials"};
+    "apikey", "auth",   "authorization", "bearer",   "cookie", "credential", "credentials",
+    "creds",  "bindpw", "otp"};
 constexpr std::array<std::string_view, 8> kParts = {"password",   "passwd",    "secret",     "apikey",
                                                     "credential", "accesskey", "privatekey", "passphrase"};
 // Keys of other kinds are no secrets: --sort-key, --num-key-value-heads.

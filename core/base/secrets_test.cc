@@ -10,6 +10,9 @@ using ::testing::ElementsAre;
 
 TEST(Secrets, AreKnownByTheirNames) {
   for (const char* name : {"GITHUB_TOKEN",
+                           "MY_CREDS",
+                           "LDAP_BINDPW",
+                           "OTP_SEED",
                            "PASSWORD",
                            "DB_PASS",
                            "PGPASSWORD",

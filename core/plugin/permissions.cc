@@ -1,17 +1,48 @@
 #include "core/plugin/permissions.h"
 
 #include <fmt/format.h>
+#include <endian.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <deque>
+#include <vector>
 
 namespace dtrun::plugin {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr int kMostLinks = 40;  // as the kernel follows, path_resolution(7)
+
+// "user 7": whom an access list lets write to `place` beside its owner and its group, root and this user
+// apart; empty: none. Linux stores a list as little-endian words (acl(5), posix_acl_xattr.h). `info`: its
+// group bits are the mask of a list, so without S_IWGRP no entry grants writing.
+Result<std::string> WriterByList(const fs::path& place, const struct stat& info) {
+  if ((info.st_mode & S_IWGRP) == 0) return std::string();
+  std::vector<char> list(65536);  // XATTR_SIZE_MAX
+  const ssize_t size = ::lgetxattr(place.c_str(), "system.posix_acl_access", list.data(), list.size());
+  if (size < 0) {
+    if (errno == ENODATA || errno == EOPNOTSUPP) return std::string();
+    return Error::System(fmt::format("read the access list of '{}'", place.string()), errno);
+  }
+  posix_acl_xattr_entry entry;
+  for (std::size_t at = sizeof(posix_acl_xattr_header); at + sizeof entry <= static_cast<std::size_t>(size);
+       at += sizeof entry) {
+    std::memcpy(&entry, list.data() + at, sizeof entry);
+    const auto tag = le16toh(entry.e_tag);
+    const std::uint32_t id = le32toh(entry.e_id);
+    if ((le16toh(entry.e_perm) & ACL_WRITE) == 0 || id == 0) continue;
+    if (tag == ACL_USER && id != ::geteuid()) return fmt::format("user {}", id);
+    if (tag == ACL_GROUP && id != ::getegid()) return fmt::format("group {}", id);
+  }
+  return std::string();
+}
 
 // `place` itself, not what a link leads to. A link has no mode of its own: who may replace it is for its
 // folder to say, and in a sticky one for its owner.
@@ -32,6 +63,13 @@ Status Check(const fs::path& place, const struct stat& info, std::vector<std::st
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("the {} '{}' may be written by everybody (mode {:04o}); run: chmod o-w '{}'",
                              what, place.string(), info.st_mode & 07777u, place.string())};
+  }
+  const Result<std::string> writer = WriterByList(place, info);
+  if (!writer) return writer.error();
+  if (!writer->empty()) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("the {} '{}' may be written by {}, by its access list; run: setfacl -b '{}'",
+                             what, place.string(), *writer, place.string())};
   }
   const bool by_group = (info.st_mode & S_IWGRP) != 0;
   if (by_group && info.st_gid != 0 && info.st_gid != ::getegid()) {

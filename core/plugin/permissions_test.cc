@@ -1,7 +1,12 @@
 #include "core/plugin/permissions.h"
 
 #include <gmock/gmock.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
 
 #include "core/plugin/testing/support.h"
 
@@ -64,6 +69,34 @@ TEST(Permissions, RefusesWhatAnotherGroupMayWriteTo) {
 }
 
 // A chain of links: any hop can lead elsewhere.
+// As "setfacl -m u:4242:PERMISSIONS" stores it.
+int AllowUser4242(const std::filesystem::path& path, std::uint16_t permissions) {
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t id;
+  };
+  struct {
+    std::uint32_t version = 2;
+    Entry entries[5];
+  } list;
+  const std::uint32_t none = 0xffffffff;
+  const Entry entries[] = {{1, 6, none}, {2, permissions, 4242}, {4, 4, none}, {16, 6, none}, {32, 4, none}};
+  std::copy(std::begin(entries), std::end(entries), list.entries);
+  return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0);
+}
+
+TEST(Permissions, RefusesWhatAnAccessListLetsAnotherUserWrite) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("a.so");
+  if (AllowUser4242(path, 4) != 0) GTEST_SKIP() << "this file system keeps no access lists";
+  EXPECT_TRUE(CheckPermissions(path, nullptr).ok());
+  ASSERT_EQ(AllowUser4242(path, 6), 0);
+  const Status status = CheckPermissions(path, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text,
+              AllOf(HasSubstr("user 4242"), HasSubstr("setfacl -b '" + path.string() + "'")));
+}
+
 TEST(Permissions, LooksAtTheFolderOfEveryLinkOnTheWay) {
   const testing::TempFolder folder;
   const auto real = folder.Write("real/a.so");

@@ -16,8 +16,20 @@ namespace dtrun::preflight {
 namespace {
 
 // Prints those of its arguments that are no modules, of GROUP:NAME those that are no entry points, and of
-// PACKAGE>=MAJOR.MINOR the version of one that is installed and older.
-constexpr char kLook[] = R"(import importlib.metadata, importlib.util, sys
+// PACKAGE>=MAJOR.MINOR the version of one that is installed and older. Runs no code of the current folder,
+// which "-c" puts first on sys.path: takes it off before any import, and then looks there for files alone.
+constexpr char kLook[] = R"(import sys
+here = sys.path.pop(0) if sys.path[:1] == [""] else None
+import importlib.machinery, importlib.metadata, importlib.util, os
+def is_here(name):
+    places = [os.getcwd()] if here is not None else None
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        found = places and importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
+        if not found:
+            return False
+        places = list(found.submodule_search_locations or [])
+    return True
 def missing(name):
     package, _, least = name.partition(">=")
     if least:
@@ -32,9 +44,10 @@ def missing(name):
         points = (point for package in importlib.metadata.distributions() for point in package.entry_points)
         return "" if any(point.group == group and point.name == entry for point in points) else name
     try:
-        return "" if importlib.util.find_spec(name) else name
+        found = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        return name
+        found = None
+    return "" if found or is_here(name) else name
 for name in sys.argv[1:]:
     if missing(name):
         print(missing(name))

@@ -30,6 +30,24 @@ TEST(MissingModules, AreLookedForWithTheVariablesOfTheRanks) {
   EXPECT_THAT(MissingModules(request, {}), HasSubstr("no module 'only_there'"));
 }
 
+// Another user may have written it: a job is planned in any folder.
+TEST(MissingModules, RunNoFileOfTheCurrentFolder) {
+  const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "current_folder";
+  std::filesystem::create_directories(place / "package");
+  for (const char* file :
+       {"csv.py", "json.py", "textwrap.py", "own.py", "package/__init__.py", "package/part.py"}) {
+    std::ofstream(place / file) << "import sys; sys.exit(3)\n";
+  }
+  ModuleRequest request =
+      Asking({"json", "own", "package.part", "package.nosuch", "own.nosuch", "some.group:here"});
+  request.folder = place;
+  EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'package.nosuch', 'own.nosuch'");
+  request.names = {"own"};
+  request.variables["PYTHONSAFEPATH"] = "1";
+  std::filesystem::remove_all(place / "package");
+  EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'own'");
+}
+
 TEST(MissingModules, MayBeEntryPointsOfInstalledPackages) {
   const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "entry_points";
   std::filesystem::create_directories(place / "some-1.dist-info");

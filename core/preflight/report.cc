@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/base/json.h"
+#include "core/base/printable.h"
 #include "core/base/text.h"
 
 namespace dtrun::preflight {
@@ -20,11 +21,19 @@ constexpr double kSkewSeconds = 2;
 // Under what stands in the third column.
 const std::string kColumn(24, ' ');
 
+// A host's name and its libraries' texts may hold what a terminal obeys.
+std::string PrintableLines(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : LinesOf(text)) out += (out.empty() ? "" : "\n") + Printable(line);
+  return out;
+}
+
 void Append(const std::vector<Check>& checks, std::string* out) {
   for (const Check& check : checks) {
     fmt::format_to(std::back_inserter(*out), "  {:<8} {:<12} {}\n", LevelName(check.level), check.topic,
-                   Indented(check.what, kColumn));
-    if (!check.fix.empty()) fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "", check.fix);
+                   Indented(PrintableLines(check.what), kColumn));
+    if (!check.fix.empty()) fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "",
+                                            PrintableLines(check.fix));
   }
 }
 
@@ -103,7 +112,7 @@ Level Worst(const DoctorReport& report) {
 std::string ToText(const DoctorReport& report) {
   std::string out;
   for (const CheckedHost& host : report.hosts) {
-    out += host.name + "\n";
+    out += Printable(host.name) + "\n";
     Append(host.checks, &out);
   }
   if (!report.between.empty()) {

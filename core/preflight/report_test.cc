@@ -54,5 +54,12 @@ TEST(DoctorReport, IsAsBadAsItsWorst) {
   EXPECT_EQ(json["hosts"][0]["checks"][1]["fix"], "install another");
 }
 
+TEST(DoctorReport, ShowsNoTextThatATerminalObeys) {
+  const DoctorReport report{
+      {{"a\x1b[2J", {{"names", Level::kWarning, "its name\n'\x1b]0;x\x07'", "rename '\x1b[2J'"}}}}, {}};
+  EXPECT_EQ(ToText(report).find_first_of("\x1b\x07"), std::string::npos) << ToText(report);
+  EXPECT_THAT(ToText(report), HasSubstr("a\\u001b[2J\n"));
+}
+
 }  // namespace
 }  // namespace dtrun::preflight

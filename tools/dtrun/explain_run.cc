@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/foreign_file.h"
 #include "core/base/json.h"
 #include "core/base/printable.h"
 #include "core/failures/report.h"
@@ -24,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr char kNotRecorded[] = "not recorded";
+constexpr std::size_t kMostOfAFile = std::size_t{1} << 30;  // far above the plan.json of any job
 
 // Whether this user may read `path`; else whose it is.
 Status MayRead(const fs::path& path) {
@@ -55,12 +56,11 @@ bool IsListOfObjects(const Json& json, const char* key) {
 Result<Json> ReadJson(const fs::path& file) {
   std::error_code failure;
   if (Status may = MayRead(file); !may) return may.error();
-  std::ifstream stream(fs::is_regular_file(file, failure) ? file : fs::path());
-  if (!stream) {
+  if (!fs::is_regular_file(file, failure)) {
     return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is not a run directory of dtrun",
                                               file.string(), file.parent_path().string())};
   }
-  Json json = ParseJson(std::string{std::istreambuf_iterator<char>(stream), {}});
+  Json json = ParseJson(ReadForeignFile(file, kMostOfAFile));
   if (json.is_discarded())
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("'{}' is not JSON: it was cut or changed since dtrun wrote it; "
@@ -164,8 +164,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   story.job = Printable(TextAt(files.plan, "/job"));
   story.choices = ChoicesOf(files);
   story.gpus = ReadGpus(files.plan);
-  if (std::ifstream table(folder / "network.txt"); table)
-    story.network.assign(std::istreambuf_iterator<char>(table), std::istreambuf_iterator<char>());
+  story.network = ReadForeignFile(folder / "network.txt", kMostOfAFile);
   const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
   auto findings = FindingsOf(folder, files.plan, interrupted);
   if (!findings) return findings.error();

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "core/base/foreign_file.h"
 #include "core/base/json.h"
 #include "core/job/run_dir.h"
 
@@ -54,9 +54,10 @@ void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
   });
 }
 
+constexpr std::size_t kMostOfAPlan = std::size_t{1} << 30;
+
 bool StartedIn(const fs::path& folder, const fs::path& run) {
-  std::ifstream file(run / "plan.json");
-  const auto plan = ParseJson(std::string{std::istreambuf_iterator<char>(file), {}});
+  const auto plan = ParseJson(ReadForeignFile(run / "plan.json", kMostOfAPlan));
   if (!plan.is_object() || !plan.contains("processes") || !plan["processes"].is_array()) return false;
   return std::ranges::any_of(plan["processes"], [&](const Json& process) {
     return process.is_object() && process.contains("cwd") && process["cwd"] == folder.string();
