@@ -28,6 +28,7 @@ using dtrun::nccl_fake::Control;
 using dtrun::nccl_fake::CudaControl;
 using dtrun::nccl_fake::current_device;
 using dtrun::nccl_fake::Device;
+using dtrun::nccl_fake::DriverCall;
 using dtrun::nccl_fake::FakeStream;
 using dtrun::nccl_fake::GiveBack;
 using dtrun::nccl_fake::NotWhileCapturing;
@@ -128,6 +129,7 @@ const char* cudaGetErrorString(int error) {
 int cudaGetLastError() { return cuda::kSuccess; }
 
 int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) {
+  const DriverCall call;
   CudaControl& control = Control();
   *out = {};
   {
@@ -147,6 +149,7 @@ int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) 
 }
 
 int cudaStreamCreateWithPriority(void** stream, unsigned, int priority) {
+  const DriverCall call;
   const std::lock_guard lock(Device().mutex);
   *stream = Device().Make(current_device);
   Control().last_priority = priority;
@@ -165,6 +168,7 @@ int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 int cudaStreamDestroy(void* stream) {
+  const DriverCall call;
   auto* const made = static_cast<FakeStream*>(stream);
   {
     const std::lock_guard lock(Device().mutex);
@@ -176,6 +180,7 @@ int cudaStreamDestroy(void* stream) {
 }
 
 int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
+  const DriverCall call;
   const EventHandle state = StateOf(event);
   std::uint64_t until = 0;
   bool in_graph = false;
@@ -195,6 +200,7 @@ int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
 }
 
 int cudaEventCreateWithFlags(cuda::Event* event, unsigned) {
+  const DriverCall call;
   auto* const made = new EventHandle(std::make_shared<EventState>());
   (*made)->device = current_device;
   ++Control().events;
@@ -203,12 +209,14 @@ int cudaEventCreateWithFlags(cuda::Event* event, unsigned) {
 }
 
 int cudaEventDestroy(cuda::Event event) {
+  const DriverCall call;
   delete static_cast<EventHandle*>(event);
   --Control().events;
   return cuda::kSuccess;
 }
 
 int cudaEventRecord(cuda::Event event, void* stream) {
+  const DriverCall call;
   const EventHandle state = StateOf(event);
   if (Of(stream).device != state->device) return cuda::kInvalidHandle;
   std::uint64_t number = 0;
@@ -228,6 +236,7 @@ int cudaEventRecord(cuda::Event event, void* stream) {
 }
 
 int cudaEventQuery(cuda::Event event) {
+  const DriverCall call;
   if (Control().event_error != 0) return Control().event_error;
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const EventHandle state = StateOf(event);
@@ -237,17 +246,20 @@ int cudaEventQuery(cuda::Event event) {
 }
 
 int cudaMalloc(void** out, std::size_t bytes) {
+  const DriverCall call(true);
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   return Allocate(out, bytes, current_device);
 }
 
 int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
+  const DriverCall call(true);
   if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
     return 1;  // nobody wants that here
   return Allocate(out, bytes, -1);
 }
 
 int cudaFreeHost(void* memory) {
+  const DriverCall call(true);
   const Block block = BlockOf(memory, true);
   if (block.bytes == 0) return 1;  // cudaErrorInvalidValue
   GiveBack(Control().host_bytes_left, block.bytes);
@@ -258,15 +270,17 @@ int cudaFreeHost(void* memory) {
 }
 
 int cudaHostGetDevicePointer(void** out, void* memory, unsigned) {
+  const DriverCall call;
   const Block block = BlockOf(memory);
   if (block.bytes == 0 || block.device >= 0) return 1;
   *out = memory;
   return cuda::kSuccess;
 }
 
-// CUDA waits for the device. Here the memory goes when all streams have done what they had to do
+// CUDA waits for the device, as this does with `locks`. Else the memory goes when all streams have done what they had to do
 // by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
+  const DriverCall call(true);
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const Block block = BlockOf(memory, true);
   GiveBack(Control().device_bytes_left, block.bytes);
@@ -277,11 +291,13 @@ int cudaFree(void* memory) {
 }
 
 int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int, void* stream) {
+  const DriverCall call;
   Of(stream).Post([=] { std::memcpy(to, from, bytes); });
   return cuda::kSuccess;
 }
 
 int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
+  const DriverCall call;
   Of(stream).Post([=] { std::memset(to, value, bytes); });
   return cuda::kSuccess;
 }
