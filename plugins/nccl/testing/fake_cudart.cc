@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "fake_control.h"
 #include "fake_devices.h"
@@ -52,6 +53,14 @@ PeerFault FaultOf(int from, int to) {
   const std::lock_guard lock(control.mutex);
   const auto found = control.peers.find({from, to});
   return found == control.peers.end() ? PeerFault::kNone : found->second;
+}
+
+thread_local int last_error = cuda::kSuccess;
+
+// What a call returns; the thread keeps an error until it is read.
+int Told(int error) {
+  if (error != cuda::kSuccess) last_error = error;
+  return error;
 }
 
 const EventHandle& StateOf(cuda::Event event) { return *static_cast<EventHandle*>(event); }
@@ -126,7 +135,7 @@ const char* cudaGetErrorString(int error) {
   }
 }
 
-int cudaGetLastError() { return cuda::kSuccess; }
+int cudaGetLastError() { return std::exchange(last_error, cuda::kSuccess); }
 
 int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) {
   const DriverCall call;
@@ -190,7 +199,7 @@ int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
     in_graph = state->captured;
   }
   if (Captured(Of(stream), in_graph ? 0 : cuda::kCaptureIsolation))
-    return in_graph ? cuda::kSuccess : cuda::kCaptureIsolation;
+    return Told(in_graph ? cuda::kSuccess : cuda::kCaptureIsolation);
   if (in_graph) return cuda::kNotSupported;  // it would take the stream into the capture
   Of(stream).Post([state, until] {
     std::unique_lock lock(state->mutex);
@@ -241,8 +250,8 @@ int cudaEventQuery(cuda::Event event) {
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const EventHandle state = StateOf(event);
   const std::lock_guard lock(state->mutex);
-  if (state->captured) return cuda::kCapturedEvent;
-  return state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady;
+  if (state->captured) return Told(cuda::kCapturedEvent);
+  return Told(state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady);
 }
 
 int cudaMalloc(void** out, std::size_t bytes) {
@@ -318,8 +327,8 @@ int cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 
 int cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  return FaultOf(peer, current_device) == PeerFault::kUnsupported ? cuda::kPeerAccessUnsupported
-                                                                  : cuda::kSuccess;
+  const bool refused = FaultOf(peer, current_device) == PeerFault::kUnsupported;
+  return Told(refused ? cuda::kPeerAccessUnsupported : cuda::kSuccess);
 }
 
 int cudaMemcpyPeerAsync(void* to, int reader, const void* from, int owner, std::size_t bytes, void* stream) {
