@@ -16,6 +16,21 @@ HAS_TORCH = subprocess.run([sys.executable, "-c", "import torch.distributed"], c
 WARNING = "NCCL WARN Bootstrap : no socket interface found"
 
 
+class Words(JobTest):
+    def explain(self, *words):
+        return subprocess.run([DTRUN, "explain", *words], capture_output=True, text=True, cwd=self.folder)
+
+    def test_brackets_of_a_text_stay(self):
+        text = "[[39817,1],2][btl_tcp_endpoint.c:667:mca] received unexpected process identifier [[39817,1],3]"
+        for words in [text], text.split(" "):
+            result = self.explain(*words)
+            self.assertIn(f"    | {text}\n", result.stdout, result.stderr)
+
+    def test_a_number_alone_is_an_exit_code(self):
+        for number, failure in ("137", "exit-code-137"), ("139", "segmentation-fault"):
+            self.assertIn(f"id {failure};", self.explain(number).stdout)
+
+
 class Verdict(JobTest):
     """Real failures of real libraries, each in a job of its own."""
 

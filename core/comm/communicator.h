@@ -179,6 +179,8 @@ struct dtrun_comm {
                        dtrun_error* err);
   // Takes `op` into the open group. REQUIRES enqueue_mutex_ and a group.
   dtrun::Status JoinGroup(dtrun::comm::Route& route, const dtrun_op& op, bool wants_work);
+  // Later work on the stream starts after that one operation, which is no chain. Not under enqueue_mutex_.
+  dtrun_status OrderBefore(const dtrun_stream& stream, dtrun_work& work, dtrun_error* err);
   // Waits for the operations of a group that no stream is to wait for; their streams do for the others.
   dtrun_status WaitForHosts(dtrun_work& group, dtrun_error* err);
   // A start that succeeded becomes `work` when that is not null. REQUIRES enqueue_mutex_ and an

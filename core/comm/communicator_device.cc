@@ -115,32 +115,44 @@ dtrun_status dtrun_comm::PrepareOnDevice(const Route& route, const dtrun_op& op,
 
 dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stream, dtrun_error* err) {
   for (dtrun_work* one = &work; one != nullptr; one = one->together) {
-    if (one->route == nullptr) continue;
-    Route& route = *one->route;
-    if (!route.OfDevice()) {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("dtrun_work_wait_on: {} moves host memory, which no stream waits for; use "
-                               "dtrun_work_wait",
-                               comm::Describe(one->op, making_.name))}
-          .CopyTo(err);
-    }
-    if (one->request == nullptr) continue;
-    if (Result<Route*> same = RouteFor(stream, "dtrun_work_wait_on: the stream is of", nullptr); !same)
-      return same.error().CopyTo(err);
-    if (route.carrier.table.req_wait_stream != nullptr) {
-      PluginError cause;
-      const std::lock_guard lock(enqueue_mutex_);  // [comm-serial]
-      const dtrun_status status = route.carrier.table.req_wait_stream(one->request, &stream, &cause);
-      if (status != DTRUN_OK) return Fail(one->op, status, cause, err);
-    }
-    one->ordered = true;
+    if (const dtrun_status status = OrderBefore(stream, *one, err); status != DTRUN_OK) return status;
   }
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::OrderBefore(const dtrun_stream& stream, dtrun_work& work, dtrun_error* err) {
+  if (work.route == nullptr) return DTRUN_OK;
+  const Route& route = *work.route;
+  if (!route.OfDevice()) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("dtrun_work_wait_on: {} moves host memory, which no stream waits for; use "
+                             "dtrun_work_wait",
+                             comm::Describe(work.op, making_.name))}
+        .CopyTo(err);
+  }
+  if (work.request == nullptr) return DTRUN_OK;
+  if (Result<Route*> same = RouteFor(stream, "dtrun_work_wait_on: the stream is of", nullptr); !same)
+    return same.error().CopyTo(err);
+  if (route.carrier.table.req_wait_stream != nullptr) {
+    PluginError cause;
+    const comm::OperationCall call(route.carrier.name, making_.report);
+    std::unique_lock lock(enqueue_mutex_, std::defer_lock);
+    if (!route.carrier.orders_on_host) lock.lock();  // [comm-serial]
+    const dtrun_status status = route.carrier.table.req_wait_stream(work.request, &stream, &cause);
+    if (lock) lock.unlock();
+    if (status != DTRUN_OK) return Fail(work.op, status, cause, err);
+  }
+  work.ordered = true;
   return DTRUN_OK;
 }
 
 dtrun_status dtrun_comm::WaitForHosts(dtrun_work& group, dtrun_error* err) {
   for (dtrun_work* one = &group; one != nullptr; one = one->together) {
     if (one->route != nullptr && one->route->OfDevice()) {
+      if (one->route->carrier.orders_on_host) {
+        if (const dtrun_status status = OrderBefore(one->stream, *one, err); status != DTRUN_OK)
+          return status;
+      }
       one->ordered = true;  // its own stream sees it
       continue;
     }

@@ -65,13 +65,18 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
       *group_.end = work.get();
       group_.end = &work.release()->together;
     } else if (stream != nullptr && status == DTRUN_OK && request != nullptr) [[unlikely]] {
-      work->dropped = out == nullptr;
+      work->dropped = out == nullptr && !route.carrier.orders_on_host;
       watch_.Add(*work);
-      if (out == nullptr) static_cast<void>(work.release());
+      if (work->dropped) static_cast<void>(work.release());
     }
   }
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
   if (stream != nullptr && work != nullptr && out == nullptr) [[unlikely]] {
+    if (request != nullptr) {  // without the lock: another thread's call may have to come first
+      status = WaitOnStream(*work, *stream, err);
+      Release(work.release());
+      return status;
+    }
     Forget(work.release());  // it had nothing to do, or is done
   }
   if (grouped || request == nullptr || out != nullptr || stream != nullptr) {
@@ -123,6 +128,7 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   work->route = &route;
   work->request = *request;
   work->op = op;
+  if (stream != nullptr) work->stream = *stream;
   work->op.send_counts = work->op.send_offsets = work->op.recv_counts = work->op.recv_offsets = nullptr;
   work->deadline = op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, making_.patience.count()));
   Link(*work);

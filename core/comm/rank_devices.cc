@@ -96,7 +96,7 @@ Result<Carrier> RankDevices::StagingOver(const Carrier& wire, std::int32_t kind,
     staging =
         std::make_unique<Staging>(Staging{**device, wire, plugin::HostTable(plugin::Kind::kBackend, false)});
   }
-  return Carrier{StagingBackend(), AsInstance(staging.get()), std::move(name)};
+  return Carrier{StagingBackend(), AsInstance(staging.get()), std::move(name), true};
 }
 
 Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {

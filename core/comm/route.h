@@ -21,6 +21,9 @@ struct Carrier {
   dtrun_backend table{};               // full table
   dtrun_instance* instance = nullptr;  // outlives the communicator
   std::string name;                    // "gloo"
+  // A stream can only wait for an operation when the host has moved its data: req_wait_stream blocks until
+  // then, and any thread may call it. So does a call on a stream that gives no handle.
+  bool orders_on_host = false;
 };
 
 struct Route {

@@ -24,6 +24,7 @@ struct dtrun_work {
   dtrun::comm::Route* route = nullptr;  // that carries it
   dtrun_request* request = nullptr;     // null: there was nothing to do
   dtrun_op op{};                        // for messages; its arrays are cleared
+  dtrun_stream stream{};                // that it is on; of a device's operation
   std::int64_t deadline = 0;            // when core's patience ends, on the steady clock
   std::atomic<bool> succeeded = false;  // reported; never asked of the backend again
   std::atomic<bool> ordered = false;    // a stream waits for it

@@ -50,7 +50,7 @@ std::string CudaVersionText(int version) {
 CudaApi::CudaApi(const std::string& wanted, const std::string& option) : library(FindCuda(wanted, option)) {}
 
 std::string CudaApi::Text(Error error) const {
-  get_last_error();  // the runtime repeats an error in later calls until somebody has read it
+  Handled(error);
   const char* const text = get_error_string(error);
   return "'" + std::string(text != nullptr ? text : "unknown error") + "'";
 }
@@ -60,6 +60,19 @@ void CudaApi::Check(Error error, const std::string& doing) const {
   throw sdk::Failure(DTRUN_VENDOR,
                      "cuda cannot " + doing + ": " + Text(error) + " (error " + std::to_string(error) + ")")
       .Vendor("cuda", error);
+}
+
+Error CudaApi::Handled(Error error) const {
+  if (error != kSuccess) get_last_error();
+  return error;
+}
+
+bool CudaApi::Reached(Event event, const std::string& doing) const {
+  const BesideCaptures relaxed(*this);
+  const Error error = Handled(event_query(event));
+  if (error == kNotReady) return false;
+  Check(error, doing);
+  return true;
 }
 
 int CudaApi::DeviceCount(const std::string& none, const std::string& advice) const {

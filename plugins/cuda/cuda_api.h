@@ -22,6 +22,11 @@ struct CudaApi {
   // Throws sdk::Failure (vendor domain "cuda") unless `error` is success. `doing` is a phrase
   // such as "record an event".
   void Check(Error error, const std::string& doing) const;
+  // `error`, which the caller handles: the thread's last error is read, else the program's next look at it
+  // (torch looks after each kernel) would take it for its own.
+  Error Handled(Error error) const;
+  // Whether the device has come to `event`. `doing` as in Check.
+  bool Reached(Event event, const std::string& doing) const;
   // "'CUDA driver version is insufficient for CUDA runtime version'".
   std::string Text(Error error) const;
   // How many devices this process may use. Where there is none it throws one sentence: `none` ("this process

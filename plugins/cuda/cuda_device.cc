@@ -108,7 +108,7 @@ void* CudaDevice::MemAlloc(const dtrun_mem_params& params) {
 
 void CudaDevice::MemFree(const dtrun_mem_params& params, void* memory) {
   const bool host = params.device_kind == DTRUN_DEVICE_HOST;
-  const Error error = host ? api_.host_release(memory) : api_.release(memory);
+  const Error error = api_.Handled(host ? api_.host_release(memory) : api_.release(memory));
   if (error == kUnloading) return;  // the process ends, and has freed it
   api_.Check(error, "free memory of " + PlaceText(params));
 }
@@ -132,7 +132,7 @@ void* CudaDevice::StreamCreate(const dtrun_stream_params& params) {
 }
 
 void CudaDevice::StreamDestroy(const dtrun_stream& stream) {
-  const Error error = api_.stream_destroy(stream.native);
+  const Error error = api_.Handled(api_.stream_destroy(stream.native));
   if (error != kUnloading) api_.Check(error, "destroy a stream");
 }
 
@@ -167,15 +167,7 @@ void CudaDevice::EventRecord(CudaEvent& event, const dtrun_stream& stream) {
 }
 
 bool CudaDevice::EventTest(CudaEvent& event) {
-  const BesideCaptures relaxed(api_);
-  const Error error = api_.event_query(event.get());
-  if (error == kSuccess) return true;
-  if (error == kNotReady) {
-    api_.get_last_error();  // it counts as one until somebody has read it
-    return false;
-  }
-  api_.Check(error, "tell whether an event has been reached");
-  return false;
+  return api_.Reached(event.get(), "tell whether an event has been reached");
 }
 
 void CudaDevice::EventWait(CudaEvent& event, const dtrun_stream& stream) {

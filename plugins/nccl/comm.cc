@@ -229,10 +229,7 @@ void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& ope
 
 Phase NcclCommunicator::Ask(Operation& operation) {
   if (operation.phase != Phase::kLaunched) return operation.phase;
-  const cuda::BesideCaptures relaxed(environment_.cuda);
-  const cuda::Error state = environment_.cuda.event_query(operation.event);
-  if (state == cuda::kNotReady) return operation.phase;
-  environment_.cuda.Check(state, "finish " + operation.text);
+  if (!environment_.cuda.Reached(operation.event, "finish " + operation.text)) return operation.phase;
   operation.phase = Phase::kDone;
   live_.erase(&operation);
   if (!operation.point_to_point()) {
@@ -270,7 +267,8 @@ void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stre
                   operation.text + " has not been started; end the group before a stream waits for it");
   }
   const OnDevice on(environment_.cuda, device_);
-  const cuda::Error ordered = environment_.cuda.stream_wait_event(stream.native, operation.event, 0);
+  const cuda::Error ordered =
+      environment_.cuda.Handled(environment_.cuda.stream_wait_event(stream.native, operation.event, 0));
   if (ordered == cuda::kCaptureIsolation) {
     throw Failure(DTRUN_UNSUPPORTED, "the stream is being captured into a graph, which cannot wait for " +
                                          operation.text +

@@ -18,7 +18,7 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 DeviceBuffer::~DeviceBuffer() {
   if (data_ == nullptr) return;
   const cuda::BesideCaptures relaxed(*api_);
-  api_->release(data_);
+  api_->Handled(api_->release(data_));
 }
 
 OwnStream::OwnStream(const CudaApi& api) : api_(api) {

@@ -88,9 +88,8 @@ class Trial {
   std::string Measure(const Pair& pair) {
     {
       const OnDevice here(cuda_, pair.to);
-      const cuda::Error error = cuda_.enable_peer_access(pair.from, 0);
+      const cuda::Error error = cuda_.Handled(cuda_.enable_peer_access(pair.from, 0));
       if (error != cuda::kPeerAccessAlreadyEnabled) cuda_.Check(error, "enable peer access");
-      cuda_.get_last_error();
     }
     std::vector<unsigned char> got(kBytes);
     Copy(Of(pair.from), pattern_.data(), cuda::kCopyHostToDevice, pair.from);

@@ -58,7 +58,7 @@ void Registered::Allocate(std::size_t bytes) {
 Registered::~Registered() {
   const cuda::BesideCaptures relaxed(cuda_);
   Deregister(nccl_, comm_, registration_);
-  of_nccl_ ? static_cast<void>(nccl_.mem_free(data_)) : static_cast<void>(cuda_.release(data_));
+  of_nccl_ ? static_cast<void>(nccl_.mem_free(data_)) : static_cast<void>(cuda_.Handled(cuda_.release(data_)));
 }
 
 }  // namespace dtrun::nccl_plugin

@@ -44,26 +44,24 @@ DelayTable& Table() {
   return table;
 }
 
-class Worker;
-struct Workers {
-  std::mutex mutex;
-  std::vector<Worker*> all, ended;
-};
-Workers& All() {
-  static auto& workers = *new Workers;
-  return workers;
-}
-
-class Worker final : public Stream {
+// A queue of work on a thread of its own.
+class Queue {
  public:
-  Worker(int device, bool made)
-      : Stream(device, made), number_(static_cast<std::uint64_t>(device) * 2 + (made ? 1 : 0)) {
+  struct Task {
+    std::function<void()> body;
+    bool delayed;
+  };
+
+  explicit Queue(std::uint64_t number) : number_(number) {
     std::thread([this] { run(); }).detach();
   }
 
-  void post(std::function<void()> task) override { queue({std::move(task), true}); }
-  void mark(std::function<void()> task) override { queue({std::move(task), false}); }
-  bool idle() const override {
+  void add(Task task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+  bool idle() const {
     const std::lock_guard lock(mutex_);
     return tasks_.empty() && !running_;
   }
@@ -73,44 +71,11 @@ class Worker final : public Stream {
   }
   // The thread ends after the last task.
   void finish() {
-    queue({[this] { finishing_ = true; }, false});
+    add({[this] { finishing_ = true; }, false});
   }
 
  private:
-  struct Task {
-    std::function<void()> body;
-    bool delayed;
-  };
-
-  void queue(Task task) {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    changed_.notify_all();
-  }
-  void run() {
-    (void)::prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds: short delays are short
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [&] { return !tasks_.empty(); });
-      {
-        const Task task = std::move(tasks_.front());
-        tasks_.pop_front();
-        running_ = true;
-        lock.unlock();
-        if (task.delayed) delay();
-        task.body();
-      }
-      lock.lock();
-      running_ = false;
-      changed_.notify_all();
-      if (finishing_) break;
-    }
-    lock.unlock();
-    Workers& workers = All();
-    const std::lock_guard all(workers.mutex);
-    workers.all.erase(std::find(workers.all.begin(), workers.all.end(), this));
-    workers.ended.push_back(this);  // the memory stays: another thread may be about to leave its lock
-  }
+  void run();
   void delay() {
     const auto [delays, round] = Table().get();
     if (round != round_) count_ = 0;
@@ -132,11 +97,97 @@ class Worker final : public Stream {
   bool finishing_ = false;  // of the thread
 };
 
+struct Queues {
+  std::mutex mutex;
+  std::vector<Queue*> all, ended;
+  std::vector<Stream*> streams;  // destroyed ones, too
+  Driver driver;
+  std::map<std::pair<int, int>, Queue*> shared;  // by device and number
+  int made = 0;                                  // streams that share
+
+  // REQUIRES the lock.
+  Queue* Make(int device, bool of_made_stream) {
+    all.push_back(new Queue(static_cast<std::uint64_t>(device) * 2 + (of_made_stream ? 1 : 0)));
+    return all.back();
+  }
+};
+Queues& All() {
+  static auto& queues = *new Queues;
+  return queues;
+}
+
+void Queue::run() {
+  (void)::prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds: short delays are short
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !tasks_.empty(); });
+    {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      running_ = true;
+      lock.unlock();
+      if (task.delayed) delay();
+      task.body();
+    }
+    lock.lock();
+    running_ = false;
+    changed_.notify_all();
+    if (finishing_) break;
+  }
+  lock.unlock();
+  Queues& queues = All();
+  const std::lock_guard all(queues.mutex);
+  queues.all.erase(std::find(queues.all.begin(), queues.all.end(), this));
+  queues.ended.push_back(this);  // the memory stays: another thread may be about to leave its lock
+}
+
+class Worker final : public Stream {
+ public:
+  Worker(int device, bool made, Queue& queue, bool shares)
+      : Stream(device, made), queue_(queue), shares_(shares) {}
+
+  void post(std::function<void()> task) override { queue_.add({std::move(task), true}); }
+  void mark(std::function<void()> task) override { queue_.add({std::move(task), false}); }
+  bool idle() const override { return queue_.idle(); }
+  void drain() { queue_.drain(); }
+  void finish() {
+    if (!shares_) queue_.finish();
+  }
+
+ private:
+  Queue& queue_;
+  const bool shares_;
+};
+
 Worker* Make(int device, bool made) {
-  Workers& workers = All();
-  const std::lock_guard lock(workers.mutex);
-  workers.all.push_back(new Worker(device, made));
-  return workers.all.back();
+  Queues& queues = All();
+  const std::lock_guard lock(queues.mutex);
+  const int most = made ? queues.driver.queues : 0;
+  Queue* queue = nullptr;
+  if (most == 0) {
+    queue = queues.Make(device, made);
+  } else {
+    Queue*& shared = queues.shared[{device, queues.made++ % most}];
+    if (shared == nullptr) shared = queues.Make(device, true);
+    queue = shared;
+  }
+  auto* const worker = new Worker(device, made, *queue, most > 0);
+  queues.streams.push_back(worker);
+  return worker;
+}
+
+bool AllIdle() {
+  Queues& queues = All();
+  const std::lock_guard lock(queues.mutex);
+  return std::all_of(queues.all.begin(), queues.all.end(), [](const Queue* queue) { return queue->idle(); });
+}
+
+constexpr std::chrono::seconds kTooLong{20};
+std::atomic<bool> locks{false};
+std::atomic<std::uint64_t> deadlocked{0};
+std::mutex& DriverLock() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
 }
 
 }  // namespace
@@ -190,14 +241,37 @@ void count_host_wait() { ++waits; }
 void ignore(Ignored which) { ignored = which; }
 
 void settle() {
-  for (bool idle = false; !idle;) {
-    idle = true;
-    Workers& workers = All();
-    const std::lock_guard lock(workers.mutex);
-    for (const Worker* worker : workers.all) idle = idle && worker->idle();
-    if (!idle) std::this_thread::yield();
+  while (!AllIdle()) std::this_thread::yield();
+}
+
+// ---- the driver
+
+void set_driver(const Driver& driver) {
+  Queues& queues = All();
+  const std::lock_guard lock(queues.mutex);
+  queues.driver = driver;
+  queues.shared.clear();  // their threads stay, for the streams that have them
+  queues.made = 0;
+  locks = driver.locks;
+}
+
+DriverCall::DriverCall(bool synchronizes) {
+  if (!locks) return;
+  DriverLock().lock();
+  locked_ = true;
+  const auto until = std::chrono::steady_clock::now() + kTooLong;
+  while (synchronizes && !AllIdle()) {
+    if (std::chrono::steady_clock::now() > until) {
+      ++deadlocked;
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
+DriverCall::~DriverCall() {
+  if (locked_) DriverLock().unlock();
+}
+std::uint64_t deadlocks() { return deadlocked; }
 
 // ---- memory
 

@@ -91,6 +91,32 @@ void cached_release(void* memory);
 // `stream` uses it too: its release counts from where that stream then is.
 void used_on(void* memory, Stream& stream);
 
+// ---- as a driver has it; not so at first
+
+struct Driver {
+  // Its calls exclude one another, and those that allocate and free wait, inside, until every stream is idle.
+  bool locks = false;
+  // Streams that are made from now on share so many queues of their device, in each of which all work runs in
+  // the order of the calls; 0: a queue for each stream.
+  int queues = 0;
+};
+void set_driver(const Driver&);
+
+// A call of the driver, for as long as it lives. `synchronizes`: it begins when every stream is idle.
+class DriverCall {
+ public:
+  explicit DriverCall(bool synchronizes = false);
+  ~DriverCall();
+  DriverCall(const DriverCall&) = delete;
+  DriverCall& operator=(const DriverCall&) = delete;
+
+ private:
+  bool locked_ = false;
+};
+// Calls that have waited for idle streams too long for any test, and went on: what the streams waited for
+// needed a call of the driver itself.
+std::uint64_t deadlocks();
+
 // ---- for tests
 
 // Waits of the host for the device, and blocking copies.

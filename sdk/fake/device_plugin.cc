@@ -1,4 +1,5 @@
-// The fake accelerator as a dtrun device: memory, streams, events and copies over accelerator.h. Any thread.
+// The fake accelerator as a dtrun device: memory, streams, events and copies over accelerator.h, each a call of
+// its driver. Any thread.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -22,35 +23,53 @@ class Device final : public sdk::Device<Event> {
   }
 
   sdk::MemoryPlace MemoryOf(const void* pointer) override {
+    const DriverCall call;
     const int index = device_of(pointer);
     if (index < 0) return {};
     return {kDeviceKind, index};
   }
   void* MemAlloc(const dtrun_mem_params& params) override {
+    const DriverCall call(true);
     return allocate(params.device_kind == DTRUN_DEVICE_HOST ? -1 : params.device_index, params.bytes);
   }
-  void MemFree(const dtrun_mem_params&, void* memory) override { release(memory); }
+  void MemFree(const dtrun_mem_params&, void* memory) override {
+    const DriverCall call(true);
+    release(memory);
+  }
 
   void* StreamCreate(const dtrun_stream_params& params) override {
     if (params.device_index < 0 || params.device_index >= kDevices) {
       throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
                          "there is no fake device " + std::to_string(params.device_index));
     }
+    const DriverCall call;
     return make_stream(params.device_index);
   }
   void StreamDestroy(const dtrun_stream& stream) override {
+    const DriverCall call;
     if (stream.native != nullptr) destroy_stream(&Of(stream));
   }
   void Copy(void* to, const void* from, std::uint64_t bytes, const dtrun_stream& stream) override {
+    const DriverCall call;
     Of(stream).post([=] { std::memcpy(to, from, bytes); });
   }
 
   std::unique_ptr<Event> EventCreate(int) override { return std::make_unique<Event>(); }
-  void EventRecord(Event& event, const dtrun_stream& stream) override { event.record(Of(stream)); }
-  bool EventTest(Event& event) override { return event.reached(); }
-  void EventWait(Event& event, const dtrun_stream& stream) override { event.block(Of(stream)); }
+  void EventRecord(Event& event, const dtrun_stream& stream) override {
+    const DriverCall call;
+    event.record(Of(stream));
+  }
+  bool EventTest(Event& event) override {
+    const DriverCall call;
+    return event.reached();
+  }
+  void EventWait(Event& event, const dtrun_stream& stream) override {
+    const DriverCall call;
+    event.block(Of(stream));
+  }
 
   void CounterWait(const std::uint32_t* counter, std::uint32_t value, const dtrun_stream& stream) override {
+    const DriverCall call;
     Of(stream).mark([=] {
       while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < value) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -86,8 +86,18 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
+// A number alone is an exit code, where it says that a signal ended the program.
+bool IsSignalsExitCode(const std::string& text) {
+  return text.size() == 3 && text >= "129" && text <= "192" &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 int ExplainWords(const ExplainArguments& arguments) {
-  const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
+  std::string text;
+  for (const std::string& word : arguments.words) {
+    if (!text.empty()) text += ' ';
+    text += word.starts_with(" [") ? word.substr(1) : word;  // of KeepBrackets
+  }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {
     std::error_code gone;
@@ -108,6 +118,7 @@ int ExplainWords(const ExplainArguments& arguments) {
     return Fail(fmt::format("there is no file '{}' here; did you mean the run 'dtrun explain {}'?", text,
                             run.string()));
   }
+  if (IsSignalsExitCode(text)) text = "exit code " + text;
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
@@ -126,6 +137,12 @@ int ExplainWords(const ExplainArguments& arguments) {
 }
 
 }  // namespace
+
+void KeepBrackets(std::vector<std::string>* words) {
+  for (std::string& word : *words) {
+    if (word.starts_with('[')) word.insert(0, 1, ' ');
+  }
+}
 
 CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   CLI::App* explain =

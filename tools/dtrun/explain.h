@@ -13,6 +13,9 @@ struct ExplainArguments {
   bool json = false;
 };
 
+// Before the words are parsed: CLI11 would take "[a,b]" for a list and drop its brackets and commas.
+void KeepBrackets(std::vector<std::string>* words);
+
 // Adds the verb; parsing fills `to`, which must outlive it.
 CLI::App* AddExplain(CLI::App& app, ExplainArguments* to);
 // The exit code: 0, 1 when nothing is known of the text, 2 for a mistake of the user's.

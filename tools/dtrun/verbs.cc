@@ -312,6 +312,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   if (split->verb == "torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, {"--help"}, dtrun::cli::Purpose::kRun);
   }
+  if (split->verb == "explain") dtrun::cli::KeepBrackets(&split->words);
   try {
     app_.parse(std::vector<std::string>(split->words.rbegin(), split->words.rend()));
   } catch (const CLI::Success& success) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/base/units.h"
 #include "core/comm/operation.h"
@@ -17,8 +16,6 @@ namespace {
 
 // Of a buffer that is cut, where all ranks can pin as much. Not tuned on a device yet.
 constexpr std::uint64_t kPieceBytes = 4 << 20;
-// Operations that are under way at a time; one more makes Enqueue wait for the one whose counter it needs.
-constexpr std::uint64_t kCounters = 4096;
 // How much later than the wire this one gives up.
 constexpr std::chrono::milliseconds kWireSpeaks{500};
 // What a device may take to end the copies of a communicator that has failed.
@@ -44,18 +41,8 @@ StagingCommunicator::StagingCommunicator(const Staging& staging, const dtrun_com
       out_(device_),
       in_(device_),
       pieces_(device_, name_),
-      counter_memory_(pieces_.Take(kCounters * sizeof(std::uint32_t))),
-      counters_(static_cast<std::uint32_t*>(counter_memory_.memory())),
       piece_bytes_(wire_.Least(pieces_.Affordable(kPieceBytes), kPieceBytes,
-                               sdk::Deadline(sdk::Nanoseconds(params.timeout_ns)))),
-      busy_(kCounters) {
-  if (!counter_memory_.pinned())
-    throw Failure(DTRUN_OUT_OF_MEMORY,
-                  fmt::format("'{}' has no pinned memory of the host for its counters; free some, or name a "
-                              "backend that moves device memory in backend.name",
-                              name_));
-  std::fill_n(counters_, kCounters, 0);
-  device_.WaitCounter(counters_, 0, *out_);  // does nothing, and tells whether the device can
+                               sdk::Deadline(sdk::Nanoseconds(params.timeout_ns)))) {
   const sdk::BlockSignals block;
   thread_ = std::thread([this] { Run(); });
 }
@@ -67,19 +54,6 @@ StagingCommunicator::~StagingCommunicator() {
   }
   changed_.notify_all();
   thread_.join();
-  // All counters are raised; a stream that has not come to its wait yet reads one all the same.
-  const sdk::Deadline patience(kCopiesEnd);
-  for (const auto& [stream, passed] : waiting_) {
-    try {
-      sdk::Patience look;
-      bool reached = false;
-      while (!(reached = device_.Test(passed)) && !patience.passed()) look.Wait(patience);
-      if (!reached) pieces_.Leak();
-    } catch (const Failure&) {
-      pieces_.Leak();  // the device says no more of it
-    }
-    device_.DestroyEvent(passed);
-  }
 }
 
 StagedRequest::~StagedRequest() {
@@ -93,38 +67,14 @@ bool StagedRequest::Test() { return comm_.Poll(*operation_); }
 bool StagedRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
 void StagedRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
 
-std::uint32_t StagingCommunicator::ValueOf(const Staged& operation) {
-  return static_cast<std::uint32_t>(operation.number() / kCounters) + 1;
-}
-
-void StagingCommunicator::MakeWait(const Staged& operation, const dtrun_stream& stream) {
-  device_.WaitCounter(counters_ + operation.number() % kCounters, ValueOf(operation), stream);
-  dtrun_event*& passed = waiting_[stream.native];
-  if (passed == nullptr) passed = device_.MakeEvent();
-  device_.Record(passed, stream);
-}
-
-void StagingCommunicator::Raise(const Staged& operation) const {
-  std::atomic_ref<std::uint32_t>(counters_[operation.number() % kCounters])
-      .store(ValueOf(operation), std::memory_order_release);
-}
-
 void StagingCommunicator::End(Staged& operation, Staged::Outcome outcome) {
-  // What the copies have written is there before the streams go on.
-  Raise(operation);
   const std::lock_guard lock(mutex_);
   operation.End(outcome);
-  busy_[operation.number() % kCounters] = false;
   ++ended_;
 }
 
 std::unique_ptr<StagedRequest> StagingCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   failure_.ThrowIfSet();
-  if (group_.size() == kCounters) {
-    throw Failure(DTRUN_INVALID_ARGUMENT,
-                  fmt::format("a group of more than {} operations on '{}'; end it and begin another",
-                              kCounters, name_));
-  }
   auto operation =
       std::make_shared<Staged>(op, rank_, size_, ++started_, piece_bytes_, wire_.Takes(op, device_));
   Grouped one{operation, std::nullopt};
@@ -156,30 +106,14 @@ void StagingCommunicator::MemDeregister(void* memory) { wire_.Deregister(memory)
 
 void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
   if (operations.empty()) return;
-  {
-    std::unique_lock lock(mutex_);
-    const auto counter_of = [](const Grouped& one) { return one.operation->number() % kCounters; };
-    changed_.wait(lock, [&] {
-      return failure_ || std::none_of(operations.begin(), operations.end(),
-                                      [&](const Grouped& one) { return busy_[counter_of(one)]; });
-    });
-    failure_.ThrowIfSet();
-    for (const Grouped& one : operations) busy_[counter_of(one)] = true;
-  }
-  // First all begin after what is on their streams now, then the streams wait: messages of a group would else
-  // wait for each other.
   try {
     for (const Grouped& one : operations) {
       if (!one.stream) continue;
       one.operation->ready = device_.MakeEvent();
       device_.Record(one.operation->ready, *one.stream);
     }
-    for (const Grouped& one : operations) {
-      if (one.stream) MakeWait(*one.operation, *one.stream);
-    }
   } catch (const Failure& failure) {
     Fail(failure);
-    for (const Grouped& one : operations) Raise(*one.operation);  // streams may wait already
     failure_.ThrowIfSet();
   }
   {
@@ -193,7 +127,11 @@ void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
 }
 
 void StagingCommunicator::OrderAfter(const Staged& operation, const dtrun_stream& stream) {
-  MakeWait(operation, stream);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return operation.given() || Ended(operation) || failure_; });
+  if (operation.outcome() == Staged::Outcome::kDone) return;  // what comes now comes after it
+  failure_.ThrowIfSet();
+  if (operation.last_copy() != nullptr) device_.WaitEvent(operation.last_copy(), stream);
 }
 
 bool StagingCommunicator::Ended(const Staged& operation) const {
@@ -293,7 +231,12 @@ bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool firs
       (speaks || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
     throw TimedOut(operation, name_);
   }
-  return operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);
+  const bool advanced = operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);
+  if (advanced && operation.MarkGiven()) {
+    const std::lock_guard lock(mutex_);  // who waits for it looks under the lock
+    changed_.notify_all();
+  }
+  return advanced;
 }
 
 Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string& name) {
@@ -322,13 +265,13 @@ void StagingCommunicator::Pause() {
 }
 
 void StagingCommunicator::Finish(Staged& operation) {
-  if (operation.ready != nullptr) device_.DestroyEvent(std::exchange(operation.ready, nullptr));
-  operation.Free(device_);
   End(operation, Staged::Outcome::kDone);
   changed_.notify_all();
+  if (operation.ready != nullptr) device_.DestroyEvent(std::exchange(operation.ready, nullptr));
+  operation.Free(device_);
 }
 
-// Of a communicator that has failed: streams go on, with results that nobody may use.
+// Of a communicator that has failed.
 void StagingCommunicator::EndAll() {
   Operations all;
   all.swap(collectives_);
@@ -349,12 +292,13 @@ void StagingCommunicator::EndAll() {
     } catch (const Failure&) {
       runs = true;  // the device says no more of it, so its memory is left where it is
     }
-    if (runs) pieces_.Leak();
-    if (!runs) {
-      if (operation->ready != nullptr) device_.DestroyEvent(std::exchange(operation->ready, nullptr));
-      operation->Free(device_);
-    }
     End(*operation, Staged::Outcome::kFailed);
+    if (runs) {
+      pieces_.Leak();
+      continue;
+    }
+    if (operation->ready != nullptr) device_.DestroyEvent(std::exchange(operation->ready, nullptr));
+    operation->Free(device_);
   }
   changed_.notify_all();
 }

@@ -1,14 +1,16 @@
 // A communicator whose operations are staged.
 //
 // One thread moves all operations on: collectives in the order of the calls, with the rounds of two of them
-// on their way at a time, messages beside them. Streams wait for the end of an operation by a counter in host
-// memory, which that thread raises. Any failure ends the communicator; its first cause is what every later
-// call reports. Owned by core; thread classes as in dtrun/abi/backend.h.
+// on their way at a time, messages beside them. A stream is only ever told to wait for copies that the device
+// has been given already, so the device never waits for the host or for another rank, and no call of its
+// library can wait for them either. Ordering a stream therefore blocks the host until the data has come. Any
+// failure ends the communicator; its first cause is what every later call reports. Owned by core; thread
+// classes as in dtrun/abi/backend.h, but requests order streams on any thread. Why:
+// docs/decisions/031-staging-without-waits.md.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -96,6 +98,7 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   // Throws what ended it.
   bool Poll(const Staged& operation);
   bool Wait(const Staged& operation, sdk::Nanoseconds timeout);
+  // Blocks until the device has the copies that `stream` is to wait for.
   void OrderAfter(const Staged& operation, const dtrun_stream& stream);
 
  private:
@@ -106,16 +109,12 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   };
   using Operations = std::deque<std::shared_ptr<Staged>>;
 
-  // Makes later work on the operation's stream wait, and gives the operation to the thread.
+  // Marks where the operations' streams are now, and gives the operations to the thread.
   void Launch(const std::vector<Grouped>& operations);
-  static std::uint32_t ValueOf(const Staged& operation);
-  // Later work on the stream waits for it. [comm-serial]
-  void MakeWait(const Staged& operation, const dtrun_stream& stream);
   // It has an outcome, or is of a group that will not start any more.
   bool Ended(const Staged& operation) const;
+  // Its events may be freed afterwards.
   void End(Staged& operation, Staged::Outcome outcome);
-  // Streams that wait for it go on.
-  void Raise(const Staged& operation) const;
 
   void Run();
   // False when nothing could be moved on.
@@ -137,22 +136,18 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   StagingWire wire_;
   const OwnedStream out_, in_;  // copies of the two directions
   PiecePool pieces_;
-  const Piece counter_memory_;  // pinned
-  std::uint32_t* const counters_;
   const std::uint64_t piece_bytes_;
   std::uint64_t started_ = 0;  // [comm-serial]
   bool grouping_ = false;
   std::vector<Grouped> group_;
-  std::map<void*, dtrun_event*> waiting_;  // by stream: its place behind its last wait. [comm-serial]
 
   // The thread's own.
   Operations collectives_, messages_;
   sdk::Patience patience_;
 
-  std::mutex mutex_;  // guards the next five
+  std::mutex mutex_;  // guards the next four, and the events of operations that run
   std::condition_variable changed_;
-  Operations queue_;        // not taken by the thread yet
-  std::vector<bool> busy_;  // counters of operations under way
+  Operations queue_;  // not taken by the thread yet
   std::uint64_t ended_ = 0;
   bool stop_ = false;
   sdk::FirstFailure failure_;

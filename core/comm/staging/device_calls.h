@@ -34,8 +34,8 @@ class DeviceCalls {
     });
     return reached;
   }
-  void WaitCounter(const std::uint32_t* counter, std::uint32_t value, const dtrun_stream& stream) const {
-    Do([&](dtrun_error* e) { return table_.counter_wait(self_, counter, value, &stream, e); });
+  void WaitEvent(dtrun_event* event, const dtrun_stream& stream) const {
+    Do([&](dtrun_error* e) { return table_.event_wait(self_, event, &stream, e); });
   }
   dtrun_event* MakeEvent() const {
     dtrun_event* event = nullptr;

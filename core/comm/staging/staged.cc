@@ -41,6 +41,16 @@ bool Staged::Advance(const Lanes& lanes, bool may_send) {
   return advanced;
 }
 
+bool Staged::MarkGiven() {
+  if (given() || next_out_ < rounds()) return false;
+  const Slot& last = SlotOf(rounds() - 1);
+  const bool only_sends = !last.round.out.empty() && last.round.in.empty();
+  if (!only_sends && next_in_ < rounds()) return false;
+  last_copy_ = last.copied;
+  given_.store(true, std::memory_order_release);
+  return true;
+}
+
 bool Staged::Hold(const Lanes& lanes, Slot& slot) {
   const Round& round = slot.round;
   try {

@@ -50,6 +50,12 @@ class Staged {
   // It has been given to the communicator's thread, which ends it.
   std::atomic<bool> launched = false;
 
+  // The device has all copies of it that later work on a stream must come after. Those of an operation that
+  // only sends are the ones out: its buffer may then be written again.
+  bool given() const { return given_.load(std::memory_order_acquire); }
+  // Behind those copies; null: there are none. REQUIRES: given, and not freed.
+  dtrun_event* last_copy() const { return last_copy_; }
+
   // ---- the communicator's thread ----
 
   struct Lanes {
@@ -64,6 +70,8 @@ class Staged {
   bool Advance(const Lanes& lanes, bool may_send);
   bool sent() const { return next_wire_ == rounds(); }
   bool done() const { return next_done_ == rounds(); }
+  // Whether it has become `given` now.
+  bool MarkGiven();
   // The first request under way, to wait for; null: none.
   dtrun_request* Waiting() const;
   // Another one is under way behind it, so the wire does not run dry when it ends.
@@ -102,6 +110,8 @@ class Staged {
   const std::uint64_t number_;
   const sdk::Deadline deadline_;
   std::atomic<Outcome> outcome_{Outcome::kRunning};
+  std::atomic<bool> given_{false};
+  dtrun_event* last_copy_ = nullptr;
 
   std::vector<Slot> slots_;
   bool begun_ = false;

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "sdk/conformance/backend_suite.h"
 #include "sdk/conformance/subject.h"
@@ -40,28 +43,48 @@ class OnStream {
   }
 
   void Post(std::function<void()> task) { stream_->post(std::move(task)); }
-  void Do(dtrun_op op) {
-    dtrun_stream stream;
-    DTRUN_INIT(stream);
-    stream.device_kind = DTRUN_DEVICE_OTHER;
-    stream.device_index = rank_.rank() % fake::kDevices;
-    stream.native = stream_;
+  // Later work on the stream comes after it.
+  void Do(const dtrun_op& op) {
+    Start(op);
+    Order();
+  }
+  void Start(dtrun_op op) {
     if (op.kind != DTRUN_SEND && op.kind != DTRUN_RECV) op.sequence = ++sequence_;
     op.timeout_ns = kPatience.count();
+    const dtrun_stream stream = Native();
     dtrun_error error;
     DTRUN_ERROR_INIT(error);
     dtrun_request* request = nullptr;
     ASSERT_EQ(table_.enqueue(rank_.raw(), &op, &stream, &request, &error), DTRUN_PENDING) << error.message;
     requests_.push_back(request);
   }
+  // Later work on the stream comes after all that was started.
+  void Order() {
+    const dtrun_stream stream = Native();
+    for (; ordered_ < requests_.size(); ++ordered_) {
+      dtrun_error error;
+      DTRUN_ERROR_INIT(error);
+      ASSERT_EQ(table_.req_wait_stream(requests_[ordered_], &stream, &error), DTRUN_OK) << error.message;
+    }
+  }
   void Finish() { stream_->wait_on_host(); }
 
  private:
+  dtrun_stream Native() const {
+    dtrun_stream stream;
+    DTRUN_INIT(stream);
+    stream.device_kind = DTRUN_DEVICE_OTHER;
+    stream.device_index = rank_.rank() % fake::kDevices;
+    stream.native = stream_;
+    return stream;
+  }
+
   const Rank& rank_;
   const dtrun_backend& table_;
   fake::Stream* const stream_;
   std::uint64_t sequence_ = 0;
   std::vector<dtrun_request*> requests_;
+  std::size_t ordered_ = 0;
 };
 
 // Without any of the waits some seed shows a wrong sum: the buffer is written late, and read early.
@@ -98,12 +121,70 @@ TEST(Staging, ExchangesMessagesOfAGroupOnOneStream) {
     std::vector<float> mine(kCount, static_cast<float>(rank.rank())), theirs(kCount, -1);
     OnStream stream(subject, rank);
     ASSERT_TRUE(rank.GroupBegin().ok());
-    stream.Do(SendOp(mine.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
-    stream.Do(RecvOp(theirs.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    stream.Start(SendOp(mine.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    stream.Start(RecvOp(theirs.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
     ASSERT_TRUE(rank.GroupEnd().ok());
+    stream.Order();
     stream.Finish();
     EXPECT_EQ(theirs, std::vector<float>(kCount, static_cast<float>(1 - rank.rank())));
   });
+}
+
+// Ordering a stream after a send waits for the copy out alone: both ranks send first, on one stream.
+TEST(Staging, LetsAStreamGoOnWhenTheBufferOfASendIsFree) {
+  const Subject subject(kStaging);
+  subject.Play(2, [&](Rank& rank) {
+    constexpr std::size_t kCount = 3'000'000;
+    std::vector<float> mine(kCount, static_cast<float>(rank.rank())), theirs(kCount, -1);
+    OnStream stream(subject, rank);
+    stream.Do(SendOp(mine.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    stream.Post([&] { std::fill(mine.begin(), mine.end(), 100.0f); });
+    stream.Do(RecvOp(theirs.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    stream.Finish();
+    EXPECT_EQ(theirs, std::vector<float>(kCount, static_cast<float>(1 - rank.rank())));
+  });
+}
+
+// Drivers hold a lock in calls that wait for the whole device, such as a free, and map streams onto few queues.
+// A stream that waited for the host, or for a copy that the device does not have yet, would then stand for
+// ever: the thread that moves the operation on could not give the copy.
+TEST(Staging, GoesOnBesideCallsThatWaitForTheDevice) {
+  const Subject subject(kStaging);
+  fake::set_delays({1, 0, 500});
+  for (const int queues : {0, 1, 2}) {
+    fake::set_driver({queues != 1, queues});
+    subject.Play(3, [&](Rank& rank) {
+      constexpr std::size_t kCount = 2'500'001;
+      std::vector<float> data(kCount), seen(kCount);
+      std::atomic<bool> done = false;
+      std::thread frees([&] {
+        while (!done) {
+          fake::DriverCall(true);
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+      });
+      {
+        OnStream stream(subject, rank), beside(subject, rank);
+        for (int step = 1; step <= 3; ++step) {
+          stream.Post([&, step] {
+            std::fill(data.begin(), data.end(), static_cast<float>(step * (rank.rank() + 1)));
+          });
+          stream.Do(AllreduceOp(data.data(), data.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM));
+          fake::DriverCall(true);
+          stream.Post(
+              [&] { std::transform(seen.begin(), seen.end(), data.begin(), seen.begin(), std::plus<>()); });
+        }
+        stream.Finish();
+        beside.Finish();
+      }
+      done = true;
+      frees.join();
+      EXPECT_EQ(seen, std::vector<float>(kCount, 36)) << queues << " queues";
+    });
+  }
+  fake::set_driver({});
+  fake::set_delays({});
+  EXPECT_EQ(fake::deadlocks(), 0u);
 }
 
 // Its operations never start, and must not be waited for.
@@ -113,7 +194,7 @@ TEST(Staging, AnAbortEndsTheOperationsOfAGroupThatIsOpen) {
     float value = 1;
     OnStream stream(subject, rank);
     ASSERT_TRUE(rank.GroupBegin().ok());
-    stream.Do(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
+    stream.Start(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
     rank.Abort("the program has changed its mind");
   });
 }

@@ -2,6 +2,7 @@
 #include "core_test.h"
 
 #include <atomic>
+#include <future>
 
 namespace dtrun::nccl_test {
 namespace {
@@ -56,6 +57,29 @@ TEST_F(NcclInCore, CountsHostAndDeviceCallsInOneOrder) {
     self.cuda.Synchronize(stream.native);
     EXPECT_TRUE(data.Is(kSum * 9));
     EXPECT_EQ(host, std::vector<float>(kCount, kSum * 9));
+    self.cuda.Destroy(stream.native);
+  });
+}
+
+// torch looks for the thread's last error after each of its kernels, and takes what it finds for its own.
+TEST_F(NcclInCore, LeavesNoErrorBehindThatItHasHandled) {
+  auto* const last_error = Symbol<int()>(FAKE_CUDART_FILE, "cudaGetLastError");
+  Play([&](Member& self) {
+    const dtrun_stream stream = self.Stream();
+    const Buffer data(self.cuda, 1);
+    std::promise<void> go;
+    Post(stream.native, [gone = go.get_future().share()] { gone.wait(); });
+    dtrun_work* work = nullptr;
+    EXPECT_EQ(self.On(stream, Member::Op(data.data, data.data), &work).text, "");
+    PluginError error;
+    std::int32_t done = 1;
+    EXPECT_EQ(self.comm.Test(*work, &done, &error), DTRUN_OK) << error.message;
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(last_error(), 0) << "after a look at an operation that runs";
+    go.set_value();
+    EXPECT_EQ(self.comm.Wait(*work, -1, &error), DTRUN_OK) << error.message;
+    EXPECT_EQ(last_error(), 0) << "after a wait";
+    self.comm.Release(work);
     self.cuda.Destroy(stream.native);
   });
 }

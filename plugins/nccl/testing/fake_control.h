@@ -36,6 +36,7 @@ enum class PeerFault {
 //   DTRUN_FAKE_DELAYS=SEED:MICROSECONDS             delay_seed and delay_us
 //   DTRUN_FAKE_MEMORY=known                         knows_memory
 //   DTRUN_FAKE_HOST_BYTES, DTRUN_FAKE_DEVICE_BYTES  host_bytes_left, device_bytes_left
+//   DTRUN_FAKE_LOCKS=1, DTRUN_FAKE_QUEUES=1         locks, queues
 struct CudaControl {
   std::atomic<int> device_count{1};
   std::atomic<int> device_error{0};      // what cudaGetDeviceCount returns
@@ -47,6 +48,13 @@ struct CudaControl {
   // number: work that was not told to wait for other work then comes too early for some seed.
   std::atomic<int> delay_us{0};
   std::atomic<std::uint64_t> delay_seed{0};
+
+  // As a driver has it: calls exclude one another, and those that allocate and free wait, inside, for all
+  // streams. One that waits too long for any test ends the process.
+  std::atomic<bool> locks{false};
+  // Streams made from now on share so many queues of their device, in each of which all work runs in the order
+  // of the calls; 0: each has its own.
+  std::atomic<int> queues{0};
 
   // Whether memory is the host's unless cudaMalloc gave it. Else all memory is device 0's, as suites need
   // that give what they have.
@@ -76,7 +84,8 @@ struct CudaControl {
     driver_version = 13000;
     delay_us = 0;
     delay_seed = 0;
-    knows_memory = false;
+    knows_memory = locks = false;
+    queues = 0;
     host_bytes_left = device_bytes_left = -1;
     host_waits = 0;
     const std::lock_guard lock(mutex);

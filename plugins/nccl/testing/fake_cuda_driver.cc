@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "fake_control.h"
+#include "fake_devices.h"
 #include "fake_stream.h"
 #include "plugins/cuda/cuda_abi.h"
 
@@ -18,6 +19,7 @@ int cuStreamWaitValue32_v2(void* stream, cuda::DevicePointer address, unsigned v
   if (error != cuda::kSuccess) return error;
   if (flags != cuda::kWaitValueGeq) return 1;  // CUDA_ERROR_INVALID_VALUE
   const auto* const counter = reinterpret_cast<const std::uint32_t*>(static_cast<std::uintptr_t>(address));
+  const dtrun::nccl_fake::DriverCall call;
   const std::function<void()> wait = [counter, value] {
     while (static_cast<std::int32_t>(__atomic_load_n(counter, __ATOMIC_ACQUIRE) - value) < 0)
       std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "fake_control.h"
 #include "fake_devices.h"
@@ -28,6 +29,7 @@ using dtrun::nccl_fake::Control;
 using dtrun::nccl_fake::CudaControl;
 using dtrun::nccl_fake::current_device;
 using dtrun::nccl_fake::Device;
+using dtrun::nccl_fake::DriverCall;
 using dtrun::nccl_fake::FakeStream;
 using dtrun::nccl_fake::GiveBack;
 using dtrun::nccl_fake::NotWhileCapturing;
@@ -51,6 +53,14 @@ PeerFault FaultOf(int from, int to) {
   const std::lock_guard lock(control.mutex);
   const auto found = control.peers.find({from, to});
   return found == control.peers.end() ? PeerFault::kNone : found->second;
+}
+
+thread_local int last_error = cuda::kSuccess;
+
+// What a call returns; the thread keeps an error until it is read.
+int Told(int error) {
+  if (error != cuda::kSuccess) last_error = error;
+  return error;
 }
 
 const EventHandle& StateOf(cuda::Event event) { return *static_cast<EventHandle*>(event); }
@@ -125,9 +135,10 @@ const char* cudaGetErrorString(int error) {
   }
 }
 
-int cudaGetLastError() { return cuda::kSuccess; }
+int cudaGetLastError() { return std::exchange(last_error, cuda::kSuccess); }
 
 int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) {
+  const DriverCall call;
   CudaControl& control = Control();
   *out = {};
   {
@@ -147,6 +158,7 @@ int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) 
 }
 
 int cudaStreamCreateWithPriority(void** stream, unsigned, int priority) {
+  const DriverCall call;
   const std::lock_guard lock(Device().mutex);
   *stream = Device().Make(current_device);
   Control().last_priority = priority;
@@ -165,6 +177,7 @@ int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 int cudaStreamDestroy(void* stream) {
+  const DriverCall call;
   auto* const made = static_cast<FakeStream*>(stream);
   {
     const std::lock_guard lock(Device().mutex);
@@ -176,6 +189,7 @@ int cudaStreamDestroy(void* stream) {
 }
 
 int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
+  const DriverCall call;
   const EventHandle state = StateOf(event);
   std::uint64_t until = 0;
   bool in_graph = false;
@@ -185,7 +199,7 @@ int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
     in_graph = state->captured;
   }
   if (Captured(Of(stream), in_graph ? 0 : cuda::kCaptureIsolation))
-    return in_graph ? cuda::kSuccess : cuda::kCaptureIsolation;
+    return Told(in_graph ? cuda::kSuccess : cuda::kCaptureIsolation);
   if (in_graph) return cuda::kNotSupported;  // it would take the stream into the capture
   Of(stream).Post([state, until] {
     std::unique_lock lock(state->mutex);
@@ -195,6 +209,7 @@ int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
 }
 
 int cudaEventCreateWithFlags(cuda::Event* event, unsigned) {
+  const DriverCall call;
   auto* const made = new EventHandle(std::make_shared<EventState>());
   (*made)->device = current_device;
   ++Control().events;
@@ -203,12 +218,14 @@ int cudaEventCreateWithFlags(cuda::Event* event, unsigned) {
 }
 
 int cudaEventDestroy(cuda::Event event) {
+  const DriverCall call;
   delete static_cast<EventHandle*>(event);
   --Control().events;
   return cuda::kSuccess;
 }
 
 int cudaEventRecord(cuda::Event event, void* stream) {
+  const DriverCall call;
   const EventHandle state = StateOf(event);
   if (Of(stream).device != state->device) return cuda::kInvalidHandle;
   std::uint64_t number = 0;
@@ -228,26 +245,30 @@ int cudaEventRecord(cuda::Event event, void* stream) {
 }
 
 int cudaEventQuery(cuda::Event event) {
+  const DriverCall call;
   if (Control().event_error != 0) return Control().event_error;
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const EventHandle state = StateOf(event);
   const std::lock_guard lock(state->mutex);
-  if (state->captured) return cuda::kCapturedEvent;
-  return state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady;
+  if (state->captured) return Told(cuda::kCapturedEvent);
+  return Told(state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady);
 }
 
 int cudaMalloc(void** out, std::size_t bytes) {
+  const DriverCall call(true);
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   return Allocate(out, bytes, current_device);
 }
 
 int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
+  const DriverCall call(true);
   if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
     return 1;  // nobody wants that here
   return Allocate(out, bytes, -1);
 }
 
 int cudaFreeHost(void* memory) {
+  const DriverCall call(true);
   const Block block = BlockOf(memory, true);
   if (block.bytes == 0) return 1;  // cudaErrorInvalidValue
   GiveBack(Control().host_bytes_left, block.bytes);
@@ -258,15 +279,17 @@ int cudaFreeHost(void* memory) {
 }
 
 int cudaHostGetDevicePointer(void** out, void* memory, unsigned) {
+  const DriverCall call;
   const Block block = BlockOf(memory);
   if (block.bytes == 0 || block.device >= 0) return 1;
   *out = memory;
   return cuda::kSuccess;
 }
 
-// CUDA waits for the device. Here the memory goes when all streams have done what they had to do
+// CUDA waits for the device, as this does with `locks`. Else the memory goes when all streams have done what they had to do
 // by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
+  const DriverCall call(true);
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   const Block block = BlockOf(memory, true);
   GiveBack(Control().device_bytes_left, block.bytes);
@@ -277,11 +300,13 @@ int cudaFree(void* memory) {
 }
 
 int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int, void* stream) {
+  const DriverCall call;
   Of(stream).Post([=] { std::memcpy(to, from, bytes); });
   return cuda::kSuccess;
 }
 
 int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
+  const DriverCall call;
   Of(stream).Post([=] { std::memset(to, value, bytes); });
   return cuda::kSuccess;
 }
@@ -302,8 +327,8 @@ int cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 
 int cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  return FaultOf(peer, current_device) == PeerFault::kUnsupported ? cuda::kPeerAccessUnsupported
-                                                                  : cuda::kSuccess;
+  const bool refused = FaultOf(peer, current_device) == PeerFault::kUnsupported;
+  return Told(refused ? cuda::kPeerAccessUnsupported : cuda::kSuccess);
 }
 
 int cudaMemcpyPeerAsync(void* to, int reader, const void* from, int owner, std::size_t bytes, void* stream) {

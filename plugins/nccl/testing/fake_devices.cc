@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -60,6 +61,8 @@ void ReadEnvironment(CudaControl& control) {
     control.host_bytes_left = std::atoll(bytes);
   if (const char* const bytes = std::getenv("DTRUN_FAKE_DEVICE_BYTES"))
     control.device_bytes_left = std::atoll(bytes);
+  if (const char* const locks = std::getenv("DTRUN_FAKE_LOCKS")) control.locks = std::atoi(locks) != 0;
+  if (const char* const queues = std::getenv("DTRUN_FAKE_QUEUES")) control.queues = std::atoi(queues);
   const char* const peers = std::getenv("DTRUN_FAKE_PEERS");
   std::istringstream in(peers == nullptr ? "" : peers);
   for (std::string one; std::getline(in, one, ',');) {
@@ -93,9 +96,39 @@ CudaControl& Control() {
 }
 
 FakeStream* Devices::Make(int device) {
-  auto* const stream = new FakeStream(Control(), device, made++);
+  const int most = Control().queues;
+  if (most == 0) {
+    auto* const stream = new FakeStream(Control(), device, made++);
+    all.insert(stream);
+    return stream;
+  }
+  FakeStream*& queue = queues[{device, static_cast<int>(made++ % static_cast<std::uint64_t>(most))}];
+  if (queue == nullptr) queue = new FakeStream(Control(), device, made);
+  auto* const stream = new FakeStream(*queue);
   all.insert(stream);
   return stream;
+}
+
+DriverCall::DriverCall(bool synchronizes) {
+  static auto& mutex = *new std::recursive_mutex;
+  if (!Control().locks) return;
+  lock_ = std::unique_lock(mutex);
+  if (!synchronizes) return;
+  std::vector<std::future<void>> ends;
+  {
+    const std::lock_guard lock(Device().mutex);
+    for (FakeStream* const stream : Device().all) {
+      auto end = std::make_shared<std::promise<void>>();
+      ends.push_back(end->get_future());
+      stream->PostNow([end] { end->set_value(); });
+    }
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (const std::future<void>& end : ends) {
+    if (end.wait_until(until) == std::future_status::ready) continue;
+    std::fprintf(stderr, "fake CUDA: a call has waited 20 s for the device, which waits for another call\n");
+    std::abort();
+  }
 }
 
 Devices& Device() {

@@ -39,6 +39,7 @@ struct Devices {
   std::mutex mutex;
   std::set<FakeStream*> all;
   std::map<int, FakeStream*> default_streams;
+  std::map<std::pair<int, int>, FakeStream*> queues;  // that streams share, by device and number
   std::uint64_t made = 0;
   std::map<std::uintptr_t, Block> blocks;
   std::map<const FakeStream*, std::unique_ptr<Capture>> captures;
@@ -51,6 +52,16 @@ Devices& Device();
 
 // Null is the default stream of the calling thread's device.
 FakeStream& Of(void* stream);
+
+// A call of the runtime, for as long as it lives. `synchronizes`: it begins when every stream has done what it
+// had to do by then.
+class DriverCall {
+ public:
+  explicit DriverCall(bool synchronizes = false);
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
 
 // For a call that may not be made while a stream is captured, as the modes of the captures and of the thread
 // have it: then it ends them, and gives cudaErrorStreamCaptureUnsupported. Else success.

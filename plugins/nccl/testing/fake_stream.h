@@ -28,6 +28,9 @@ class FakeStream {
   // `number`: of all streams of the process, in the order in which they were made.
   FakeStream(const CudaControl& control, int of_device, std::uint64_t number)
       : device(of_device), control_(control), number_(number), thread_([this] { Run(); }) {}
+  // Runs its work in the queue of `shared`, which stays.
+  explicit FakeStream(FakeStream& shared)
+      : device(shared.device), control_(shared.control_), number_(shared.number_), queue_(&shared) {}
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
   // Runs what is left.
@@ -56,6 +59,7 @@ class FakeStream {
   }
   // Also while the stream is captured.
   void PostNow(Task task) {
+    if (queue_ != nullptr) return queue_->PostNow(std::move(task));
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
@@ -71,6 +75,7 @@ class FakeStream {
 
   // Instead of deleting it: it runs what is left and deletes itself, which nobody waits for.
   void Retire() {
+    if (queue_ != nullptr) return delete this;
     thread_.detach();
     const std::lock_guard lock(mutex_);
     stop_ = retired_ = true;
@@ -116,6 +121,7 @@ class FakeStream {
 
   const CudaControl& control_;
   const std::uint64_t number_;
+  FakeStream* const queue_ = nullptr;  // null: its own
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;

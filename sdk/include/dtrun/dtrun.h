@@ -181,14 +181,15 @@ DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t cou
 
 /* The operation that `op` describes, on buffers of the stream's device. It starts after the work that is
  * queued on `stream`, and the call does not wait for it. With work == NULL later work on `stream` starts
- * after it; otherwise dtrun_work_wait_on orders a stream after it, and until then its buffers belong to it. A
- * NULL stream is dtrun_submit. The first operation on a device connects the ranks and blocks; it must not be
+ * after it; otherwise dtrun_work_wait_on orders a stream after it, and until then its buffers belong to it.
+ * Where the route has no streams of its own (staging, ucx, mpi), a call with work == NULL, and
+ * dtrun_work_wait_on, block until the data has come. A NULL stream is dtrun_submit. The first operation on a device connects the ranks and blocks; it must not be
  * a send or a recv unless dtrun_comm_connect came before. */
 DTRUN_API dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                                        dtrun_work** work, dtrun_error* err);
-/* Later work on `stream` starts after the operation, or all of a group. Does not block, and says nothing
- * about its success: dtrun_work_test, dtrun_work_wait and later calls on the communicator do. For operations
- * on memory of the stream's kind of device. */
+/* Later work on `stream` starts after the operation, or all of a group. Does not wait for it, but for what is
+ * said above, and says nothing about its success: dtrun_work_test, dtrun_work_wait and later calls on the
+ * communicator do. For operations on memory of the stream's kind of device. */
 DTRUN_API dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err);
 /* A call of all ranks, in one order with their others: operations on this kind of device use `device_index`
  * of this process. Connects the ranks, which the first such operation does otherwise, with its stream's

@@ -101,8 +101,8 @@ class Work {
     });
     return finished;
   }
-  // Later work on `stream` starts after the operation, or all of a group. Does not block, and says nothing of
-  // its success; the destructor waits no more.
+  // Later work on `stream` starts after the operation, or all of a group. Does not block, but for staging, and
+  // says nothing of its success; the destructor waits no more.
   void wait_on(const dtrun_stream& stream) {
     detail::check([&](dtrun_error* e) { return dtrun_work_wait_on(work_.get(), &stream, e); });
   }

@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dtrun/torch/failure.h"
 
@@ -51,12 +52,15 @@ class Collectives {
     detail::fail(DTRUN_UNSUPPORTED, "these ranks average host memory only, not that of device " +
                                         std::to_string(index) + " of kind " + std::to_string(kind));
   }
-  // Replaces `data` by its mean over all ranks when what is queued on `stream` has ended; later work on it
-  // sees the result. Does not wait, and reports a failure at a later call.
+  // Replaces `data` by its mean over all ranks when what is queued on `stream` has ended. Does not wait, and
+  // reports a failure at a later call. The buffer belongs to the operation until averaged_on returns.
   virtual void average_on(const dtrun_stream& stream, void* data, std::uint64_t count, std::int32_t dtype) {
     (void)stream, (void)data, (void)count, (void)dtype;
     detail::fail(DTRUN_UNSUPPORTED, "these ranks average host memory only");
   }
+  // Later work on `stream` sees the results of all averages that were started. Waits where their route can
+  // only order a stream then (docs/devices.md).
+  virtual void averaged_on(const dtrun_stream& stream) { (void)stream; }
 };
 
 // The real ones. Valid until the Session that made the communicator ends.
@@ -98,7 +102,10 @@ class CommunicatorCollectives final : public Collectives {
             }};
   }
   void average_on(const dtrun_stream& stream, void* data, std::uint64_t count, std::int32_t dtype) override {
-    comm_.on(stream).allreduce(data, count, dtype, Reduce::avg);
+    averages_.push_back(comm_.on(stream).allreduce_async(data, count, dtype, Reduce::avg));
+  }
+  void averaged_on(const dtrun_stream& stream) override {
+    for (Work& average : std::exchange(averages_, {})) average.wait_on(stream);
   }
 
  private:
@@ -112,6 +119,7 @@ class CommunicatorCollectives final : public Collectives {
   };
 
   Communicator comm_;
+  std::vector<Work> averages_;  // that no stream was ordered after yet
 };
 
 }  // namespace dtrun::torch

@@ -1,4 +1,5 @@
-// Averages the buckets of a device on a stream of their own, beside backward. The host waits for nothing.
+// Averages the buckets of a device on a stream of their own, beside backward. The host waits for nothing, or,
+// where the averages are staged, for them at the end of backward.
 //
 // The order, all by events: the stream of the averages follows every stream that has written gradients in
 // this pass; at the end of backward the caller's current stream, where the optimizer runs, follows the
@@ -53,6 +54,7 @@ class DeviceExchange final : public Exchange {
   }
   void finish() override {
     const c10::Stream current = guard_.getStream(device_);
+    ranks_->averaged_on(*native_);
     follow(current, averages_);
     used_on(current);
   }
@@ -61,6 +63,7 @@ class DeviceExchange final : public Exchange {
   void end() noexcept override {
     try {
       const c10::Stream current = guard_.getStream(device_);
+      ranks_->averaged_on(*native_);
       follow(current, averages_);
       follow(home_, averages_);
       used_on(current);
