@@ -120,7 +120,7 @@ class OneHost(MpiTest):
         self.assertEqual((env["PMIX_RANK"], env["PMIX_NAMESPACE"]), ("1", "⟦pmix_namespace⟧"))
         self.assertEqual(plan("job.pmi=none")["pmi"], "none")
         self.assertEqual(plan(command="true")["pmi"], "none")
-        self.assertEqual(plan("backend.name=mpi", command="true")["pmi"], "none")  # shared memory carries everything
+        self.assertEqual(plan("backend.name=mpi", command="true")["pmi"], "pmix")  # ranks in containers share no memory
         self.assertEqual(plan("backend.name=mpi", "comm.local=none", command="true")["pmi"], "pmix")
         pmi1 = plan("job.pmi=pmi1", command="true")["processes"][1]["env"]
         self.assertEqual((pmi1["PMI_FD"], pmi1["PMI_RANK"], pmi1["PMI_SIZE"]), ("3", "1", "2"))

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -25,6 +26,37 @@ class PythonTest(JobTest):
         self.assert_ok(result)
         for rank in range(count):
             self.assertIn(f"rank {rank} of {count} is done", result.out)
+
+
+class OpenFiles(PythonTest):
+    def program(self, ranks, text, soft, hard, *sets):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return self.ranks(ranks, sys.executable, "-c", text, sets=sets, env=self.package(), preexec_fn=limit)
+
+    def test_a_rank_that_joins_raises_its_soft_limit_and_no_other_program_does(self):
+        count = "import resource; print('limit', *resource.getrlimit(resource.RLIMIT_NOFILE)); "
+        self.assertIn("limit 100 300\n", self.program(1, count, 100, 300).out)
+        self.assertIn("limit 300 300\n", self.program(1, "import dtrun; dtrun.init(); " + count, 100, 300).out)
+
+    def test_communicators_share_what_they_watch_their_peers_by(self):
+        text = ("import os, dtrun; world = dtrun.init(); files = lambda: len(os.listdir('/proc/self/fd')); before = files(); "
+                "kept = [world.split(0, world.rank) for _ in range(20)]; print('more', files() - before)")
+        result = self.program(4, text, 256, 256)
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("more 0\n"), 4, str(result))
+
+    def test_descriptors_that_run_out_are_no_rank_that_ended(self):
+        text = ("import os, dtrun; world = dtrun.init()\ntry:\n    while world.rank == 1: os.dup(0)\nexcept OSError:\n    pass\n"
+                "world.split(0, world.rank)")
+        ways = [["comm.local=shm"], *(["comm.local=none", f"backend.name={name}"] for name in ("gloo", "ucx", "mpi")
+                                      if (BUILD / "lib" / "dtrun" / "plugins" / f"libdtrun_backend_{name}.so").exists())]
+        for sets in ways:
+            with self.subTest(sets[-1]):
+                result = self.program(3, text, 200, 200, "backend.timeout=20s", *sets)
+                self.assertNotRegex(result.out + result.err, "(rank|process of rank) [012] (has )?(ended|is gone)")
+                if "mpi" not in sets[-1]:  # it makes communicators without a descriptor
+                    self.assertNotEqual(result.code, 0, str(result))
+                    self.assertRegex(result.out + result.err, "(?i)too many open files", str(result))
 
 
 class Operations(PythonTest):

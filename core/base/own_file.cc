@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "core/base/owner.h"
+
 namespace dtrun {
 namespace {
 
@@ -101,11 +103,10 @@ Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name
 }
 
 std::string WhoMayReplace(const fs::path& folder) {
-  const uid_t own = ::geteuid();
   for (fs::path place = folder;; place = place.parent_path()) {
     struct stat info {};
     if (::stat(place.c_str(), &info) == 0) {
-      if (info.st_uid != own && info.st_uid != 0) {
+      if (IsStranger(info.st_uid)) {
         return fmt::format("'{}' belongs to user {}", place.string(), info.st_uid);
       }
       if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {

@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
 #include <deque>
-#include <fstream>
 #include <utility>
+
+#include "core/base/owner.h"
 
 namespace dtrun {
 namespace {
@@ -22,27 +22,11 @@ namespace fs = std::filesystem;
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostLinks = 40;  // as the kernel
 
-// The owner that the kernel shows for users that a user namespace does not have: a rootless container sees
-// the host's root so. -1 where every user has a number of its own.
-uid_t Unmapped() {
-  static const uid_t unmapped = [] {
-    std::ifstream map("/proc/self/uid_map");
-    std::uint64_t inside = 0, outside = 0, count = 0;
-    const bool whole = (map >> inside >> outside >> count) && count >= UINT_MAX;
-    uid_t overflow = 65534;
-    std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-    return whole || count == 0 ? static_cast<uid_t>(-1) : overflow;
-  }();
-  return unmapped;
-}
-
-bool Trusted(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
-
 // Whether somebody other than this user and root can put a name into it.
 bool Shared(int folder) {
   struct stat info {};
   if (::fstat(folder, &info) != 0) return true;
-  return (info.st_mode & (S_IWOTH | S_IWGRP)) != 0 || (!Trusted(info.st_uid) && info.st_uid != Unmapped());
+  return (info.st_mode & (S_IWOTH | S_IWGRP)) != 0 || IsStranger(info.st_uid);
 }
 
 void Prepend(std::deque<std::string>& steps, const fs::path& path) {
@@ -82,7 +66,7 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
     if (!link || ::fstat(link.get(), &info) != 0) return cannot(at / name);
     errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR;
     if (!S_ISLNK(info.st_mode) || ++links > kMostLinks) return cannot(at / name);
-    if (!Trusted(info.st_uid) && Shared(here.get())) {
+    if (IsStranger(info.st_uid, true) && Shared(here.get())) {
       return Error{
           DTRUN_SYSTEM,
           fmt::format("'{}' is a link of user {} where others may write, and is not followed: remove it",

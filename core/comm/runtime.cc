@@ -1,8 +1,12 @@
 #include "core/comm/runtime.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <utility>
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
@@ -11,10 +15,12 @@
 #include "core/comm/plugin_call.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
+#include "core/comm/shm/reach.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
+#include "core/store/descriptor.h"
 #include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::comm {
@@ -28,6 +34,23 @@ Result<int> LogLevel(const char* text) {
   if (level == "error") return DTRUN_LOG_ERROR;
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("DTRUN_LOG is '{}'; expected debug, info, warn or error", level)};
+}
+
+// As NCCL does: each communicator of n ranks may take n descriptors, and the soft limit is 1024 or less. Not
+// before a program joins, as select() cannot take numbers from 1024 on; not beyond what systemd has for
+// everybody, as some programs close all descriptors up to the limit.
+void RaiseOpenFiles() {
+  constexpr rlim_t kEnough = 512 * 1024;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = std::min(limit.rlim_max, kEnough);
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void Warn(const std::string& what) {
+  plugin::LogService()->write(nullptr, DTRUN_LOG_WARN, "", {what.c_str(), what.size()});
 }
 
 }  // namespace
@@ -82,6 +105,7 @@ Status Runtime::JoinJob() {
         "nothing else is set; set it to one such as \"gloo\" in the config or by the variable "
         "DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
+  RaiseOpenFiles();
   Result<int> level = LogLevel(std::getenv("DTRUN_LOG"));
   if (!level) return std::move(level).error();
   plugin::SetLog(*level, fmt::format("[rank {}] ", e.rank));
@@ -99,29 +123,16 @@ Status Runtime::JoinJob() {
   static std::atomic<int> joined{0};
   const std::string time = joined == 0 ? "" : fmt::format("again.{}/", joined.load());
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
-  kv_ = space("comm/world/");
-  device_kv_ = space("device/world/");
-  making_kv_ = space("making/world/");
+  OpenSpaces(space, "world");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
-  if (!e.recorder.empty()) {
-    Result<std::unique_ptr<contract::Recorder>> recorder = contract::Recorder::Open(e.recorder, e.rank);
-    if (!recorder) return std::move(recorder).error();
-    recorder_ = *std::move(recorder);
-  }
+  if (Status opened = OpenRecorder(); !opened) return opened;
   // PMIx tells a process of several ranks the first one's number.
   if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
     ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
   }
-  if (Status ready = Prepare(*space("builds/world/")); !ready) {
-    Making none;  // the others wait in theirs
-    none.name = "world";
-    none.rank = e.rank;
-    none.size = e.world_size;
-    none.making_kv = making_kv_.get();
-    return Refuse(none, kv_.get(), std::move(ready).error());
-  }
-  Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
+  if (Status ready = Prepare(*space("builds/world/")); !ready) return RefuseWorld(std::move(ready).error());
+  Result<std::unique_ptr<dtrun_comm>> world = MakeWorld(space);
   if (!world) {
     const Error& error = world.error();
     if (error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE)
@@ -132,6 +143,67 @@ Status Runtime::JoinJob() {
   family_ = std::make_unique<Family>(space);
   ++joined;
   return {};
+}
+
+void Runtime::OpenSpaces(const Spaces& space, const std::string& world) {
+  kv_ = space("comm/" + world + "/");
+  device_kv_ = space("device/" + world + "/");
+  making_kv_ = space("making/" + world + "/");
+}
+
+// What this process does is then not seen from outside; it is no reason not to run.
+Status Runtime::OpenRecorder() {
+  const Environment& e = environment_;
+  if (e.recorder.empty()) return {};
+  Result<std::unique_ptr<contract::Recorder>> recorder = contract::Recorder::Open(e.recorder, e.rank);
+  if (!recorder && recorder.error().code != DTRUN_FAILED_PRECONDITION) {
+    const auto socket = std::filesystem::path(e.store).replace_filename(contract::kRecorderSocket);
+    const Result<UniqueFd> given = store::ReceiveDescriptor(socket);
+    if (given) recorder = contract::Recorder::Open(given->get(), socket.string(), e.rank);
+  }
+  if (recorder) {
+    recorder_ = *std::move(recorder);
+    return {};
+  }
+  if (recorder.error().code == DTRUN_FAILED_PRECONDITION) return std::move(recorder).error();
+  Warn(fmt::format("dtrun will not see where rank {} is when the job hangs, nor calls that differ: {}", e.rank,
+                   recorder.error().text));
+  return {};
+}
+
+Error Runtime::RefuseWorld(Error why) {
+  Making none;  // the others wait in theirs
+  none.name = "world";
+  none.rank = environment_.rank;
+  none.size = environment_.world_size;
+  none.making_kv = making_kv_.get();
+  return Refuse(none, kv_.get(), std::move(why));
+}
+
+Result<std::unique_ptr<dtrun_comm>> Runtime::MakeWorld(const Spaces& space) {
+  if (engine_ == nullptr) return dtrun_comm::Create(WorldMaking());
+  constexpr char kApart[] = "apart";
+  const Environment& e = environment_;
+  const std::unique_ptr<dtrun_kv> sharing = space("sharing/world/");
+  shm::Reach reach;
+  const Result<std::string> apart = reach.WhyNot(*sharing, e.rank, e.host());
+  if (!apart) return RefuseWorld(apart.error());
+  if (apart->empty()) {
+    Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
+    if (world || !sharing->TryGet(kApart)) return world;
+  } else {
+    const Result<bool> first = sharing->CompareSet(kApart, false, {}, *apart);
+    if (!first) return RefuseWorld(first.error());
+    if (*first) {
+      Warn(fmt::format("the ranks of a host cannot share memory, so all use {} instead of shm: {}; for shared "
+                       "memory run dtrun itself in the container, or set comm.local = \"none\" to expect this",
+                       e.backend.name, *apart));
+    }
+    (void)RefuseWorld(Error{DTRUN_FAILED_PRECONDITION, *apart});
+  }
+  shm::EnginePlugin().shutdown(std::exchange(engine_, nullptr));
+  OpenSpaces(space, "world.apart");
+  return dtrun_comm::Create(WorldMaking());
 }
 
 Status Runtime::Prepare(dtrun_kv& builds) {
@@ -230,9 +302,7 @@ Making Runtime::WorldMaking() {
     *ending = true;
     to->Abort(reason);
   };
-  making.warn = [](const std::string& what) {
-    plugin::LogService()->write(nullptr, DTRUN_LOG_WARN, "", {what.c_str(), what.size()});
-  };
+  making.warn = Warn;
   making.unheard = [report = making.report](const std::string& what) { EndProcess(what, report); };
   making.stuck = [this] { stuck_ = true; };
   return making;

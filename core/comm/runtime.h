@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "core/comm/communicator.h"
@@ -37,12 +38,20 @@ class Runtime {
   explicit Runtime(Environment environment) : environment_(std::move(environment)) {}
   Status JoinAlone();
   Status JoinJob();
+  Status OpenRecorder();
+  using Spaces = std::function<std::unique_ptr<dtrun_kv>(std::string prefix)>;
   // Starts the backend, and the engine where it is used.
   Status Prepare(dtrun_kv& builds);
   Status StartBackend();
   // Shared memory for the ranks of each host, where the config and the backend allow it.
   Status StartEngine();
   Making WorldMaking();
+  // Where a rank cannot share memory with those of its host, all learn that from the first try, and make the
+  // world over the backend alone.
+  Result<std::unique_ptr<dtrun_comm>> MakeWorld(const Spaces& space);
+  void OpenSpaces(const Spaces& space, const std::string& world);
+  // Makes the others' part of making the world fail.
+  Error RefuseWorld(Error why);
 
   // For calls of the plugin's members that no operation calls: who is told, and by when they must have
   // returned.

@@ -167,6 +167,15 @@ TEST_F(Runtime, EndsInTimeWhenARankNeverJoins) {
   EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 -1 rank 0 joining")));
 }
 
+TEST_F(Runtime, RunsWithoutARecorderThatItCannotReach) {
+  Variables variables = Of(0, 1);
+  variables["DTRUN_RECORDER"] = "/proc/1/fd/99999";
+  Process rank("everything", variables);
+  EXPECT_EQ(rank.Join(), 0) << rank.errors;
+  EXPECT_THAT(rank.errors, HasSubstr("dtrun will not see where rank 0 is when the job hangs, nor calls that differ: "
+                                     "open the flight recorder '/proc/1/fd/99999': "));
+}
+
 TEST_F(Runtime, ExplainsAJobWithoutABackend) {
   Variables variables = Of(0, 1);
   variables["DTRUN_BACKEND"] = "none";

@@ -152,8 +152,9 @@ void AddPlugins(Schema& schema) {
 void AddComm(Schema& schema) {
   schema.push_back(Choices(
       Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "transport between ranks on one host"),
-                   "\"shm\" is shared memory, with the backend between hosts; \"none\" uses the backend "
-                   "alone."),
+                   "\"shm\" is shared memory, with the backend between hosts; if ranks of a host cannot "
+                   "share memory, as in containers of their own, all use the backend. \"none\" uses the "
+                   "backend alone."),
               "shm"),
       {"shm", "none"}));
   schema.push_back(

@@ -47,6 +47,8 @@ inline constexpr char kAddress[] = "DTRUN_ADDRESS";      // numeric
 inline constexpr char kPortRange[] = "DTRUN_PORT_RANGE";  // cluster.port_range, if set: "40000-41000"
 
 inline constexpr char kRecorder[] = "DTRUN_RECORDER";             // path of the flight recorder
+// Beside the store's socket: gives the recorder's descriptor to ranks that cannot open the path.
+inline constexpr char kRecorderSocket[] = "recorder";
 inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local: "shm" or "none"
 inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulate_hosts
 

@@ -31,15 +31,19 @@ Result<RecorderMapping> RecorderMapping::Create(int ranks) {
 }
 
 Result<RecorderMapping> RecorderMapping::Open(const std::string& path, int rank) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
+  return Open(fd.get(), path, rank);
+}
+
+Result<RecorderMapping> RecorderMapping::Open(int fd, const std::string& path, int rank) {
   struct stat status {};
-  if (fstat(fd.get(), &status) != 0) return Error::System(fmt::format("look at '{}'", path), errno);
+  if (fstat(fd, &status) != 0) return Error::System(fmt::format("look at '{}'", path), errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < kRecorderHeadBytes)
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no flight recorder", path)};
   const auto ranks = static_cast<int>((bytes - kRecorderHeadBytes) / kRankPagesBytes);
-  void* const base = mmap(nullptr, RecorderBytes(ranks), PROT_READ, MAP_SHARED, fd.get(), 0);
+  void* const base = mmap(nullptr, RecorderBytes(ranks), PROT_READ, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return Error::System(fmt::format("map '{}'", path), errno);
   RecorderMapping mapping(UniqueFd(), RecorderMemory{static_cast<RecorderHead*>(base), ranks});
   if (mapping.recorder_memory_.head->version != kRecorderVersion || bytes != RecorderBytes(ranks)) {

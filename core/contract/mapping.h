@@ -18,6 +18,8 @@ class RecorderMapping {
   static Result<RecorderMapping> Create(int ranks);
   // The recorder memory at `path`, as Path gives it: the pages of `rank` for writing, the others for reading.
   static Result<RecorderMapping> Open(const std::string& path, int rank);
+  // The same behind a descriptor, that `name` stands for in errors.
+  static Result<RecorderMapping> Open(int fd, const std::string& name, int rank);
 
   RecorderMapping(RecorderMapping&& other) noexcept
       : fd_(std::move(other.fd_)), recorder_memory_(std::exchange(other.recorder_memory_, {})) {}
@@ -27,6 +29,8 @@ class RecorderMapping {
   const RecorderMemory& recorder_memory() const { return recorder_memory_; }
   // Where other processes find it while this one lives.
   std::string Path() const;
+  // For those that cannot reach Path from their namespaces. -1 where this one was opened.
+  int fd() const { return fd_.get(); }
 
  private:
   RecorderMapping(UniqueFd fd, const RecorderMemory& recorder_memory)

@@ -1,6 +1,5 @@
 #include "core/contract/member_mark.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-
-#include "core/base/fd.h"
 
 namespace dtrun::contract {
 namespace {
@@ -47,14 +44,13 @@ MemberMark* Take() {
   return &unread;
 }
 
-MemberMark* Map(const std::string& path, int rank) {
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+MemberMark* Map(int fd, int rank) {
   struct stat status {};
-  if (!fd || rank < 0 || fstat(fd.get(), &status) != 0) return nullptr;
+  if (rank < 0 || fstat(fd, &status) != 0) return nullptr;
   const std::size_t begin = kRecorderHeadBytes + static_cast<std::size_t>(rank) * kRankPagesBytes;
   if (static_cast<std::size_t>(status.st_size) < begin + kRankPagesBytes) return nullptr;
   void* const pages =
-      mmap(nullptr, kRankPagesBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(begin));
+      mmap(nullptr, kRankPagesBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
   if (pages == MAP_FAILED) return nullptr;
   return reinterpret_cast<MemberMark*>(static_cast<std::byte*>(pages) + kRings * sizeof(Ring));
 }
@@ -90,9 +86,9 @@ UnderWay ReadMarks(const MemberMark* first) {
 constinit thread_local ThreadMark thread_mark;
 constinit std::atomic<std::uint32_t> marks_round{1};
 
-void MemberMarks::Use(const std::string& path, int rank) {
+void MemberMarks::Use(int fd, int rank) {
   owner = getpid();
-  marks.store(Map(path, rank), std::memory_order_release);
+  marks.store(Map(fd, rank), std::memory_order_release);
   ++marks_round;
 }
 

@@ -16,9 +16,9 @@ namespace dtrun::contract {
 
 class MemberMarks {
  public:
-  // From now on in the pages of `rank` of the recorder at `path`, which stay mapped for good. A recorder that
+  // From now on in the pages of `rank` of the recorder behind `fd`, which stay mapped for good. A recorder that
   // cannot be mapped leaves them where nobody reads them, as before the first call.
-  static void Use(const std::string& path, int rank);
+  static void Use(int fd, int rank);
   // The process ends by `exit`, which tells who has called it: none of its marks counts any more.
   static void Retire();
 };

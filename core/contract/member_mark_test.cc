@@ -19,10 +19,9 @@ const std::string kBackend = "demo";
 // What is known of rank 1 after a process has played it.
 std::string After(const std::function<void()>& play) {
   const RecorderMapping recorder = *RecorderMapping::Create(2);
-  const std::string path = recorder.Path();
   const pid_t child = ::fork();
   if (child == 0) {
-    MemberMarks::Use(path, 1);
+    MemberMarks::Use(recorder.fd(), 1);
     play();
     ::_exit(0);
   }
@@ -91,11 +90,10 @@ TEST(MemberMark, StaysWhenACopyOfTheProcessExits) {
 
 TEST(MemberMark, TellsTheMainThread) {
   const RecorderMapping recorder = *RecorderMapping::Create(2);
-  const std::string path = recorder.Path();
   for (const int rank : {0, 1}) {
     const pid_t child = ::fork();
     if (child == 0) {
-      MemberMarks::Use(path, rank);
+      MemberMarks::Use(recorder.fd(), rank);
       const auto play = [] {
         InMember now(kBackend);
         ::_exit(0);
@@ -138,7 +136,7 @@ TEST(MemberMark, DoesNotBelieveNumbers) {
 }
 
 TEST(MemberMark, WorksWithoutARecorder) {
-  MemberMarks::Use("/nowhere", 0);
+  MemberMarks::Use(-1, 0);
   InMember now(kBackend);
 }
 

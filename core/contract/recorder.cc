@@ -1,5 +1,6 @@
 #include "core/contract/recorder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -22,9 +23,16 @@ constexpr std::chrono::milliseconds kAllHear{100};
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
-  Result<RecorderMapping> mapping = RecorderMapping::Open(path, rank);
+  // In another PID namespace it may be anything, such as a pipe.
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
+  return Open(fd.get(), path, rank);
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::Open(int fd, const std::string& name, int rank) {
+  Result<RecorderMapping> mapping = RecorderMapping::Open(fd, name, rank);
   if (!mapping) return std::move(mapping).error();
-  MemberMarks::Use(path, rank);
+  MemberMarks::Use(fd, rank);
   return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank));
 }
 

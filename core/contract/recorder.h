@@ -22,6 +22,7 @@ class Recorder {
  public:
   // `rank` of the world.
   static Result<std::unique_ptr<Recorder>> Open(const std::string& path, int rank);
+  static Result<std::unique_ptr<Recorder>> Open(int fd, const std::string& name, int rank);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;

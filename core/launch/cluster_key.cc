@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/base/fd.h"
+#include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/hosts/allocation.h"
 #include "core/launch/preparation.h"
@@ -41,7 +42,7 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
                  fmt::format("{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,
                              info.st_mode & 07777, path)};
   }
-  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+  if (IsStranger(info.st_uid)) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("{} belongs to user {}, who knows the key; make your own: "
                              "openssl rand -hex 32 > FILE; chmod 600 FILE",

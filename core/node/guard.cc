@@ -127,7 +127,6 @@ void Remove(const fs::path& runtime_dir) {
   process::BecomeSubreaper();
   // A stopped agent cannot clean up: the death of the guard wakes it.
   ::prctl(PR_SET_PDEATHSIG, SIGCONT);
-  const UniqueFd guard_handle(static_cast<int>(::syscall(SYS_pidfd_open, guard, 0)));
   if (::getppid() != guard) ::_exit(128 + SIGKILL);
   if (pump) {
     ::dup2(pump->reader().get(), STDIN_FILENO);
@@ -155,7 +154,7 @@ void Remove(const fs::path& runtime_dir) {
     process::RemoveRuntimeDir(
         dir);  // in case the guard is dead; else it does the same, and reports what fails
   }
-  process::SendSignal(guard_handle.get(), SIGCONT);  // a stopped one would stay
+  if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped one would stay
   ::_exit(code);
 }
 
@@ -180,6 +179,7 @@ class Guard {
       if (polls[2].revents != 0) Listen();
       if (polls[0].revents != 0) break;
       if (polls[1].revents != 0) Relay();
+      if (!handle_ && AgentEnded()) break;
       if (pump_) pump_->Advance(polls[3].revents);
       WakeAgent();
     }
@@ -210,6 +210,13 @@ class Guard {
     return patience < 0 ? kSoon : std::min(patience, kSoon);
   }
 
+  // SIGCHLD tells when to look.
+  bool AgentEnded() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  }
+
   void LookAtAgent() {
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0)
@@ -221,7 +228,7 @@ class Guard {
   // A stopped agent watches nothing, and the other hosts would take it for dead.
   void WakeAgent() {
     if (stopped_by_ == 0 || Clock::now() - stopped_at_ < kStopsAlone) return;
-    process::SendSignal(handle_.get(), SIGCONT);
+    ::kill(agent_, SIGCONT);
     SayOnStderr(
         fmt::format("dtrun: the agent (pid {}) was stopped by {}, but not the rest of its job: resumed it\n",
                     agent_, process::SignalName(std::exchange(stopped_by_, 0))));
@@ -236,7 +243,7 @@ class Guard {
       if (!signals_.IsRelayed(signal)) continue;
       if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {
         if (interrupts_ == 2) second_interrupt_ = Clock::now();
-        if (Clock::now() - second_interrupt_ > kStuckAfter) process::SendSignal(handle_.get(), SIGKILL);
+        if (Clock::now() - second_interrupt_ > kStuckAfter) ::kill(agent_, SIGKILL);
       }
       if (process::UserSignals::EndsJob(signal))
         pump_.reset();  // a debugger at its prompt ends when nobody types any more
@@ -349,13 +356,7 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
   theirs.Reset();
   pipe.writer.Reset();
   if (pump) pump->reader().Reset();
-  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));
-  if (!handle) {
-    const int number = errno;
-    process::KillDescendants(process::kKillPatience, spared);
-    Remove(dir);
-    return refuse(Error::System("watch the agent", number));
-  }
+  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));  // none: a seccomp profile denies it
 
   const Result<fs::path> cgroups = process::OwnCgroup();
   Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));

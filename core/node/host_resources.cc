@@ -20,6 +20,7 @@
 #include "core/node/inheritance.h"
 #include "core/process/process.h"
 #include "core/process/rank_fifo.h"
+#include "core/store/descriptor.h"
 
 namespace dtrun::node {
 namespace {
@@ -162,6 +163,11 @@ Result<std::unique_ptr<HostResources>> HostResources::Take(boost::asio::io_conte
   if (!listener) return listener.error();
   held->listener_ = *std::move(listener);
   prepared->store = socket.string();
+  auto giver = store::Listener::Listen(
+      loop, options.socket_dir / contract::kRecorderSocket,
+      [fd = held->recorder_->fd()](store::Socket rank) { store::SendDescriptor(rank.native_handle(), fd); });
+  if (!giver) return giver.error();
+  held->recorder_giver_ = *std::move(giver);
   for (const plan::Process& process : prepare.processes) {
     for (int i = 0; i < process.rank_count; ++i) held->ranks_.push_back(process.rank + i);
     if (!process.env.contains(contract::kRankOutputs)) continue;
@@ -262,6 +268,7 @@ void HostResources::FinishPipes() {
 
 void HostResources::Close() {
   listener_.reset();
+  recorder_giver_.reset();
   port_.reset();
   torch_store_.reset();
   store_port_.reset();

@@ -66,7 +66,7 @@ class HostResources {
   std::vector<process::HeldPort> task_ports_;
   std::optional<contract::RecorderMapping> recorder_;
   std::vector<int> ranks_;  // of the world, that live here
-  std::unique_ptr<store::Listener> listener_;
+  std::unique_ptr<store::Listener> listener_, recorder_giver_;
   std::vector<std::shared_ptr<process::OutputPipe>> pipes_;
 };
 

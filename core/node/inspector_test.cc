@@ -72,7 +72,7 @@ TEST_F(InspectorTest, FindsTheRanksThatAProgramHasStarted) {
   EXPECT_EQ(found[0].rank, 4);
   EXPECT_EQ(found[1].rank, 5);
   for (const process::Process& process : process::Descendants(program))
-    process::SendSignal(process::Open(process).get(), SIGKILL);
+    process::SendSignal(process, SIGKILL);
   ::waitpid(program, nullptr, 0);
 }
 

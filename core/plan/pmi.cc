@@ -79,7 +79,11 @@ pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend
   }
   // "auto". mpirun serves its own ranks.
   if (settings.Text("launcher.name") == "mpirun" || world_size == 1) return pmi::Kind::kNone;
-  return NeedsMpi(settings, backend, host_count) ? pmi::Kind::kPmix : pmi::KindOfProgram(program);
+  if (NeedsMpi(settings, backend, host_count)) return pmi::Kind::kPmix;
+  const pmi::Kind kind = pmi::KindOfProgram(program);
+  // Ranks in containers of their own share no memory, and then come back to the backend.
+  const bool spare = kind == pmi::Kind::kNone && backend == "mpi" && pmi::Servable(pmi::Kind::kPmix);
+  return spare ? pmi::Kind::kPmix : kind;
 }
 
 std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,

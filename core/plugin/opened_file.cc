@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <link.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -45,6 +47,10 @@ bool OpenedFile::IsStillAt(const std::filesystem::path& path) const {
 }
 
 bool OpenedFile::IsLoadedAs(void* library) const {
+  if (::access("/proc/self/fd", X_OK) != 0) {
+    link_map* loaded = nullptr;
+    return ::dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0 && IsStillAt(loaded->l_name);
+  }
   void* const same = ::dlopen(FreshName(fd_.get()).c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (same != nullptr) ::dlclose(same);  // counts down only
   return same != nullptr && same == library;

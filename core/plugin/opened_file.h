@@ -26,7 +26,8 @@ class OpenedFile {
   // The same, and `path` still leads to it: what the loader is about to open by that name is this file.
   bool IsStillAt(const std::filesystem::path& path) const;
   // Whether `library`, a handle of dlopen, is this file and not another that had its name for a while. The
-  // loader is asked, which knows a file by device and inode.
+  // loader is asked, which knows a file by device and inode. In a container without /proc it cannot be, and
+  // the name that it has loaded must lead to this file.
   bool IsLoadedAs(void* library) const;
 
  private:

@@ -14,6 +14,8 @@
 #include <deque>
 #include <vector>
 
+#include "core/base/owner.h"
+
 namespace dtrun::plugin {
 namespace {
 
@@ -45,11 +47,12 @@ Result<std::string> WriterByList(const fs::path& place, const struct stat& info)
 }
 
 // `place` itself, not what a link leads to. A link has no mode of its own: who may replace it is for its
-// folder to say, and in a sticky one for its owner.
-Status Check(const fs::path& place, const struct stat& info, std::vector<std::string>* warnings) {
+// folder to say, and in a sticky one for its owner. `shared`: it is in such a folder.
+Status Check(const fs::path& place, const struct stat& info, bool shared,
+             std::vector<std::string>* warnings) {
   const bool folder = S_ISDIR(info.st_mode), link = S_ISLNK(info.st_mode);
   const char* what = folder ? "folder" : link ? "link" : "file";
-  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+  if (IsStranger(info.st_uid, shared)) {
     return Error{
         DTRUN_FAILED_PRECONDITION,
         fmt::format("the {} '{}' belongs to user {}, who is neither root nor you (user {}), and could "
@@ -72,7 +75,7 @@ Status Check(const fs::path& place, const struct stat& info, std::vector<std::st
                              what, place.string(), *writer, place.string())};
   }
   const bool by_group = (info.st_mode & S_IWGRP) != 0;
-  if (by_group && info.st_gid != 0 && info.st_gid != ::getegid()) {
+  if (by_group && IsStrangeGroup(info.st_gid)) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("the {} '{}' may be written by group {}, which is not your own (group {}); run: "
                              "chmod g-w '{}'",
@@ -90,6 +93,7 @@ Status Check(const fs::path& place, const struct stat& info, std::vector<std::st
 Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings) {
   std::deque<fs::path> left(path.begin(), path.end());
   fs::path at;
+  bool shared = false;  // the folder `at`
   for (int links = 0; !left.empty();) {
     const fs::path part = left.front();
     left.pop_front();
@@ -98,9 +102,10 @@ Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings
     struct stat info;
     if (::lstat(place.c_str(), &info) != 0)
       return Error::System(fmt::format("stat '{}'", place.string()), errno);
-    if (Status checked = Check(place, info, warnings); !checked) return checked;
+    if (Status checked = Check(place, info, shared, warnings); !checked) return checked;
     if (!S_ISLNK(info.st_mode)) {
       at = place;
+      shared = (info.st_mode & S_IWOTH) != 0;
       continue;
     }
     std::error_code unreadable;
@@ -109,7 +114,10 @@ Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings
       unreadable = std::make_error_code(std::errc::too_many_symbolic_link_levels);
     if (unreadable) return Error::System(fmt::format("follow '{}'", place.string()), unreadable.value());
     left.insert(left.begin(), target.begin(), target.end());
-    if (target.is_absolute()) at.clear();
+    if (target.is_absolute()) {
+      at.clear();
+      shared = false;
+    }
   }
   return {};
 }

@@ -158,16 +158,18 @@ struct Probe::Child {
 
   // Returns when it has ended, or has not for so long that its keeper cannot be there any more.
   void AwaitEnd() const {
-    constexpr int kMomentMs = 3000;
+    constexpr std::chrono::seconds kMoment{3};
     const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     pollfd ended{handle.get(), POLLIN, 0};
-    if (handle) ::poll(&ended, 1, kMomentMs);
+    if (!handle) return static_cast<void>(EndsWithin(kMoment));
+    ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kMoment).count()));
   }
 
   // Whether it ends by itself, as what has closed its connections is about to.
-  bool HasEnded() const {
-    constexpr std::chrono::seconds kMoment{5};
-    const auto deadline = std::chrono::steady_clock::now() + kMoment;
+  bool HasEnded() const { return EndsWithin(std::chrono::seconds(5)); }
+
+  bool EndsWithin(std::chrono::seconds moment) const {
+    const auto deadline = std::chrono::steady_clock::now() + moment;
     for (;;) {
       siginfo_t info{};
       const int none = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -17,9 +18,9 @@ using Descriptor = boost::asio::posix::stream_descriptor;
 constexpr std::size_t kMostProcessesNamed = 8;
 constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager, as the kernel cuts it
 
-void AskOne(int handle) {
-  SendSignal(handle, SIGTERM);
-  SendSignal(handle, SIGCONT);  // a stopped process takes SIGTERM only then
+void AskOne(const Process& process) {
+  SendSignal(process, SIGTERM);
+  SendSignal(process, SIGCONT);  // a stopped process takes SIGTERM only then
 }
 
 }  // namespace
@@ -46,23 +47,25 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
   for (Process& process : Descendants(::getpid(), spared_)) {
     if (process.state == 'Z') continue;
     UniqueFd pidfd = Open(process);
-    if (!pidfd) continue;  // ended just now
+    if (!pidfd && errno == ESRCH) continue;  // ended just now
     auto one = std::make_unique<One>();
     one->owner = OwnerOf(process);
     one->manager = process.name == kManager;
     one->process = std::move(process);
-    one->ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
-    one->ended->async_wait(Descriptor::wait_read,
-                           [this, one = one.get(), ended = ended_](const boost::system::error_code& error) {
-                             if (!error && !*ended) OnEnded(*one);
-                           });
     left_.push_back(std::move(one));
+    if (!pidfd) continue;  // unwatched: the time ends the wait for it
+    One& last = *left_.back();
+    last.ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
+    last.ended->async_wait(Descriptor::wait_read,
+                           [this, &last, ended = ended_](const boost::system::error_code& error) {
+                             if (!error && !*ended) OnEnded(last);
+                           });
   }
   if (left_.empty()) return Finish();
   const bool managed = std::ranges::any_of(left_, &One::manager);
   if (managed && segments_wait) moment = std::max<std::chrono::nanoseconds>(moment, kMomentOfManager);
   for (const auto& one : left_) {
-    if (one->manager && !segments_wait) AskOne(one->ended->native_handle());
+    if (one->manager && !segments_wait) AskOne(one->process);
   }
   timer_.expires_after(moment);
   timer_.async_wait([this, grace, ended = ended_](const boost::system::error_code& error) {
@@ -74,7 +77,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
   std::map<std::string, std::vector<const Process*>> of_owner;
   for (const auto& one : left_) {
     if (!one->living) continue;
-    AskOne(one->ended->native_handle());
+    AskOne(one->process);
     of_owner[one->owner].push_back(&one->process);
     told_.push_back(one->process.pid);
   }
@@ -101,7 +104,7 @@ void Leftovers::OnEnded(One& one) {
 void Leftovers::Finish() {
   if (!done_) return;  // a second reason to finish was queued already
   timer_.cancel();
-  for (const auto& one : left_) one->ended->close();
+  for (const auto& one : left_) one->ended.reset();
   // Never from inside Stop.
   boost::asio::post(loop_, std::exchange(done_, nullptr));
 }

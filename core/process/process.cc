@@ -80,6 +80,12 @@ bool NothingLeft(const std::vector<pid_t>& spared) {
 
 UniqueFd OpenPid(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+// By the number where a seccomp profile denies the other way: the caller has just seen whose it is.
+bool Signal(const UniqueFd& pidfd, pid_t pid, int signal) {
+  if (pidfd && ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0) return true;
+  return (!pidfd || errno != ESRCH) && ::kill(pid, signal) == 0;
+}
+
 // Kills those that live and reaps those that have ended. The living, which end soon.
 // The kernel itself says whether a number is a child of ours, so /proc is only believed where to ask.
 std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
@@ -90,10 +96,12 @@ std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
   for (const pid_t pid : ChildrenIn(all, ::getpid())) {
     if (std::ranges::find(spared, pid) != spared.end()) continue;
     UniqueFd child = OpenPid(pid);
-    if (!child) continue;
+    if (!child && errno == ESRCH) continue;
     siginfo_t info{};
-    if (::waitid(kByPidfd, static_cast<id_t>(child.get()), &info, WEXITED | WNOHANG) != 0) continue;
-    if (info.si_pid == 0 && SendSignal(child.get(), SIGKILL)) living.push_back(std::move(child));
+    const bool ours = child
+                          ? ::waitid(kByPidfd, static_cast<id_t>(child.get()), &info, WEXITED | WNOHANG) == 0
+                          : ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0;
+    if (ours && info.si_pid == 0 && Signal(child, pid, SIGKILL)) living.push_back(std::move(child));
   }
   return living;
 }
@@ -118,11 +126,10 @@ bool HasSignal(const std::string& status, const std::string& line, int signal) {
 
 // Not when it runs as another user.
 bool MayKill(const Process& process) {
-  const UniqueFd pidfd = Open(process);
-  return !pidfd || SendSignal(pidfd.get(), 0) || errno != EPERM;
+  return SendSignal(process, 0) || errno != EPERM;
 }
 
-// Waits until one of these ends, or `timeout` is over.
+// Waits until one of these ends, as far as they are watched, or `timeout` is over.
 void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds timeout) {
   std::vector<pollfd> polls;
   for (const UniqueFd& process : processes) polls.push_back({process.get(), POLLIN, 0});
@@ -148,6 +155,11 @@ std::optional<Process> ReadProcess(pid_t pid) {
 }
 
 namespace {
+
+bool IsThere(const Process& process) {
+  const auto now = ReadProcess(process.pid);
+  return now && now->start == process.start;
+}
 
 bool LookAtProc() {
   const std::string status = '\n' + ReadKernelFile("/proc/self/status");
@@ -187,13 +199,17 @@ void BecomeSubreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 UniqueFd Open(const Process& process) {
   UniqueFd pidfd = OpenPid(process.pid);
-  if (!pidfd) return {};
-  const auto now = ReadProcess(process.pid);
-  return now && now->start == process.start ? std::move(pidfd) : UniqueFd();
+  if (!pidfd || IsThere(process)) return pidfd;
+  errno = ESRCH;
+  return {};
 }
 
-bool SendSignal(int pidfd, int signal) {
-  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0;
+bool SendSignal(const Process& process, int signal) {
+  const UniqueFd pidfd = OpenPid(process.pid);
+  if (!pidfd && errno == ESRCH) return false;
+  if (IsThere(process)) return Signal(pidfd, process.pid, signal);
+  errno = ESRCH;
+  return false;
 }
 
 bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadline) {
@@ -218,8 +234,7 @@ bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadl
 
 void SignalDescendants(int signal, const std::vector<pid_t>& spared) {
   for (const Process& process : Descendants(::getpid(), spared)) {
-    SendSignal(Open(process).get(),
-               signal);  // also to what looks like a zombie: threads may live on behind it
+    SendSignal(process, signal);  // also to what looks like a zombie: threads may live on behind it
   }
 }
 

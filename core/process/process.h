@@ -1,4 +1,4 @@
-// The processes below this one: found through /proc, signalled by pidfd, ended to the last.
+// The processes below this one: found through /proc, signalled by pidfd where the kernel has those, ended to the last.
 //
 // Relies on this process being a child subreaper, so that orphans of the job become its
 // children instead of init's. A number that was read in /proc is never signalled as such: it may be
@@ -41,11 +41,13 @@ std::vector<Process> Descendants(pid_t root, const std::vector<pid_t>& spared = 
 // Orphans of the calling process's descendants become its children from now on.
 void BecomeSubreaper();
 
-// The pidfd of the very process that was read; empty when it is gone.
+// The pidfd of the very process that was read. Empty when it is gone, errno ESRCH, and where the kernel gives
+// none: too few descriptors, or a container's seccomp profile.
 UniqueFd Open(const Process& process);
 
-// False when it has ended.
-bool SendSignal(int pidfd, int signal);
+// To the very process that was read, whether there is a pidfd of it or not. False, with errno, where that
+// fails: ESRCH when it has ended.
+bool SendSignal(const Process& process, int signal);
 
 // Whether the process goes on when it gets `signal`: it handles, ignores or blocks it, or such a signal
 // ends nobody. False also when that cannot be read. Who starts a program (vfork, posix_spawn) blocks every

@@ -54,7 +54,7 @@ void RankProcess::Signal(int signal) {
 }
 
 void RankProcess::Tell(int signal) {
-  if (!reaped_) SendSignal(handle_.native_handle(), signal);
+  if (!reaped_) ::kill(pid_, signal);
 }
 
 void RankProcess::FinishOutput() {

@@ -16,6 +16,7 @@
 
 #include "core/base/own_file.h"
 #include "core/base/own_folder.h"
+#include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/process/memory_dir.h"
 
@@ -53,8 +54,7 @@ bool HoldsOnlyOurs(const fs::path& dir) {
 // or only as into /tmp. After `su` the variable may still name the folder of another user.
 bool IsSafe(const char* folder) {
   struct stat info {};
-  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
-         (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && !IsStranger(info.st_uid) &&
          ((info.st_mode & 022) == 0 || (info.st_mode & S_ISVTX) != 0) && ::access(folder, W_OK | X_OK) == 0;
 }
 

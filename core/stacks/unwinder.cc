@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <sstream>
@@ -20,6 +21,7 @@
 #include "core/base/kernel_file.h"
 #include "core/base/printable.h"
 #include "core/base/program_files.h"
+#include "core/base/result.h"
 #include "core/stacks/kernel.h"
 
 namespace dtrun::stacks {
@@ -168,11 +170,13 @@ Unwinder Unwinder::Find(const std::string& path, std::shared_ptr<Attached> attac
 Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   Unwound unwound;
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const int unseen = process ? 0 : errno;
   int ends[2];
   if (program_.empty() || !process || AnyIs(pid, "Tt") || ::pipe2(ends, O_CLOEXEC) != 0) {
-    unwound.trouble = program_.empty() ? "neither eu-stack (elfutils) nor gdb is on PATH"
-                      : !process       ? "it has ended"
-                                       : "it is stopped, or a debugger has it";
+    unwound.trouble = program_.empty()  ? "neither eu-stack (elfutils) nor gdb is on PATH"
+                      : unseen == ESRCH ? "it has ended"
+                      : unseen != 0     ? Error::System("watch it", unseen).text
+                                        : "it is stopped, or a debugger has it";
     return unwound;
   }
   const UniqueFd reading(ends[0]);

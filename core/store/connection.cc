@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace dtrun::store {
@@ -26,7 +28,7 @@ Error SocketError(const char* action, int number) {
 
 }  // namespace
 
-Result<Connection> Connection::Open(const std::filesystem::path& socket) {
+Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string& path = socket.native();
@@ -36,25 +38,42 @@ Result<Connection> Connection::Open(const std::filesystem::path& socket) {
                              "1 to {}; DTRUN_STORE is set by dtrun",
                              path, path.size(), sizeof address.sun_path - 1)};
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
-
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return Error::System("open a socket to the agent of this host", errno);
-  int connected = 0;
-  do {
-    connected = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  } while (connected != 0 && errno == EINTR);
-  if (connected != 0) {
-    if (errno == ENOENT || errno == ECONNREFUSED) {
-      return Error{
-          DTRUN_REMOTE_FAILURE,
-          fmt::format("no agent of dtrun listens on '{}' (from DTRUN_STORE); the job has ended or this "
-                      "process was not started by it: start it with dtrun",
-                      path)};
-    }
-    return Error::System(fmt::format("connect to the agent of this host at '{}'", path), errno);
+  const auto connect = [&](std::size_t at) {
+    std::memcpy(address.sun_path + at, path.data(), path.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+    int connected = 0;
+    do {
+      connected = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size);
+    } while (connected != 0 && errno == EINTR);
+    return connected == 0;
+  };
+  if (connect(0)) return fd;
+  const int number = errno;
+  address.sun_path[0] = '\0';
+  if ((number == ENOENT || number == EACCES) && connect(1) && IsOfThisUser(fd.get())) return fd;
+  if (number == ENOENT || number == ECONNREFUSED) {
+    return Error{
+        DTRUN_REMOTE_FAILURE,
+        fmt::format("no agent of dtrun listens on '{}' (from DTRUN_STORE); the job has ended or this "
+                    "process was not started by it: start it with dtrun; or it is in a container that has "
+                    "neither the network of the host nor the folder '{}': give it one of them",
+                    path, socket.parent_path().string())};
   }
-  return Connection(std::move(fd));
+  return Error::System(fmt::format("connect to the agent of this host at '{}'", path), number);
+}
+
+bool IsOfThisUser(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+Result<Connection> Connection::Open(const std::filesystem::path& socket) {
+  Result<UniqueFd> fd = ConnectToAgent(socket);
+  if (!fd) return std::move(fd).error();
+  return Connection(*std::move(fd));
 }
 
 Result<Reply> Connection::Call(Body body, std::optional<Clock::time_point> deadline) {

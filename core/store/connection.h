@@ -13,6 +13,13 @@
 
 namespace dtrun::store {
 
+// Connects to an agent's socket: by its path, or by the abstract name of the same text where a rank in a
+// container does not see that path. Only an agent of this user is believed there.
+Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket);
+
+// Whether a process of this user has the other end of a Unix socket.
+bool IsOfThisUser(int socket);
+
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;

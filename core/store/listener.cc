@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "core/store/connection.h"
+
 namespace dtrun::store {
 namespace {
 
@@ -55,17 +57,19 @@ class LocalAcceptor : public std::enable_shared_from_this<LocalAcceptor> {
 
 class UnixListener final : public Listener {
  public:
-  UnixListener(std::filesystem::path socket, std::shared_ptr<LocalAcceptor> porter)
-      : socket_(std::move(socket)), porter_(std::move(porter)) {}
+  UnixListener(std::filesystem::path socket, std::shared_ptr<LocalAcceptor> porter,
+               std::shared_ptr<LocalAcceptor> abstract)
+      : socket_(std::move(socket)), porter_(std::move(porter)), abstract_(std::move(abstract)) {}
 
   ~UnixListener() override {
     porter_->Close();
+    abstract_->Close();
     ::unlink(socket_.c_str());
   }
 
  private:
   std::filesystem::path socket_;
-  std::shared_ptr<LocalAcceptor> porter_;
+  std::shared_ptr<LocalAcceptor> porter_, abstract_;
 };
 
 Status CheckPlace(const std::filesystem::path& socket) {
@@ -98,7 +102,10 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop,
                                                    const std::filesystem::path& socket,
                                                    std::function<void(Socket)> enter) {
   if (Status place = CheckPlace(socket); !place) return std::move(place).error();
-  auto porter = std::make_shared<LocalAcceptor>(loop, std::move(enter));
+  auto porter = std::make_shared<LocalAcceptor>(loop, enter);
+  auto abstract = std::make_shared<LocalAcceptor>(loop, [enter = std::move(enter)](Socket client) {
+    if (IsOfThisUser(client.native_handle())) enter(std::move(client));
+  });
 
   const auto failed = [&](const error_code& error) {
     return Error::System(fmt::format("listen on the store's socket '{}'", socket.native()), error.value());
@@ -107,10 +114,16 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop,
   Protocol::acceptor& acceptor = porter->acceptor();
   if (acceptor.open(Protocol(), error); error) return failed(error);
   if (acceptor.bind(Protocol::endpoint(socket.native()), error); error) return failed(error);
-  auto listener = std::make_unique<UnixListener>(socket, porter);  // from here on removes the socket
+  auto listener = std::make_unique<UnixListener>(socket, porter, abstract);  // from here on removes the socket
   if (::chmod(socket.c_str(), 0600) != 0) return failed(error_code(errno, boost::system::system_category()));
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
   porter->Accept();
+  // Where it cannot be had, as in a network namespace that another one of the name is in, the path is enough.
+  Protocol::acceptor& nameless = abstract->acceptor();
+  nameless.open(Protocol(), error);
+  nameless.bind(Protocol::endpoint(std::string(1, '\0') + socket.native()), error);
+  if (!error) nameless.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) abstract->Accept();
   return std::unique_ptr<Listener>(std::move(listener));
 }
 

@@ -1,4 +1,5 @@
-// The Unix socket through which ranks of this host reach the store.
+// The Unix socket through which ranks of this host reach the store. It has a path, and the same text as
+// abstract name, for ranks in containers that do not see the path; strangers who come there are turned away.
 //
 // Only listens: who answers, the store itself or a relay to it, is the caller's. Lives on
 // the agent's event loop.

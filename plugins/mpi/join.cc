@@ -1,5 +1,8 @@
 #include "join.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +25,31 @@ using sdk::Failure;
           " ranks, but MPI_COMM_WORLD has only this process, which found no PMIx server; leave job.pmi "
           "at \"auto\" or set it to \"pmix\", or start the job under mpirun, for example 'mpirun -n " +
           std::to_string(params.size) + " ...'");
+}
+
+// What ranks have in common that share memory by Open MPI's ways: their namespaces, and /dev/shm. It compares
+// the numbers of processes itself, which in PID namespaces mean other processes.
+std::string MemoryPlace() {
+  std::string place;
+  for (const char* const name : {"/proc/self/ns/user", "/proc/self/ns/pid"}) {
+    char text[64];
+    const ssize_t size = readlink(name, text, sizeof text);
+    place.append(text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))).append(" ");
+  }
+  struct stat memory {};
+  if (stat("/dev/shm", &memory) == 0) place += std::to_string(memory.st_dev);
+  return place;
+}
+
+// Whether ranks of this host are in containers of their own.
+bool AreApart(const sdk::CommParams& params, const sdk::Membership& members) {
+  const std::string mine = MemoryPlace();
+  for (int peer = 0; peer < members.size(); ++peer) {
+    const bool here = params.hosts.empty() ? params.host_count == 1
+                                           : params.hosts[static_cast<std::size_t>(peer)] == params.host;
+    if (here && peer != members.rank() && members.Said("mpi", peer) != mine) return true;
+  }
+  return false;
 }
 
 // Of the job: the first communicator need not be its largest.
@@ -141,8 +169,9 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag, bool o
 Joined Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
   const sdk::Deadline deadline(params.timeout);
   const sdk::Membership members(params);
-  members.Join("mpi", "", deadline);  // MPI would only hang on a missing rank
+  members.Join("mpi", MemoryPlace(), deadline);  // MPI would only hang on a missing rank
   const int local_ranks = params.host_count == 1 ? LocalRanks(params) : 0;
+  if (AreApart(params, members)) coll_sm = CollSm::kApart;
   world.Start(host, coll_sm, local_ranks, deadline);
   const std::vector<int> ranks = ExchangeWorldRanks(params, members, world, deadline);
   Joined joined;

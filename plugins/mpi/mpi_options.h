@@ -6,7 +6,7 @@
 namespace dtrun::mpi_plugin {
 
 inline constexpr const char* kCollSmChoices[] = {"auto", "on", "off"};
-enum class CollSm { kAuto, kOn, kOff };
+enum class CollSm { kAuto, kOn, kOff, kApart };  // kApart is no choice: ranks of a host share no memory
 inline constexpr const char* kBlockingChoices[] = {"caller", "thread"};
 enum class Blocking { kCaller, kThread };
 inline constexpr const char* kDeviceMemoryChoices[] = {"auto", "staged"};

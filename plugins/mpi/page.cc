@@ -22,7 +22,11 @@ std::size_t Bytes(int size) { return sizeof(PageHeader) + static_cast<std::size_
 
 [[noreturn]] void ThrowErrno(const std::string& what) {
   const int code = errno;
-  throw Failure(DTRUN_SYSTEM, what + ": " + std::strerror(code)).Vendor("errno", code);
+  std::string text = what + ": " + std::strerror(code);
+  rlimit files{};
+  if (code == EMFILE && getrlimit(RLIMIT_NOFILE, &files) == 0)
+    text += "; raise `ulimit -n`, which is " + std::to_string(files.rlim_cur);
+  throw Failure(DTRUN_SYSTEM, text).Vendor("errno", code);
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ bool EachHasAProcessor(int local_ranks) {
 }
 
 std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks) {
+  if (coll_sm == CollSm::kApart) {
+    if (getenv("OMPI_MCA_btl") != nullptr) return {};
+    return {{"OMPI_MCA_btl", "^vader,sm"}};
+  }
   if (getenv("OMPI_MCA_coll_sm_priority") != nullptr || coll_sm == CollSm::kOff) return {};
   if (coll_sm == CollSm::kAuto && !EachHasAProcessor(local_ranks)) return {};
   // `tuned` has 30. Below it, only communicators that ask for coll/sm get it (join.cc). Fragments as
@@ -107,7 +111,7 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     coll_sm_text = "as the program's MPI_Init found it";
   } else {
     const std::vector<Variable> variables = CollSmVariables(coll_sm, local_ranks);
-    coll_sm_text = CollSmText(variables);
+    coll_sm_text = coll_sm == CollSm::kApart ? "off: ranks are in containers of their own" : CollSmText(variables);
     const KeepSignalHandlers handlers;
     const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);

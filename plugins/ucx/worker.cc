@@ -1,8 +1,12 @@
 #include "worker.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +16,36 @@
 namespace dtrun::ucx_plugin {
 
 using sdk::Failure;
+
+namespace {
+
+// What this process lacks itself: UCX tells of it as of a resource, a device or a peer. Empty: nothing.
+std::string OutOfFiles() {
+  const int spare = dup(0);
+  const bool out = spare < 0 && errno == EMFILE;
+  if (spare >= 0) close(spare);
+  rlimit files{};
+  if (!out || getrlimit(RLIMIT_NOFILE, &files) != 0) return "";
+  return "this process has too many open files: raise `ulimit -n`, which is " + std::to_string(files.rlim_cur);
+}
+
+// The same of /dev/shm, of which a worker takes several MiB.
+std::string OutOfSharedMemory() {
+  constexpr double kMiB = 1 << 20, kEnough = 16;
+  struct statvfs room {};
+  if (statvfs("/dev/shm", &room) != 0) room = {};
+  const auto mebibytes = [&](fsblkcnt_t blocks) {
+    return static_cast<double>(blocks) * static_cast<double>(room.f_frsize) / kMiB;
+  };
+  if (mebibytes(room.f_bavail) >= kEnough) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f of %.1f MiB", mebibytes(room.f_bavail), mebibytes(room.f_blocks));
+  return std::string("/dev/shm has ") + text +
+         " free: give the container more shared memory (--shm-size=1g), or set backend.options.transports = "
+         "\"tcp,self\"";
+}
+
+}  // namespace
 
 Worker::Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of)
     : library_(context.library()),
@@ -23,7 +57,12 @@ Worker::Worker(const Context& context, int rank, int size, std::function<std::st
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // Different threads drive it, one at a time.
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  library_.Check(library_.worker_create(context.get(), &params, &worker_), "make a UCX worker");
+  if (const ucs_status_t made = library_.worker_create(context.get(), &params, &worker_); made != UCS_OK) {
+    const std::string files = OutOfFiles(), lacks = files.empty() ? OutOfSharedMemory() : files;
+    throw Failure(DTRUN_VENDOR, "make a UCX worker: " + library_.StatusText(made) + Library::TakeLastWords() +
+                                    (lacks.empty() ? "" : "; " + lacks))
+        .Vendor("ucx", made);
+  }
   const ucs_status_t status = library_.worker_get_efd(worker_, &event_fd_);
   if (status == UCS_OK) return;
   library_.worker_destroy(worker_);
@@ -58,6 +97,11 @@ ucp_ep_h Worker::Reach(int peer) {
   const ucs_status_t status = library_.ep_create(worker_, &params, &endpoint->handle);
   if (status != UCS_OK) {
     if (address_of_(peer).empty()) return nullptr;  // it has left since
+    if (const std::string lacks = OutOfFiles(); !lacks.empty()) {
+      throw Failure(DTRUN_SYSTEM, "UCX cannot connect rank " + std::to_string(peer) + ": " +
+                                      library_.StatusText(status) + Library::TakeLastWords() + "; " + lacks)
+          .Vendor("ucx", status);
+    }
     throw Failure(DTRUN_REMOTE_FAILURE,
                   "UCX cannot reach rank " + std::to_string(peer) + ": " + library_.StatusText(status) +
                       Library::TakeLastWords() +

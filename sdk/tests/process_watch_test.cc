@@ -1,10 +1,18 @@
 #include "dtrun/plugin/process_watch.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
 
 namespace dtrun::sdk {
 namespace {
@@ -47,40 +55,109 @@ class Child {
   std::string identity_;
 };
 
-TEST(WatchProcess, TellsOfADeathBeforeTheParentCollectsIt) {
+TEST(PeerProcess, TellsOfADeathBeforeTheParentCollectsIt) {
   Child child;
-  const int watch = WatchProcess(child.identity());
-  ASSERT_GE(watch, 0);
-  EXPECT_FALSE(Readable(watch, 0));
+  const auto peer = PeerProcess::Find(child.identity());
+  ASSERT_TRUE(peer);
+  EXPECT_FALSE(peer->Ended());
+  EXPECT_FALSE(Readable(peer->descriptor(), 0));
   child.Kill();
-  EXPECT_TRUE(Readable(watch, 10'000));
-  close(watch);
+  EXPECT_TRUE(Readable(peer->descriptor(), 10'000));
+  EXPECT_TRUE(peer->Ended());
 }
 
-TEST(WatchProcess, TellsAtOnceOfAProcessThatIsGone) {
+TEST(PeerProcess, TellsAtOnceOfAProcessThatIsGone) {
   Child child;
   child.Collect();
-  const int watch = WatchProcess(child.identity());
-  ASSERT_GE(watch, 0);
-  EXPECT_TRUE(Readable(watch, 0));
-  close(watch);
+  const auto peer = PeerProcess::Find(child.identity());
+  ASSERT_TRUE(peer);
+  EXPECT_TRUE(Readable(peer->descriptor(), 0));
+  EXPECT_TRUE(peer->Ended());
 }
 
-TEST(WatchProcess, IsNotFooledByANumberThatWasUsedAgain) {
+TEST(PeerProcess, IsNotFooledByANumberThatWasUsedAgain) {
   Child child;
   std::string earlier = child.identity();
   earlier.back() = earlier.back() == '0' ? '1' : '0';  // another start
-  const int watch = WatchProcess(earlier);
-  ASSERT_GE(watch, 0);
-  EXPECT_TRUE(Readable(watch, 0));
-  close(watch);
+  const auto peer = PeerProcess::Find(earlier);
+  ASSERT_TRUE(peer);
+  EXPECT_TRUE(Readable(peer->descriptor(), 0));
+  EXPECT_TRUE(peer->Ended());
 }
 
-TEST(WatchProcess, LeavesThisProcessAndOtherHostsAlone) {
-  EXPECT_EQ(WatchProcess(ProcessIdentity()), -1);
+TEST(PeerProcess, LeavesThisProcessAndOtherHostsAlone) {
+  EXPECT_FALSE(PeerProcess::Find(ProcessIdentity()));
   const Child child;
-  EXPECT_EQ(WatchProcess("another-boot" + child.identity()), -1);
-  EXPECT_EQ(WatchProcess(""), -1);
+  EXPECT_FALSE(PeerProcess::Find("another-boot" + child.identity()));
+  EXPECT_FALSE(PeerProcess::Find(""));
+}
+
+TEST(PeerProcess, HasOneDescriptorHoweverManyAskForIt) {
+  const Child child;
+  const auto first = PeerProcess::Find(child.identity());
+  EXPECT_EQ(PeerProcess::Find(child.identity()), first);
+  ProcessWatch watch;
+  watch.Add(1, child.identity());
+  std::vector<pollfd> polls;
+  watch.AppendTo(polls);
+  ASSERT_EQ(polls.size(), 1U);
+  EXPECT_EQ(polls[0].fd, first->descriptor());
+}
+
+// In a process of its own, which `hinder` keeps from having a pidfd: a peer that lives is not called dead, and
+// one that ends is found all the same. Returns the errno of the failed look.
+int Hindered(void (*hinder)()) {
+  Child child;
+  EXPECT_NE(BootId(), "");
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t looker = fork();
+  if (looker == 0) {
+    hinder();
+    ProcessWatch watch;
+    watch.Add(1, child.identity());
+    const auto peer = PeerProcess::Find(child.identity());
+    const bool alive = peer && peer->descriptor() < 0 && !peer->Ended() && watch.Ended().empty();
+    const char told = alive ? 'a' : 'x';
+    if (write(ends[1], &told, 1) != 1 || !alive) _exit(1);
+    while (!peer->Ended() || watch.Ended() != std::vector<int>{1}) usleep(1000);
+    _exit(peer->why_unseen());
+  }
+  close(ends[1]);
+  char told = 0;
+  EXPECT_EQ(read(ends[0], &told, 1), 1);
+  EXPECT_EQ(told, 'a');
+  close(ends[0]);
+  child.Collect();
+  int status = 0;
+  waitpid(looker, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+template <int Number>
+void DenyPidfds() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | Number),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{4, rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    _exit(2);
+}
+
+void UseUpDescriptors() {
+  const rlimit few{16, 16};
+  if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);
+  while (dup(0) >= 0) {
+  }
+}
+
+TEST(PeerProcess, CallsNoPeerDeadThatItMayNotLookAt) {
+  EXPECT_EQ(Hindered(DenyPidfds<EPERM>), EPERM);
+  EXPECT_EQ(Hindered(DenyPidfds<ENOSYS>), ENOSYS);
+  EXPECT_EQ(Hindered(UseUpDescriptors), EMFILE);
 }
 
 TEST(ProcessWatch, NamesTheRanksWhoseProcessesHaveEnded) {

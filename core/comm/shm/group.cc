@@ -1,8 +1,7 @@
 #include "core/comm/shm/group.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +15,8 @@ namespace dtrun::shm {
 namespace {
 
 using sdk::Failure;
+
+constexpr int kLooksPerQuestion = 8;  // of the store, while ranks meet
 
 // Rounded: what is left of a longer time is no round number.
 std::string TimeText(std::int64_t timeout_ns) {
@@ -82,9 +83,8 @@ void Group::Meet(const sdk::CommParams& params) {
     Await(rank_of(peer).step.value, 1, rank_of(peer).step.sleepers, peer, running);
     const pid_t pid = rank_of(peer).pid.load();
     if (pid == getpid()) continue;
-    UniqueFd& process = processes_[static_cast<std::size_t>(peer)];
-    process = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!process) FailGone(peer, running);
+    const auto& process = processes_[static_cast<std::size_t>(peer)] = sdk::PeerProcess::Of(pid, "");
+    if (process->Ended()) FailGone(peer, running);
   }
   bool all = true;
   for (int rank = 0; rank < size_; ++rank) all = all && rank_of(rank).orders_asleep.load();
@@ -171,13 +171,15 @@ void Group::AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t targ
     sched_yield();
     if (Reached(word.load(std::memory_order_acquire), target)) return;
   }
-  for (;;) {
+  for (int looks = 0;;) {
     Announce(sleepers, ordering_);
     const std::uint32_t seen = word.load();
     if (Reached(seen, target)) return;
     ThrowIfFailed();
     Sleep(word, seen, running.deadline.Left(kLookAround));
     if (Reached(word.load(std::memory_order_acquire), target)) return;
+    // A rank that cannot join makes the space fail, and before all have met nothing else tells of it.
+    if (!met_ && ++looks % kLooksPerQuestion == 0) (void)kv_.TryGet("met");
     const bool gone = Gone(peer);
     // It may have come this far and gone since.
     if (Reached(word.load(std::memory_order_acquire), target)) return;
@@ -190,8 +192,8 @@ void Group::AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t targ
 bool Group::Gone(int peer) const {
   if (rank_of(peer).presence.load() == Presence::kLeft) return true;
   if (processes_.empty()) return false;
-  pollfd process{processes_[static_cast<std::size_t>(peer)].get(), POLLIN, 0};
-  return process.fd >= 0 && poll(&process, 1, 0) > 0;
+  const auto& process = processes_[static_cast<std::size_t>(peer)];
+  return process && process->Ended();
 }
 
 bool Group::Record(dtrun_status code, int peer, std::string text) {

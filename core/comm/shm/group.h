@@ -8,15 +8,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/base/fd.h"
 #include "core/comm/shm/layout.h"
 #include "core/comm/shm/memory.h"
 #include "core/comm/shm/waiting.h"
 #include "dtrun/plugin/call_queue.hpp"
+#include "dtrun/plugin/process_watch.hpp"
 
 namespace dtrun::shm {
 
@@ -120,7 +121,7 @@ class Group {
   Memory memory_;
   FailureRecord* failure_ = nullptr;
   Rank* mine_ = nullptr;
-  std::vector<UniqueFd> processes_;  // pidfds; none for ranks of this process
+  std::vector<std::shared_ptr<const sdk::PeerProcess>> processes_;  // null for ranks of this process
   std::uint32_t call_number_ = 0;
   sdk::SignatureWords call_{};  // this rank's current one
   std::uint32_t step_ = 0;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/result.h"
 #include "dtrun/plugin.hpp"
 
 namespace dtrun::shm {
@@ -17,6 +18,8 @@ namespace {
 
 [[noreturn]] void Fail(const std::string& action, const char* next) {
   const int number = errno;
+  if (number == EMFILE)  // which has a next step of its own
+    throw sdk::Failure(DTRUN_SYSTEM, Error::System(action, number).text).Vendor("errno", number);
   throw sdk::Failure(number == ENOMEM ? DTRUN_OUT_OF_MEMORY : DTRUN_SYSTEM,
                      action + ": " + std::strerror(number) + "; " + next)
       .Vendor("errno", number);

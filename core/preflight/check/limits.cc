@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -86,6 +87,19 @@ void CheckShm(const Request& request, Checks* to) {
   }
 }
 
+// Without room in /dev/shm libraries take System V's segments, a few for each rank.
+void CheckSystemV(const Request& request, Checks* to) {
+  constexpr std::uint64_t kSegmentsPerRank = 16;
+  std::uint64_t most = 0;
+  if (!(std::ifstream("/proc/sys/kernel/shmmni") >> most)) return;
+  const std::uint64_t wanted = kSegmentsPerRank * static_cast<std::uint64_t>(request.local_ranks);
+  if (most >= wanted) return;
+  to->push_back({"limits", Level::kWarning,
+                 fmt::format("System V segments of shared memory: {}; {} ranks may want {}", most,
+                             request.local_ranks, wanted),
+                 fmt::format("sysctl -w kernel.shmmni={}", std::max<std::uint64_t>(wanted, 4096))});
+}
+
 void CheckGroup(const Request& request, Checks* to) {
   const binding::GroupLimits limits = binding::ReadGroupLimits();
   if (limits.processors)
@@ -107,12 +121,15 @@ void CheckGroup(const Request& request, Checks* to) {
 void CheckLimits(const Request& request, Checks* to) {
   const auto ranks = static_cast<rlim_t>(request.local_ranks);
   CheckMemlock(to);
-  CheckCount("open files of a process", RLIMIT_NOFILE, 4 * kFilesPerRank,
+  // A backend may connect every rank with every other one, once for each communicator.
+  const rlim_t peers = ranks * static_cast<rlim_t>(request.host_count);
+  CheckCount("open files of a process", RLIMIT_NOFILE, std::max(4 * kFilesPerRank, 16 * peers),
              "raise `ulimit -Hn` where dtrun or sshd starts, or LimitNOFILE of its service", to);
   CheckCount("processes of this user", RLIMIT_NPROC, kThreadsPerRank * ranks,
              "raise `ulimit -u` where dtrun or sshd starts", to);
   CheckGroup(request, to);
   CheckShm(request, to);
+  CheckSystemV(request, to);
 }
 
 }  // namespace dtrun::preflight

@@ -38,15 +38,18 @@ namespace {
 bool WatchUntilEnough(pid_t child, const std::function<Look(pid_t)>& look) {
   constexpr std::chrono::milliseconds kFirst{50}, kLongest{32'000};
   const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  for (std::chrono::milliseconds pause = kFirst; handle; pause = std::min(2 * pause, kLongest)) {
+  const auto ended = [child] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+  };
+  for (std::chrono::milliseconds pause = kFirst;; pause = std::min(2 * pause, kLongest)) {
     pollfd end{handle.get(), POLLIN, 0};
     const int ready = ::poll(&end, 1, static_cast<int>(pause.count()));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready != 0) return true;  // it has ended
+    if (ready != 0 || (!handle && ended())) return true;
     const Look seen = look(child);
     if (seen != Look::kAgain) return seen == Look::kEnough;
   }
-  return true;
 }
 
 }  // namespace

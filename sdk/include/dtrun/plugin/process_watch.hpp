@@ -1,8 +1,10 @@
 // dtrun/plugin/process_watch.hpp - which process a rank is, and which ranks' processes have ended.
 //
 // Not part of plugin.hpp. A vendor library polls its peers only now and then, or takes a killed process for
-// alive until its parent has reaped it; a pidfd becomes readable at once. Functions: any thread. A
-// ProcessWatch: one thread at a time changes it, and no other reads it meanwhile.
+// alive until its parent has reaped it; a pidfd becomes readable at once. Only "no such process" means that a
+// process has ended: a pidfd that cannot be had, because descriptors have run out or a seccomp profile denies
+// it, says nothing about the peer, whose number is then asked now and then. Functions and a PeerProcess: any
+// thread. A ProcessWatch: one thread at a time changes it, and no other reads it meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -12,8 +14,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -22,14 +27,12 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The boot id of this host's kernel; "" where it is not known.
-  inline std::string BootId() {
+  namespace internal {
+  inline std::string ReadBootId() {
     std::string id;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
     return id;
   }
-
-  namespace internal {
   // Clock ticks from boot to the process's start; "" when there is no such process. Field 22 of
   // proc(5)'s stat, counted from behind the name, which may hold anything.
   inline std::string StartOf(const std::string& process) {
@@ -50,74 +53,111 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
   }  // namespace internal
 
+  // The boot id of this host's kernel; "" where it is not known. Kept, as descriptors may run out.
+  inline std::string BootId() {
+    static const std::string kept = internal::ReadBootId();
+    return kept.empty() ? internal::ReadBootId() : kept;
+  }
+
   // Identifies this process among those of all hosts: boot id, PID namespace, PID, start time.
   inline std::string ProcessIdentity() {
     return BootId() + " " + internal::ProcessNamespace() + " " + std::to_string(getpid()) + " " +
            internal::StartOf("self");
   }
 
-  // A descriptor that is readable once the process has ended; the caller closes it. -1 when it is
-  // this process, or cannot be watched from here: another host, container, or an old kernel.
-  inline int WatchProcess(const std::string& identity) {
-    std::istringstream fields(identity);
-    std::string boot, space, start;
-    pid_t process = -1;
-    fields >> boot >> space >> process >> start;
-    if (!fields || boot != BootId() || space != internal::ProcessNamespace() || process == getpid())
-      return -1;
-    const auto watch = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
-    // Gone already, or its number now belongs to another: a descriptor that is readable at once.
-    if ((watch < 0 && errno == ESRCH) ||
-        (watch >= 0 && internal::StartOf(std::to_string(process)) != start)) {
-      if (watch >= 0) close(watch);
-      return eventfd(1, EFD_CLOEXEC);
+  // Another process of this PID namespace. All that ask for the same one share one descriptor.
+  class PeerProcess {
+   public:
+    // `start`: StartOf that process, "" where that is not known.
+    static std::shared_ptr<const PeerProcess> Of(pid_t process, const std::string& start) {
+      // Never destroyed: communicators end as late as they like.
+      static auto* const all = new std::map<std::pair<pid_t, std::string>, std::weak_ptr<const PeerProcess>>;
+      static auto* const mutex = new std::mutex;
+      const std::lock_guard<std::mutex> lock(*mutex);
+      std::weak_ptr<const PeerProcess>& known = (*all)[{process, start}];
+      std::shared_ptr<const PeerProcess> peer = known.lock();
+      if (!peer) known = peer = std::shared_ptr<const PeerProcess>(new PeerProcess(process, start));
+      return peer;
     }
-    return watch;
-  }
+    // Null when `identity` is this process, or cannot be watched from here: another host or container.
+    static std::shared_ptr<const PeerProcess> Find(const std::string& identity) {
+      std::istringstream fields(identity);
+      std::string boot, space, start;
+      pid_t process = -1;
+      fields >> boot >> space >> process >> start;
+      if (!fields || boot != BootId() || space != internal::ProcessNamespace() || process == getpid())
+        return nullptr;
+      return Of(process, start);
+    }
+    ~PeerProcess() {
+      if (descriptor_ >= 0) close(descriptor_);
+    }
+    PeerProcess(const PeerProcess&) = delete;
+    PeerProcess& operator=(const PeerProcess&) = delete;
+
+    bool Ended() const {
+      if (ended_) return true;
+      pollfd entry{descriptor_, POLLIN, 0};
+      if (descriptor_ >= 0) return poll(&entry, 1, 0) > 0;
+      return (kill(process_, 0) != 0 && errno == ESRCH) || IsAnother();
+    }
+    // Readable once it has ended; -1 where the kernel gives none, `why_unseen` is errno then.
+    int descriptor() const { return descriptor_; }
+    int why_unseen() const { return why_unseen_; }
+
+   private:
+    PeerProcess(pid_t process, std::string start) : process_(process), start_(std::move(start)) {
+      descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+      if (descriptor_ < 0) why_unseen_ = errno;
+      ended_ = why_unseen_ == ESRCH || IsAnother();
+      if (!ended_) return;
+      if (descriptor_ >= 0) close(descriptor_);
+      descriptor_ = eventfd(1, EFD_CLOEXEC);
+    }
+    // Whether the number now belongs to another process. What cannot be read is no evidence.
+    bool IsAnother() const {
+      const std::string now = start_.empty() ? "" : internal::StartOf(std::to_string(process_));
+      return !now.empty() && now != start_;
+    }
+
+    const pid_t process_;
+    const std::string start_;
+    int descriptor_ = -1;
+    int why_unseen_ = 0;
+    bool ended_ = false;  // when it was looked for
+  };
 
   // The processes of ranks, as far as they can be watched from here.
   class ProcessWatch {
    public:
-    ProcessWatch() = default;
-    ProcessWatch(ProcessWatch&& other) noexcept { watches_.swap(other.watches_); }
-    ProcessWatch& operator=(ProcessWatch&& other) noexcept {
-      watches_.swap(other.watches_);
-      return *this;
-    }
-    ~ProcessWatch() {
-      for (const auto& [rank, descriptor] : watches_) close(descriptor);
-    }
-
     // `identity` is the ProcessIdentity of `rank`; a rank that is watched already stays so.
     void Add(int rank, const std::string& identity) {
       if (watches_.count(rank) != 0) return;
-      if (const int descriptor = WatchProcess(identity); descriptor >= 0) watches_[rank] = descriptor;
+      if (auto process = PeerProcess::Find(identity)) watches_[rank] = std::move(process);
     }
-    void Remove(int rank) {
-      const auto watch = watches_.find(rank);
-      if (watch == watches_.end()) return;
-      close(watch->second);
-      watches_.erase(watch);
-    }
+    void Remove(int rank) { watches_.erase(rank); }
     // Ranks whose processes have ended, in ascending order.
     std::vector<int> Ended() const {
       std::vector<pollfd> polls;
-      AppendTo(polls);
+      for (const auto& [rank, process] : watches_) polls.push_back({process->descriptor(), POLLIN, 0});
       std::vector<int> ended;
-      if (poll(polls.data(), polls.size(), 0) <= 0) return ended;
+      poll(polls.data(), polls.size(), 0);
       auto next = polls.begin();
-      for (const auto& [rank, descriptor] : watches_) {
-        if ((next++->revents & POLLIN) != 0) ended.push_back(rank);
+      for (const auto& [rank, process] : watches_) {
+        const pollfd& entry = *next++;
+        if (entry.fd < 0 ? process->Ended() : (entry.revents & POLLIN) != 0) ended.push_back(rank);
       }
       return ended;
     }
     // Adds the descriptors that a sleeping thread polls so that the end of a process wakes it.
     void AppendTo(std::vector<pollfd>& polls) const {
-      for (const auto& [rank, descriptor] : watches_) polls.push_back({descriptor, POLLIN, 0});
+      for (const auto& [rank, process] : watches_) {
+        if (process->descriptor() >= 0) polls.push_back({process->descriptor(), POLLIN, 0});
+      }
     }
 
    private:
-    std::map<int, int> watches_;  // a descriptor for each rank
+    std::map<int, std::shared_ptr<const PeerProcess>> watches_;
   };
 
 }  // namespace v0
