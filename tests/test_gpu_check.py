@@ -13,13 +13,18 @@ import time
 import unittest
 from pathlib import Path
 
-from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, processes_with
+from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, processes_with, until
 from test_p2p import FAKES
 
 TOOL = SOURCE / "tools/gpu-check"
 sys.path.insert(0, str(SOURCE / "tools/gpu_check"))
 
+import torch_steps  # noqa: E402
+from check import Failed  # noqa: E402
+from machine import find_python  # noqa: E402
+from pack import COMMAND_S  # noqa: E402
 from processes import Runner  # noqa: E402
+from steps import STEPS  # noqa: E402
 
 
 def setUpModule():
@@ -35,18 +40,38 @@ def setUpModule():
 
 
 class Pack(JobTest):
-    def run_here(self, *arguments, **environment):
-        pack = self.folder / "gpu-check"
-        shutil.copytree(folder / "unpacked/gpu-check", pack, symlinks=True)
+    pack = property(lambda self: own if (own := self.folder / "gpu-check").exists() else folder / "unpacked/gpu-check")
+
+    def change_the_pack(self):
+        """From here on the test has a copy of its own."""
+        shutil.copytree(self.pack, self.folder / "gpu-check", symlinks=True)
+
+    def started(self, *arguments, **environment):
         name, value = self.mark.split("=")
-        done = subprocess.run([pack / "run", "--out", self.folder / "out", *map(str, arguments)], cwd=self.folder, timeout=PATIENCE_S,
-                              env={name: value, **environment}, capture_output=True, text=True, check=False)
+        return subprocess.Popen([self.pack / "run", "--out", self.folder / "out", "--patience", "10", "--minutes", "90", *map(str, arguments)], cwd=self.folder,
+                                env={name: value, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_here(self, *arguments, **environment):
+        with self.started(*arguments, **environment) as process:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err), self.steps()
+
+    def steps(self):
         report = self.folder / "out/report.json"
-        steps = {step["name"]: step for step in json.loads(report.read_text())["steps"]} if report.exists() else {}
-        return done, steps
+        return {step["name"]: step for step in json.loads(report.read_text())["steps"]} if report.exists() else {}
+
+    def packed(self):
+        """The steps as the archive has them."""
+        file = self.folder / "out.tar.gz"
+        if not file.exists():
+            return {}
+        with tarfile.open(file) as archive:
+            return {step["name"]: step for step in json.load(archive.extractfile("gpu-check-results/report.json"))["steps"]}
+
+    FAKED = {"DTRUN_FAKE_DEVICES": "1", "DTRUN_FAKE_MEMORY": "known"}
 
     def over_fakes(self, only, *arguments):
-        return self.run_here("--libraries", FAKES, "--only", only, *arguments, DTRUN_FAKE_DEVICES="1", DTRUN_FAKE_MEMORY="known")
+        return self.run_here("--libraries", FAKES, "--only", only, *arguments, **self.FAKED)
 
     def assert_results(self, steps, result, *names):
         for name in names:
@@ -59,12 +84,22 @@ class Pack(JobTest):
             self.assertTrue(file.exists(), f"{file} is a link to nothing")
             self.assertFalse(file.is_symlink() and os.path.isabs(os.readlink(file)), file)
         self.assertIn("glibc", json.loads((pack / "manifest.json").read_text())["needs"])
+        self.assertTrue((pack / "share/dtrun/failures.toml").exists(), "programs/nccl_library_test looks there")
+
+    def test_the_steps_fit_into_three_commands(self):
+        plan = [line.split() for line in (folder / "unpacked/gpu-check/README").read_text().splitlines() if line.startswith("    command ")]
+        self.assertEqual([line[4] for line in plan], [step["name"] for step in STEPS])
+        for command in {line[1] for line in plan}:
+            self.assertIn(command, "123")
+            self.assertLessEqual(sum(int(line[2]) for line in plan if line[1] == command), COMMAND_S)
+        for i, step in enumerate(STEPS):
+            self.assertLessEqual(set(step["needs"]), {earlier["name"] for earlier in STEPS[:i]}, step["name"])
 
     @unittest.skipIf(Path("/dev/nvidia0").exists(), "this machine has a GPU")
     def test_without_a_gpu_each_step_says_why_it_was_skipped(self):
         done, steps = self.run_here()
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-        self.assertGreater(len(steps), 25)
+        self.assertEqual(list(steps), [step["name"] for step in STEPS])
         for step in steps.values():
             self.assertIn(step["result"], ("ok", "skipped"), step)
             if step["result"] == "skipped":
@@ -76,14 +111,78 @@ class Pack(JobTest):
     def test_over_fakes_it_does_all_that_needs_one_process_and_staging(self):
         done, steps = self.over_fakes("")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assert_results(steps, "ok", "identity", "plugin-cuda", "plugin-nccl", "doctor", "plan", "operations-1", "streams-1",
-                            "refusals-1", "staging-shm", "staging-gloo", "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "bench-1")
-        self.assert_results(steps, "skipped", "operations-2", "mismatch", "ddp", "train-mlp")
+        self.assert_results(steps, "ok", "identity", "plugin-cuda", "plugin-nccl", "doctor", "plan", "operations-1", "capture-1", "order-1", "large-1",
+                            "streams-1", "refusals-1", "staging-shm", "staging-large", "staging-order", "staging-streams", "staging-gloo",
+                            "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "rate-staging", "bench-1")
+        self.assert_results(steps, "skipped", "operations-2", "mismatch", "torch-first-staging", "ddp-nccl-1", "train-mlp")
+        self.assertEqual(sum("captured in" in line for line in steps["capture-1"]["facts"]["lines"]), 3)
+        self.assertIn("operations of 37748756 bytes are right", steps["staging-large"]["facts"]["lines"])
+        self.assertIn("of the slower copy", " ".join(steps["rate-staging"]["facts"]["lines"]))
+        self.assertEqual(self.packed(), steps)
         self.assertIn("stands in for a real one", steps["operations-2"]["because"])
         self.assertIn("nothing of this ran on a GPU", done.stdout)
-        self.assertEqual({row["layer"] for row in steps["bench-1"]["facts"]["rows"]}, {"dtrun", "bare, not blocking"})
+        rows = steps["bench-1"]["facts"]["rows"]
+        self.assertEqual({(row["layer"], row["reduce"]) for row in rows if row["layer"] != "bare"},
+                         {(layer, how) for layer in ("dtrun", "bare, not blocking", "copy") for how in ("sum", "avg")})
+
+    def test_a_run_that_is_ended_has_written_what_it_found_and_is_resumed(self):
+        only = ["--libraries", FAKES, "--only", "^(plugin-nccl|staging-hang|staging-abort)$"]
+        with self.started(*only, **self.FAKED) as process:
+            until(lambda: self.packed().get("staging-hang", {}).get("result") == "running", "the archive to say that the step runs")
+            process.terminate()
+            process.communicate(timeout=PATIENCE_S)
+        self.assert_results(self.packed(), "ok", "identity", "staging-abort")
+        done, steps = self.run_here("--resume", *only, **self.FAKED)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assert_results(steps, "ok", "staging-abort", "plugin-nccl")
+        self.assertEqual(steps["staging-hang"]["because"], "the run was ended while this was tried")
+        self.assertNotRegex(done.stdout, "(?m)^staging-")
+
+    def test_what_has_no_time_waits_for_another_run(self):
+        only = "^(operations-1|plugin-nccl)$"
+        done, steps = self.over_fakes(only, "--minutes", 0.2)
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        self.assert_results(steps, "waiting", "operations-1", "plugin-nccl")
+        self.assertIn("--resume tries it", done.stdout)
+        done, steps = self.over_fakes(only, "--resume")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_results(steps, "ok", "operations-1", "plugin-nccl")
+
+    def test_what_needs_a_step_that_failed_is_skipped(self):
+        self.change_the_pack()
+        (self.pack / "programs/device_program").write_text("#!/bin/sh\nexit 9\n")
+        done, steps = self.over_fakes("^[acoslr].*-1$|^staging-")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual({name for name, step in steps.items() if step["result"] == "failed"}, {"operations-1", "staging-shm"})
+        self.assertRegex(steps["capture-1"]["because"], "^operations-1 failed: exit code")
+
+    @unittest.skipUnless(find_python()["torch"], "this machine has no torch")
+    def test_torch_is_rehearsed_on_the_cpu(self):
+        done, steps = self.run_here("--rehearse", "--only", "^(torch-order-staging|ddp-staging-2)$", PATH=os.environ["PATH"])
+        self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)
+        self.assert_results(steps, "ok", "torch-order-staging", "ddp-staging-2")
+
+    def test_a_rehearsal_without_a_device_fails_by_that_alone(self):
+        only = ["--rehearse", "--libraries", FAKES, "--only", "^(operations-1|staging-shm|bench-1|hang|abi)$"]
+        none = {**self.FAKED, "DTRUN_FAKE_DEVICES": "0"}
+        done, steps = self.run_here(*only, **none)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        for name in ("operations-1", "staging-shm", "bench-1", "hang"):
+            self.assertRegex(steps[name]["because"], "^it came to the device: ")
+        self.change_the_pack()
+        (self.pack / "prefix/lib/dtrun/plugins/libdtrun_device_cuda.so").unlink()
+        done, steps = self.run_here(*only, **none)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(steps["staging-shm"]["result"], "failed")
+
+    def test_other_weights_are_named(self):
+        results = {"ddp-gloo-2": {"result": "ok", "facts": {"digest": "ab"}}, "ddp-gloo-1": {"result": "ok", "facts": {"digest": "ef"}}}
+        self.assertEqual(torch_steps.equal_to(results, "ddp-nccl-2", "ab"), ["ddp-gloo-2"])
+        with self.assertRaisesRegex(Failed, "differ from those of ddp-gloo-2"):
+            torch_steps.equal_to(results, "ddp-nccl-2", "cd")
 
     def test_its_own_glibc_carries_its_programs(self):
+        self.change_the_pack()
         done, steps = self.over_fakes("^(plugin-nccl|operations-1|staging-shm)$", "--own-loader")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_results(steps, "ok", "plugin-nccl", "operations-1", "staging-shm")
@@ -95,12 +194,11 @@ class Pack(JobTest):
         for arguments, text in ((["--only", "("], "no regular expression"), (["--minutes", "-1"], "must be above 0"),
                                 (["--libraries", "/nowhere"], "'/nowhere', which is no folder")):
             done, _ = self.run_here(*arguments)
-            shutil.rmtree(self.folder / "gpu-check")
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(text, done.stderr)
         done = subprocess.run([TOOL, "pack", self.folder / "x.tar.gz", "--build", self.folder], capture_output=True, text=True, check=False)
         self.assertIn("is no build of dtrun", done.stderr)
-        done = subprocess.run([TOOL, "pack", self.folder / "x.zip"], capture_output=True, text=True, check=False)
+        done = subprocess.run([TOOL, "pack", self.folder / "x.tar.xz"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
 
 

@@ -65,9 +65,9 @@ class BareNccl {
   BareNccl(const BareNccl&) = delete;
   BareNccl& operator=(const BareNccl&) = delete;
 
-  // The sum of floats. A communicator that does not block may still be launching when this returns.
-  void AllReduce(const void* send, void* recv, std::size_t count, void* stream) {
-    nccl::Result result = all_reduce_(send, recv, count, nccl::kFloat32, nccl::kSum, comm_, stream);
+  // Of floats. A communicator that does not block may still be launching when this returns.
+  void AllReduce(const void* send, void* recv, std::size_t count, nccl::Reduction how, void* stream) {
+    nccl::Result result = all_reduce_(send, recv, count, nccl::kFloat32, how, comm_, stream);
     if (result == nccl::kInProgress) result = Settle(result);
     Check(result, "ncclAllReduce");
   }

@@ -3,10 +3,11 @@
 //   beside_nccl [DEVICE [SECONDS_OF_A_SIZE [SIZE...]]]
 //
 // Layers: `dtrun`; `bare`, a communicator as programs make it; `bare, not blocking`, one as dtrun's plugin
-// needs it, to abort. In each round every layer runs one batch, in an order that turns; a batch is calls
+// needs it, to abort; with one rank also `copy`, the runtime's own copy. In each round every layer runs one batch, in an order that turns; a batch is calls
 // without a wait, then one wait for the stream, and counts with its slowest rank. Rank 0 prints a line of
-// JSON for each row, which tools/gpu_check/steps.py reads. Sums are compared with each other before anything
-// is measured.
+// JSON for each row, which tools/gpu_check/benches.py reads. Results are compared with each other before
+// anything is measured. With one rank NCCL makes a sum by a copy, and an average by a kernel over all
+// elements; both are measured.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -60,6 +61,13 @@ class Bench {
     op_.root = op_.peer = -1;
     layers_.push_back({"dtrun", [this](std::size_t count) { ThroughDtrun(count); }});
     for (const bool blocking : {true, false}) AddBare(blocking);
+    if (world_.size() == 1) layers_.push_back({"copy", [this](std::size_t count) { Copy(count); }});
+  }
+
+  // How NCCL is asked to reduce; an average counts with one rank alone, where it has the sum's value.
+  void Reduce(bool average) {
+    average_ = average;
+    op_.reduce = average ? DTRUN_AVG : DTRUN_SUM;
   }
 
   void Run(std::size_t bytes, double seconds) {
@@ -99,6 +107,10 @@ class Bench {
     CheckDtrun(dtrun_submit_on(world_.get(), &op_, &stream_, nullptr, &error), error);
   }
 
+  void Copy(std::size_t count) {
+    CheckCuda(copy_(recv_, send_, count * sizeof(float), cuda::kCopyDeviceToDevice, stream_.native), "a copy");
+  }
+
   void AddBare(bool blocking) {
     const char* const name = blocking ? "bare" : "bare, not blocking";
     try {
@@ -107,7 +119,9 @@ class Bench {
                                                world_.broadcast(static_cast<unsigned char*>(data), bytes, 0);
                                              });
       layers_.push_back(
-          {name, [this, bare](std::size_t count) { bare->AllReduce(send_, recv_, count, stream_.native); }});
+          {name, [this, bare](std::size_t count) {
+             bare->AllReduce(send_, recv_, count, average_ ? nccl::kAvg : nccl::kSum, stream_.native);
+           }});
     } catch (const std::exception& error) {
       std::fprintf(stderr, "beside_nccl: rank %d: without '%s': %s\n", world_.rank(), name, error.what());
     }
@@ -152,7 +166,7 @@ class Bench {
         throw std::runtime_error("'" + layer.name + "' is wrong at element " + std::to_string(i));
       }
     }
-    world_.allreduce(&slowest, 1, Reduce::max);
+    world_.allreduce(&slowest, 1, dtrun::Reduce::max);
     return slowest;
   }
 
@@ -163,7 +177,7 @@ class Bench {
     const double enqueued = Since(start);
     Wait();
     double times[] = {enqueued / calls, Since(start) / calls};
-    world_.allreduce(times, 2, Reduce::max);
+    world_.allreduce(times, 2, dtrun::Reduce::max);
     layer.enqueue.push_back(times[0]);
     layer.whole.push_back(times[1]);
   }
@@ -171,10 +185,9 @@ class Bench {
   void Print(std::size_t bytes, int calls) const {
     for (const Layer& layer : layers_) {
       std::printf(
-          "{\"bytes\": %zu, \"layer\": \"%s\", \"ranks\": %d, \"calls\": %d, \"samples\": %zu, "
-          "\"median_us\": %.3f, "
-          "\"min_us\": %.3f, \"enqueue_us\": %.3f}\n",
-          bytes, layer.name.c_str(), world_.size(), calls, layer.whole.size(), Median(layer.whole) * 1e6,
+          "{\"bytes\": %zu, \"reduce\": \"%s\", \"layer\": \"%s\", \"ranks\": %d, \"calls\": %d, "
+          "\"samples\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"enqueue_us\": %.3f}\n",
+          bytes, average_ ? "avg" : "sum", layer.name.c_str(), world_.size(), calls, layer.whole.size(), Median(layer.whole) * 1e6,
           *std::min_element(layer.whole.begin(), layer.whole.end()) * 1e6, Median(layer.enqueue) * 1e6);
     }
     std::fflush(stdout);
@@ -183,6 +196,7 @@ class Bench {
   Communicator world_;
   dtrun_stream stream_;
   dtrun_op op_;
+  bool average_ = false;
   std::vector<Layer> layers_;
   void* send_ = nullptr;
   void* recv_ = nullptr;
@@ -200,7 +214,13 @@ int Main(int argc, char** argv) {
   std::vector<std::size_t> sizes;
   for (int i = 3; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20, 256 << 20};
-  for (const std::size_t size : sizes) bench.Run(size, seconds);
+  for (const std::size_t size : sizes) {
+    bench.Run(size, seconds);
+    if (session.world().size() > 1) continue;
+    bench.Reduce(true);
+    bench.Run(size, seconds);
+    bench.Reduce(false);
+  }
   return 0;
 }
 

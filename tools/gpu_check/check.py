@@ -3,14 +3,18 @@
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import machine
 from processes import Runner
 
 DEVICE_BACKEND = ["backend.name=cpu:gloo,cuda:nccl", "backend.gloo.interface=lo", "backend.nccl.interface=lo", "backend.nccl.rdma=off"]
+STAGING = ["backend.name=cpu:gloo,cuda:gloo", "backend.gloo.interface=lo"]
+ON_CPU = ["backend.name=gloo", "backend.gloo.interface=lo"]
 # NCCL refuses two ranks on a device of one host; with a host's name of their own they are on two.
 APART = ["sh", "-c", 'NCCL_HOSTID="gpu-check-$RANK" exec "$@"', "rank"]
+TRANSPORT = re.compile(r"via \S+|Using network \S+|NET/\S+ : Using .*|nRanks \d+ nNodes \d+ localRanks \d+")
 
 
 class Skipped(Exception):
@@ -22,12 +26,15 @@ class Failed(Exception):
 
 
 class Check:
-    def __init__(self, pack, out, libraries):
-        self.pack, self.out = pack, out
+    def __init__(self, pack, out, libraries, rehearse=False):
+        self.pack, self.out, self.rehearse = pack, out, rehearse
         self.prefix, self.programs = pack / "prefix", pack / "programs"
         self.machine = machine.describe(libraries)
         self.runner = Runner(out / "steps")
-        self.facts, self.last, self.link_flags, self.left = {}, None, [], lambda: 60.0
+        self.facts, self.last, self.link_flags = {}, None, []
+        self.results = {}  # of the steps that were tried, by name, as in the report
+        self.compiling = None
+        self.deadline = time.monotonic() + 60  # of the step that is tried
         self.device = self.reason = None  # what the probe says
 
     @property
@@ -38,6 +45,10 @@ class Check:
     def dtrun(self):
         return self.prefix / "bin/dtrun"
 
+    def left(self):
+        """Seconds until the step's limit."""
+        return max(self.deadline - time.monotonic(), 0)
+
     def plugin(self, kind, name):
         return self.prefix / f"lib/dtrun/plugins/libdtrun_{kind}_{name}.so"
 
@@ -46,24 +57,42 @@ class Check:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("DTRUN_", "NCCL_", "RANK", "WORLD_SIZE"))
                 or key.startswith("DTRUN_FAKE_")}
         folders = [self.pack / "deps", *(Path(file).parent for file in (self.machine["nccl"], self.machine["cudart"]) if file)]
-        before = os.environ.get("LD_LIBRARY_PATH")
-        kept.update(LD_LIBRARY_PATH=":".join([*dict.fromkeys(map(str, folders)), *([before] if before else [])]),
+        kept.update(LD_LIBRARY_PATH=":".join([*dict.fromkeys(map(str, folders)), *self.of_caller()]),
                     NCCL_DEBUG="WARN", NCCL_NET="Socket", NVIDIA_TF32_OVERRIDE="0", DTRUN_NCCL_PLUGIN=str(self.plugin("backend", "nccl")),
                     XDG_CACHE_HOME=str(self.out / "cache"), OMP_NUM_THREADS="2")
         kept.update(more)
         return kept
 
-    def run(self, name, words, limit_s, **more):
-        self.last = self.runner.run(name, words, min(limit_s, self.left()), self.environment(**more), self.out)
+    def of_caller(self):
+        """Where the caller's loader looks first, and the driver's folder where it does not look there."""
+        return [folder for folder in (os.environ.get("LD_LIBRARY_PATH"), self.machine["driver_folder"]) if folder]
+
+    def run(self, name, words, **more):
+        self.last = self.runner.run(name, words, self.left(), self.environment(**more), self.out)
         if self.last.code is None:
-            raise Failed(f"not over after {self.last.seconds:.0f} s")
+            raise Failed(f"not over after {self.last.seconds:.0f} s: {last_line(self.last.text) or 'no output'}")
         return self.last
 
-    def job(self, name, ranks, words, limit_s=60, sets=DEVICE_BACKEND, apart=True, **more):
-        """A job of dtrun. `apart`: every rank is a host of its own to NCCL."""
-        overrides = [f"job.processes_per_host={ranks}", "job.grace=2s", "backend.timeout=30s", *sets]
-        return self.run(name, [self.dtrun, "-v", *(word for item in overrides for word in ("--set", item)), "--",
-                               *(APART if apart else []), *words], limit_s, **more)
+    def job(self, name, ranks, words, sets=DEVICE_BACKEND, apart=True, timeout_s=20, **more):
+        """A job of dtrun. `apart`: every rank is a host of its own to NCCL. NCCL's own account is beside the output."""
+        overrides = [f"job.processes_per_host={ranks}", "job.grace=2s", f"backend.timeout={timeout_s}s", *sets]
+        nccl = {} if "NCCL_DEBUG" in more else {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(self.out / f"steps/{name}.nccl.%p")}
+        return self.run(name, [self.dtrun, "run", "-v", *(word for item in overrides for word in ("--set", item)), "--",
+                               *(APART if apart else []), *words], **nccl, **more)
+
+    def torch_job(self, name, ranks, words, **more):
+        """A job of Python with torch, which brings the libraries it wants: what is found before them is the caller's, as the
+        driver may be, and what libdtrun needs comes last."""
+        folders = ":".join([*self.of_caller(), str(self.pack / "deps")])
+        environment = {"PYTHONPATH": str(self.prefix / "lib/python3/dist-packages"), "NCCL_SOCKET_IFNAME": "=lo", "NCCL_IB_DISABLE": "1",
+                       "GLOO_SOCKET_IFNAME": "lo", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONDONTWRITEBYTECODE": "1", **more}
+        return self.job(name, ranks, ["env", f"LD_LIBRARY_PATH={folders}", self.machine["python"], *words], **environment)
+
+    def transport(self, name):
+        """The lines in which NCCL says how the ranks of a job met."""
+        files = sorted((self.out / "steps").glob(f"{name}.nccl.*"))
+        found = {match[0].rstrip() for file in files for match in TRANSPORT.finditer(file.read_text(errors="replace"))}
+        return sorted(found)
 
     def expect_code(self, done, wanted=0):
         if done.code == 77:
@@ -77,11 +106,15 @@ class Check:
                 raise Failed(f"nothing like '{pattern}' in: {cause(done)}")
 
     def probe(self):
-        done = self.run("probe", [machine.PYTHON, Path(__file__).parent / "probe.py", self.machine["nccl"] or "", self.machine["cudart"] or ""], 60)
+        done = self.run("probe", [machine.PYTHON, Path(__file__).parent / "probe.py", self.machine["nccl"] or "", self.machine["cudart"] or ""])
         try:
             return json.loads(done.out)
         except ValueError:
             raise Failed(cause(done)) from None
+
+
+def said_by_ranks(done):
+    return [re.sub(r"^\[\d+\] ", "", line) for line in done.out.splitlines()]
 
 
 def last_line(text):
@@ -92,8 +125,9 @@ def last_line(text):
 def cause(done):
     """The line that says most about a failure."""
     lines = [line for line in done.text.splitlines() if line.strip()]
-    for pattern in ("failed after", r"device_program: rank", r"beside_nccl:", r"[Ee]rror"):
+    for pattern in (r"device_program: rank", r"beside_nccl:", r"Error: ", "failed after", r"[Ee]rror"):
         found = [line for line in lines if re.search(pattern, line)]
         if found:
-            return found[0].strip()[:300]
+            said = [line.strip() for line in lines if re.match(r" +\| \S", line)] if pattern == "failed after" else []  # of the rank
+            return " ".join([found[0].strip(), *said[-1:]])[:300]
     return (lines[-1].strip() if lines else "no output")[:300]

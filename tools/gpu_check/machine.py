@@ -76,6 +76,30 @@ def find_library(name, python, first=()):
     return None
 
 
+def driver_folder():
+    """The folder of the CUDA driver where a container has mounted it and the loader does not look; else None."""
+    if find_library("libcuda.so.1", {"path": []}):
+        return None
+    return next((folder for folder in ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
+                                       "/run/nvidia/driver/usr/lib/x86_64-linux-gnu") if os.path.exists(f"{folder}/libcuda.so.1")), None)
+
+
+def find_program(name):
+    for folder in (*os.environ.get("PATH", "").split(":"), *sorted(glob.glob("/usr/local/cuda*/bin"), reverse=True),
+                   *sorted(glob.glob("/opt/nvidia/*/bin")), "/usr/sbin", "/sbin"):
+        if folder and os.access(f"{folder}/{name}", os.X_OK):
+            return f"{folder}/{name}"
+    return None
+
+
+def cuda_headers(python):
+    """The folders of CUDA's headers: of one toolkit, else of Python's packages."""
+    for folder in sorted(glob.glob("/usr/local/cuda*/include")):
+        if os.path.exists(f"{folder}/crt/host_defines.h"):
+            return [folder, *(found for found in (f"{folder}/cccl",) if os.path.isdir(found))]
+    return [folder for entry in python["path"] if entry for folder in sorted(glob.glob(f"{entry}/nvidia/*/include"))]
+
+
 def newest(file, prefix):
     """The newest version symbol of a library: (3, 4, 30) of libstdc++ for GLIBCXX."""
     try:
@@ -102,6 +126,7 @@ def describe(libraries=()):
         "torch": python.get("torch"), "torch_version": python.get("torch_version"),
         "nccl": find_library("libnccl.so.2", python, first), "cudart": cudart,
         "libstdc++": find_library("libstdc++.so.6", {"path": []}),
+        "driver_folder": driver_folder(), "cuda_headers": cuda_headers(python), "compute-sanitizer": find_program("compute-sanitizer"),
         "g++": first_line(["g++", "--version"]), "nvcc": (output_of(["nvcc", "--version"]).strip().splitlines() or [None])[-1],
         "driver": first_line(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
     }

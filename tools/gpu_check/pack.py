@@ -1,4 +1,4 @@
-"""Makes a pack of dtrun for machines with GPUs that have nothing of ours: tools/gpu-check pack OUT.tar.xz"""
+"""Makes a pack of dtrun for machines with GPUs that have nothing of ours: tools/gpu-check pack OUT.tar.gz"""
 
 import argparse
 import json
@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import machine
+from steps import STEPS
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 LIMIT = 64 << 20
-SUFFIXES = {".xz": ("w:xz", {"preset": 6}), ".gz": ("w:gz", {}), ".tar": ("w", {}), ".zst": None}
-COMPONENTS = ("runtime", "nccl", "ucx", "sdk")
+COMPONENTS = ("runtime", "nccl", "ucx", "sdk", "python")
 # Of an installation what no GPU machine needs.
 UNWANTED = ("share/[!d]*", "share/doc", "share/dtrun/[!f]*", "lib/cmake", "lib/pkgconfig", "lib/*.a", "lib/dtrun/bench", "lib/dtrun/dtrun-pmix", "bin/dtrun-train",
             "bin/dtrun-bench", "lib/dtrun/plugins/libdtrun_backend_mpi.so", "include/dtrun/dtrun_abi.rs")
@@ -27,13 +27,28 @@ PROGRAMS = ("device_program", "beside_nccl", "nccl_library_test", "nccl_device_t
 WANTED_PROGRAMS = PROGRAMS[:2]
 GLIBC = re.compile(r"^(ld-linux|lib(c|m|pthread|dl|rt|resolv|util|anl|nss_\w+)\.so)")
 GCC = re.compile(r"^lib(stdc\+\+|gcc_s)\.so")
-MODULES = ("check", "machine", "own_loader", "probe", "processes", "report", "steps", "training", "ddp_nccl")
+MODULES = ("archive", "benches", "check", "machine", "own_loader", "probe", "processes", "registry", "report", "steps", "torch_ddp", "torch_steps",
+           "torch_trials", "training")
+HEADERS_CHECKED = ("plugins/nccl/testing/abi_test.cc", "plugins/nccl/nccl_abi.h", "plugins/cuda/cuda_abi.h")
+COMMAND_S = 530  # of the ten minutes of a command, as ./run takes them
 README = """dtrun's check of a machine with a GPU. On it, in this folder:
 
     ./run
 
-It needs python3, installs nothing, takes at most 8 minutes and leaves no process. Results: gpu-check-results/report.txt, report.json.
-./run --help has the rest; docs/devices.md of dtrun says what it tries.
+It needs python3, installs nothing, takes at most 9 minutes and leaves no process. Results: gpu-check-results/report.txt, report.json and
+what every command printed; gpu-check-results.tar.gz holds all of them, as of the last step that has ended. ./run --help has the rest;
+docs/devices.md of dtrun says what it tries.
+
+A machine that is lent for 30 minutes, 10 a command, and taken back when idle: start each command at once after the one before, and
+read the results later.
+
+    minute  1   python3 -m tarfile -e gpu-check.tar.gz /tmp/check && cd /tmp/check/gpu-check && python3 run --archive WHAT-COMES-BACK.tar.gz
+    minute 11   cd /tmp/check/gpu-check && python3 run --resume --archive WHAT-COMES-BACK.tar.gz
+    minute 20   the same again; then what failed, with --only NAME and the variables that it needs
+
+Where nothing stands still, the first command tries all of it. A step starts only if all the time that it may take is left, and one that
+needs a step that failed is skipped, so the worst is:
+
 """
 
 
@@ -135,6 +150,9 @@ def copy_sources(stage):
         if found is None:
             raise Problem(f"there is no {name}; tools/setup lists the packages")
         shutil.copy(found, source / "include" / name)
+    for name in HEADERS_CHECKED:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SOURCE / name, source / name)
     zlib = machine.find_library("libz.so.1", {"path": []})
     if zlib and not (stage / "deps/libz.so.1").exists():
         shutil.copy(Path(zlib).resolve(), stage / "deps/libz.so.1")
@@ -168,7 +186,8 @@ def stage_pack(build, stage):
         shutil.copy(HERE / f"{name}.py", stage / "gpu_check" / f"{name}.py")
     shutil.copy(HERE / "run.py", stage / "run")
     (stage / "run").chmod(0o755)
-    (stage / "README").write_text(README)
+    (stage / "README").write_text(readme())
+    (stage / "share").symlink_to("prefix/share")  # programs/nccl_library_test looks there for dtrun's table of failures
     manifest = {"schema": 1, "commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "needs": needs_of(stage)}
     (stage / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
@@ -180,18 +199,15 @@ def owned_by_root(entry):
     return entry
 
 
-def write_archive(stage, out):
-    how = SUFFIXES[out.suffix]
-    if how is not None:
-        with tarfile.open(out, how[0], **how[1]) as archive:
-            archive.add(stage, "gpu-check", filter=owned_by_root)
-        return
-    with open(out, "wb") as file, subprocess.Popen(["zstd", "-q", "-T0", "-19"], stdin=subprocess.PIPE, stdout=file) as packer:
-        with tarfile.open(fileobj=packer.stdin, mode="w|") as archive:
-            archive.add(stage, "gpu-check", filter=owned_by_root)
-        packer.stdin.close()
-    if packer.returncode != 0:
-        raise Problem("zstd failed")
+def readme():
+    """With the steps, in their order, and the command that reaches each at the latest."""
+    command, left, lines = 1, COMMAND_S, []
+    for step in STEPS:
+        if step["limit"] > left:
+            command, left = command + 1, COMMAND_S
+        left -= step["limit"]
+        lines.append(f"    command {command}  {step['limit']:4} s  {step['name']:28} {step['what']}")
+    return README + "\n".join(lines) + "\n"
 
 
 def pack(given):
@@ -199,25 +215,24 @@ def pack(given):
         stage = Path(folder) / "gpu-check"
         stage.mkdir()
         stage_pack(given.build.resolve(), stage)
-        write_archive(stage, given.out)
+        with tarfile.open(given.out, "w:gz", compresslevel=6) as archive:  # every machine unpacks it; xz and zstd are programs of their own
+            archive.add(stage, "gpu-check", filter=owned_by_root)
     size = given.out.stat().st_size
     if size > LIMIT:
         given.out.unlink()
         raise Problem(f"the pack has {size / (1 << 20):.1f} MiB, and 64 are allowed")
-    print(f"{given.out}: {size / (1 << 20):.1f} MiB; on the other machine: tar -xf {given.out.name} && gpu-check/run")
+    print(f"{given.out}: {size / (1 << 20):.1f} MiB; on the other machine: python3 -m tarfile -e {given.out.name} && python3 gpu-check/run")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="gpu-check", description="Packs what a machine with a GPU needs to try dtrun; docs/devices.md")
     verbs = parser.add_subparsers(dest="verb", required=True)
     packing = verbs.add_parser("pack", help="write the archive; what is in it runs by ./run")
-    packing.add_argument("out", type=Path, help="the archive: .tar.xz, which every Python unpacks, or .tar.zst, .tar.gz, .tar")
+    packing.add_argument("out", type=Path, help="the archive, .tar.gz, which every Python unpacks")
     packing.add_argument("--build", type=Path, default=SOURCE / "build/release", help="a build of everything (default: %(default)s)")
     given = parser.parse_args()
-    if given.out.suffix not in SUFFIXES:
-        parser.error(f"'{given.out}' is not .tar.xz, .tar.zst, .tar.gz or .tar")
-    if given.out.suffix == ".zst" and shutil.which("zstd") is None:
-        parser.error("there is no zstd; write a .tar.xz")
+    if given.out.suffixes[-2:] != [".tar", ".gz"]:
+        parser.error(f"'{given.out}' is not a .tar.gz, which every machine unpacks")
     try:
         pack(given)
     except (Problem, OSError) as problem:

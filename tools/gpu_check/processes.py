@@ -49,8 +49,9 @@ class Runner:
     NAME = "DTRUN_GPU_CHECK_PROCESS"
 
     def __init__(self, folder):
-        self.folder, self.count = folder, 0
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self.count = len(list(folder.glob("*.out")))  # of an earlier run
         self.all = uuid.uuid4().hex
 
     def start(self, name, words, env, cwd):

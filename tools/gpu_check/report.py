@@ -3,25 +3,30 @@
 import json
 import textwrap
 
-WIDTH = 150
+WIDTH, INDENT = 150, 39
+ONE_DEVICE = ("All ranks share one device: NCCL takes them for ranks of several hosts (NCCL_HOSTID) and goes over sockets. "
+              "P2P, NVLink, RDMA and several devices are not shown here.")
 
 
 def line_of(step):
     note = f", because {step['because']}" if step.get("because") else ""
-    return f"{step['name']:18} {step['seconds']:6.1f} s  {step['result']}{note}"
+    return f"{step['name']:28} {step.get('seconds', 0):6.1f} s  {step['result']}{note}"
 
 
 def shown(facts):
     """Facts as a few lines."""
     lines = [str(line) for line in facts.get("lines", [])][:12]
-    rest = {key: value for key, value in facts.items() if key not in ("lines", "rows")}
+    rest = {key: value for key, value in facts.items() if key not in ("lines", "rows", "rates", "limits", "nccl_says")}
     if rest and "rows" not in facts:
         lines.append(json.dumps(rest))
+    if facts.get("nccl_says"):
+        lines.append("NCCL says: " + "; ".join(facts["nccl_says"]))
     if "rows" in facts:
-        lines.append(f"{'bytes':>10} {'layer':20} {'median us':>11} {'min us':>11} {'enqueue us':>11} {'samples':>8}")
-        lines += [f"{row['bytes']:>10} {row['layer']:20} {row['median_us']:>11.2f} {row['min_us']:>11.2f} {row['enqueue_us']:>11.2f} "
-                  f"{row['samples']:>8}" for row in facts["rows"]]
-        lines.append(f"rate beside '{facts['beside']}': " + ", ".join(f"{size} B {ratio:.3f}" for size, ratio in facts["ratio"].items())
+        lines.append(facts["over"])
+        lines.append(f"{'bytes':>10} {'what':4} {'layer':20} {'median us':>11} {'min us':>11} {'enqueue us':>11} {'samples':>8}")
+        lines += [f"{row['bytes']:>10} {row['reduce']:4} {row['layer']:20} {row['median_us']:>11.2f} {row['min_us']:>11.2f} "
+                  f"{row['enqueue_us']:>11.2f} {row['samples']:>8}" for row in facts["rows"]]
+        lines.append(f"rate beside '{facts['beside']}': " + ", ".join(f"{key} {ratio:.3f}" for key, ratio in facts["ratio"].items())
                      + f"; goal 0.99 from 1 MiB on: {'met' if facts['goal_met'] else 'missed'}")
         lines.append(f"a call's time beyond it: {min(facts['enqueue_overhead_us'].values()):.2f} us; goal 2 us: "
                      f"{'met' if facts['enqueue_goal_met'] else 'missed'}")
@@ -41,14 +46,15 @@ def text_of(report):
              f"  device  {device_of(report)}",
              f"  nccl    {machine['nccl'] or 'none'}", f"  cuda    {machine['cudart'] or 'none'}",
              f"  torch   {machine['torch_version'] or 'none'}, Python {machine['python_version']}, glibc {machine['glibc']}"
-             + (f", with {' and '.join(report['own'])}" if report["own"] else ""), ""]
+             + (f", with {' and '.join(report['own'])}" if report["own"] else ""), f"  {ONE_DEVICE}", ""]
     for step in report["steps"]:
-        lines += textwrap.wrap(line_of(step), WIDTH, subsequent_indent=" " * 29, break_long_words=False) or [""]
+        lines += textwrap.wrap(line_of(step), WIDTH, subsequent_indent=" " * INDENT, break_long_words=False) or [""]
         if step["result"] == "ok":
-            lines += [f"{'':29}{line[:WIDTH]}" for line in shown(step.get("facts") or {})]
+            lines += [f"{'':{INDENT}}{line[:WIDTH]}" for line in shown(step.get("facts") or {})]
     return "\n".join(lines) + "\n"
 
 
 def write(report, folder):
-    (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    (folder / "report.txt").write_text(text_of(report))
+    for name, text in (("report.json", json.dumps(report, indent=1) + "\n"), ("report.txt", text_of(report))):
+        (folder / f"{name}.new").write_text(text)
+        (folder / f"{name}.new").replace(folder / name)

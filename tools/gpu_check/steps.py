@@ -1,28 +1,28 @@
-"""The steps of a run, in their order. Each is a function that returns facts, or raises Skipped or Failed."""
+"""The steps of a run, in the order of what they are worth. Each is a function that returns facts, or raises Skipped or Failed."""
 
 import json
 import re
-import shutil
+from pathlib import Path
 
+import benches
+import torch_steps
 import training
-from check import DEVICE_BACKEND, Failed, Skipped, cause, last_line
+from check import DEVICE_BACKEND, STAGING, Failed, Skipped, cause, said_by_ranks
+from machine import find_program
+from registry import STEPS, step  # noqa: F401 - run.py takes STEPS from here, where all have been added
 
-STEPS = []
-
-
-def step(name, what, device=True, several=False):
-    """`device`: it needs one. `several`: it needs an NCCL that joins processes."""
-
-    def add(function):
-        STEPS.append({"name": name, "what": what, "device": device, "several": several, "run": function})
-        return function
-
-    return add
+def describe_machine(check):
+    """What is worth knowing later, beside the steps' output; it decides nothing."""
+    for name, words in (("nvidia-smi", ["nvidia-smi"]), ("topology", ["nvidia-smi", "topo", "-m"]), ("processors", ["lscpu"]),
+                        ("loader", ["ldconfig", "-p"]), ("memory", ["df", "-h", "/dev/shm", "/tmp"])):
+        if find_program(words[0]):
+            check.runner.run(name, [find_program(words[0]), *words[1:]], 5, check.environment(), check.out)
 
 
-@step("identity", "which NCCL and CUDA these are", device=False)
+@step("identity", "which NCCL and CUDA these are", 30, device=False)
 def identity(check):
     check.reason = "the libraries could not be asked"
+    describe_machine(check)
     facts = check.probe()
     check.device, check.reason = facts["cuda"].get("devices", 0) > 0, None
     if not check.device:
@@ -40,95 +40,61 @@ def identity(check):
     return facts
 
 
-@step("library", "nccl's tests over the real library, as far as they need no device", device=False)
-def library(check):
-    return unit_tests(check, "nccl_library_test", 60)
-
-
-def unit_tests(check, program, limit_s):
-    file = check.programs / program
-    if not file.exists():
-        raise Skipped(f"the pack has no {program}")
-    if not check.machine["nccl"]:
-        raise Skipped("there is no NCCL")
-    if check.stands_in:
-        raise Skipped(check.reason)
-    done = check.run(program, [file], limit_s)
-    counts = {word: len(re.findall(rf"^\[ +{word} +\] \S+ \(", done.out, re.MULTILINE)) for word in ("OK", "FAILED", "SKIPPED")}
-    if done.code != 0:
-        failed = re.search(r"^\[ +FAILED +\] (\S+) \(", done.out, re.MULTILINE)
-        raise Failed(f"{failed[1] if failed else cause(done)}, exit code {done.code}")
-    if counts["OK"] == 0:
-        raise Skipped(next(iter(re.findall(r"Skipped\n(.+)", done.out)), "all cases were skipped"))
-    return counts
-
-
-@step("plugin-cuda", "the device plugin passes its conformance profile", device=False)
-def plugin_cuda(check):
-    return conformance(check, check.plugin("device", "cuda"), "--profile", "devices", needs_device=True)
-
-
-@step("plugin-nccl", "the nccl plugin loads as the rules say", device=False)
-def plugin_nccl(check):
-    return conformance(check, check.plugin("backend", "nccl"), "--only", r"^Load\.")
-
-
-def conformance(check, plugin, *arguments, needs_device=False):
-    done = check.run("conformance", [check.prefix / "bin/dtrun-conformance", "--plugin", plugin, "--world", "2", *arguments], 100)
-    found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped", done.out)
-    if done.code != 0 or not found:
-        raise Failed(next(iter(re.findall(r"^FAILED .*", done.out, re.MULTILINE)), cause(done)))
-    if needs_device and not check.device:
-        raise Skipped(f"{found[1]} cases passed, and the others need a device: {check.reason}")
-    return dict(zip(("passed", "failed", "skipped"), map(int, found.groups())))
-
-
-@step("doctor", "dtrun doctor: GPUs, NVML, the peer trial")
-def doctor(check):
-    config = check.out / "doctor.toml"
-    config.write_text('[job]\ncommand = ["true"]\n[backend]\nname = "nccl"\n[backend.nccl]\nrdma = "off"\n')
-    done = check.run("doctor", [check.dtrun, "doctor", "--config", config], 60)
-    check.expect_text(done, r"backend nccl +NCCL \d")
-    return {"lines": [line.strip() for line in done.out.splitlines() if re.search(r"gpu|nccl|p2p|peer", line, re.IGNORECASE)]}
-
-
-@step("plan", "dtrun plan: who carries device memory, and why")
-def plan(check):
-    done = check.run("plan", [check.dtrun, "plan", "-n", "2", *(word for item in DEVICE_BACKEND for word in ("--set", item)), "--", "true"], 60)
-    check.expect_text(done, r"cuda memory: nccl \(NCCL")
-    return {"lines": [line.strip() for line in done.out.splitlines() if re.search(r"memory: |NCCL_|DTRUN_P2P", line)]}
-
-
-@step("plugin-level", "every operation of the plugin on one, two and three ranks of the device", several=True)
-def plugin_level(check):
-    return unit_tests(check, "nccl_device_test", 90)
-
-
-def program(check, what, ranks, **more):
-    done = check.job(f"{what}-{ranks}", ranks, [check.programs / "device_program", what], **more)
+def program(check, what, ranks, *arguments, name=None, **more):
+    name = name or f"{what}-{ranks}"
+    done = check.job(name, ranks, [check.programs / "device_program", what, *arguments], **more)
     check.expect_code(done)
-    return {"lines": said_by_ranks(done)}
+    facts = {"lines": said_by_ranks(done)}
+    if found := check.transport(name):
+        facts["nccl_says"] = found
+    return facts
 
 
-def said_by_ranks(done):
-    return [re.sub(r"^\[\d+\] ", "", line) for line in done.out.splitlines()]
+def add_program(part, what, ranks, limit, needs="operations-1"):
+    needs = "operations-2" if ranks > 1 and part != "operations" else needs
+    step(f"{part}-{ranks}", f"{what}, {ranks} rank{'s' * (ranks > 1)} over nccl", limit, several=ranks > 1, needs=needs)(
+        lambda check: program(check, part, ranks))
 
 
-def add_programs():
-    """device_program, part by part, over nccl and over staging."""
-    for ranks in (1, 2, 4):
-        step(f"operations-{ranks}", f"every operation and type on {ranks} rank{'s' * (ranks > 1)} of the device", several=ranks > 1)(
-            lambda check, ranks=ranks: program(check, "operations", ranks, limit_s=75))
-    for part, what in (("streams", "work of several streams is ordered"), ("refusals", "what is refused has its text"),
-                       ("capture", "an operation in a graph")):
-        for ranks in (1, 2):
-            step(f"{part}-{ranks}", f"{what}, {ranks} rank{'s' * (ranks > 1)}", several=ranks > 1)(
-                lambda check, part=part, ranks=ranks: program(check, part, ranks, limit_s=45))
-    for part, what in (("abort", "an abort ends the kernel"), ("deadline", "an operation's own time ends it")):
-        step(part, what, several=True)(lambda check, part=part: program(check, part, 2, limit_s=40))
+OPERATIONS = "every operation and type"
+STREAMS = "work of several streams is ordered"
+CAPTURE = "an operation in a graph, captured in each mode"
+LARGE = "operations around and far above 4 MiB, every element"
+ORDER = "operations between delays on the device are in order"
+
+add_program("operations", OPERATIONS, 1, 25, ())
+add_program("capture", CAPTURE, 1, 15)
+add_program("order", ORDER, 1, 15)
+add_program("large", LARGE, 1, 15)
 
 
-add_programs()
+def staging(check, part, way, *arguments):
+    sets = {"shm": STAGING, "gloo": [*STAGING, "comm.local=none"], "ucx": ["backend.name=cpu:ucx,cuda:ucx", "comm.local=none"]}[way]
+    if not check.plugin("backend", sets[0].split(":")[-1]).exists():
+        raise Skipped(f"the pack has no {way}")
+    facts = program(check, part, 2, *arguments, name=f"{part}-{way}", sets=sets)
+    check.expect_text(check.last, rf"carried by staging over {way}")
+    return facts
+
+
+def add_staging(part, what, way, limit, needs="staging-shm"):
+    name = f"staging-{way}" if part == "operations" else f"staging-{part}"
+    step(name, f"{what}, 2 ranks by staging over {way}", limit, needs=needs)(lambda check: staging(check, part, way))
+
+
+add_staging("operations", OPERATIONS, "shm", 25, ())
+add_staging("large", LARGE, "shm", 20)
+add_staging("order", ORDER, "shm", 15)
+add_staging("streams", STREAMS, "shm", 15)
+add_program("operations", OPERATIONS, 2, 25)
+add_program("capture", CAPTURE, 2, 20)
+add_program("large", LARGE, 2, 25)
+add_program("order", ORDER, 2, 20)
+
+torch_steps.add_all()
+benches.add_all()
+add_program("streams", STREAMS, 1, 15)
+add_program("streams", STREAMS, 2, 20)
 
 
 def ends_with(check, part, patterns, sets, what="", **more):
@@ -144,96 +110,120 @@ MISMATCH = (r"call 3 on 'world' differs|calls do not match", r"float32 x 9")
 HANG = (r"failed after", r"class: hang", r"rank 1 was in \S*pause|rank 1 has called nothing after")
 
 
-@step("mismatch", "ranks that call different sums are named", several=True)
-def mismatch(check):
-    return ends_with(check, "mismatch", MISMATCH, DEVICE_BACKEND, limit_s=45)
+def add_failures():
+    def ends(check, part, patterns, sets, what=""):  # stand-ins do no work that takes time
+        return ends_with(check, part, patterns, sets, what, timeout_s=2 if check.stands_in else 4)
+
+    for part, what in (("abort", "an abort ends the kernel"), ("deadline", "an operation's own time ends it")):
+        step(part, f"{what}, 2 ranks over nccl", 20, several=True, needs="operations-2")(
+            lambda check, part=part: program(check, part, 2))
+        step(f"staging-{part}", f"{what}, by staging", 15, needs="staging-shm")(
+            lambda check, part=part: program(check, part, 2, name=f"staging-{part}", sets=STAGING))
+    for part, what, patterns in (("mismatch", "ranks that call different sums are named", MISMATCH),
+                                 ("hang", "a rank that stands still is named", HANG)):
+        step(part, f"{what}, over nccl", 20, several=True, needs="operations-2")(
+            lambda check, part=part, patterns=patterns: ends(check, part, patterns, DEVICE_BACKEND))
+        step(f"staging-{part}", f"{what}, by staging", 20, needs="staging-shm")(
+            lambda check, part=part, patterns=patterns: ends(check, part, patterns, STAGING, "-staging"))
 
 
-@step("hang", "a rank that stands still is named", several=True)
-def hang(check):
-    return ends_with(check, "hang", HANG, [*DEVICE_BACKEND, "backend.timeout=4s"], limit_s=45)
+add_failures()
+add_staging("operations", OPERATIONS, "gloo", 20)
+add_staging("operations", OPERATIONS, "ucx", 20)
+add_program("operations", OPERATIONS, 4, 25, "operations-2")
+add_program("refusals", "what is refused has its text", 1, 15)
 
 
-def add_staging():
-    ways = {"shm": ["backend.name=cpu:gloo,cuda:gloo"], "gloo": ["backend.name=cpu:gloo,cuda:gloo", "comm.local=none"],
-            "ucx": ["backend.name=cpu:ucx,cuda:ucx", "comm.local=none"]}
-    for way, sets in ways.items():
-        def run(check, way=way, sets=sets):
-            if not check.plugin("backend", sets[0].split(":")[-1]).exists():
-                raise Skipped(f"the pack has no {way}")
-            facts = program(check, "operations", 2, sets=sets, limit_s=60)
-            check.expect_text(check.last, rf"carried by staging over {way}")
-            facts["lines"] += program(check, "streams", 2, sets=sets, limit_s=40)["lines"]
-            return facts
-        step(f"staging-{way}", f"every operation, and streams, by staging over {way}, 2 ranks")(run)
-
-    for part, what in (("abort", "an abort over staging"), ("deadline", "an operation's own time over staging")):
-        step(f"staging-{part}", what)(lambda check, part=part: program(check, part, 2, sets=ways["shm"], limit_s=40))
-    for part, patterns in (("mismatch", MISMATCH), ("hang", HANG)):
-        step(f"staging-{part}", f"the same named over staging: {part}")(
-            lambda check, part=part, patterns=patterns: ends_with(
-                check, part, patterns, [*ways["shm"], "backend.timeout=4s"], what="-staging", limit_s=45))
+@step("plugin-cuda", "the device plugin passes its conformance profile", 20, device=False)
+def plugin_cuda(check):
+    return conformance(check, check.plugin("device", "cuda"), "--profile", "devices", needs_device=True)
 
 
-add_staging()
+@step("plugin-nccl", "the nccl plugin loads as the rules say", 15, device=False)
+def plugin_nccl(check):
+    return conformance(check, check.plugin("backend", "nccl"), "--only", r"^Load\.")
 
 
-@step("compile", "dtrun-train compiles against this machine's torch", device=False)
+def conformance(check, plugin, *arguments, needs_device=False):
+    done = check.run("conformance", [check.prefix / "bin/dtrun-conformance", "--plugin", plugin, "--world", "2", *arguments])
+    found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped", done.out)
+    if done.code != 0 or not found:
+        raise Failed(next(iter(re.findall(r"^FAILED .*", done.out, re.MULTILINE)), cause(done)))
+    if needs_device and not check.device:
+        raise Skipped(f"{found[1]} cases passed, and the others need a device: {check.reason}")
+    return dict(zip(("passed", "failed", "skipped"), map(int, found.groups())))
+
+
+@step("library", "nccl's tests over the real library, as far as they need no device", 20, device=False)
+def library(check):
+    return unit_tests(check, "nccl_library_test")
+
+
+def unit_tests(check, program):
+    file = check.programs / program
+    if not file.exists():
+        raise Skipped(f"the pack has no {program}")
+    if not check.machine["nccl"]:
+        raise Skipped("there is no NCCL")
+    if check.stands_in:
+        raise Skipped(check.reason)
+    done = check.run(program, [file])
+    counts = {word: len(re.findall(rf"^\[ +{word} +\] \S+ \(", done.out, re.MULTILINE)) for word in ("OK", "FAILED", "SKIPPED")}
+    if done.code != 0:
+        failed = re.search(r"^\[ +FAILED +\] (\S+) \(", done.out, re.MULTILINE)
+        raise Failed(f"{failed[1] if failed else cause(done)}, exit code {done.code}")
+    if counts["OK"] == 0:
+        raise Skipped(next(iter(re.findall(r"Skipped\n(.+)", done.out)), "all cases were skipped"))
+    return counts
+
+
+@step("abi", "what dtrun declares of NCCL and CUDA is what their headers say", 20, device=False)
+def abi(check):
+    if not check.machine["g++"]:
+        raise Skipped("there is no g++")
+    folders = [*([Path(check.machine["nccl"]).parents[1] / "include"] if check.machine["nccl"] else []), *check.machine["cuda_headers"]]
+    missing = [name for name in ("nccl.h", "cuda.h", "crt/host_defines.h", "nv/target")
+               if not any((Path(folder) / name).exists() for folder in [*folders, "/usr/include"])]
+    if missing:
+        raise Skipped(f"there is no {missing[0]}; a CUDA toolkit and pip's nvidia-nccl have all of them")
+    done = check.run("abi", ["g++", "-std=c++20", "-fsyntax-only", f"-I{check.pack}/source", *(word for folder in folders for word in ("-isystem", folder)),
+                             check.pack / "source/plugins/nccl/testing/abi_test.cc"])
+    check.expect_code(done)
+    return {"headers": [str(folder) for folder in folders]}
+
+
+@step("plugin-level", "every operation of the plugin on one, two and three ranks of the device", 25, several=True, needs="operations-2")
+def plugin_level(check):
+    return unit_tests(check, "nccl_device_test")
+
+
+@step("doctor", "dtrun doctor: GPUs, NVML, the peer trial", 15)
+def doctor(check):
+    config = check.out / "doctor.toml"
+    config.write_text('[job]\ncommand = ["true"]\n[backend]\nname = "nccl"\n[backend.nccl]\nrdma = "off"\n')
+    done = check.run("doctor", [check.dtrun, "doctor", "--config", config])
+    check.expect_text(done, r"backend nccl +NCCL \d")
+    return {"lines": [line.strip() for line in done.out.splitlines() if re.search(r"gpu|nccl|p2p|peer", line, re.IGNORECASE)]}
+
+
+@step("plan", "dtrun plan: who carries device memory, and why", 10)
+def plan(check):
+    done = check.run("plan", [check.dtrun, "plan", "-n", "2", *(word for item in DEVICE_BACKEND for word in ("--set", item)), "--", "true"])
+    check.expect_text(done, r"cuda memory: nccl \(NCCL")
+    return {"lines": [line.strip() for line in done.out.splitlines() if re.search(r"memory: |NCCL_|DTRUN_P2P", line)]}
+
+
+@step("compile", "dtrun-train compiles against this machine's torch", 60, torch=True)
 def compile_trainer(check):
     return training.finish_compiling(check)
 
 
 def add_training():
     for model in ("mlp", "cnn"):
-        step(f"train-{model}", f"DataParallel of the {model} on the device has the loss of the CPU", several=True)(
+        step(f"train-{model}", f"DataParallel of the {model} on the device has the loss of the CPU", 20, several=True, needs="compile")(
             lambda check, model=model: training.compare(check, model, DEVICE_BACKEND))
-    step("train-staging", "the same over staging, mlp")(
-        lambda check: training.compare(check, "mlp", ["backend.name=cpu:gloo,cuda:gloo"]))
+    step("train-staging", "the same over staging, mlp", 20, needs="compile")(
+        lambda check: training.compare(check, "mlp", STAGING))
 
 
 add_training()
-
-
-@step("ddp", "a Python DDP script on nccl under dtrun, 2 ranks", several=True)
-def ddp(check):
-    if not check.machine["torch"]:
-        raise Skipped("no interpreter here has torch")
-    shutil.copy(check.pack / "gpu_check/ddp_nccl.py", check.out / "ddp_nccl.py")
-    # torch brings the libraries it wants.
-    done = check.job("ddp", 2, ["env", "-u", "LD_LIBRARY_PATH", check.machine["python"], check.out / "ddp_nccl.py"], limit_s=90,
-                     NCCL_SOCKET_IFNAME="=lo", NCCL_IB_DISABLE="1")
-    check.expect_code(done)
-    check.expect_text(done, r"rank 0 of 2 agrees", r"rank 1 of 2 agrees")
-    return {"lines": said_by_ranks(done)}
-
-
-GOAL, GOAL_BYTES, ENQUEUE_GOAL_US = 0.99, 1 << 20, 2.0
-
-
-def beside_nccl(check, ranks, seconds, sizes):
-    done = check.job(f"bench-{ranks}", ranks, [check.programs / "beside_nccl", "0", str(seconds), *map(str, sizes)], limit_s=75)
-    check.expect_code(done)
-    rows = [json.loads(line) for line in said_by_ranks(done) if line.startswith("{")]
-    table = {}
-    for row in rows:
-        table.setdefault(row["bytes"], {})[row["layer"]] = row
-    bare = "bare" if any("bare" in layers for layers in table.values()) else "bare, not blocking"
-    ratios = {size: layers[bare]["median_us"] / layers["dtrun"]["median_us"] for size, layers in table.items() if bare in layers}
-    enqueue = {size: layers["dtrun"]["enqueue_us"] - layers[bare]["enqueue_us"] for size, layers in table.items() if bare in layers}
-    if not ratios:
-        raise Failed(f"no bare NCCL beside it: {last_line(done.err)}")
-    large = [ratio for size, ratio in ratios.items() if size >= GOAL_BYTES]
-    return {"rows": rows, "beside": bare, "ratio": ratios, "enqueue_overhead_us": enqueue,
-            "goal_met": bool(large) and min(large) >= GOAL, "enqueue_goal_met": min(enqueue.values()) <= ENQUEUE_GOAL_US}
-
-
-@step("bench-1", "allreduce beside NCCL's own, in turns, 1 rank")
-def bench_one(check):
-    if check.stands_in:  # to see that it runs; the figures mean nothing
-        return beside_nccl(check, 1, 0.1, [8, 4096, 1 << 20])
-    return beside_nccl(check, 1, 1.5, [8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20, 256 << 20])
-
-
-@step("bench-2", "the same, 2 ranks of the device", several=True)
-def bench_two(check):
-    return beside_nccl(check, 2, 2, [8, 65536, 1 << 20, 8 << 20, 64 << 20])

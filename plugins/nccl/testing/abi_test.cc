@@ -29,8 +29,12 @@ static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId) &&
               alignof(nccl::UniqueId) == alignof(ncclUniqueId));
 static_assert(sizeof(ncclResult_t) == sizeof(nccl::Result) && sizeof(ncclRedOp_t) == sizeof(nccl::Reduction));
 
-// The header is of 2.30 or newer, and a newer structure begins with ours.
+// A newer structure begins with ours; an older one is as far as it goes.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
 static_assert(sizeof(nccl::Config) <= sizeof(ncclConfig_t));
+#else
+static_assert(sizeof(nccl::Config) > sizeof(ncclConfig_t));
+#endif
 static_assert(offsetof(nccl::Config, size) == offsetof(ncclConfig_t, size));
 static_assert(offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version));
@@ -38,16 +42,28 @@ static_assert(offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blockin
 static_assert(offsetof(nccl::Config, max_ctas) == offsetof(ncclConfig_t, maxCTAs));
 static_assert(offsetof(nccl::Config, net_name) == offsetof(ncclConfig_t, netName));
 static_assert(offsetof(nccl::Config, split_share) == offsetof(ncclConfig_t, splitShare));
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0)
 static_assert(offsetof(nccl::Config, traffic_class) == offsetof(ncclConfig_t, trafficClass));
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
 static_assert(offsetof(nccl::Config, comm_name) == offsetof(ncclConfig_t, commName));
 static_assert(offsetof(nccl::Config, collnet_enable) == offsetof(ncclConfig_t, collnetEnable));
 static_assert(offsetof(nccl::Config, cta_policy) == offsetof(ncclConfig_t, CTAPolicy));
 static_assert(offsetof(nccl::Config, nvls_ctas) == offsetof(ncclConfig_t, nvlsCTAs));
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
 static_assert(offsetof(nccl::Config, channels_per_net_peer) == offsetof(ncclConfig_t, nChannelsPerNetPeer));
 static_assert(offsetof(nccl::Config, nvlink_centric_sched) == offsetof(ncclConfig_t, nvlinkCentricSched));
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 0)
 static_assert(offsetof(nccl::Config, graph_usage_mode) == offsetof(ncclConfig_t, graphUsageMode));
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
 static_assert(offsetof(nccl::Config, max_p2p_peers) == offsetof(ncclConfig_t, maxP2pPeers));
+#endif
+#ifdef NCCL_CTA_POLICY_ZERO
 static_assert(NCCL_CTA_POLICY_EFFICIENCY == 1 && NCCL_CTA_POLICY_ZERO == 2);
+#endif
 
 static_assert(cuda::kSuccess == cudaSuccess && cuda::kInsufficientDriver == cudaErrorInsufficientDriver);
 static_assert(cuda::kNoDevice == cudaErrorNoDevice && cuda::kNotReady == cudaErrorNotReady);

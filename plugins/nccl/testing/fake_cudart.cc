@@ -311,6 +311,11 @@ int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
   return cuda::kSuccess;
 }
 
+int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  Of(stream).Post([=] { function(data); });
+  return cuda::kSuccess;
+}
+
 int cudaStreamSynchronize(void* stream) {
   if (Captured(Of(stream), cuda::kCaptureUnsupported)) return cuda::kCaptureUnsupported;
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { kCopyDefault = 4 }; /* cudaMemcpyDefault: what the pointers say */
 
@@ -39,7 +40,7 @@ void* runtime_function(const char* name) {
 }
 
 /* ISO C has no cast from an object's address to a function's. */
-static void find(const char* name, void* out) {
+void find(const char* name, void* out) {
   void* const found = runtime_function(name);
   if (found == NULL) fail("the CUDA runtime lacks", name);
   *(void**)out = found;
@@ -56,6 +57,7 @@ Device open_device(int index) {
   device.rank = dtrun_rank();
   device.size = dtrun_world_size();
   device.index = index;
+  device.largest_mib = 256;
   device.world = dtrun_world();
   if (choose_device(index) != 0) fail("cudaSetDevice", "there is no such device");
   must(dtrun_comm_connect(device.world, DTRUN_DEVICE_CUDA, index, &error), &error, "dtrun_comm_connect");
@@ -121,4 +123,27 @@ void submit(const Device* device, const dtrun_op* op) {
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
   must(dtrun_submit_on(device->world, op, &device->stream, NULL, &error), &error, "dtrun_submit_on");
+}
+
+double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void barrier_of_host(const Device* device) {
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  must(dtrun_barrier(device->world, NULL, &error), &error, "dtrun_barrier");
+}
+
+float total_of_ranks(const Device* device) { return (float)(device->size * (device->size + 1)) / 2; }
+
+void expect_all(const float* got, size_t count, float want, const char* what) {
+  for (size_t i = 0; i < count; ++i) {
+    char text[100];
+    if (got[i] == want) continue;
+    snprintf(text, sizeof text, "element %zu is %g, not %g", i, (double)got[i], (double)want);
+    fail(what, text);
+  }
 }

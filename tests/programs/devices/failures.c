@@ -1,23 +1,10 @@
 /* Ranks that do not call, call something else, or give up: what the others are told. */
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "device.h"
 
 enum { kElements = 1 << 20 };
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void barrier_of_host(Device* device) {
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  must(dtrun_barrier(device->world, NULL, &error), &error, "dtrun_barrier");
-}
 
 /* Starts a sum that rank 0 leaves out, on a communicator of its own, and ends it by `how`. */
 static int left_alone(Device* device, int by_abort) {

@@ -3,13 +3,17 @@
 //   device_program operations     every operation, type and reduction; what is refused is listed
 //   device_program streams        several streams, handles, many operations on their way
 //   device_program refusals       host memory with a stream, a device that is not there
-//   device_program capture        an operation in a graph
+//   device_program capture        an operation in a graph, captured in each mode
+//   device_program large          operations near a staging piece in size, and far above it; every element
+//   device_program order          operations between delays on the device
+//   device_program rate           allreduce beside the rate of copies between host and device; JSON
 //   device_program abort          rank 0 leaves an operation out, the others abort it
 //   device_program deadline       the same, and the operation's own time ends it
 //   device_program mismatch       the last rank's third call has another count
 //   device_program hang           the last rank leaves out its third call and stands still
 //
-// A number behind it is the device's index, 0 by default. The exit code is 77 where it cannot be tried.
+// A number behind it is the device's index, 0 by default; one more, for `rate`, its largest MiB. The exit
+// code is 77 where it cannot be tried.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +25,14 @@ int main(int argc, char** argv) {
     const char* name;
     int (*run)(Device*);
   } kParts[] = {{"operations", all_operations}, {"streams", streams}, {"refusals", refusals},
-                {"capture", capture},           {"abort", abort_one}, {"deadline", deadline},
+                {"capture", capture},           {"large", large},     {"order", order},
+                {"rate", rate},                 {"abort", abort_one}, {"deadline", deadline},
                 {"mismatch", mismatch},         {"hang", hang}};
   const char* const what = argc > 1 ? argv[1] : "operations";
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
     if (strcmp(kParts[i].name, what) != 0) continue;
     Device device = open_device(argc > 2 ? atoi(argv[2]) : 0);
+    if (argc > 3) device.largest_mib = atoi(argv[3]);
     const int code = kParts[i].run(&device);
     close_device(&device);
     return code;

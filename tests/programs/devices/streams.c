@@ -1,4 +1,4 @@
-/* Streams, graphs, and what is refused about them. */
+/* Streams, and what is refused about them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,17 +6,6 @@
 #include "device.h"
 
 enum { kFloats = 1 << 18, kRounds = 50 };
-
-static float total_of_ranks(const Device* device) { return (float)(device->size * (device->size + 1)) / 2; }
-
-static void expect_all(const float* got, float want, const char* what) {
-  for (int i = 0; i < kFloats; ++i) {
-    char text[100];
-    if (got[i] == want) continue;
-    snprintf(text, sizeof text, "element %d is %g, not %g", i, (double)got[i], (double)want);
-    fail(what, text);
-  }
-}
 
 /* Data that one stream writes, another reduces and a third reads: wrong unless each waits for the one before.
  */
@@ -40,7 +29,8 @@ static void across_streams(Device* device, float* on_device[2], float* on_host) 
       dtrun_work_release(work); /* before it has ended, as a program may */
       synchronize(&reader);
     }
-    expect_all(on_host, (float)round * total_of_ranks(device), round % 2 == 0 ? "one stream" : "two streams");
+    expect_all(on_host, kFloats, (float)round * total_of_ranks(device),
+               round % 2 == 0 ? "one stream" : "two streams");
   }
   dtrun_stream_destroy(device->world, &reader);
 }
@@ -63,7 +53,7 @@ static void queued(Device* device, float* on_device, float* on_host) {
   want *= (float)device->size;
   copy_on(&device->stream, on_host, on_device, sizeof(float) * kFloats);
   synchronize(&device->stream);
-  expect_all(on_host, want, "a queue of operations");
+  expect_all(on_host, kFloats, want, "a queue of operations");
 }
 
 int streams(Device* device) {
@@ -101,55 +91,5 @@ int refusals(Device* device) {
   submit(device, &op); /* neither started anything */
   synchronize(&device->stream);
   dtrun_free(device->world, on_device);
-  return 0;
-}
-
-int capture(Device* device) {
-  enum { kThreadLocal = 1, kReplays = 3 };
-  typedef int (*Begin)(void*, int);
-  typedef int (*End)(void*, void**);
-  typedef int (*Instantiate)(void**, void*, unsigned long long);
-  typedef int (*Launch)(void*, void*);
-  Begin begin;
-  End end;
-  Instantiate instantiate;
-  Launch launch;
-  *(void**)&begin = runtime_function("cudaStreamBeginCapture");
-  *(void**)&end = runtime_function("cudaStreamEndCapture");
-  *(void**)&instantiate = runtime_function("cudaGraphInstantiate");
-  *(void**)&launch = runtime_function("cudaGraphLaunch");
-  if (begin == NULL || end == NULL || instantiate == NULL || launch == NULL) {
-    say("skipped, because this CUDA runtime has no graphs\n");
-    return 77;
-  }
-  float* const on_device = device_memory(device, sizeof(float) * kFloats);
-  float* const on_host = malloc(sizeof(float) * kFloats);
-  float want = 1;
-  void *graph = NULL, *executable = NULL;
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  if (on_host == NULL) fail("capture", "no memory");
-  for (int i = 0; i < kFloats; ++i) on_host[i] = 1;
-  const dtrun_op op = sum_of_floats(on_device, on_device, kFloats);
-  submit(device, &op); /* NCCL connects at the first operation of its kind */
-  copy_on(&device->stream, on_device, on_host, sizeof(float) * kFloats);
-  synchronize(&device->stream);
-  if (begin(device->stream.native, kThreadLocal) != 0) fail("cudaStreamBeginCapture", "refused");
-  const dtrun_status status = dtrun_submit_on(device->world, &op, &device->stream, NULL, &error);
-  if (end(device->stream.native, &graph) != 0 && status == DTRUN_OK) fail("cudaStreamEndCapture", "refused");
-  if (status == DTRUN_UNSUPPORTED) {
-    say("refused: %s\n", error.message);
-    return 0;
-  }
-  must(status, &error, "capture");
-  if (instantiate(&executable, graph, 0) != 0) fail("cudaGraphInstantiate", "refused");
-  for (int i = 0; i < kReplays; ++i) {
-    if (launch(executable, device->stream.native) != 0) fail("cudaGraphLaunch", "refused");
-    want *= (float)device->size;
-  }
-  copy_on(&device->stream, on_host, on_device, sizeof(float) * kFloats);
-  synchronize(&device->stream);
-  expect_all(on_host, want, "a graph");
-  say("rank %d: a graph with an allreduce is right after %d replays\n", device->rank, kReplays);
   return 0;
 }
