@@ -112,7 +112,7 @@ class Pack(JobTest):
         done, steps = self.over_fakes("")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_results(steps, "ok", "identity", "plugin-cuda", "plugin-nccl", "doctor", "plan", "operations-1", "capture-1", "order-1", "large-1",
-                            "streams-1", "refusals-1", "staging-shm", "staging-large", "staging-order", "staging-streams", "staging-gloo",
+                            "streams-1", "refusals-1", "staging-shm", "staging-large", "staging-beside", "staging-order", "staging-streams", "staging-gloo",
                             "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "rate-staging", "bench-1")
         self.assert_results(steps, "skipped", "operations-2", "mismatch", "torch-first-staging", "ddp-nccl-1", "train-mlp")
         self.assertEqual(sum("captured in" in line for line in steps["capture-1"]["facts"]["lines"]), 3)

@@ -84,6 +84,7 @@ def add_staging(part, what, way, limit, needs="staging-shm"):
 
 add_staging("operations", OPERATIONS, "shm", 25, ())
 add_staging("large", LARGE, "shm", 20)
+add_staging("beside", "calls that wait for the device beside a sum", "shm", 20)
 add_staging("order", ORDER, "shm", 15)
 add_staging("streams", STREAMS, "shm", 15)
 add_program("operations", OPERATIONS, 2, 25)
@@ -167,7 +168,7 @@ def unit_tests(check, program):
         raise Skipped("there is no NCCL")
     if check.stands_in:
         raise Skipped(check.reason)
-    done = check.run(program, [file])
+    done = check.run(program, [file], DTRUN_NCCL_PLUGIN=str(check.plugin("backend", "nccl")))
     counts = {word: len(re.findall(rf"^\[ +{word} +\] \S+ \(", done.out, re.MULTILINE)) for word in ("OK", "FAILED", "SKIPPED")}
     if done.code != 0:
         failed = re.search(r"^\[ +FAILED +\] (\S+) \(", done.out, re.MULTILINE)

@@ -316,6 +316,15 @@ int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   return cuda::kSuccess;
 }
 
+int cudaDeviceSynchronize() {
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
+  ++Control().host_waits;
+  std::promise<void> done;
+  Of(nullptr).Post([&done] { done.set_value(); });
+  done.get_future().wait();
+  return cuda::kSuccess;
+}
+
 int cudaStreamSynchronize(void* stream) {
   if (Captured(Of(stream), cuda::kCaptureUnsupported)) return cuda::kCaptureUnsupported;
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
