@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -288,6 +289,19 @@ int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
 
 int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   Of(stream).Post([=] { function(data); });
+  return cuda::kSuccess;
+}
+
+int cudaDeviceSynchronize() {
+  if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
+  ++Control().host_waits;
+  std::list<std::promise<void>> done;  // of each stream
+  {
+    const std::lock_guard lock(Device().mutex);
+    for (FakeStream* const stream : Device().all)
+      stream->PostNow([&last = done.emplace_back()] { last.set_value(); });
+  }
+  for (std::promise<void>& last : done) last.get_future().wait();
   return cuda::kSuccess;
 }
 

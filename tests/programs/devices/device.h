@@ -37,6 +37,11 @@ dtrun_op sum_of_floats(const void* send, void* recv, uint64_t count);
 /* Submits on the device's stream, without a handle. */
 void submit(const Device* device, const dtrun_op* op);
 
+/* What `delay` delays a stream by: "kernels" or "functions of the host"; NULL where there is nothing. */
+const char* prepare_delays(void);
+enum { kDelayMs = 40 };
+void delay(const dtrun_stream* stream);
+
 double seconds_now(void);
 /* A barrier of the hosts, which waits for no device. */
 void barrier_of_host(const Device* device);
@@ -54,6 +59,7 @@ void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 int all_operations(Device* device);
 int large(Device* device);
 int order(Device* device);
+int beside(Device* device);
 int rate(Device* device);
 int streams(Device* device);
 int refusals(Device* device);

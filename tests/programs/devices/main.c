@@ -6,6 +6,7 @@
 //   device_program capture        an operation in a graph, captured in each mode
 //   device_program large          operations near a staging piece in size, and far above it; every element
 //   device_program order          operations between delays on the device
+//   device_program beside         calls of CUDA's that wait for the device, while a sum is on its way
 //   device_program rate           allreduce beside the rate of copies between host and device; JSON
 //   device_program abort          rank 0 leaves an operation out, the others abort it
 //   device_program deadline       the same, and the operation's own time ends it
@@ -26,8 +27,8 @@ int main(int argc, char** argv) {
     int (*run)(Device*);
   } kParts[] = {{"operations", all_operations}, {"streams", streams}, {"refusals", refusals},
                 {"capture", capture},           {"large", large},     {"order", order},
-                {"rate", rate},                 {"abort", abort_one}, {"deadline", deadline},
-                {"mismatch", mismatch},         {"hang", hang}};
+                {"beside", beside},             {"rate", rate},       {"abort", abort_one},
+                {"deadline", deadline},         {"hang", hang},       {"mismatch", mismatch}};
   const char* const what = argc > 1 ? argv[1] : "operations";
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
     if (strcmp(kParts[i].name, what) != 0) continue;
