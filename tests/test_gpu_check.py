@@ -112,7 +112,7 @@ class Pack(JobTest):
         done, steps = self.over_fakes("")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_results(steps, "ok", "identity", "plugin-cuda", "plugin-nccl", "doctor", "plan", "operations-1", "capture-1", "order-1", "large-1",
-                            "streams-1", "refusals-1", "staging-shm", "staging-large", "staging-order", "staging-streams", "staging-gloo",
+                            "streams-1", "refusals-1", "staging-shm", "staging-large", "staging-beside", "staging-order", "staging-streams", "staging-gloo",
                             "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "rate-staging", "bench-1")
         self.assert_results(steps, "skipped", "operations-2", "mismatch", "torch-first-staging", "ddp-nccl-1", "train-mlp")
         self.assertEqual(sum("captured in" in line for line in steps["capture-1"]["facts"]["lines"]), 3)
@@ -174,6 +174,16 @@ class Pack(JobTest):
         done, steps = self.run_here(*only, **none)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertEqual(steps["staging-shm"]["result"], "failed")
+
+    def test_what_compute_sanitizer_finds_is_told(self):
+        tool = self.folder / "bin/compute-sanitizer"
+        tool.parent.mkdir()
+        for errors, result in ((0, "ok"), (2, "failed")):
+            tool.write_text(f'#!/bin/sh\nshift 4\n"$@"\necho "========= Invalid read of size 4"\necho "========= ERROR SUMMARY: {errors} errors"\n')
+            tool.chmod(0o755)
+            done, steps = self.run_here("--libraries", FAKES, "--only", "^initcheck-staging$", PATH=f"{tool.parent}:/usr/bin:/bin", **self.FAKED)
+            self.assert_results(steps, result, "initcheck-staging")
+        self.assertIn("4 errors: Invalid read of size 4", steps["initcheck-staging"]["because"])
 
     def test_other_weights_are_named(self):
         results = {"ddp-gloo-2": {"result": "ok", "facts": {"digest": "ab"}}, "ddp-gloo-1": {"result": "ok", "facts": {"digest": "ef"}}}

@@ -58,8 +58,7 @@ class Check:
                 or key.startswith("DTRUN_FAKE_")}
         folders = [self.pack / "deps", *(Path(file).parent for file in (self.machine["nccl"], self.machine["cudart"]) if file)]
         kept.update(LD_LIBRARY_PATH=":".join([*dict.fromkeys(map(str, folders)), *self.of_caller()]),
-                    NCCL_DEBUG="WARN", NCCL_NET="Socket", NVIDIA_TF32_OVERRIDE="0", DTRUN_NCCL_PLUGIN=str(self.plugin("backend", "nccl")),
-                    XDG_CACHE_HOME=str(self.out / "cache"), OMP_NUM_THREADS="2")
+                    NCCL_DEBUG="WARN", NCCL_NET="Socket", NVIDIA_TF32_OVERRIDE="0", XDG_CACHE_HOME=str(self.out / "cache"), OMP_NUM_THREADS="2")
         kept.update(more)
         return kept
 

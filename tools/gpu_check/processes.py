@@ -46,7 +46,7 @@ class Background:
 
 
 class Runner:
-    NAME = "DTRUN_GPU_CHECK_PROCESS"
+    NAME = "GPU_CHECK_PROCESS"  # no DTRUN_ variable, of which dtrun warns
 
     def __init__(self, folder):
         self.folder = folder

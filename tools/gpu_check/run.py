@@ -29,7 +29,7 @@ from steps import STEPS  # noqa: E402
 SPARE_S = 10  # of the whole, to end and to write
 # What says in a rehearsal that a step came to the call that needs the device, and failed by nothing else.
 NO_DEVICE = re.compile(r"there is no such device|this process has (none|no CUDA device)|insufficient for CUDA runtime|"
-                       r"no CUDA-capable device|before first instrumented API call|0 CUDA devices|sees no CUDA device")
+                       r"no CUDA-capable device|before first instrumented API call|sees no (CUDA device|GPU)")
 
 
 def arguments():

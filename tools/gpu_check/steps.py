@@ -84,8 +84,9 @@ def add_staging(part, what, way, limit, needs="staging-shm"):
 
 add_staging("operations", OPERATIONS, "shm", 25, ())
 add_staging("large", LARGE, "shm", 20)
+add_staging("beside", "calls that wait for the device beside a sum", "shm", 20)
 add_staging("order", ORDER, "shm", 15)
-add_staging("streams", STREAMS, "shm", 15)
+add_staging("streams", STREAMS, "shm", 10)
 add_program("operations", OPERATIONS, 2, 25)
 add_program("capture", CAPTURE, 2, 20)
 add_program("large", LARGE, 2, 25)
@@ -93,7 +94,7 @@ add_program("order", ORDER, 2, 20)
 
 torch_steps.add_all()
 benches.add_all()
-add_program("streams", STREAMS, 1, 15)
+add_program("streams", STREAMS, 1, 10)
 add_program("streams", STREAMS, 2, 20)
 
 
@@ -130,8 +131,8 @@ def add_failures():
 add_failures()
 add_staging("operations", OPERATIONS, "gloo", 20)
 add_staging("operations", OPERATIONS, "ucx", 20)
-add_program("operations", OPERATIONS, 4, 25, "operations-2")
-add_program("refusals", "what is refused has its text", 1, 15)
+add_program("operations", OPERATIONS, 4, 20, "operations-2")
+add_program("refusals", "what is refused has its text", 1, 10)
 
 
 @step("plugin-cuda", "the device plugin passes its conformance profile", 20, device=False)
@@ -167,7 +168,7 @@ def unit_tests(check, program):
         raise Skipped("there is no NCCL")
     if check.stands_in:
         raise Skipped(check.reason)
-    done = check.run(program, [file])
+    done = check.run(program, [file], DTRUN_NCCL_PLUGIN=str(check.plugin("backend", "nccl")))
     counts = {word: len(re.findall(rf"^\[ +{word} +\] \S+ \(", done.out, re.MULTILINE)) for word in ("OK", "FAILED", "SKIPPED")}
     if done.code != 0:
         failed = re.search(r"^\[ +FAILED +\] (\S+) \(", done.out, re.MULTILINE)

@@ -46,5 +46,5 @@ weights = [weight.detach().cpu().contiguous() for weight in model.parameters()]
 digest = hashlib.sha256(b"".join(ctypes.string_at(w.data_ptr(), w.numel() * w.element_size()) for w in weights)).hexdigest()
 print(f"digest {digest[:32]} rank {rank} of {world} over {dist.get_backend()} on {device}: loss {last:.6f}, "
       f"step {sorted(times)[steps // 2] * 1e3:.2f} ms", flush=True)
-dist.barrier()
+dist.barrier(**({"device_ids": [0]} if sys.argv[1] == "nccl" else {}))
 dist.destroy_process_group()

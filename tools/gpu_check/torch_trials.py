@@ -3,7 +3,7 @@
     torch_trials.py NAME SECONDS
 
 Prints "PASS NAME" on every rank. What hangs is ended after SECONDS, with the stack of each thread. BACKEND=nccl or gloo tries the same
-without dtrun's backend; CAPTURE_MODE is that of the trial `graph`."""
+without dtrun's backend."""
 
 import faulthandler
 import os
