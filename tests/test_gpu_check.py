@@ -175,6 +175,16 @@ class Pack(JobTest):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertEqual(steps["staging-shm"]["result"], "failed")
 
+    def test_what_compute_sanitizer_finds_is_told(self):
+        tool = self.folder / "bin/compute-sanitizer"
+        tool.parent.mkdir()
+        for errors, result in ((0, "ok"), (2, "failed")):
+            tool.write_text(f'#!/bin/sh\nshift 4\n"$@"\necho "========= Invalid read of size 4"\necho "========= ERROR SUMMARY: {errors} errors"\n')
+            tool.chmod(0o755)
+            done, steps = self.run_here("--libraries", FAKES, "--only", "^initcheck-staging$", PATH=f"{tool.parent}:/usr/bin:/bin", **self.FAKED)
+            self.assert_results(steps, result, "initcheck-staging")
+        self.assertIn("4 errors: Invalid read of size 4", steps["initcheck-staging"]["because"])
+
     def test_other_weights_are_named(self):
         results = {"ddp-gloo-2": {"result": "ok", "facts": {"digest": "ab"}}, "ddp-gloo-1": {"result": "ok", "facts": {"digest": "ef"}}}
         self.assertEqual(torch_steps.equal_to(results, "ddp-nccl-2", "ab"), ["ddp-gloo-2"])

@@ -2,12 +2,12 @@
 //
 //   beside_nccl [DEVICE [SECONDS_OF_A_SIZE [SIZE...]]]
 //
-// Layers: `dtrun`; `bare`, a communicator as programs make it; `bare, not blocking`, one as dtrun's plugin
-// needs it, to abort; with one rank also `copy`, the runtime's own copy. In each round every layer runs one batch, in an order that turns; a batch is calls
-// without a wait, then one wait for the stream, and counts with its slowest rank. Rank 0 prints a line of
-// JSON for each row, which tools/gpu_check/benches.py reads. Results are compared with each other before
-// anything is measured. With one rank NCCL makes a sum by a copy, and an average by a kernel over all
-// elements; both are measured.
+// Layers: `dtrun`; `bare`, a communicator as programs make it; `bare, not blocking`, one that leaves the call
+// to NCCL's threads; with one rank also `copy`, the runtime's own copy. In each round every layer runs one
+// batch, in an order that turns; a batch is calls without a wait, then one wait for the stream, and counts
+// with its slowest rank. Rank 0 prints a line of JSON for each row, which tools/gpu_check/benches.py reads.
+// Results are compared with each other before anything is measured. With one rank NCCL makes a sum by a copy,
+// and an average by a kernel over all elements; both are measured.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -108,7 +108,8 @@ class Bench {
   }
 
   void Copy(std::size_t count) {
-    CheckCuda(copy_(recv_, send_, count * sizeof(float), cuda::kCopyDeviceToDevice, stream_.native), "a copy");
+    CheckCuda(copy_(recv_, send_, count * sizeof(float), cuda::kCopyDeviceToDevice, stream_.native),
+              "a copy");
   }
 
   void AddBare(bool blocking) {
@@ -187,7 +188,8 @@ class Bench {
       std::printf(
           "{\"bytes\": %zu, \"reduce\": \"%s\", \"layer\": \"%s\", \"ranks\": %d, \"calls\": %d, "
           "\"samples\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"enqueue_us\": %.3f}\n",
-          bytes, average_ ? "avg" : "sum", layer.name.c_str(), world_.size(), calls, layer.whole.size(), Median(layer.whole) * 1e6,
+          bytes, average_ ? "avg" : "sum", layer.name.c_str(), world_.size(), calls, layer.whole.size(),
+          Median(layer.whole) * 1e6,
           *std::min_element(layer.whole.begin(), layer.whole.end()) * 1e6, Median(layer.enqueue) * 1e6);
     }
     std::fflush(stdout);

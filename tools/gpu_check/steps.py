@@ -86,7 +86,7 @@ add_staging("operations", OPERATIONS, "shm", 25, ())
 add_staging("large", LARGE, "shm", 20)
 add_staging("beside", "calls that wait for the device beside a sum", "shm", 20)
 add_staging("order", ORDER, "shm", 15)
-add_staging("streams", STREAMS, "shm", 15)
+add_staging("streams", STREAMS, "shm", 10)
 add_program("operations", OPERATIONS, 2, 25)
 add_program("capture", CAPTURE, 2, 20)
 add_program("large", LARGE, 2, 25)
@@ -94,7 +94,7 @@ add_program("order", ORDER, 2, 20)
 
 torch_steps.add_all()
 benches.add_all()
-add_program("streams", STREAMS, 1, 15)
+add_program("streams", STREAMS, 1, 10)
 add_program("streams", STREAMS, 2, 20)
 
 
@@ -131,8 +131,8 @@ def add_failures():
 add_failures()
 add_staging("operations", OPERATIONS, "gloo", 20)
 add_staging("operations", OPERATIONS, "ucx", 20)
-add_program("operations", OPERATIONS, 4, 25, "operations-2")
-add_program("refusals", "what is refused has its text", 1, 15)
+add_program("operations", OPERATIONS, 4, 20, "operations-2")
+add_program("refusals", "what is refused has its text", 1, 10)
 
 
 @step("plugin-cuda", "the device plugin passes its conformance profile", 20, device=False)

@@ -20,6 +20,9 @@ def start(check, script, name, ranks, words, sets, **more):
         raise Skipped("torch needs a device that is none of the stand-ins'")
     shutil.copy(check.pack / "gpu_check" / script, check.out / script)
     done = check.torch_job(name, ranks, [check.out / script, *words, str(max(check.left() - SPARE_S, 5))], sets=sets, **more)
+    stood = re.findall(rf'File "\S*{script}", line (\d+) in (\w+)', done.text) if "Timeout (" in done.text else []
+    if stood:  # a rank was ended by its own limit, with the stack of its threads
+        raise Failed(f"it stood still in {' of '.join(dict.fromkeys(f'{function} (line {line})' for line, function in stood[:3]))}")
     check.expect_code(done)
     return done
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -319,9 +320,13 @@ int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
 int cudaDeviceSynchronize() {
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;
   ++Control().host_waits;
-  std::promise<void> done;
-  Of(nullptr).Post([&done] { done.set_value(); });
-  done.get_future().wait();
+  std::list<std::promise<void>> done;  // of each stream
+  {
+    const std::lock_guard lock(Device().mutex);
+    for (FakeStream* const stream : Device().all)
+      stream->PostNow([&last = done.emplace_back()] { last.set_value(); });
+  }
+  for (std::promise<void>& last : done) last.get_future().wait();
   return cuda::kSuccess;
 }
 

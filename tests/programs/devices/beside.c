@@ -1,5 +1,6 @@
-/* Calls of CUDA's that wait for the device, or take a lock of the driver's, while a sum is on its way behind a delay. What
- * carries the sum must not need such a call itself before the device can go on: that would be a deadlock.
+/* Calls of CUDA's that wait for the device, or take a lock of the driver's, while a sum is on its way behind
+ * a delay. What carries the sum must not need such a call itself before the device can go on: that would be a
+ * deadlock.
  */
 #include <stdlib.h>
 

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   } kParts[] = {{"operations", all_operations}, {"streams", streams}, {"refusals", refusals},
                 {"capture", capture},           {"large", large},     {"order", order},
                 {"beside", beside},             {"rate", rate},       {"abort", abort_one},
-                {"deadline", deadline},         {"mismatch", mismatch}, {"hang", hang}};
+                {"deadline", deadline},         {"hang", hang},       {"mismatch", mismatch}};
   const char* const what = argc > 1 ? argv[1] : "operations";
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
     if (strcmp(kParts[i].name, what) != 0) continue;
