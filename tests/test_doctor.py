@@ -66,7 +66,7 @@ class Here(JobTest):
             self.assert_user_error(self.dtrun(name), text)
             found = [check for check in self.checks(self.report(name, code=1)) if check["topic"] == "program"]
             self.assertEqual([check["level"] for check in found], ["problem"], found)
-            self.assertIn(f"cannot find the program '{name}' in PATH", found[0]["what"])
+            self.assertIn(f"cannot find the program '{name}'", found[0]["what"])
             self.assertIn(text, found[0]["what"] + "; " + found[0]["fix"])
 
     def test_a_variable_that_names_no_interface_is_a_warning(self):

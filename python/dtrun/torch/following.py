@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _followers: weakref.WeakSet[Follower] = weakref.WeakSet()
 _LEAVES_WITHIN_S = 2.0
 _CALLBACKS_WITHIN_S = 10.0  # for callbacks that still run when a group ends
-_PATIENCE_S = 0.5  # of a future with the callbacks of the one before: they may start operations, in one order on all ranks
-_SHORT_PATIENCE_S = 0.02  # the same while callbacks stand that were longer
+_PATIENCE_S = 5.0  # of a future with the callbacks of the one before: they may start operations, in one order on all ranks
+_SHORT_PATIENCE_S = 0.5  # the same while callbacks stand that were longer
 _IDLE_S = 10.0  # after which a thread without work ends
 _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as many
 _here = threading.local()  # .depth: how many callbacks this thread is in, counting those that started it
