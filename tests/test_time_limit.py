@@ -21,9 +21,12 @@ class TimeLimit(JobTest):
         for flags, sets in (((), ["job.time_limit=6s"]), (("--time-limit", "6s"), ())):
             with self.subTest(flags=flags):
                 script = self.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", "wait.py")
-                result = self.ranks(2, sys.executable, script, sets=["job.name=job", *sets], flags=flags)
-                self.assert_ended(result, "6s")
-                self.assertIn("dtrun: " + SAYS.format("6s") + ": asked all ranks to stop, they have 10s\n", result.err)
+                for _ in range(5):  # a look at the ranks has a time limit, which a busy machine may pass
+                    result = self.ranks(2, sys.executable, script, sets=["job.name=job", *sets], flags=flags)
+                    self.assert_ended(result, "6s")
+                    self.assertIn("dtrun: " + SAYS.format("6s") + ": asked all ranks to stop, they have 10s\n", result.err)
+                    if "  stacks: " in result.err:
+                        break
                 stacks = max(self.folder.glob("runs/*/2*/stacks.txt")).read_text()
                 for rank in range(2):
                     self.assertIn(f"rank {rank}", stacks)
