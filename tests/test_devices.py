@@ -83,7 +83,8 @@ class Unusable(Faked):
                             f"'{FAKES}/libcudart.so.13' is CUDA 13.0; check the driver")
 
     def test_on_one_rank_only_the_others_hear_of_it_at_once(self):
-        script = 'test "$DTRUN_RANK" = 1 && export DTRUN_FAKE_DEVICES=0; exec "$0"'
+        # Rank 1 stays until dtrun ends it: its own end would stop the others, perhaps before they have heard.
+        script = 'test "$DTRUN_RANK" = 1 || exec "$0"; DTRUN_FAKE_DEVICES=0 "$0"; exec tail -f /dev/null'
         result = self.run_program("-c", script, PROGRAM, command="sh", ranks=3)
         self.assert_refused(result, "rank 1 cannot connect 'world' to cuda: device 'cuda', counting its devices: this process has no CUDA "
                                     "device")
