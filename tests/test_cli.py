@@ -23,7 +23,7 @@ class Help(JobTest):
             self.assertNotRegex(result.out, r"\b(U?INT|FLOAT|TEXT|Excludes|Needs)\b")  # words of the parser
 
     def test_it_says_who_logs(self):
-        self.assertIn("ranks that call dtrun's library; dtrun itself prints more with -v", " ".join(self.dtrun("--help").out.split()))
+        self.assertIn("sets the level of the log, of its parts with DTRUN_LOG=info,node=debug,gloo=off", " ".join(self.dtrun("--help").out.split()))
 
     def test_version(self):
         result = self.dtrun("--version")

@@ -38,6 +38,14 @@ class Runs(ClusterTest):
         for rank in range(6):
             self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
 
+    def test_the_log_has_lines_of_all_hosts(self):
+        job = self.start_on(0, "--config", self.config(["true"]), env=self.environment(DTRUN_LOG="info"))
+        self.assert_ok(job.finish())
+        log = (job.run_dir() / "dtrun.log").read_text()
+        for host in range(3):
+            self.assertRegex(log, rf" node{host} info node: rank {2 * host} is process \d+: ")
+        self.assertRegex(log, r"info membership: starting the agent of node1: .*ssh")
+
     def test_slots_count_where_the_number_of_ranks_is_not_set(self):
         file = self.config(["sh", "-c", "echo $RANK on $(hostname)"], hosts=["node0", "node1:3"])
         file.write_text(file.read_text().replace("processes_per_host = 2\n", ""))

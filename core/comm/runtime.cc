@@ -17,6 +17,8 @@
 #include "core/comm/shm/backend.h"
 #include "core/comm/shm/reach.h"
 #include "core/contract/environment.h"
+#include "core/hosts/this_machine.h"
+#include "core/log/log.h"
 #include "core/plugin/host.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
@@ -25,16 +27,6 @@
 
 namespace dtrun::comm {
 namespace {
-
-Result<int> LogLevel(const char* text) {
-  const std::string_view level = text == nullptr || *text == '\0' ? "warn" : text;
-  if (level == "debug") return DTRUN_LOG_DEBUG;
-  if (level == "info") return DTRUN_LOG_INFO;
-  if (level == "warn") return DTRUN_LOG_WARN;
-  if (level == "error") return DTRUN_LOG_ERROR;
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("DTRUN_LOG is '{}'; expected debug, info, warn or error", level)};
-}
 
 // As NCCL does: each communicator of n ranks may take n descriptors, and the soft limit is 1024 or less. Not
 // before a program joins, as select() cannot take numbers from 1024 on; not beyond what systemd has for
@@ -49,9 +41,9 @@ void RaiseOpenFiles() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void Warn(const std::string& what) {
-  plugin::LogService()->write(nullptr, DTRUN_LOG_WARN, "", {what.c_str(), what.size()});
-}
+constexpr log::Room kCommLog("comm");
+
+void Warn(const std::string& what) { kCommLog.Write(log::Level::kWarn, what); }
 
 }  // namespace
 
@@ -106,9 +98,9 @@ Status Runtime::JoinJob() {
         "DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
   RaiseOpenFiles();
-  Result<int> level = LogLevel(std::getenv("DTRUN_LOG"));
-  if (!level) return std::move(level).error();
-  plugin::SetLog(*level, fmt::format("[rank {}] ", e.rank));
+  const Result<log::Options> logged = log::OptionsOfEnvironment();
+  if (!logged) return logged.error();
+  log::Start(*logged, hosts::HostName(), e.rank);
   // A process that made its ranks itself has left them the number of the first one.
   const std::string rank = std::to_string(e.rank);
   if (const char* served = std::getenv("PMIX_RANK"); served != nullptr && served != rank) {
@@ -141,6 +133,8 @@ Status Runtime::JoinJob() {
   }
   world_ = *std::move(world);
   family_ = std::make_unique<Family>(space);
+  kCommLog.Info("joined job '{}', generation {}, as rank {} of {} over {}", e.job, e.generation, e.rank, e.world_size,
+                e.backend.name);
   ++joined;
   return {};
 }

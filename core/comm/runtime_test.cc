@@ -210,7 +210,7 @@ TEST_F(Runtime, ExplainsOptionsThatAreNoJson) {
 TEST_F(Runtime, ExplainsALogLevelThatDoesNotExist) {
   Variables variables = Of(0, 1);
   variables["DTRUN_LOG"] = "loud";
-  EXPECT_THAT(RunAndFail(variables), HasSubstr("DTRUN_LOG is 'loud'"));
+  EXPECT_THAT(RunAndFail(variables), HasSubstr("DTRUN_LOG: 'loud' in 'loud' is no level"));
 }
 
 }  // namespace

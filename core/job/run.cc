@@ -22,6 +22,7 @@
 #include "core/job/joining_hosts.h"
 #include "core/job/record.h"
 #include "core/job/rendezvous.h"
+#include "core/log/log.h"
 #include "core/membership/membership.h"
 #include "core/membership/remote_host.h"
 #include "core/node/inheritance.h"
@@ -29,6 +30,7 @@
 #include "core/output/display.h"
 #include "core/output/fold.h"
 #include "core/output/message.h"
+#include "core/plan/plan.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
 #include "core/verdict/recognise.h"
@@ -44,6 +46,7 @@ std::string_view WithoutNewline(std::string_view text) {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr log::Room kJobLog("job");
 constexpr std::chrono::milliseconds kLook{250};  // for a signal, while somebody reads
 // What waits is written for so long once the job was asked to end.
 constexpr std::chrono::seconds kFlush{5};
@@ -116,6 +119,8 @@ class Runner {
     auto dir = MakeRunDir(asked);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
+    log::KeepIn(dir->path() / "dtrun.log");
+    kJobLog.Info("job '{}': {}, launcher {}, backend {}", asked.job, plan::WorldText(asked), asked.launcher, asked.backend);
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
@@ -326,7 +331,9 @@ class Runner {
     }
     if (generation > 0 && request_.cluster)
       Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
+    kJobLog.Info("generation {}: all hosts are ready", generation);
     Result<verdict::Facts> facts = controller.Run(std::move(world));
+    if (facts) kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(*facts));
     if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
     return facts;
   }
@@ -405,9 +412,13 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
     PrintMessage("dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
     return {};
   }
+  log::WriteTo([&console](std::string_view line) {
+    console->Line(output::Stream::kErr, output::Tamed(WithoutNewline(line)));
+  });
   Outcome outcome;
   const Status run = Runner(request, lifeline, *console, outcome).Run();
   if (!run) Print("dtrun: " + run.error().text, request.plan.output, *console);
+  log::WriteTo(nullptr);
   ShowTheRest(*console, lifeline, false);
   return outcome;
 }

@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
+#include "core/log/log.h"
 #include "core/membership/agent_command.h"
 #include "core/plan/hosts.h"
 #include "core/store/server.h"
@@ -15,6 +16,7 @@
 namespace dtrun::membership {
 namespace {
 
+constexpr log::Room kLog("membership");
 constexpr std::chrono::seconds kFirstProgress{2}, kProgressEvery{10};
 // So long the reason why one host cannot join waits for those of others.
 constexpr std::chrono::seconds kTogether{1};
@@ -252,6 +254,7 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
     member->name = std::move(name);
     member->number = hello.host_index;
   }
+  kLog.Info("host {} has connected from {}", member->name, channel->peer());
   member->hopeless = false;
   if (!member->detour.empty() && channel->peer() == member->detour) {
     services_.say(fmt::format("dtrun: {}: its control link goes through {}{}", member->name,
@@ -266,6 +269,8 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
 
 void Membership::OnIntroduced(Member& member, const protocol::Introduction& introduction) {
   member.introduction = introduction;
+  kLog.Info("host {} is {}: processors {}, {} GPUs", member.name, introduction.host_name, introduction.processors,
+            introduction.gpus.devices.size());
   if (const std::string* duplicate = DuplicateOf(member)) {
     Error error{DTRUN_INVALID_ARGUMENT,
                 fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
@@ -297,6 +302,7 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
   if (needed && member.start != nullptr && member.start->shell->living()) {
     return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost->why)});
   }
+  kLog.Info("host {} was lost: {}", member.name, lost->why);
   member.last_error = lost->why;
   // Not from inside: the host has to go.
   boost::asio::post(loop_, [this, gone = gone_] {

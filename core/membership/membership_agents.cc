@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "core/base/port_range.h"
+#include "core/base/secrets.h"
+#include "core/log/log.h"
 #include "core/membership/agent_command.h"
 #include "core/membership/membership.h"
 #include "core/process/process.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
+constexpr log::Room kAgentsLog("membership");
 // Lines of one shell that the user gets.
 constexpr int kMostTold = 200;
 constexpr std::size_t kLongestTold = 500;  // bytes of each
@@ -48,6 +51,9 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
   protocol::JoinRequest request{job_, names_, listener_->port(),     *key,
                                 -1,   {},     cluster_.join_timeout, cluster_.lost_after};
   request.port_range = ToText(UsedPortRange());
+  const log::Options logged = log::Current();
+  request.log_levels = log::ToText(logged.levels);
+  request.log_json = logged.json;
   auto start = std::make_shared<Starter>();
   start->command = command;
   Starter* const self = start.get();
@@ -76,6 +82,7 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
   };
   auto shell = AgentShell::Start(loop_, command.argv, protocol::ToLine(request, key_digits_), numbers, pids_,
                                  std::move(handlers));
+  kAgentsLog.Info("starting the agent of {}: {}", start->label, fmt::join(MaskArguments(command.argv), " "));
   if (!shell) {
     const std::string by = cluster_.connect == Cluster::Connect::kLauncher
                                ? fmt::format(", a command of launcher '{}'", cluster_.launcher)
@@ -89,6 +96,7 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
 }
 
 void Membership::OnLine(Starter& start, const std::string& line) {
+  kAgentsLog.Debug("{} printed: {}", start.label, line);
   if (!IsTelling(start.command, line)) return;
   auto [speaker, text] = SpeakerOf(line);
   if (text.size() > kLongestTold) text = text.substr(0, kLongestTold) + "…";

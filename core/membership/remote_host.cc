@@ -7,6 +7,8 @@
 #include "core/base/endpoint.h"
 #include "core/base/units.h"
 #include "core/base/visit.h"
+#include "core/log/log.h"
+#include "core/output/display.h"
 
 namespace dtrun::membership {
 namespace {
@@ -113,6 +115,8 @@ void RemoteHost::OnMessage(std::string_view message) {
           if (const auto introduced = std::exchange(introduced_, {})) introduced(seen);
         } else if constexpr (std::is_same_v<T, protocol::PreflightAnswered>) {
           if (auto done = std::exchange(preflight_done_, {})) done(std::move(seen.answer));
+        } else if constexpr (std::is_same_v<T, protocol::Logged>) {
+          log::PassOn(output::Tamed(seen.line));
         } else if constexpr (std::is_same_v<T, protocol::Lost>) {
           Lose(seen.why, seen.agent_died);
         } else {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/base/secrets.h"
 #include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
+#include "core/log/log.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
 #include "core/node/host_resources.h"
@@ -23,12 +25,14 @@
 #include "core/process/process.h"
 #include "core/process/rank_process.h"
 #include "core/process/stops.h"
+#include "core/verdict/endings.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::node {
 namespace {
 
+constexpr log::Room kHostLog("node");
 constexpr std::size_t kReadBytes = 64 << 10;
 // A program that a rank starts has begun by then, on a busy host too.
 constexpr std::chrono::seconds kUntilProgramsBegin{1};
@@ -97,6 +101,7 @@ class LocalHost final : public protocol::Host {
     held_ = *std::move(held);
     if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(protocol::Refused{served.error()});
     phase_ = Phase::kPrepared;
+    kHostLog.Debug("prepared: store {}, flight recorder {}, master port {}", prepared.store, prepared.recorder, prepared.master_port);
     Post(std::move(prepared));
   }
 
@@ -128,6 +133,7 @@ class LocalHost final : public protocol::Host {
       Result<process::Child> child = process::Spawn(request);
       if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
+      kHostLog.Info("rank {} is process {}: {}", process.rank, child->pid, fmt::join(MaskArguments(process.argv), " "));
       Add(process, *std::move(child));
     }
     phase_ = Phase::kRunning;
@@ -188,6 +194,7 @@ class LocalHost final : public protocol::Host {
   void OnEnd(std::size_t index, process::Ending ending) {
     Running& one = running_[index];
     one.failed = ending.failed();
+    kHostLog.Info("rank {} (process {}) has ended: {}", one.rank, one.pid, verdict::EndingText(ending));
     ending.stopped_by = one.stopped_by;
     ending.forwarded = ending.signal != 0 && ending.signal == one.forwarded;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();

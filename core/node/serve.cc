@@ -10,6 +10,7 @@
 #include "core/base/exhausted.h"
 #include "core/base/port_range.h"
 #include "core/hosts/this_machine.h"
+#include "core/log/log.h"
 #include "core/node/agent_link.h"
 #include "core/node/agent_stdio.h"
 #include "core/node/inheritance.h"
@@ -30,8 +31,11 @@ LocalOptions OptionsIn(const process::Lifeline& lifeline) {
   return options;
 }
 
+constexpr log::Room kAgentLog("node");
+
 class Agent {
  public:
+  ~Agent() { log::WriteTo(nullptr, stdio_ && !link_.joined()); }
   explicit Agent(process::Lifeline& lifeline) : signals_(loop_, lifeline), link_(loop_, OptionsIn(lifeline)) {
     signals_.Handle([this](int signal) { OnSignal(signal); });
   }
@@ -70,7 +74,20 @@ class Agent {
       if (!number) return link_.Refuse(number.error().text);
       request->host = *number;
     }
+    if (const auto levels = log::ParseLevels(request->log_levels))
+      log::Start({*levels, request->log_json}, hosts::HostName(), std::nullopt);
+    // Standard error is the remote shell's. Until this host has joined, lines wait.
+    log::WriteTo([](std::string_view) {});
     Dial(*request);
+  }
+
+  // From any thread to the loop's.
+  void LogToRoot() {
+    log::WriteTo(
+        [this](std::string_view line) {
+          boost::asio::post(loop_, [this, text = std::string(line)] { link_.Tell(protocol::Logged{text}); });
+        },
+        true);
   }
 
   void OnStdinEnd() {
@@ -95,11 +112,14 @@ class Agent {
     options.hello.host_name = hosts::HostName();
     options.hello.loss_limit = request.lost_after;
     if (stdio_) options.detour = stdio_->DetourOf(request.host);
+    kAgentLog.Info("connecting to the root at {}, port {}", fmt::join(request.names, ", "), request.port);
     dialer_ = protocol::Dialer::Start(
         loop_, std::move(options),
         {[this](const protocol::Welcome& welcome, std::unique_ptr<protocol::Channel> channel) {
            if (report_) report_->Joined(welcome.host_name, channel->peer());
+           kAgentLog.Info("joined the root on {} at {}", welcome.host_name, channel->peer());
            link_.Join(std::move(channel));
+           if (stdio_) LogToRoot();
          },
          [this](const Error& error) { link_.Refuse(error.text); },
          [this, limit = request.join_timeout](const std::string& line) { Trouble(line, limit); }});

@@ -259,6 +259,14 @@ std::vector<std::string> VariablesOf(const config::Settings& settings) {
   return names;
 }
 
+// Those that the config names.
+std::vector<std::string> PluginsOf(const config::Settings& settings) {
+  std::vector<std::string> names = config::BackendNames(settings);
+  names.push_back(settings.Text("launcher.name"));
+  names.insert(names.end(), settings.devices().begin(), settings.devices().end());
+  return names;
+}
+
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
@@ -276,7 +284,7 @@ Result<Plan> Build(const Inputs& inputs) {
   if (!settings.hosts_from().platform.empty())
     plan.notes.push_back(
         fmt::format("the hosts are those of {} (cluster.from)", settings.hosts_from().platform));
-  plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings));
+  plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings), PluginsOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
   // In a task of srun the distribution is that of dtruns, one on each node.

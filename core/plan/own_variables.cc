@@ -11,13 +11,13 @@
 #include "core/base/number.h"
 #include "core/base/suggest.h"
 #include "core/contract/environment.h"
+#include "core/log/log.h"
 
 namespace dtrun::plan {
 namespace {
 
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
-constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error"};
-constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
+constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_LOG_FORMAT", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
 constexpr std::string_view kOfRanks[] = {contract::kRank,
                                          contract::kFirstRank,
                                          contract::kWorldSize,
@@ -69,16 +69,19 @@ std::string Advice(const std::string& name, const std::vector<std::string>& opti
   return "an option is set by DTRUN_CONFIG_ and its key, as in DTRUN_CONFIG_JOB_GRACE";
 }
 
+const char* ValueOf(const environments::Variables& environment, const std::string& name) {
+  const auto one = environment.find(name);
+  return one == environment.end() ? nullptr : one->second.c_str();
+}
+
 }  // namespace
 
 std::vector<std::string> IgnoredVariables(const environments::Variables& environment,
-                                          const std::vector<std::string>& options) {
+                                          const std::vector<std::string>& options,
+                                          const std::vector<std::string>& plugins) {
   std::vector<std::string> notes;
-  if (const auto log = environment.find("DTRUN_LOG");
-      log != environment.end() && !IsIn(log->second, kLevels)) {
-    notes.push_back(fmt::format("DTRUN_LOG={} is ignored, and warnings are logged: expected {}", log->second,
-                                fmt::join(kLevels, ", ")));
-  }
+  for (const std::string& wrong : log::WrongVariables(ValueOf(environment, "DTRUN_LOG"), ValueOf(environment, "DTRUN_LOG_FORMAT"), plugins))
+    notes.push_back(wrong);
   const bool in_a_rank = environment.contains(contract::kJobKey);  // a dtrun that a rank has started
   for (auto one = environment.lower_bound(std::string(kPrefix));
        one != environment.end() && one->first.starts_with(kPrefix); ++one) {

@@ -11,9 +11,11 @@
 
 namespace dtrun::plan {
 
-// A note for each of them in `environment`; `options`: the variables of the options, DTRUN_CONFIG_...
+// A note for each of them in `environment`; `options`: the variables of the options, DTRUN_CONFIG_...; `plugins`: the
+// names of those that DTRUN_LOG may name.
 std::vector<std::string> IgnoredVariables(const environments::Variables& environment,
-                                          const std::vector<std::string>& options);
+                                          const std::vector<std::string>& options,
+                                          const std::vector<std::string>& plugins);
 
 // What to tell one who has exported MASTER_PORT for rank 0, which gets another; empty, when it is an outer
 // launcher's, or the job's own. `user`: the variables of job.env.

@@ -18,7 +18,7 @@ TEST(IgnoredVariables, AreToldOfWithTheOneThatWasMeant) {
                         {"DTRUN_JOB_GRACE", "3s"},
                         {"DTRUN_ZZZZZZ", "1"},
                         {"DTRUN_RANK", "3"}},
-                       kOptions),
+                       kOptions, {"gloo"}),
       ElementsAre("DTRUN_CONFG_JOB_GRACE is ignored: dtrun reads no such variable; did you mean "
                   "DTRUN_CONFIG_JOB_GRACE?",
                   "DTRUN_JOB_GRACE is ignored: dtrun reads no such variable; did you mean "
@@ -34,9 +34,9 @@ TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
                                 {"DTRUN_LIBRARY", "libdtrun.so.0"},
                                 {"DTRUN_CONFIG_JOB_GRACE", "3s"},
                                 {"PATH", "/bin"}},
-                               kOptions),
+                               kOptions, {"gloo"}),
               IsEmpty());
-  EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions), IsEmpty());
+  EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions, {"gloo"}), IsEmpty());
 }
 
 TEST(UnusedDistribution, IsToldWhereItWouldMoveRanks) {

@@ -47,8 +47,4 @@ const dtrun_host* HostTable(Kind kind, bool in_probe);
 // Receives peer reports of plugins; set by the runtime of a rank, null otherwise.
 void SetHealthHooks(std::function<bool()> should_stop, std::function<void(int, std::string_view)> report);
 
-// Lowest level that "dtrun.log/1" keeps (DTRUN_LOG_*), and the text put before each line,
-// such as "[rank 3] ". From DTRUN_LOG (debug, info, warn, error; default warn).
-void SetLog(int level, std::string prefix);
-
 }  // namespace dtrun::plugin

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/log/log.h"
 #include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
 #include "core/plugin/opened_file.h"
@@ -65,12 +66,12 @@ TEST(Load, DefaultsAreThoseOfTheTable) {
 TEST(Load, SaysWhatItLoadedAndFromWhere) {
   const testing::TempFolder folder;
   const File file{Kind::kBackend, "demo", folder.Copy("demo"), "--plugin-dir", {}, {}};
-  SetLog(DTRUN_LOG_INFO, "");
+  log::Start(*log::ParseOptions("info", nullptr), "", std::nullopt);
   const testing::StderrCapture capture;
   ASSERT_TRUE(Load(file).ok());
-  EXPECT_EQ(capture.Text(), "dtrun: info: demo: loaded version 1.2.3, ABI " + testing::Abi() + ", from '" +
-                                file.path.string() + "' (--plugin-dir)\n");
-  SetLog(DTRUN_LOG_WARN, "");
+  EXPECT_THAT(capture.Text(), ::testing::EndsWith(" info demo: loaded version 1.2.3, ABI " + testing::Abi() + ", from '" +
+                                                  file.path.string() + "' (--plugin-dir)\n"));
+  log::Start({}, "", std::nullopt);
 }
 
 TEST(Load, GivesOneFinalAnswerPerFile) {

@@ -1,43 +1,58 @@
 #include <gmock/gmock.h>
 
+#include "core/log/log.h"
 #include "core/plugin/host.h"
 #include "core/plugin/services.h"
-#include "core/plugin/testing/support.h"
 
 namespace dtrun::plugin {
 namespace {
 
+using ::testing::EndsWith;
+
 class LogServiceTest : public ::testing::Test {
  protected:
-  void TearDown() override { SetLog(DTRUN_LOG_WARN, ""); }
-  static std::string Write(int level, const char* topic, const std::string& text) {
-    const testing::StderrCapture capture;
-    LogService()->write(nullptr, level, topic, {text.c_str(), text.size()});
-    return capture.Text();
+  LogServiceTest() {
+    log::WriteTo([this](std::string_view line) { lines_ += line; });
   }
+  ~LogServiceTest() override {
+    log::WriteTo(nullptr);
+    log::Start({}, "", std::nullopt);
+  }
+  static void Keep(const char* levels, std::optional<int> rank = std::nullopt) {
+    log::Start(*log::ParseOptions(levels, nullptr), "node1", rank);
+  }
+  static void Write(int level, const char* topic, const std::string& text) {
+    LogService()->write(nullptr, level, topic, {text.c_str(), text.size()});
+  }
+
+  std::string lines_;
 };
 
-TEST_F(LogServiceTest, WritesOneLineWithRankLevelAndTopic) {
-  SetLog(DTRUN_LOG_WARN, "[rank 3] ");
-  EXPECT_EQ(Write(DTRUN_LOG_WARN, "gloo", "slow peer"), "dtrun: [rank 3] warning: gloo: slow peer\n");
-  EXPECT_EQ(Write(DTRUN_LOG_ERROR, nullptr, "two\nlines"), "dtrun: [rank 3] error: two lines\n");
+TEST_F(LogServiceTest, WritesOneLineWithHostRankLevelAndTopic) {
+  Keep("warn", 3);
+  Write(DTRUN_LOG_WARN, "gloo", "slow peer");
+  EXPECT_THAT(lines_, EndsWith(" node1 rank 3 warn gloo: slow peer\n"));
+  Write(DTRUN_LOG_ERROR, nullptr, "two\nlines");
+  EXPECT_THAT(lines_, EndsWith(" node1 rank 3 error plugin: two lines\n"));
 }
 
 TEST_F(LogServiceTest, KeepsOnlyTheLevelThatWasAskedFor) {
-  SetLog(DTRUN_LOG_INFO, "");
+  Keep("info,ucx=error");
   EXPECT_EQ(LogService()->enabled(nullptr, DTRUN_LOG_DEBUG), 0);
   EXPECT_EQ(LogService()->enabled(nullptr, DTRUN_LOG_INFO), 1);
-  EXPECT_EQ(Write(DTRUN_LOG_DEBUG, "gloo", "detail"), "");
-  EXPECT_EQ(Write(DTRUN_LOG_INFO, "gloo", "fact"), "dtrun: info: gloo: fact\n");
+  Write(DTRUN_LOG_DEBUG, "gloo", "detail");
+  Write(DTRUN_LOG_INFO, "ucx", "fact");
+  EXPECT_EQ(lines_, "");
+  Write(DTRUN_LOG_INFO, "gloo", "fact");
+  EXPECT_THAT(lines_, EndsWith(" node1 info gloo: fact\n"));
 }
 
-TEST_F(LogServiceTest, LeavesErrnoAlone) {
-  errno = ENOSPC;
-  Write(DTRUN_LOG_ERROR, "x", "y");
-  const testing::StderrCapture capture;
-  errno = ENOSPC;
-  LogService()->write(nullptr, DTRUN_LOG_ERROR, "x", {"y", 1});
-  EXPECT_EQ(errno, ENOSPC);
+TEST_F(LogServiceTest, LevelsOutOfRangeAreTheNearest) {
+  Keep("error");
+  Write(99, "gloo", "loud");
+  EXPECT_THAT(lines_, EndsWith(" error gloo: loud\n"));
+  Write(-1, "gloo", "quiet");
+  EXPECT_THAT(lines_, EndsWith(" error gloo: loud\n"));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/hosts/this_machine.h"
+#include "core/log/log.h"
 #include "core/plugin/ask_hosts.h"
 #include "core/plugin/ask_plan.h"
 #include "core/plugin/decode.h"
@@ -249,6 +251,8 @@ int ProbeMain(int argc, char** argv) {
   }
   if (const Status kept = KeepProbe(kSocket); !kept)
     return LineSocket{UniqueFd(kSocket)}.Send(wire::Encode(kept.error())).ok() ? 0 : 1;
+  // dtrun itself tells what is wrong with the variables.
+  if (const Result<log::Options> options = log::OptionsOfEnvironment()) log::Start(*options, hosts::HostName(), std::nullopt);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 

@@ -18,7 +18,9 @@ std::string ToLine(const JoinRequest& request, const std::string& key_digits) {
                        {"node_variable", request.node_variable},
                        {"join_timeout_ns", request.join_timeout.count()},
                        {"lost_after_ns", request.lost_after.count()},
-                       {"port_range", request.port_range}});
+                       {"port_range", request.port_range},
+                       {"log_levels", request.log_levels},
+                       {"log_json", request.log_json}});
 }
 
 Result<JoinRequest> ParseJoinRequest(const std::string& line) {
@@ -42,7 +44,9 @@ Result<JoinRequest> ParseJoinRequest(const std::string& line) {
                        Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
                        Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
                        json.at("port_range").get<std::string>(),
-                       json.at("node_variable").get<std::string>()};
+                       json.at("node_variable").get<std::string>(),
+                       json.value("log_levels", ""),
+                       json.value("log_json", false)};
   } catch (const Json::exception&) {  // a field is missing or of another type
     return malformed;
   }

@@ -25,6 +25,8 @@ struct JoinRequest {
   Nanoseconds lost_after{};
   std::string port_range = {};     // cluster.port_range
   std::string node_variable = {};  // that has each one's name in `nodes`; empty: the host knows it itself
+  std::string log_levels = {};     // what the root keeps of its log (core/log/levels.h); empty: the agent's own
+  bool log_json = false;
   std::string key_origin = {};     // where this host has the key from, for errors; not part of the line
 };
 

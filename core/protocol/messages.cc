@@ -189,6 +189,10 @@ void Fields(C& c, Of<C, Said>& m) {
   c.Text(m.line, kAny);
 }
 template <class C>
+void Fields(C& c, Of<C, Logged>& m) {
+  c.Text(m.line, kAny);
+}
+template <class C>
 void Fields(C& c, Of<C, Looked>& m) {
   c.Flag(m.joined);
   c.Texts(m.frameworks, kMostFrameworks, kMostName);

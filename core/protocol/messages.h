@@ -43,6 +43,10 @@ struct RunPreflight {
 struct PreflightAnswered {
   std::string answer;
 };
+// A line of the agent's log, with its line feed; only if the join request asked for a log (core/log/log.h).
+struct Logged {
+  std::string line;
+};
 // The job is over: leave with this exit code. `why` is set when it never began.
 struct Over {
   int exit_code = 0;
@@ -54,7 +58,7 @@ using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Clie
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
                             ClientClosed, Surveyed, ConnectivityChecked, Measured, Called, Differed,
-                            PreflightAnswered, Lost, Looked, RankEnded, Inspected, MpiServerLost>;
+                            PreflightAnswered, Lost, Looked, RankEnded, Inspected, MpiServerLost, Logged>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

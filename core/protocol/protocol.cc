@@ -82,6 +82,8 @@ constexpr Rule kRule<RankEnded>{"RankEnded", kWithRanks, nullptr, kMayBeLate};
 template <>
 constexpr Rule kRule<Said>{"Said", kJoined};
 template <>
+constexpr Rule kRule<Logged>{"Logged", kJoined};
+template <>
 constexpr Rule kRule<Looked>{"Looked", kWithRanks, nullptr, kMayBeLate};
 template <>
 constexpr Rule kRule<Inspected>{"Inspected", kWithRanks, nullptr, kMayBeLate};

@@ -41,6 +41,7 @@ class Events {
     return {Rank(), AnEnding(in_), in_.Rarely() ? in_.Int() : 0};
   }
   protocol::Said operator()(A<protocol::Said>) const { return {in_.Name()}; }
+  protocol::Logged operator()(A<protocol::Logged>) const { return {in_.Name()}; }
   protocol::Gone operator()(A<protocol::Gone>) const { return {in_.Name()}; }
   protocol::Asked operator()(A<protocol::Asked>) const { return {in_.Int()}; }
   protocol::Offered operator()(A<protocol::Offered>) const {

@@ -6,7 +6,9 @@
 
 #include "core/base/standard_output.h"
 #include "core/contract/environment.h"
+#include "core/hosts/this_machine.h"
 #include "core/launch/launch.h"
+#include "core/log/log.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
 #include "tools/dtrun/verbs.h"
@@ -110,6 +112,8 @@ class RunFront final : public launch::Front {
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
+  // The plan warns of variables that are wrong.
+  if (const auto logged = log::OptionsOfEnvironment()) log::Start(*logged, hosts::HostName(), std::nullopt);
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
   RunFront front(arguments.verbose, arguments.quiet);

@@ -60,8 +60,8 @@ constexpr char kEpilogue[] =
     "wrong.\n"
     "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name:\n"
     "DTRUN_CONFIG_BACKEND_NAME); DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG =\n"
-    "debug, info, warn or error says what plugins log, and ranks that call dtrun's\n"
-    "library; dtrun itself prints more with -v.\n"
+    "debug, info, warn, error or off sets the level of the log, of its parts with\n"
+    "DTRUN_LOG=info,node=debug,gloo=off; DTRUN_LOG_FORMAT=json writes JSON lines.\n"
     "'dtrun help VERB' explains a verb.\n";
 
 // Whether an option gives what the command line does not.

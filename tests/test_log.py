@@ -1,0 +1,62 @@
+"""The log: DTRUN_LOG, DTRUN_LOG_FORMAT, and dtrun.log in the run folder."""
+
+import json
+
+from support.job import RANK, Job, JobTest, main
+
+LINE = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \S+ "
+
+
+class Log(JobTest):
+    def log(self):
+        return (self.newest() / "dtrun.log").read_text()
+
+    def newest(self):
+        return Job(None, self.folder).run_dir()
+
+    def test_info_is_shown_and_kept(self):
+        result = self.ranks(2, "true", env=self.environment(DTRUN_LOG="info"))
+        self.assert_ok(result)
+        for text in r"info job: job '\w+': 2 ranks", r"info node: rank 1 is process \d+: /\S*true", "info node: rank 1 .* exited with code 0":
+            self.assertRegex(result.err, LINE + text)
+            self.assertRegex(self.log(), LINE + text)
+
+    def test_unless_asked_for_there_is_none(self):
+        self.assert_ok(self.ranks(2, "true"))
+        self.assertFalse((self.newest() / "dtrun.log").exists())
+
+    def test_a_level_for_each_part(self):
+        result = self.ranks(2, "true", env=self.environment(DTRUN_LOG="off,node=debug"))
+        self.assert_ok(result)
+        self.assertRegex(result.err, LINE + "debug node: prepared: ")
+        self.assertNotIn(" job: ", self.log())
+
+    def test_ranks_log_too(self):
+        result = self.ranks(2, RANK, env=self.environment(DTRUN_LOG="info"))
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertRegex(result.err, rf"\[{rank}\] {LINE}rank {rank} info comm: joined job '\w+', generation 0, as rank {rank} of 2")
+
+    def test_json(self):
+        self.assert_ok(self.ranks(2, "true", env=self.environment(DTRUN_LOG="info", DTRUN_LOG_FORMAT="json")))
+        lines = [json.loads(line) for line in self.log().splitlines()]
+        self.assertEqual({line["level"] for line in lines}, {"info"})
+        self.assertEqual({line["room"] for line in lines}, {"job", "node"})
+
+    def test_wrong_values_are_told(self):
+        for given, told in (({"DTRUN_LOG": "loud"}, "DTRUN_LOG: 'loud' in 'loud' is no level: expected debug, info, warn, error or off"),
+                            ({"DTRUN_LOG": "nod=info"}, "DTRUN_LOG: no part of dtrun is called 'nod'; did you mean node?"),
+                            ({"DTRUN_LOG_FORMAT": "xml"}, "DTRUN_LOG_FORMAT is 'xml'; expected text or json")):
+            with self.subTest(given):
+                result = self.ranks(1, "true", env=self.environment(**given))
+                self.assert_ok(result)
+                self.assertIn(f"  warning    {told}", result.err)
+
+    def test_secrets_in_commands_are_masked(self):
+        self.assert_ok(self.ranks(1, "true", "--password", "hunter2", env=self.environment(DTRUN_LOG="info")))
+        self.assertIn("--password (secret)", self.log())
+        self.assertNotIn("hunter2", self.log())
+
+
+if __name__ == "__main__":
+    main()
