@@ -1,22 +1,66 @@
-"""libpmix, which listens on TCP, is in a process of its own: what strangers send ends no job, and what ends that
-process is named.
+"""libpmix, which listens on TCP, is in a process of its own: what strangers send ends no job, what ends that process is
+named, and code in it can start no program and touch no other process.
 """
 
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from support.job import BUILD, DTRUN, SOURCE, JobTest, main, processes_with, skip, until
+from support.job import BUILD, DTRUN, PATIENCE_S, SOURCE, JobTest, main, processes_with, skip, until
 from support.lab import command_of, parent_of
 
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
 FLOOD = SOURCE / "tests" / "support" / "pmix_flood.py"
 STRANGER = 4242
+PMIX = BUILD / "lib" / "dtrun" / "dtrun-pmix"
+DENY = [sys.executable, "-S", str(SOURCE / "tests" / "support" / "deny.py")]
+SANITIZED = re.search(r"^DTRUN_SANITIZE:STRING=.", (BUILD / "CMakeCache.txt").read_text(), re.M) is not None
+# A library in place of libpmix that tries, when it is loaded, what an attacker would.
+INTRUDER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *nothing(void *given) { return given; }
+static void told(const char *what, long result) { fprintf(stderr, "%s: %s\n", what, result < 0 ? strerror(errno) : "works"); }
+
+__attribute__((constructor)) static void intrude(void) {
+  char byte;
+  struct iovec here = {&byte, 1}, there = {&byte, 1};
+  char *command[] = {"true", NULL};
+  pthread_t thread;
+  told("ptrace", ptrace(PTRACE_DETACH, getppid(), NULL, NULL));  // which would stop nobody
+  told("read the memory of another process", process_vm_readv(getppid(), &here, 1, &there, 1, 0));
+  told("signal another process", kill(getppid(), 0));
+  told("signal the process group", kill(0, 0));
+  told("unshare", syscall(SYS_unshare, 0));
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  told("fork", child);
+  told("signal itself", kill(getpid(), 0));
+  told("open a socket", socket(AF_INET, SOCK_STREAM, 0));
+  told("start a thread", -(pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0));
+  if (child > 0) waitpid(child, NULL, 0);
+  told("execve", execv("/bin/true", command));
+}
+"""
+REFUSED = ("ptrace", "read the memory of another process", "signal another process", "signal the process group", "unshare", "fork",
+           "execve")
 MANY = 300  # of handshakes; the server of dtrun 0.1, in the agent, died within 12
 
 
@@ -82,6 +126,33 @@ class PmixApart(PmixTest):
         self.assertIn("libpmix", Path(f"/proc/{server}/maps").read_text())
         file.touch()
         self.assert_ok(job.finish())
+
+    @unittest.skipIf(SANITIZED, "a sanitizer traces its own process")
+    def test_what_runs_in_the_server_has_no_way_out(self):
+        if shutil.which("cc") is None:
+            self.skipTest("there is no C compiler")
+        source = self.write(INTRUDER, "intruder.c")
+        name = re.search(rb"libpmix\.so\.\d+", PMIX.read_bytes())[0].decode()
+        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", self.folder / name, source], check=True)
+        done = subprocess.run([PMIX, "check"], env={**os.environ, "LD_LIBRARY_PATH": str(self.folder)}, capture_output=True, text=True)
+        outcomes = dict(line.split(": ") for line in done.stderr.splitlines())
+        for what in REFUSED:
+            self.assertEqual(outcomes[what], "Function not implemented", f"{what}\n{done.stderr}")
+        for what in ("signal itself", "open a socket", "start a thread"):
+            self.assertEqual(outcomes[what], "works", done.stderr)
+        job, server, file = self.waiting_job()
+        status = Path(f"/proc/{server}/status").read_text()
+        self.assertRegex(status, r"(?m)^NoNewPrivs:\s1\nSeccomp:\s2$")
+        file.touch()
+        self.assert_ok(job.finish())
+
+    @unittest.skipIf(SANITIZED, "a sanitizer traces its own process")
+    def test_without_seccomp_it_serves_all_the_same(self):
+        process = subprocess.run([*DENY, "EINVAL", "filters", "--", DTRUN, "-n", "2", OPEN_MPI], cwd=self.folder, env=self.environment(),
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertEqual(process.stdout.count("sum 3"), 2, process.stdout)
+        self.assertIn("dtrun-pmix: cannot set a seccomp filter: invalid argument; it serves PMIx without", process.stderr)
 
     def test_a_job_without_mpi_has_no_server(self):
         job = self.start_ranks(2, "sh", "-c", "echo ready; while [ ! -e go-on ]; do sleep 0.01; done")
