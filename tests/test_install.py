@@ -4,9 +4,12 @@ import os
 import re
 import shutil
 import subprocess
+import unittest
 
+from support.hardening import elf_files, weaknesses
 from support.job import BUILD, SOURCE, JobTest, main
 
+RELEASE = re.search(r"^CMAKE_BUILD_TYPE:STRING=Release$\n(?s:.*)^DTRUN_SANITIZE:STRING=$", (BUILD / "CMakeCache.txt").read_text(), re.M)
 SHARED = ("man/man1/dtrun.1", "man/man1/dtrun-plan.1", "man/man1/dtrun-conformance.1",
           "bash-completion/completions/dtrun", "zsh/site-functions/_dtrun",
           "fish/vendor_completions.d/dtrun.fish", "doc/dtrun/LICENSE", "doc/dtrun/docs/install.md",
@@ -46,6 +49,23 @@ class Install(JobTest):
             for name in re.findall(r"NEEDED.*\[(.*)\]", told):
                 (self.folder / name).write_text("no library")
             self.assertEqual(self.run_here(f"{prefix}/bin/dtrun -q --set backend.name=gloo -n 2 echo hello").count("hello\n"), 2)
+
+    @unittest.skipUnless(RELEASE, "this build is not what is delivered")
+    def test_what_is_installed_is_hardened(self):
+        files = elf_files(self.prefix.rglob("*"))
+        self.assertLessEqual({"dtrun", "dtrun-probe", "libdtrun_backend_gloo.so", "libdtrun_launcher_torchrun.so"}, {file.name for file in files})
+        self.assertEqual({file.name: weak for file in files if (weak := weaknesses(file))}, {})
+
+    def test_a_program_that_is_not_hardened_is_found_out(self):
+        if shutil.which("cc") is None:
+            self.skipTest("there is no C compiler")
+        source = self.write("#include <stdio.h>\nint main(void) { char line[64]; return fgets(line, sizeof line, stdin) == NULL; }\n", "weak.c")
+        flags = ("-g", "-fno-stack-protector", "-fcf-protection=none", "-no-pie", "-Wl,-z,norelro,-z,lazy,-z,execstack")
+        subprocess.run(["cc", *flags, source, "-o", self.folder / "weak"], check=True, capture_output=True)
+        self.assertIn(self.folder / "weak", elf_files([self.folder / "weak"]))
+        self.assertLessEqual({"relocations that stay writable", "symbols that are bound late", "an executable stack", "no stack protector",
+                              "a fixed place in memory", "symbols or debug information"},
+                             set(weaknesses(self.folder / "weak")))
 
     def test_python_finds_the_library_beside_it(self):
         place = self.prefix / "lib/python3/dist-packages"

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from support.clean_debian import CleanDebianTest, reason_without
+from support.hardening import elf_files, weaknesses
 from support.job import BUILD, SOURCE, main, skip
 
 NEXT = "0.99.0"  # a later version than any
@@ -57,6 +58,10 @@ class Packages(CleanDebianTest):
         self.install("/first/dtrun_*.deb", "/first/dtrun-sdk_*.deb", "/first/dtrun-backend-nccl_*.deb",
                      "/first/dtrun-backend-ucx_*.deb", "/first/python3-dtrun_*.deb", "gcc", "libc6-dev", "pkg-config")
         self.run_what_is_installed()
+        usr = self.root / "usr"
+        files = elf_files([*(usr / "bin").glob("dtrun*"), *(usr / "lib").glob("libdtrun*"), *(usr / "lib/dtrun").rglob("*")])
+        self.assertLessEqual({"dtrun", "dtrun-probe", "libdtrun_backend_nccl.so"}, {file.name for file in files})
+        self.assertEqual({file.name: weak for file in files if (weak := weaknesses(file))}, {})
         for name in ("copyright", "changelog.Debian.gz", "LICENSE", "configs/quickstart.toml"):
             self.assertTrue((self.root / "usr/share/doc/dtrun" / name).exists(), name)
         for name in ("man/man1/dtrun-plan.1.gz", "bash-completion/completions/dtrun", "zsh/vendor-completions/_dtrun",

@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 from support.clean_debian import CleanDebianTest, reason_without
+from support.hardening import elf_files, weaknesses
 from support.job import BUILD, SOURCE, JobTest, main, skip
 
 TOOLS = SOURCE / "build/wheel-tools"
@@ -87,6 +88,11 @@ class InAnEmptyEnvironment(Environment):
             output = self.run_here(f"dtrun -q -n 2 {options} python train.py")
             for rank in range(2):
                 self.assertIn(f"rank {rank} of 2: the sum is 3", output)
+
+    def test_what_it_brings_is_hardened(self):
+        files = elf_files(file for native in self.place.rglob("dtrun/native") for file in native.rglob("*"))
+        self.assertIn("dtrun", [file.name for file in files])
+        self.assertEqual({file.name: weak for file in files if (weak := weaknesses(file))}, {})
 
     def test_a_plain_python_is_a_world_of_one(self):
         self.assertEqual(self.run_here("python train.py"), "rank 0 of 1: the sum is 1\n")
