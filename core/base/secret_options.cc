@@ -1,7 +1,9 @@
 #include "core/base/secret_options.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun {
@@ -10,6 +12,8 @@ enum class Shape {
   kAttached,   // -psecret, and nothing in the next word
   kWhole,      // -p secret
   kAfterSign,  // -u ann:secret
+  kOperand,    // login secret: the next word that is no option and no name=value
+  kNamed,      // set aws_secret_access_key secret: two words, the first of which names a secret
 };
 
 struct SecretOptions::Rule {
@@ -46,6 +50,30 @@ constexpr SecretOptions::Rule kRules[] = {
     {"ipmitool", "-P", Shape::kWhole},
     {"redis-cli", "-a", Shape::kWhole},
     {"ldapsearch", "-w", Shape::kWhole},
+    {"ldapadd", "-w", Shape::kWhole},
+    {"ldapmodify", "-w", Shape::kWhole},
+    {"ldapwhoami", "-w", Shape::kWhole},
+    {"http", "-a", Shape::kAfterSign},
+    {"https", "-a", Shape::kAfterSign},
+    {"xh", "-a", Shape::kAfterSign},
+    {"hey", "-a", Shape::kAfterSign},
+    {"ab", "-A", Shape::kAfterSign},
+    {"zip", "-P", Shape::kWhole},
+    {"unzip", "-P", Shape::kWhole},
+    {"7z", "-p", Shape::kAttached},
+    {"7za", "-p", Shape::kAttached},
+    {"7zr", "-p", Shape::kAttached},
+    {"7zz", "-p", Shape::kAttached},
+    {"rar", "-p", Shape::kAttached},
+    {"rar", "-hp", Shape::kAttached},
+    {"unrar", "-p", Shape::kAttached},
+    {"ssh-keygen", "-N", Shape::kWhole},
+    {"ssh-keygen", "-P", Shape::kWhole},
+    {"vault", "login", Shape::kOperand},
+    {"wandb", "login", Shape::kOperand},
+    {"aws", "set", Shape::kNamed},  // aws configure set
+    {"npm", "set", Shape::kNamed},  // npm config set, npm set
+    {"poetry", "config", Shape::kNamed},
     {"smbclient", "-U", Shape::kAfterSign, '%'},
 };
 
@@ -68,13 +96,25 @@ bool EndsCluster(std::string_view word, std::string_view option) {
 }  // namespace
 
 std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
+  const bool option = !word.empty() && word[0] == '-';
   if (const Rule* rule = awaited_) {
+    if (rule->shape == Shape::kOperand && (option || word.find('=') != std::string_view::npos)) return {};
     awaited_ = nullptr;
     if (rule->shape == Shape::kWhole)
       program_ = {};  // what follows may be a program's: sshpass -p x ssh -p 22
     return SecretOf(*rule, word, 0);
   }
-  if (word.empty() || word[0] != '-') {
+  if (!option) {
+    if (const Rule* rule = std::exchange(named_, nullptr)) {
+      if (NamesSecret(word)) awaited_ = rule;
+      return {};
+    }
+    const auto follows = std::ranges::find_if(
+        kRules, [&](const Rule& rule) { return rule.program == program_ && rule.option == word; });
+    if (follows != std::end(kRules)) {
+      (follows->shape == Shape::kNamed ? named_ : awaited_) = follows;
+      return {};
+    }
     const auto known = std::ranges::find(kRules, FileName(word), &Rule::program);
     if (known != std::end(kRules)) program_ = known->program;
     return {};

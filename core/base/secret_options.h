@@ -1,5 +1,6 @@
-// Options of well-known programs that take a secret although their names do not say so: `curl -u ann:secret`,
-// `mysql -psecret`, `sshpass -p secret`.
+// Words of well-known programs that a secret follows although they do not say so: `curl -u ann:secret`,
+// `mysql -psecret`, `sshpass -p secret`, `vault login secret`, `aws configure set aws_secret_access_key
+// secret`.
 //
 // Fed with the words of a command line, one after the other, each without its quotes. Used by one thread.
 #pragma once
@@ -22,6 +23,7 @@ class SecretOptions {
  private:
   std::string_view program_;       // one of the table's; empty: none
   const Rule* awaited_ = nullptr;  // whose value the next word is
+  const Rule* named_ = nullptr;    // kNamed, whose name the next word is
 };
 
 }  // namespace dtrun

@@ -30,6 +30,12 @@ class Masker {
     }
     return std::move(out_);
   }
+  std::string RunUrls() {
+    while (at_ < text_.size()) {
+      if (!Url()) out_ += text_[at_++];
+    }
+    return std::move(out_);
+  }
 
  private:
   std::string_view Rest() const { return text_.substr(at_); }
@@ -89,18 +95,20 @@ class Masker {
     return true;
   }
 
-  // "://user:password@", "://key@".
+  // "://user:password@", "://key@"; ":/user:password@" in what was made a path.
   bool Url() {
-    if (!Rest().starts_with("://")) return false;
-    const std::size_t begin = at_ + 3;
+    if (!Rest().starts_with(":/")) return false;
+    const std::size_t slashes = Rest().starts_with("://") ? 3 : 2;
+    const std::size_t begin = at_ + slashes;
     const std::size_t length = Span(begin, [](char c) {
       return !IsWhiteSpace(c) && c != '/' && c != '?' && c != '#' && c != '"' && c != '\'';
     });
     const std::string_view authority = text_.substr(begin, length);
     const std::size_t sign = authority.rfind('@');
-    Keep(3);
-    if (sign == std::string_view::npos) return true;
     const std::size_t colon = authority.substr(0, sign).find(':');
+    if (slashes == 2 && (sign == std::string_view::npos || colon == std::string_view::npos)) return false;
+    Keep(slashes);
+    if (sign == std::string_view::npos) return true;
     if (colon != std::string_view::npos) {
       Keep(colon + 1);
       Hide(sign - colon - 1);
@@ -195,5 +203,6 @@ class Masker {
 }  // namespace
 
 std::string MaskText(std::string_view text) { return Masker(text).Run(); }
+std::string MaskUrls(std::string_view text) { return Masker(text).RunUrls(); }
 
 }  // namespace dtrun

@@ -33,9 +33,8 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, N>& all) 
 
 // Such a word hides what it names, wherever it stands in a name; a part of a word may be chance.
 constexpr std::array<std::string_view, 18> kWords = {
-    "token",  "secret", "secrets",       "password", "passwd", "passphrase", "pass",       "pwd",
-    "apikey", "auth",   "authorization", "bearer",   "cookie", "credential", "credentials",
-    "creds",  "bindpw", "otp"};
+    "token", "secret",        "secrets", "password", "passwd",     "passphrase",  "pass",  "pwd",    "apikey",
+    "auth",  "authorization", "bearer",  "cookie",   "credential", "credentials", "creds", "bindpw", "otp"};
 constexpr std::array<std::string_view, 8> kParts = {"password",   "passwd",    "secret",     "apikey",
                                                     "credential", "accesskey", "privatekey", "passphrase"};
 // Keys of other kinds are no secrets: --sort-key, --num-key-value-heads.
@@ -58,6 +57,15 @@ bool LooksRandom(std::string_view value) {
   const auto digits = std::ranges::count_if(value, IsDigit);
   const auto size = static_cast<std::ptrdiff_t>(value.size());
   return digits >= 3 && digits < size && digits * 10 >= size;
+}
+
+// SESSION_ID, PHPSESSID, CARD_PIN; I_MPI_PIN pins processes.
+bool NamesSecretVariable(const std::vector<std::string>& words) {
+  const std::string& last = words.back();
+  if (last == "pin") return std::ranges::find(words, "mpi") == words.end();
+  if (last == "id") return words.size() > 1 && words[words.size() - 2] == "session";
+  return last.ends_with("sessionid") || last.ends_with("sessid") ||
+         (last.ends_with("pass") && !IsOneOf(last, kOtherPasses));
 }
 
 // CI_JOB_JWT_V2
@@ -91,7 +99,7 @@ bool NamesSecret(std::string_view name) {
   if (words.size() == 1 && words[0] == "pwd") return false;  // where a shell is
   if (words.size() > 1 && IsOneOf(words.back(), kHarmlessEnds)) return false;
   if (words.back() == "jwt" || words.back() == "pw") return true;
-  if (variable && words.back().ends_with("pass") && !IsOneOf(words.back(), kOtherPasses)) return true;
+  if (variable && NamesSecretVariable(words)) return true;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (IsOneOf(words[i], kWords)) return true;
     if (std::ranges::any_of(

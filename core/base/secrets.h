@@ -22,6 +22,10 @@ std::string MaskValue(std::string_view name, std::string_view value);
 // What to show of any text: secrets by their shape, and after a name as in "password=x", "--token x".
 std::string MaskText(std::string_view text);
 
+// What to show of any text: passwords and keys in URLs alone, of "https://ann:x@host" as of the path
+// "/dir/https:/ann:x@host".
+std::string MaskUrls(std::string_view text);
+
 // What to show of a command line: MaskText, and words that follow an option for a secret.
 std::vector<std::string> MaskArguments(const std::vector<std::string>& words);
 

@@ -36,7 +36,12 @@ TEST(Secrets, AreKnownByTheirNames) {
                            "CI_JOB_JWT_V2",
                            "--pw",
                            "DB_PW",
-                           "API_KEY_V1"}) {
+                           "API_KEY_V1",
+                           "SESSION_ID",
+                           "PHPSESSID",
+                           "WEB_SESSIONID",
+                           "PIN",
+                           "MY_PIN"}) {
     EXPECT_TRUE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "x"), "(secret)") << name;
   }
@@ -44,7 +49,10 @@ TEST(Secrets, AreKnownByTheirNames) {
                            "--tokenizer", "--max-tokens",  "--sort-key",    "--num-key-value-heads",
                            "KEYBOARD",    "SSH_AUTH_SOCK", "MONKEY",        "PASSAGE",
                            "AUTHOR",      "job.command",   "--bypass",      "BYPASS",
-                           "NUM_BYPASS",  "PGPASSFILE",    "JWT_ALGORITHM", "--sort-key-v2"}) {
+                           "NUM_BYPASS",  "PGPASSFILE",    "JWT_ALGORITHM", "--sort-key-v2",
+                           "PINNED",      "SPINE",         "OMP_PROC_BIND", "PIN_MEMORY",
+                           "I_MPI_PIN",   "-pin",          "--pin-memory",  "JOB_ID",
+                           "session"}) {
     EXPECT_FALSE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "7"), "7") << name;
   }
@@ -68,6 +76,17 @@ TEST(Secrets, InUrlsAreThePasswords) {
   for (const char* harmless :
        {"ssh://git@github.com/x", "https://example.org/a@b", "tcp://10.0.0.1:29500", "://"}) {
     EXPECT_EQ(MaskText(harmless), harmless);
+  }
+}
+
+TEST(Secrets, InUrlsThatWereMadePathsAreThePasswords) {
+  EXPECT_EQ(MaskText("cannot run '/w/https:/ann:hunter2@h/x.py'"),
+            "cannot run '/w/https:/ann:(secret)@h/x.py'");
+  EXPECT_EQ(MaskUrls("cannot run '/w/https:/ann:hunter2@h/x.py', nor https://b:c@d; set TOKEN=x"),
+            "cannot run '/w/https:/ann:(secret)@h/x.py', nor https://b:(secret)@d; set TOKEN=x");
+  for (const char* harmless : {"h:/srv/a@b", "scp h:/a", "file:/a:b", "ssh://git@github.com/x"}) {
+    EXPECT_EQ(MaskText(harmless), harmless);
+    EXPECT_EQ(MaskUrls(harmless), harmless);
   }
 }
 
@@ -249,7 +268,25 @@ TEST(Secrets, FollowOtherOptionsThatDoNotSaySo) {
       {"plink -pw hunter2 h", "plink -pw (secret) h"},
       {"mongodump -p hunter2", "mongodump -p (secret)"},
       {"train -password hunter2", "train -password (secret)"},
+      {"unzip -P hunter2 a.zip", "unzip -P (secret) a.zip"},
+      {"7z x -phunter2 a.7z", "7z x -p(secret) a.7z"},
+      {"rar a -hphunter2 a.rar", "rar a -hp(secret) a.rar"},
+      {"ssh-keygen -q -N hunter2 -f key", "ssh-keygen -q -N (secret) -f key"},
+      {"http -a ann:hunter2 h/x", "http -a ann:(secret) h/x"},
+      {"vault login hunter2", "vault login (secret)"},
+      {"vault login -no-print hunter2 && x", "vault login -no-print (secret) && x"},
+      {"aws configure set aws_secret_access_key hunter2", "aws configure set aws_secret_access_key (secret)"},
+      {"aws configure set profile.x.aws_session_token hunter2 --y z",
+       "aws configure set profile.x.aws_session_token (secret) --y z"},
+      {"npm config set //registry.npmjs.org/:_authToken hunter2",
+       "npm config set //registry.npmjs.org/:_authToken (secret)"},
   });
+  EXPECT_THAT(MaskArguments({"aws", "configure", "set", "aws_secret_access_key", "hunter2"}),
+              ElementsAre("aws", "configure", "set", "aws_secret_access_key", "(secret)"));
+  EXPECT_THAT(MaskArguments({"vault", "login", "hunter2"}), ElementsAre("vault", "login", "(secret)"));
+  ExpectUnchanged({"aws configure set region eu-west-1", "aws s3 cp secret.txt s3://b/secret.txt",
+                   "vault login -method=oidc role=x", "vault login; ls a", "docker login h",
+                   "unzip a.zip -d b", "ssh-keygen -t ed25519 -f key", "http -a", "gmx mdrun -pin on"});
   ExpectUnchanged({"docker run -p 80:80 x", "ssh -p 22 h", "mkdir -p secret", "non-secret value"});
 }
 

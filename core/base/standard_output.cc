@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/printable.h"
+#include "core/base/secrets.h"
 
 namespace dtrun {
 namespace {
@@ -27,11 +28,12 @@ void WriteOutput(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) KeepFailure();
 }
 
-void WriteMessage(std::string_view text) {
+void WriteMessage(std::string_view message) {
+  const std::string text = MaskUrls(message);
   std::string shown;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
-    shown += Printable(text.substr(begin, end - begin));
+    shown += Printable(std::string_view(text).substr(begin, end - begin));
     if (end < text.size()) shown += text[end];
     begin = end + 1;
   }
