@@ -16,6 +16,8 @@ from pathlib import Path
 from support.job import DTRUN, SOURCE, main
 from support.torchrun import DUMP, TorchrunTest, has_torch
 
+STRANGER = 4242  # another user
+
 # What torchrun --standalone --nproc-per-node 2 gave local rank 1, torch 2.13; None: a value of the run.
 CONTRACT = {
     "GROUP_RANK": "0",
@@ -241,6 +243,28 @@ class Failures(TorchrunTest):
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("traceback : the stack", result.err)
         self.assertEqual(json.loads(mine.read_text())["message"]["errorCode"], 3)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be two users")
+    def test_an_error_file_is_not_written_through_the_link_of_a_stranger(self):
+        shared, victim = self.folder / "shared", self.write("precious", "victim")
+        shared.mkdir()
+        shared.chmod(0o1777)
+        link = shared / "error.json"
+        link.symlink_to(victim)
+        os.lchown(link, STRANGER, STRANGER)
+        script = self.write("import json, os\nwith open(os.environ['TORCHELASTIC_ERROR_FILE'], 'w') as file:\n"
+                            "  json.dump({'message': 'E: x'}, file)\nraise SystemExit(3)\n", "e.py")
+        result = self.torchrun(script, env=self.environment(TORCHELASTIC_ERROR_FILE=str(link)))
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn(f"dtrun: TORCHELASTIC_ERROR_FILE: cannot write '{link}': it is a link of user {STRANGER}", result.err)
+        self.assertEqual(victim.read_text(), "precious")
+
+    def test_the_password_of_a_url_is_not_shown(self):
+        url = "https://ann:hunter2@example.org/train.py"
+        for result in (self.torchrun(url), self.dtrun("-n", "2", url), self.dtrun("plan", url), self.dtrun("-c", f"x{url}", "true"),
+                       self.dtrun("-n", "1", "--set", f"job.cwd={url}", "true")):
+            self.assertIn("ann:(secret)@example.org", result.err, str(result))
+            self.assertNotIn("hunter2", result.err + result.out, str(result))
 
 
 class Interpreter(TorchrunTest):

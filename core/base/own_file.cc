@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "core/base/own_folder.h"
 #include "core/base/owner.h"
 
 namespace dtrun {
@@ -100,6 +101,39 @@ Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name
   if (number == 0) return {};
   (void)::unlinkat(folder, fresh.c_str(), 0);
   return Cannot("write", file, number);
+}
+
+Status WriteNamedFile(const fs::path& file, std::string_view content) {
+  constexpr int kInPlace = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  constexpr mode_t kAsUmaskSays = 0666;
+  const fs::path whole = fs::absolute(file);
+  const std::string name = whole.filename().string();
+  const Result<UniqueFd> folder = OpenFolder(whole.parent_path());
+  if (!folder)
+    return Error{DTRUN_SYSTEM, fmt::format("cannot write '{}': {}", file.string(), folder.error().text)};
+  const bool shared = OthersMayWrite(folder->get());
+  const auto trap = [&](const struct stat& info) {
+    const bool strange = IsStranger(info.st_uid, true);
+    return Error{
+        DTRUN_SYSTEM,
+        fmt::format(
+            "cannot write '{}': it is a {} {}, where others may write; remove it, or name another file",
+            file.string(), S_ISLNK(info.st_mode) ? "link" : "file",
+            strange ? fmt::format("of user {}", info.st_uid) : "with another name too")};
+  };
+  struct stat info {};
+  const bool link =
+      ::fstatat(folder->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+  if (link && shared && IsStranger(info.st_uid, true)) return trap(info);
+  UniqueFd fd(
+      ::openat(folder->get(), name.c_str(), kInPlace | O_CREAT | (link ? 0 : O_NOFOLLOW), kAsUmaskSays));
+  if (!fd || ::fstat(fd.get(), &info) != 0) return Cannot("write", file, errno);
+  const bool strange = IsStranger(info.st_uid, true) || (S_ISREG(info.st_mode) && info.st_nlink > 1);
+  if (!link && shared && strange) return trap(info);
+  constexpr int kHasNoLength = EINVAL;  // a device, a pipe
+  if (::ftruncate(fd.get(), 0) != 0 && errno != kHasNoLength) return Cannot("write", file, errno);
+  const int number = WriteAll(fd.get(), content);
+  return number == 0 ? Status() : Cannot("write", file, number);
 }
 
 std::string WhoMayReplace(const fs::path& folder) {

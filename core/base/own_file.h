@@ -33,6 +33,11 @@ Result<UniqueFd> AppendToOwnFileAt(int folder, const std::filesystem::path& file
 Status ReplaceOwnFile(int folder, const std::filesystem::path& shown, const std::string& name,
                       std::string_view content, mode_t mode);
 
+// Replaces the content of a file that the user named, in place: it may be a link, a device, or a file that a
+// container has mounted. An error where it lies in a folder that others may write into and belongs to one of
+// them, or has another name too: the content would go where a stranger wants it.
+Status WriteNamedFile(const std::filesystem::path& file, std::string_view content);
+
 // Whom `folder` is at the mercy of, for people: one who owns it or a folder above it, or anybody who may
 // write into one. Empty: nobody but this user and root.
 std::string WhoMayReplace(const std::filesystem::path& folder);

@@ -123,5 +123,37 @@ TEST_F(OwnFileTest, IsRefusedWithOneWordOfAdvice) {
   EXPECT_EQ(text.find("ulimit -n"), text.rfind("ulimit -n")) << text;
 }
 
+TEST_F(OwnFileTest, AFileThatTheUserNamedIsWrittenInPlace) {
+  const fs::path real = folder_ / "real", link = folder_ / "link";
+  std::ofstream(real) << "longer than what comes";
+  fs::create_symlink(real, link);
+  ASSERT_TRUE(WriteNamedFile(link, "short"));
+  EXPECT_EQ(TextOf(real), "short");
+  EXPECT_TRUE(fs::is_symlink(link));
+  ASSERT_TRUE(WriteNamedFile(folder_ / "new", "x"));
+  EXPECT_EQ(TextOf(folder_ / "new"), "x");
+  EXPECT_TRUE(WriteNamedFile("/dev/null", "x"));
+  EXPECT_THAT(WriteNamedFile(folder_ / "none/x", "x").error().text, HasSubstr("none"));
+}
+
+TEST_F(OwnFileTest, WhatAStrangerHasPutUnderANameIsNotWritten) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files to another user";
+  constexpr uid_t kStranger = 4242;
+  const fs::path victim = folder_ / "victim", link = folder_ / "link", file = folder_ / "file",
+                 other = folder_ / "other";
+  ASSERT_EQ(::chmod(folder_.c_str(), 01777), 0);
+  for (const fs::path& one : {victim, file}) std::ofstream(one) << "precious";
+  fs::create_symlink(victim, link);
+  ASSERT_EQ(::lchown(link.c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(WriteNamedFile(link, "x").error().text,
+              HasSubstr("link': it is a link of user 4242, where others may write; remove it"));
+  fs::create_hard_link(victim, other);
+  EXPECT_THAT(WriteNamedFile(other, "x").error().text, HasSubstr("it is a file with another name too"));
+  EXPECT_EQ(TextOf(victim), "precious");
+  ASSERT_EQ(::lchown(file.c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(WriteNamedFile(file, "x"));
+  EXPECT_EQ(TextOf(file), "precious");
+}
+
 }  // namespace
 }  // namespace dtrun

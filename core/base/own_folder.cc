@@ -22,13 +22,6 @@ namespace fs = std::filesystem;
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostLinks = 40;  // as the kernel
 
-// Whether somebody other than this user and root can put a name into it.
-bool Shared(int folder) {
-  struct stat info {};
-  if (::fstat(folder, &info) != 0) return true;
-  return (info.st_mode & (S_IWOTH | S_IWGRP)) != 0 || IsStranger(info.st_uid);
-}
-
 void Prepend(std::deque<std::string>& steps, const fs::path& path) {
   std::deque<std::string> more;
   for (const fs::path& step : path.relative_path()) {
@@ -38,6 +31,12 @@ void Prepend(std::deque<std::string>& steps, const fs::path& path) {
 }
 
 }  // namespace
+
+bool OthersMayWrite(int folder) {
+  struct stat info {};
+  if (::fstat(folder, &info) != 0) return true;
+  return (info.st_mode & (S_IWOTH | S_IWGRP)) != 0 || IsStranger(info.st_uid);
+}
 
 Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
   const fs::path whole = fs::absolute(folder);
@@ -66,7 +65,7 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
     if (!link || ::fstat(link.get(), &info) != 0) return cannot(at / name);
     errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR;
     if (!S_ISLNK(info.st_mode) || ++links > kMostLinks) return cannot(at / name);
-    if (IsStranger(info.st_uid, true) && Shared(here.get())) {
+    if (IsStranger(info.st_uid, true) && OthersMayWrite(here.get())) {
       return Error{
           DTRUN_SYSTEM,
           fmt::format("'{}' is a link of user {} where others may write, and is not followed: remove it",

@@ -20,6 +20,9 @@ namespace dtrun {
 // less the umask where `make` says so.
 Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = false);
 
+// Whether somebody other than this user and root can put a name into the open folder.
+bool OthersMayWrite(int folder);
+
 // Opens the folder, itself no link, and takes its lock (flock); nothing where somebody holds that.
 UniqueFd OpenLocked(const std::filesystem::path& folder);
 

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/own_file.h"
 #include "core/base/standard_output.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
@@ -90,10 +91,8 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
 void HandOn(const std::string& error) {
   const char* path = std::getenv(kErrorFile);
   if (path == nullptr || *path == '\0' || error.empty()) return;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!(file << error << std::flush)) {
-    PrintMessage("dtrun: {}: cannot write '{}'\n", kErrorFile, path);
-  }
+  const Status written = WriteNamedFile(path, error);
+  if (!written) PrintMessage("dtrun: {}: {}\n", kErrorFile, written.error().text);
 }
 
 node::OwnStart OwnStartOf(const torchrun::Arguments& asked) {
