@@ -29,6 +29,7 @@
 #include "core/plan/python.h"
 #include "core/plan/routes.h"
 #include "core/plan/vendor.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::plan {
 namespace {
@@ -171,7 +172,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
     path = inherited->second;
   }
   const bool own = process->argv[0] == program_name;
-  auto program = FindProgram(process->argv[0], path, process->cwd);
+  // The launcher's own word, such as mpirun, means no file of a folder that other users may write.
+  auto program = FindProgram(process->argv[0], own ? path : helpers::AbsoluteFolders(path), process->cwd);
   if (!program && own) return At(settings, "job.command", program.error());
   if (!program) return AtPlugin(settings, "launcher", program.error());
   process->argv[0] = std::move(*program);
@@ -243,9 +245,9 @@ std::string UnkeptPorts(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
   const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
   if (!range || range->last == 0) return {};
-  std::istringstream system(FirstLineOf("/proc/sys/net/ipv4/ip_local_port_range"));
+  std::istringstream usual(FirstLineOf("/proc/sys/net/ipv4/ip_local_port_range"));
   int first = 0, last = 0;
-  if (system >> first >> last && first >= range->first && last <= range->last) return {};
+  if (usual >> first >> last && first >= range->first && last <= range->last) return {};
   return fmt::format(
       "cluster.port_range={} does not bind NCCL, nor torch's own Gloo and TensorPipe: they listen on ports "
       "of the "

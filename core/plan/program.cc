@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/base/program_files.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::plan {
 namespace {
@@ -24,6 +25,16 @@ bool NamesAnInterpreter(const fs::path& path) {
   return first[0] == '#' && first[1] == '!';
 }
 
+// The word for the python3 of PATH, which the user has not typed: neither a relative folder of PATH nor the
+// current one chooses it.
+std::string Python3(const std::string& path, const fs::path& folder) {
+  constexpr char kName[] = "python3";
+  const auto first = FindOnPath(kName, path, folder);
+  const auto meant = FindOnPath(kName, helpers::AbsoluteFolders(path), folder);
+  if (first == meant && (meant || !IsFile(folder / kName))) return kName;
+  return meant.value_or("/usr/bin/python3").string();
+}
+
 }  // namespace
 
 TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path, const fs::path& folder) {
@@ -34,7 +45,7 @@ TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path, 
   if (!IsFile(file)) return {std::move(typed), "", false};
   const bool executable = IsExecutable(file);
   if (name.ends_with(".py") && !(executable && NamesAnInterpreter(file))) {
-    typed.insert(typed.begin(), {"python3", "-u"});
+    typed.insert(typed.begin(), {Python3(path, folder), "-u"});
     return {std::move(typed),
             fmt::format("'{}' {}: it is run as 'python3 -u {}', by the python3 of PATH", name,
                         executable ? "has no #! line" : "is not executable", name),

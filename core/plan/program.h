@@ -16,9 +16,9 @@ struct TypedProgram {
   bool found = true;    // false: nothing of that name in `path` or `folder`
 };
 
-// As torchrun, a Python file that is not a program of its own is run by python3. As mpirun, a name that is
-// not in `path` (the variable PATH) is looked for in `folder`, the current one. Anything else stays as it
-// is. REQUIRES: typed is not empty
+// As torchrun, a Python file that is not a program of its own is run by python3, the one of the absolute
+// folders of `path`. As mpirun, a name that is not in `path` (the variable PATH) is looked for in `folder`,
+// the current one. Anything else stays as it is. REQUIRES: typed is not empty
 TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path,
                        const std::filesystem::path& folder);
 

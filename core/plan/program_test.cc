@@ -52,6 +52,21 @@ TEST_F(ProgramTest, AnExecutableOneRunsItselfWhenItNamesItsInterpreter) {
   EXPECT_THAT(Typed({"bare.py"}).assumed, HasSubstr("has no #! line"));
 }
 
+// A file that another user may have put into the current folder is not what the user did not type.
+TEST_F(ProgramTest, ThePythonOfARelativeFolderIsNotMeant) {
+  Write("train.py", "print()", false);
+  Write("python3", "#!/bin/sh\n", true);
+  Write("bin/python3", "#!/bin/sh\n", true);
+  const std::string python = (folder_ / "bin/python3").string();
+  for (const std::string before : {".:", ":", "./:", "bin/..:"}) {
+    const std::string path = before + (folder_ / "bin").string();
+    EXPECT_EQ(ProgramOf({"train.py"}, path, folder_).command, (Words{python, "-u", "train.py"})) << path;
+  }
+  EXPECT_EQ(ProgramOf({"train.py"}, (folder_ / "bin").string() + ":.", folder_).command.front(), "python3");
+  for (const std::string path : {"", ".", ":", "/nonexistent"})
+    EXPECT_EQ(ProgramOf({"train.py"}, path, folder_).command.front(), "/usr/bin/python3") << path;
+}
+
 TEST_F(ProgramTest, PathComesBeforeTheFolder) {
   Write("bin/tool", "#!/bin/sh\n", true);
   Write("tool", "#!/bin/sh\n", true);

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/program_output.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -50,10 +50,12 @@ Status TryToOpen() {
         Error::System(fmt::format("cannot start the PMIx server '{}'", program.string()), number).text +
             "; install dtrun again, or start the job with mpirun"};
   }
-  const Result<ProgramOutput> asked = OutputOf({{program.string(), kPmixCheck}});
-  if (!asked) return asked.error();
-  if (asked->succeeded()) return {};
-  if (!asked->text.empty()) return Error{DTRUN_NOT_FOUND, asked->text};
+  const helpers::Answer asked = helpers::Ask({{program.string(), kPmixCheck}});
+  if (asked.succeeded()) return {};
+  if (asked.end == helpers::End::kNotStarted) {
+    return Error::System(fmt::format("start '{}'", program.string()), asked.status);
+  }
+  if (!asked.text.empty()) return Error{DTRUN_NOT_FOUND, asked.text};
   return Error{DTRUN_INTERNAL, fmt::format("the PMIx server '{}' does not start; run '{} {}' by hand",
                                            program.string(), program.string(), kPmixCheck)};
 }

@@ -5,24 +5,32 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "core/base/printable.h"
-#include "core/base/program_output.h"
+#include "core/base/program_files.h"
 #include "core/base/text.h"
 #include "core/plan/command.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::preflight {
 namespace {
 
-// Prints those of its arguments that are no modules, of GROUP:NAME those that are no entry points, and of
-// PACKAGE>=MAJOR.MINOR the version of one that is installed and older. Runs no code of the current folder,
-// which "-c" puts first on sys.path: takes it off before any import, and then looks there for files alone.
+// Prints those of its arguments, but for the first, that are no modules, of GROUP:NAME those that are no
+// entry points, and of PACKAGE>=MAJOR.MINOR the version of one that is installed and older. Runs no code of
+// the current folder, which "-c" puts first on sys.path: takes it off before any import, and then looks
+// there, and in the relative folders of the first argument, the PYTHONPATH of the ranks, for files alone.
 constexpr char kLook[] = R"(import sys
 here = sys.path.pop(0) if sys.path[:1] == [""] else None
 import importlib.machinery, importlib.metadata, importlib.util, os
+folders = [] if here is None else [os.getcwd()]
+for folder in sys.argv[1].split(":") if sys.argv[1] else []:
+    if not folder.startswith("/"):
+        folders.append(os.path.abspath(folder))
 def is_here(name):
-    places = [os.getcwd()] if here is not None else None
+    places = folders
     parts = name.split(".")
     for count in range(1, len(parts) + 1):
         found = places and importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
@@ -48,7 +56,7 @@ def missing(name):
     except (ImportError, ValueError):
         found = None
     return "" if found or is_here(name) else name
-for name in sys.argv[1:]:
+for name in sys.argv[2:]:
     if missing(name):
         print(missing(name))
 )";
@@ -65,30 +73,49 @@ std::vector<std::string> EnvironmentOf(const ModuleRequest& request, std::vector
   return environment;
 }
 
-std::string PathIn(const std::vector<std::string>& environment) {
-  constexpr std::string_view kPath = "PATH=";
-  const auto path =
-      std::ranges::find_if(environment, [&](const std::string& entry) { return entry.starts_with(kPath); });
-  return path == environment.end() ? "" : path->substr(kPath.size());
+// `head`: "NAME="
+std::string ValueIn(const std::vector<std::string>& environment, std::string_view head) {
+  const auto entry =
+      std::ranges::find_if(environment, [&](const std::string& one) { return one.starts_with(head); });
+  return entry == environment.end() ? "" : entry->substr(head.size());
+}
+
+// A file in the current folder, or in that of a relative entry of PATH, may be anybody's. Ranks run it; what
+// only asks does not. The planner may have made a path of a name that is not in PATH.
+bool IsOfTheCurrentFolder(const ModuleRequest& request, const std::string& path) {
+  if (request.interpreter.find('/') != std::string::npos) {
+    const std::filesystem::path folder = std::filesystem::path(request.folder) / "";
+    const auto file = (folder / request.interpreter).lexically_normal();
+    return file.parent_path() / "" == folder.lexically_normal();
+  }
+  return FindOnPath(request.interpreter, path, request.folder) !=
+         FindOnPath(request.interpreter, helpers::AbsoluteFolders(path), request.folder);
 }
 
 }  // namespace
 
 std::string MissingModules(const ModuleRequest& request, const std::vector<std::string>& environment) {
   if (request.names.empty()) return {};
-  ProgramCall call{{}, EnvironmentOf(request, environment), request.folder};
-  const auto interpreter = plan::FindProgram(request.interpreter, PathIn(call.environment), request.folder);
+  // In the folder of the ranks: what stands for an interpreter, as pyenv's python3, may choose by it.
+  helpers::Helper call{.command = {},
+                       .environment = EnvironmentOf(request, environment),
+                       .folder = request.folder.empty() ? "/" : request.folder};
+  const std::string path = ValueIn(call.environment, "PATH=");
+  if (IsOfTheCurrentFolder(request, path)) return {};
+  const auto interpreter = plan::FindProgram(request.interpreter, path, request.folder);
   if (!interpreter) return interpreter.error().text;
-  call.command = {*interpreter, "-c", kLook};
+  call.command = {*interpreter, "-c", kLook, ValueIn(call.environment, "PYTHONPATH=")};
   call.command.insert(call.command.end(), request.names.begin(), request.names.end());
-  const auto found = OutputOf(std::move(call));
-  if (!found) return found.error().text;
-  if (!found->succeeded()) {
-    return fmt::format("'{}' cannot be asked for modules: it failed; run '{} -c 0' there", *interpreter,
+  const helpers::Answer found = helpers::Ask(call);
+  if (!found.succeeded()) {
+    const std::string why = found.end == helpers::End::kNotStarted ? std::strerror(found.status)
+                            : found.end == helpers::End::kTooLate  ? "it gave no answer in a minute"
+                                                                   : "it failed";
+    return fmt::format("'{}' cannot be asked for modules: {}; run '{} -c 0' there", *interpreter, why,
                        *interpreter);
   }
   std::vector<std::string> modules, entry_points, old;
-  for (const std::string_view line : LinesOf(found->text)) {
+  for (const std::string_view line : LinesOf(found.text)) {
     const std::string text = Printable(line);
     if (line.find(", older than ") != line.npos) {
       old.push_back(text);

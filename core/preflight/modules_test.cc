@@ -42,10 +42,45 @@ TEST(MissingModules, RunNoFileOfTheCurrentFolder) {
       Asking({"json", "own", "package.part", "package.nosuch", "own.nosuch", "some.group:here"});
   request.folder = place;
   EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'package.nosuch', 'own.nosuch'");
+  // Nor by a variable that leads there, as an empty entry of a list does.
+  std::filesystem::create_directories(place / "deep");
+  for (const char* file : {"sitecustomize.py", "usercustomize.py", "deep/sitecustomize.py", "deep/inner.py"})
+    std::ofstream(place / file) << "import os; os._exit(3)\n";
+  for (const char* python_path : {":/nonexistent", ".:deep", "deep:"}) {
+    request.variables["PYTHONPATH"] = python_path;
+    EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'package.nosuch', 'own.nosuch'");
+  }
+  request.names = {"inner", "own"};
+  request.variables["PYTHONPATH"] = "deep";
+  EXPECT_EQ(MissingModules(request, {}), "");
+  request.variables.erase("PYTHONPATH");
   request.names = {"own"};
   request.variables["PYTHONSAFEPATH"] = "1";
   std::filesystem::remove_all(place / "package");
   EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'own'");
+}
+
+TEST(MissingModules, AreNotAskedOfAnInterpreterInTheCurrentFolder) {
+  const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "interpreters";
+  std::filesystem::remove_all(place);
+  std::filesystem::create_directories(place / "bin");
+  for (const char* file : {"python3", "bin/python3"}) {
+    std::ofstream(place / file) << "#!/bin/sh\n: > '" << place.string() << "/ran'\n";
+    std::filesystem::permissions(place / file, std::filesystem::perms::owner_all);
+  }
+  ModuleRequest request = Asking({"nosuch"});
+  request.folder = place;
+  for (const char* path : {".:/usr/bin", ":/usr/bin", "bin:/usr/bin", "", "."}) {
+    request.variables["PATH"] = path;
+    MissingModules(request, {});
+    EXPECT_FALSE(std::filesystem::exists(place / "ran")) << path;
+  }
+  request.interpreter = "./python3";
+  MissingModules(request, {});
+  EXPECT_FALSE(std::filesystem::exists(place / "ran"));
+  request.interpreter = "bin/python3";  // as that of a virtual environment
+  EXPECT_EQ(MissingModules(request, {}), "");
+  EXPECT_TRUE(std::filesystem::exists(place / "ran"));
 }
 
 TEST(MissingModules, MayBeEntryPointsOfInstalledPackages) {

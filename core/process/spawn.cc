@@ -15,6 +15,7 @@
 
 #include "core/base/number_list.h"
 #include "core/process/program.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::process {
 namespace {
@@ -257,8 +258,10 @@ Result<Child> Spawn(const SpawnRequest& request) {
     if (request.rank >= 0) error.text = fmt::format("rank {}: {}", request.rank, error.text);
     return error;
   };
+  const bool helper = request.rank < 0;
   Result<std::string> file =
-      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd, request.env, request.option);
+      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd,
+                  helper ? helpers::SafeEnvironment(request.env) : request.env, request.option);
   if (!file) return refuse(file.error());
   cpu_set_t cpus;
   if (!request.binding.empty()) {

@@ -20,7 +20,8 @@ namespace dtrun::process {
 
 struct SpawnRequest {
   int rank = 0;                      // for error texts; -1: it is no rank
-  std::vector<std::string> argv;     // argv[0] without a slash is looked up in env's PATH
+  // argv[0] without a slash is looked up in env's PATH; if it is no rank, in the absolute folders of that.
+  std::vector<std::string> argv;
   std::vector<std::string> env;      // the whole block, "NAME=value"
   std::string cwd;                   // absolute
   std::string binding;               // CPUs, "0-3,8"; empty: inherited

@@ -1,9 +1,7 @@
 #include "core/stacks/unwinder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,9 +18,9 @@
 #include "core/base/fd.h"
 #include "core/base/kernel_file.h"
 #include "core/base/printable.h"
-#include "core/base/program_files.h"
 #include "core/base/result.h"
 #include "core/stacks/kernel.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -66,39 +64,6 @@ std::vector<std::string> Environment() {
   }
   out.emplace_back("LC_ALL=C");
   return out;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-// Its number; an errno value, negative, when it cannot be started.
-pid_t Start(std::vector<std::string> arguments, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  std::vector<std::string> environment = Environment();
-  pid_t pid = -1;
-  const int failed = ::posix_spawn(&pid, arguments[0].c_str(), &actions, &attributes,
-                                   Pointers(arguments).data(), Pointers(environment).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return failed != 0 ? -failed : pid;
 }
 
 int MillisecondsUntil(Clock::time_point deadline) {
@@ -158,11 +123,8 @@ Unwinder Unwinder::Find(const std::string& path, std::shared_ptr<Attached> attac
   Unwinder found;
   found.attached_ = std::move(attached);
   for (const char* name : {"eu-stack", "gdb"}) {
-    for (const std::filesystem::path& folder : FoldersOfPath(path, "")) {
-      if (!folder.is_absolute() || !IsExecutable(folder / name)) continue;
-      found.program_ = folder / name;
-      return found;
-    }
+    found.program_ = helpers::Find(name, path);
+    if (!found.program_.empty()) break;
   }
   return found;
 }
@@ -183,7 +145,9 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   UniqueFd writing(ends[1]);
   const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
   Attached::Scope scope(*attached_, pid);
-  const pid_t tool = Start(ArgumentsOf(program_, pid), writing.get());
+  const pid_t tool = helpers::Start(
+      {.command = ArgumentsOf(program_, pid), .environment = Environment(), .with_errors = true},
+      writing.get());
   writing.Reset();
   const UniqueFd handle(tool > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, tool, 0)) : -1);
   if (!handle) {

@@ -2,19 +2,13 @@
 // flux-environment(7): an initial program has FLUX_URI and asks the broker for the rest; a task has
 // FLUX_JOB_ID, FLUX_JOB_NNODES and FLUX_TASK_RANK. flux exec(1) runs a command as a child of the brokers,
 // without a shell, and hands its input to it.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 #include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
+#include "sdk/helpers/helper.h"
 
 namespace dtrun::schedulers {
 namespace {
@@ -28,52 +22,21 @@ std::string OutputOf(std::vector<std::string> words) {
   for (const std::string& word : words) text += (text.empty() ? "`" : " ") + word;
   text += "`";
   const auto fail = [&](const std::string& how) { throw sdk::Failure(DTRUN_SYSTEM, text + " " + how); };
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail(std::string("needs a pipe: ") + std::strerror(errno));
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  std::string output;
-  bool ended = error != 0;
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!ended && output.size() < kMostOutput) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd wait{ends[0], POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) break;
-    char block[4096];
-    const ssize_t size = ::read(ends[0], block, sizeof block);
-    if (size < 0 && errno == EINTR) continue;
-    ended = size <= 0;
-    if (size > 0) output.append(block, static_cast<std::size_t>(size));
+  const char* const path = std::getenv("PATH");
+  words.front() = helpers::Find(words.front(), path == nullptr ? "" : path);
+  if (words.front().empty()) fail("does not start: it is in no absolute folder of PATH");
+  helpers::Answer answer =
+      helpers::Ask({.command = std::move(words), .patience = kPatience, .most = kMostOutput});
+  switch (answer.end) {
+    case helpers::End::kNotStarted:
+      fail(std::string("does not start: ") + std::strerror(answer.status));
+      break;
+    case helpers::End::kTooMuch: fail("printed more than 4 MiB"); break;
+    case helpers::End::kTooLate: fail("gave no answer in 5s"); break;
+    case helpers::End::kEnded: break;
   }
-  ::close(ends[0]);
-  if (error != 0) fail(std::string("does not start: ") + std::strerror(error));
-  // It may have closed its output and run on.
-  int status = 0;
-  pid_t gone = 0;
-  while (ended && (gone = ::waitpid(child, &status, WNOHANG)) == 0 &&
-         std::chrono::steady_clock::now() < deadline) {
-    ::poll(nullptr, 0, 1);
-  }
-  if (gone == 0) {
-    ended = false;
-    ::kill(child, SIGKILL);
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (output.size() >= kMostOutput) fail("printed more than 4 MiB");
-  if (!ended) fail("gave no answer in 5s");
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed");
-  return output;
+  if (!answer.succeeded()) fail("failed");
+  return std::move(answer.text);
 }
 
 std::string OneLine(const std::string& text) {
