@@ -33,7 +33,7 @@ def find() -> str:
     for path in candidates():
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
-    if path := shutil.which("dtrun"):
+    if path := shutil.which("dtrun", path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))):  # not of the current folder
         return path
     raise errors.LibraryError(
         f"dtrun: the program 'dtrun' is neither at {', '.join(candidates())} nor in PATH; install it (pip install dtrun), or set "
