@@ -240,6 +240,50 @@ class Processes(JobTest):
         os.close(master)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130, seen.decode(errors="replace"))
 
+    def test_what_no_rank_reads_stays_at_the_terminal(self):
+        """Typed ahead: rank 0 reads one line of three, in each of these ways."""
+        lines = ("import os, select, time\n{}print('read', input(), flush=True)\n"
+                 "while not os.path.exists('go'): time.sleep(0.01)")
+        waits = ("", "select.select([0], [], [])\n",
+                 "e = select.epoll()\ne.register(0, select.EPOLLIN)\ne.poll()\ne.close()\n")
+        commands = [(sys.executable, "-c", lines.format(wait)) for wait in waits]
+        commands.append(("sh", "-c", 'read line; echo "read $line"; until [ -e go ]; do sleep 0.01; done'))
+        for command in commands:
+            with self.subTest(command=command):
+                (self.folder / "go").unlink(missing_ok=True)
+                master, terminal = pty.openpty()
+                os.write(master, b"one\ntwo\nthree\n")
+                job = subprocess.Popen([str(DTRUN), "-n", "2", "--", "sh", "-c", '[ $RANK = 1 ] || exec "$@"', "-", *command],
+                                       cwd=self.folder, env=self.environment(), stdin=terminal, stdout=subprocess.PIPE)
+                self.addCleanup(end, job)
+                seen = b""
+                while b"read one" not in seen:
+                    piece = os.read(job.stdout.fileno(), 65536)
+                    self.assertTrue(piece, seen)
+                    seen += piece
+                (self.folder / "go").touch()
+                job.communicate(timeout=PATIENCE_S)
+                self.assertEqual(job.returncode, 0)
+                left = b""
+                while select.select([terminal], [], [], 0)[0]:
+                    left += os.read(terminal, 65536)
+                self.assertEqual(left, b"two\nthree\n")
+                os.close(master), os.close(terminal)
+
+    def test_a_debugger_at_a_terminal_gets_its_commands(self):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(DTRUN, ["dtrun", "--", sys.executable, "-c", "import sys\nbreakpoint()\nprint('rest', sys.stdin.read())"],
+                      self.environment())
+        os.write(master, b"p 40 + 2\nc\nlast words\n\x04")
+        seen = b"".join(pieces(master))
+        _, status = os.waitpid(pid, 0)
+        os.close(master)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0, seen.decode(errors="replace"))
+        self.assertIn(b"42", seen)
+        self.assertIn(b"rest last words", seen)
+
     def test_only_colours_of_a_ranks_controls_reach_a_terminal(self):
         controls = (b"\x1b]0;EVIL\x07 \x1b]52;c;EVIL\x07 \x1bPEVIL\x1b\\ \x1bXEVIL\x1b\\ \x1bc \x9b2J \xc2\x9b2J \x0e\x0f\x08 "
                     b"\xe2\x80\xae \x1b[>4;1m \x1b[8m \x1b[6n \x1b[2J \x1b[?1049h")

@@ -5,7 +5,7 @@
 // folder. Both are child subreapers, so no process of the job escapes by double fork or
 // setsid. The agent has its own session: a signal to the guard's process group, from the
 // terminal or from `kill -9 -PGID`, reaches the guard alone, which relays what can be
-// relayed. A terminal on stdin is read by the guard, in the foreground only, so the agent
+// relayed. A terminal on stdin is read by the guard, in the foreground and for a rank that waits only, so the agent
 // finds an ordinary pipe on descriptor 0.
 #pragma once
 
