@@ -331,7 +331,9 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   if (arguments_.verbose) {
     for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
   }
-  for (const std::string& line : split->warned) dtrun::PrintMessage("dtrun: {}\n", line);
+  if (!arguments_.quiet) {
+    for (const std::string& line : split->warned) dtrun::PrintMessage("dtrun: {}\n", line);
+  }
   swallowed_ = std::move(split->swallowed);
   arguments_.spelled = std::move(split->spelled);
   if (!split->command.empty()) TakeCommand(std::move(split->command));

@@ -16,24 +16,31 @@ constexpr std::string_view kReportAdvice =
 constexpr std::string_view kOneProgram =
     "a dtrun job has one program: let it branch on the variable RANK, or write sh -c 'case $RANK in ...'";
 
+constexpr std::string_view kDebuggerAdvice =
+    "start the debugger as the program: dtrun -n 2 gdb -batch -ex run --args PROGRAM";
+
 constexpr ForeignFlag kMpi[] = {
     {" --version -V ", "mpirun", kRefused, "it starts nothing: run mpirun --version", {}, {}, kCertain},
-    {" -x ", "mpirun", kVariable, ""},
+    {" -x --set-env ", "mpirun", kVariable, ""},
+    {" --unset-env ", "mpirun", kRefused, "ranks have the environment that dtrun has: write env -u {} dtrun ..."},
+    {" --append-env --prepend-env ", "mpirun", kUnread,
+     "ranks have the environment that dtrun has: export the variable, with the part added, before dtrun"},
+    {" --fwd-environment ", "mpirun", kNothing, kInherited},
     {" -env -genv ", "mpiexec", kPair, "job.env."},
     {" -genvall -envall ", "mpiexec", kNothing, kInherited},
     {" -genvlist -envlist ", "mpiexec", kNothingOf, kInherited},
     {" -genvnone -envnone ", "mpiexec", kRefused,
      "ranks have the environment that dtrun has: write env -i dtrun ..."},
     {" --env ", "mpirun", kRefused, kSetVariable},
-    {" --mca --gmca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
+    {" --mca --gmca --omca --gomca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
     {" --prtemca ", "mpirun", kPair, kMpirunsOwn},
-    {" --pmixmca ", "mpirun", kPair, "job.env.PMIX_MCA_"},
-    {" --am --tune ", "mpirun", kUnread, "give each parameter with --mca NAME VALUE"},
-    {" --bind-to ", "mpirun", kWord, "job.bind",
+    {" --pmixmca --gpmixmca ", "mpirun", kPair, "job.env.PMIX_MCA_"},
+    {" --am --amca --tune ", "mpirun", kUnread, "give each parameter with --mca NAME VALUE"},
+    {" --bind-to --bindto ", "mpirun", kWord, "job.bind",
      "core=core hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
     {" --bind-to-core ", "mpirun", kFixed, "job.bind=core"},
     {" --bind-to-socket ", "mpirun", kFixed, "job.bind=per-socket"},
-    {" --map-by --rank-by ", "mpirun", kMpirun,
+    {" --map-by --mapby --rank-by --rankby ", "mpirun", kMpirun,
      "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
     {" --npersocket --ppr ", "mpirun", kMpirun,
      "--processes-per-host N counts the ranks of a host, and --set job.bind=per-socket gives each the "
@@ -63,10 +70,13 @@ constexpr ForeignFlag kMpi[] = {
     {" --report-bindings ", "mpirun", kNothing,
      "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and 'dtrun "
      "plan' shows each rank's"},
+    {" --display ", "mpirun", kRefused, kPlanAdvice, {}, {}, kCertain},
     {" --display-allocation --display-devel-allocation --display-devel-map --display-diffable-map "
      "--display-topo --do-not-launch ",
      "mpirun", kRefused, kPlanAdvice},
     {" --pernode ", "mpirun", kFixed, "job.processes_per_host=1"},
+    {" --max-restarts ", "mpirun", kSetting, "restart.max"},
+    {" --add-host --add-hostfile ", "mpirun", kUnread, "name all hosts of the job: --hosts node1,node2"},
     {" --prefix ", "mpirun", kRefused,
      "leave it out: ranks have dtrun's environment; to name another installation: --set "
      "job.env.LD_LIBRARY_PATH={}/lib"},
@@ -74,10 +84,23 @@ constexpr ForeignFlag kMpi[] = {
     {" --path ", "mpirun", kRefused,
      "write the program with its folder, {}/PROGRAM, or put that folder into PATH"},
     {" --merge-stderr-to-stdout ", "mpirun", kRefused, "write 2>&1 behind dtrun's command line"},
-    {" --output-filename -outfile-pattern -errfile-pattern ", "mpirun, mpiexec", kRefused, kRankFiles},
+    {" --output-filename --output-directory -outfile-pattern -errfile-pattern ", "mpirun, mpiexec", kRefused,
+     kRankFiles},
+    {" --output ", "mpirun", kRefused,
+     "lines have their rank in front (output.prefix), --set output.timestamps=true adds the time, and the run's "
+     "folder has a file for each rank",
+     {}, {}, kCertain},
+    {" --stream-buffering ", "mpirun", kUnread,
+     "leave it out: dtrun passes each line on at once; the C library's buffering is set by stdbuf: stdbuf -oL "
+     "PROGRAM"},
     {" --timeout ", "mpirun", kRefused,
      "write --time-limit {s} for a limit of the whole job; --set backend.timeout={s} is for an operation, "
      "and --set cluster.join_timeout={s} for hosts to join; 'dtrun doctor' has a --timeout of its own"},
+    {" --spawn-timeout ", "mpirun", kRefused, "write --set cluster.join_timeout={s}"},
+    {" --rtos --runtime-options ", "mpirun", kUnread,
+     "a rank that fails ends the job; --set restart.max=N starts it again"},
+    {" --forward-signals ", "mpirun", kUnread,
+     "leave it out: TERM, INT, HUP and QUIT end the job, and USR1, USR2 and WINCH reach each rank"},
     {" --report-state-on-timeout --get-stack-traces ", "mpirun", kUnread, kReportAdvice},
     {" --stdin ", "mpirun", kDefault, "rank 0 reads dtrun's stdin, and the others read an empty one", "0",
      "rank 0 reads dtrun's stdin"},
@@ -91,14 +114,20 @@ constexpr ForeignFlag kMpi[] = {
     {" -print-all-exitcodes -verbose -info --report-events --show-progress --debug-devel -d ",
      "mpirun, mpiexec", kUnread,
      "leave it out; -v prints all that dtrun chose, and a failed job's ranks are reported"},
-    {" --tv --debugger --xterm ", "mpirun", kUnread,
-     "start the debugger as the program: dtrun -n 2 gdb -batch -ex run --args PROGRAM"},
+    {" --tv --debugger --xterm --stop-on-exec --stop-in-init --stop-in-app ", "mpirun", kUnread, kDebuggerAdvice},
+    {" --debug ", "mpirun", kUnread, kDebuggerAdvice, {}, {}, kCertain},
+    {" --display-comm --display-comm-finalize --gpu-support --initial-errhandler --with-ft ", "mpirun", kUnread,
+     "it is Open MPI's alone: --set launcher.name=mpirun with launcher.options.arguments has mpirun start the ranks"},
+    {" --tmpdir ", "mpirun", kRefused, "write --set job.env.TMPDIR={}"},
     {" --max-vm-size --preload-binary -s --preload-files --set-cwd-to-session-dir --index-argv-by-rank "
      "--enable-recovery --disable-recovery --continuous --debug-daemons --debug-daemons-file "
      "--leave-session-attached --do-not-resolve --dvm --hnp --novm --ompi-server --output-proctable "
      "--personality --report-child-jobs-separately --report-pid --report-uri --use-regexp --xml --xml-file "
-     "--fwd-mpirun-port --enable-instant-on-support ",
+     "--fwd-mpirun-port --enable-instant-on-support --parseable --parsable --do-not-aggregate-help --test-suicide "
+     "--app-pmix-prefix --no-app-prefix --pmix-prefix --pset --keepalive --no-ready-msg --system-server --set-sid "
+     "--singleton --uniform-nodes --terminate ",
      "mpirun", kUnread, ""},
+    {" -p --soft --arch --file ", "mpirun", kUnread, "", {}, {}, kCertain},
     {" -enable-x -disable-x -topolib -demux -profile -prepend-pattern -nameserver -disable-auto-cleanup "
      "-disable-hostname-propagation -order-nodes -localhost -usize -pmi-port ",
      "mpiexec", kUnread, ""},

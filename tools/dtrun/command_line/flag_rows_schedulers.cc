@@ -12,7 +12,8 @@ constexpr std::string_view kSchedulers =
 constexpr std::string_view kQuietAdvice = "dtrun's flag is -q, before the verb";
 
 constexpr ForeignFlag kScheduler[] = {
-    {" -q -H --hold -d --dependency -L --licenses -M --clusters -S --core-spec -B --extra-node-info "
+    {" -q -H --hold -b -s --oversubscribe --gres-flags --mcs-label --reboot --prefer "
+     "-d --dependency -L --licenses -M --clusters -S --core-spec -B --extra-node-info "
      "--begin --bb --bbf --comment --contiguous --cores-per-socket --deadline --delay-boot --gpu-freq "
      "--cpu-freq -I --immediate --jobid --mail-type --mail-user --mem-per-cpu --mem-per-gpu --mincpus "
      "--nice --power --priority --profile --acctg-freq --reservation --signal --sockets-per-node "
@@ -25,7 +26,7 @@ constexpr ForeignFlag kScheduler[] = {
      {},
      kCertain},
     {" -Q ", "srun", kRefused, kQuietAdvice, {}, {}, kCertain},
-    {" -V --version ", "srun", kRefused, "it starts nothing: run srun --version", {}, {}, kCertain},
+    {" -V --version --usage ", "srun", kRefused, "it starts nothing: run srun --help or --version", {}, {}, kCertain},
     {" -K --kill-on-bad-exit ",
      "srun",
      kNothing,
@@ -34,7 +35,7 @@ constexpr ForeignFlag kScheduler[] = {
      {},
      kCertain},
     {" -u --unbuffered ", "srun", kNothing, "dtrun passes each line on at once", {}, {}, kCertain},
-    {" --hint --mem-bind --gpu-bind --ntasks-per-core --ntasks-per-socket ",
+    {" --hint --mem-bind --gpu-bind --accel-bind --ntasks-per-core --ntasks-per-socket ",
      "srun",
      kRefused,
      kBindingAdvice,
@@ -52,7 +53,8 @@ constexpr ForeignFlag kScheduler[] = {
     {" -W --wait -k --no-kill -i --input -E --preserve-env -r --relative -F --nodefile -X --disable-status "
      "--pty --propagate --prolog --epilog --task-prolog --task-epilog --slurmd-debug --bcast "
      "--cluster-constraint --resv-ports --quit-on-interrupt --het-group --export-file --get-user-env "
-     "--test-only --send-libs --debugger-test --x11 --interactive --container ",
+     "--test-only --send-libs --debugger-test --x11 --interactive --container "
+     "--bcast-exclude --compress -T --threads --msg-timeout ",
      "srun",
      kUnread,
      "",
@@ -60,7 +62,7 @@ constexpr ForeignFlag kScheduler[] = {
      {},
      kCertain},
     {" --export ", "srun", kDefault, kSetVariable, "ALL", kInherited},
-    {" --cpus-per-task ", "srun", kRefused, kThreadsAdvice},
+    {" --cpus-per-task --cpus-per-gpu ", "srun", kRefused, kThreadsAdvice},
     {" -c ", "srun", kRefused, kThreadsAdvice, {}, {}, kCertain},
     {" --cpu-bind ", "srun", kRefused, kBindingAdvice},
     {" --distribution -m ",
@@ -71,7 +73,7 @@ constexpr ForeignFlag kScheduler[] = {
      {},
      kCertain},
     {" -x ", "srun", kRefused, "name the hosts of the job alone: --hosts node1,node2", {}, {}, kCertain},
-    {" --gpus --gpus-per-task --gpus-per-node --gres -G ", "srun", kRefused,
+    {" --gpus --gpus-per-task --gpus-per-node --gpus-per-socket --gres -G ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
      "job.gpu_visibility=own gives each rank its own"},
     {" -p ", "srun and horovodrun", kRefused,
@@ -85,7 +87,7 @@ constexpr ForeignFlag kScheduler[] = {
     {" --partition --account -A --job-name -J --exclusive --mem --constraint -C --qos ", "srun", kRefused,
      kSchedulers},
     {" --overcommit -O ", "srun", kFixed, "cluster.oversubscribe=true"},
-    {" --output -o --error -e ",
+    {" --output -o --error -e --open-mode ",
      "srun",
      kRefused,
      "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)",

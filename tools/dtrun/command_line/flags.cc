@@ -47,7 +47,8 @@ std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag,
   const auto given = [&]() -> Result<std::string> { return value; };
   if (row == rows.end() && !all) return std::nullopt;
   if (row == rows.end())
-    return ForeignWords{{}, fmt::format("{} has no effect: it is for mpirun, and dtrun starts the ranks", typed)};
+    return ForeignWords{
+        {}, fmt::format("{} has no effect: it is for mpirun, and dtrun starts the ranks", typed), true};
   if (row->reading == kOption) return ReadForeign(*FindForeignFlag(row->text), typed, given);
   if (row->reading != kSetting || row->text != "cluster.remote_shell") return ReadForeign(*row, typed, given);
   std::string words;
@@ -99,7 +100,9 @@ const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of) {
   };
   const auto own = [&](const ForeignFlag& row) { return !of.empty() && IsOf(row, of); };
   const auto any = [](const ForeignFlag& row) { return !row.certain; };
-  const auto mpis = [&](const ForeignFlag& row) { return any(row) && IsOf(row, kMpirunFamily); };
+  const auto mpis = [&](const ForeignFlag& row) {
+    return (own(row) || any(row)) && IsOf(row, kMpirunFamily);
+  };
   if (const ForeignFlag* found = find(own)) return found;
   if (const ForeignFlag* found = find(any)) return found;
   if (name.size() < 3 || name.starts_with("--")) return nullptr;
@@ -128,7 +131,7 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     return ForeignWords{{"--set", setting}, fmt::format("{} is read as --set {}", name, setting)};
   };
   const auto nothing = [&](std::string_view why) {
-    return ForeignWords{{}, fmt::format("{} has no effect: {}", name, why)};
+    return ForeignWords{{}, fmt::format("{} has no effect: {}", name, why), true};
   };
   const auto refused = [&] {
     return Error{DTRUN_INVALID_ARGUMENT,
@@ -199,7 +202,8 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
                                               : flag.why)};
   }
   if (given->find('=') == std::string::npos) {
-    if (std::getenv(given->c_str()) != nullptr) return nothing(kInherited);
+    if (std::getenv(given->c_str()) != nullptr)
+      return ForeignWords{{}, fmt::format("{} {} is so already: {}", name, *given, kInherited)};
     return ForeignWords{
         {},
         fmt::format("{} {}: this variable is not set here, so ranks do not have it; export it, "

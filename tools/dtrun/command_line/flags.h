@@ -63,7 +63,7 @@ std::vector<std::string> ForeignNames();
 struct ForeignWords {
   std::vector<std::string> words;  // of dtrun, that mean the same
   std::string assumed;             // a line that says so
-  bool unset = false;              // it names a variable that is not set here
+  bool told = false;               // without --verbose too: it has no effect
 };
 
 // `name`: the flag as typed. `value` gives its value, and then the next word, or says that there is none.

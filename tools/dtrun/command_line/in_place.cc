@@ -118,6 +118,7 @@ std::string Splitter::InOurWords(const OtherLauncher& launcher, const Words& res
         fmt::format("\n  -n gpu is a rank for each GPU, as {} starts them; without GPUs write a number: -n 4",
                     launcher.name);
   }
+  for (const std::string& line : read->warned) notes += "\n  " + line;
   std::string text = fmt::format("type: {} {}", Quoted(ours), Quoted(read->command)) + notes;
   if (!launcher.mpi) return text + Itself(launcher);
   text += fmt::format("\n  to have {} start the ranks, add --set launcher.name=mpirun", launcher.name);

@@ -23,7 +23,7 @@ struct SplitWords {
   std::map<std::string, std::string> spelled;  // config::Request::spelled
   std::vector<std::string> assumed;  // a line for each thing that was typed in another launcher's spelling
   std::string swallowed;             // the last word is an option's value and may be meant as the program
-  std::vector<std::string> warned;   // a line for each thing that may be a mistake
+  std::vector<std::string> warned;   // a line for each thing that has no effect or may be a mistake
 };
 
 struct Grammar {

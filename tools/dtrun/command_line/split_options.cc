@@ -193,7 +193,7 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
   out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
   const std::string option = flag.reading == Reading::kHostCount ? "--hosts " : "--set ";
   if (!read->words.empty()) out_.spelled[option + read->words.back()] = name;
-  (read->unset ? out_.warned : out_.assumed).push_back(std::move(read->assumed));
+  (read->told ? out_.warned : out_.assumed).push_back(std::move(read->assumed));
   return true;
 }
 

@@ -181,6 +181,9 @@ class Parser {
                       "DTRUN_CONFIG_BACKEND_TORCH=dtrun",
                       word));
     }
+    if (word.starts_with("--print")) {
+      return Bad(fmt::format("unrecognized arguments: {}; dtrun completion bash, zsh or fish prints it here", word));
+    }
     return Bad(
         fmt::format("unrecognized arguments: {}; {} --help lists torchrun's; dtrun's own are set by "
                     "DTRUN_CONFIG_<KEY>, and the script's go after it",

@@ -1,0 +1,128 @@
+"""Every option of mpirun, prterun, mpiexec, srun and torchrun has an answer: what it is here, that it has no effect, or
+what to write in its place. The lists are in foreign_flags/, and those of the installed programs are compared with them."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from support.job import JobTest, main
+
+
+LISTS = Path(__file__).with_name("foreign_flags")
+FRONTS = {"openmpi-4.1.4": "mpirun", "openmpi-5": "mpirun", "prrte-2026": "prterun", "mpich-4.0.2": "mpiexec.hydra",
+          "slurm-22.05.8": "srun"}
+BARE = ["knows no flag", "unknown option", "rror: ", "see --help"]
+
+
+def options(name):
+    """Of a list: the spellings of an option, and what values it takes."""
+    found = []
+    for line in (LISTS / f"{name}.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            spellings, _, values = line.partition(" : ")
+            found.append((spellings.split(), values.split()))
+    return found
+
+
+def each(name):
+    for spellings, values in options(name):
+        for spelling in spellings:
+            yield spelling, values
+
+
+class Answers(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.write("a slots=4\n", "hosts")
+        self.write("print(1)\n", "train.py")
+
+    def in_place_of(self, front, *words):
+        return self.dtrun(front, "-n", "2", *words, "true").err
+
+    def test_each_option_behind_the_name_of_its_launcher(self):
+        for name, front in FRONTS.items():
+            plain = self.in_place_of(front).splitlines()
+            self.assertIn("type: dtrun -n 2", plain[0])
+            for spelling, values in each(name):
+                with self.subTest(list=name, option=spelling):
+                    said = self.in_place_of(front, spelling, *values)
+                    for bare in BARE:
+                        self.assertNotIn(bare, said)
+                    # Translated, or named in a line.
+                    command = next((line for line in said.splitlines() if "type: dtrun" in line), plain[0])
+                    self.assertTrue(command != plain[0] or re.search(rf"(?m)^(  |dtrun: ){re.escape(spelling)}\b", said),
+                                    f"{spelling} is lost in silence: {said}")
+
+    def test_no_option_given_to_dtrun_itself_is_lost_in_silence(self):
+        for name in FRONTS:
+            for spelling, values in each(name):
+                if spelling in ("-h", "--help", "-V", "--version", "-v", "--verbose", "-q", "--quiet"):
+                    continue
+                with self.subTest(list=name, option=spelling):
+                    words = [spelling, *values, "true"]
+                    result = self.dtrun("plan", "-n", "2", *words)
+                    if result.code != 0:
+                        # A word with one dash may be read as a letter and its value.
+                        letter = spelling if spelling.startswith("--") else spelling[:2]
+                        self.assertRegex(result.err, rf"(?<![-\w])({re.escape(spelling)}|{re.escape(letter)})(?![-\w])")
+                        continue
+                    told = self.dtrun("-v", "plan", "-n", "2", *words)
+                    for line in told.err.splitlines():
+                        if "has no effect" in line:
+                            self.assertIn(line, result.err)
+                    own = re.search(rf"(?<![-\w]){re.escape(spelling)}[, ]", self.dtrun("plan", "--help").out)
+                    self.assertTrue(own or spelling in told.err, f"{spelling}: {told}")
+
+    def test_each_option_of_torchrun(self):
+        for spelling, values in each("torchrun-2.14.1"):
+            with self.subTest(option=spelling):
+                result = self.dtrun("plan", "torchrun", spelling, *values, *(["train"] if spelling in ("-m", "--module") else
+                                    ["true"] if spelling.replace("_", "-") == "--no-python" else ["train.py"]))
+                if result.code != 0:
+                    self.assertIn(spelling, result.err)
+                    self.assertNotIn("--help lists", result.err)
+
+
+class Lists(JobTest):
+    """The lists are those of the programs, where these have the version."""
+
+    def printed(self, program, *arguments, version, **env):
+        if shutil.which(program) is None:
+            self.skipTest(f"there is no {program}")
+        run = lambda *words: subprocess.run([program, *words], env={**os.environ, **env}, capture_output=True, text=True,
+                                            stdin=subprocess.DEVNULL, check=False).stdout
+        if version[1] not in run(version[0]):
+            self.skipTest(f"it is not {program} {version[1]}")
+        return run(*arguments).splitlines()
+
+    def assert_list(self, name, spellings):
+        self.assertGreater(len(spellings), 20)
+        listed = {spelling for spelling, _ in each(name)}
+        self.assertEqual(sorted(set(spellings) - listed), [])
+
+    def test_open_mpi(self):
+        lines = self.printed("mpirun", "--allow-run-as-root", "--help", "full", version=("--version", "(Open MPI) 4.1.4"))
+        forms = [re.match(r"(?:   )?(-[-\w|]+)", line) for line in lines]
+        self.assert_list("openmpi-4.1.4", [name for form in forms if form for name in form[1].split("|")])
+
+    def test_mpich(self):
+        lines = self.printed("mpiexec.hydra", "--help", version=("--version", "4.0.2"))
+        forms = [re.match(r"    -([-\w/]+)", line) for line in lines]
+        self.assert_list("mpich-4.0.2", ["-" + name.lstrip("-") for form in forms if form for name in form[1].split("/")])
+
+    def test_slurm(self):
+        conf = self.write("ClusterName=x\nSlurmctldHost=localhost\n", "slurm.conf")
+        lines = self.printed("srun", "--help", version=("--version", "22.05.8"), SLURM_CONF=str(conf))
+        forms = [re.match(r"  (-\w)?,? +(--[-\w]+)?", line) for line in lines]
+        self.assert_list("slurm-22.05.8", [name for form in forms if form for name in form.groups() if name])
+
+    def test_torchrun(self):
+        said = "\n".join(self.printed(os.environ.get("DTRUN_TORCHRUN", "torchrun"), "--help", version=("--help", "usage: torchrun")))
+        forms = re.findall(r"(?m)^  (-[-\w]+)(?: [^-\n][^\n,]*)?(?:, (--[-\w]+))?(?:[^\n]*?, (--[-\w]+))?", said)
+        self.assert_list("torchrun-2.14.1", [name for form in forms for name in form if name])
+
+
+if __name__ == "__main__":
+    main()
