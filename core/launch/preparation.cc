@@ -336,6 +336,7 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
     if (Status here = CheckInterface(settings); !here) return here.error();
     AddInterfaceNotes(settings, &*plan);
   }
+  plan->warnings.insert(plan->warnings.end(), warnings_.begin(), warnings_.end());
   for (const preflight::Check& unknown : UnknownBackends())
     plan->warnings.push_back(fmt::format("{}; {}", unknown.what, unknown.fix));
   for (std::string& missing : plugin::MissingFolders(FoldersOf(settings)))

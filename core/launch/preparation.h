@@ -55,6 +55,9 @@ class Preparation final : public job::Planner {
   // have and this one not. REQUIRES: no problems.
   Status Check();
 
+  // Lines for the warnings of each plan.
+  void Warn(std::vector<std::string> lines) { warnings_ = std::move(lines); }
+
   // Waits for the plugins' processes that planning has used, so that none is beside the ranks.
   void AwaitProbes() { ending_.clear(); }
 
@@ -142,6 +145,7 @@ class Preparation final : public job::Planner {
   std::unique_ptr<plugin::Probe> launcher_;             // that has described it; until the first plan
   std::vector<std::unique_ptr<plugin::Probe>> ending_;  // which nobody has waited for
   std::string program_;                                 // that ranks run
+  std::vector<std::string> warnings_;                   // of Warn
 };
 
 // The settings of a job with that backend and all its options as they are by default.

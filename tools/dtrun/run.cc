@@ -3,14 +3,17 @@
 
 #include <cstdio>
 #include <iterator>
+#include <optional>
 
 #include "core/base/standard_output.h"
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/environment.h"
 #include "core/launch/launch.h"
 #include "core/log/log.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
+#include "tools/dtrun/command_line/variables.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -94,6 +97,15 @@ std::string HeaderOf(const plan::Plan& plan, const std::string& run_dir, bool ve
   return out;
 }
 
+std::optional<launch::Preparation> LoadToRun(const ConfigArguments& arguments) {
+  auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return preparation;
+  const config::Settings& settings = preparation->settings();
+  preparation->Warn(UnusedVariables(launch::RankEnvironment(),
+                                    {settings.Text("launcher.name"), settings.hosts_from().platform}));
+  return preparation;
+}
+
 class RunFront final : public launch::Front {
  public:
   RunFront(bool verbose, bool quiet) : verbose_(verbose), quiet_(quiet) {}
@@ -114,7 +126,7 @@ class RunFront final : public launch::Front {
 int Run(const ConfigArguments& arguments) {
   // The plan warns of variables that are wrong.
   if (const auto logged = log::OptionsOfEnvironment()) log::Start(*logged, hosts::HostName(), std::nullopt);
-  auto preparation = LoadOrExplain(arguments);
+  auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;
   RunFront front(arguments.verbose, arguments.quiet);
   const Result<int> code = launch::Launch(*std::move(preparation), front, {{}, arguments.quiet});
@@ -126,7 +138,7 @@ int RunAgent() {
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {
-  auto preparation = LoadOrExplain(arguments);
+  auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;
   const auto plan = preparation->MakePlan();
   if (!plan) return Complain(plan.error());

@@ -145,6 +145,7 @@ constexpr ForeignFlag kParameters[] = {
     {" rmaps-base-mapping-policy rmaps-base-ranking-policy rmaps-default-mapping-policy "
      "rmaps-default-ranking-policy ",
      "mpirun", kOption, "--map-by"},
+    {" orte-default-hostfile prte-default-hostfile ", "mpirun", kOption, "--hostfile"},
     {" rmaps-base-oversubscribe ", "mpirun", kSetting, "cluster.oversubscribe"},
     {" orte-abort-on-non-zero-status ", "mpirun", kDefault,
      "a rank that fails ends the job; leave it out, and have the program exit with 0 where its failure is to be "

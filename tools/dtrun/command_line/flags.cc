@@ -38,24 +38,17 @@ void Replace(std::string_view placeholder, const std::string& by, std::string* t
 }
 
 // What `--mca NAME VALUE` is that speaks to mpirun itself; nothing: it is for the ranks.
-std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag, std::string name,
+std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag, const std::string& name,
                                                         const std::string& value, bool all) {
   const std::string typed = flag + " " + name;
-  std::ranges::replace(name, '_', '-');
-  const auto rows = MpirunParameters();
-  const auto row = std::ranges::find_if(rows, [&](const ForeignFlag& one) { return Lists(one, name); });
-  const auto given = [&]() -> Result<std::string> { return value; };
-  if (row == rows.end() && !all) return std::nullopt;
-  if (row == rows.end())
+  const ForeignFlag* row = FindMpirunParameter(name);
+  if (row == nullptr && !all) return std::nullopt;
+  if (row == nullptr)
     return ForeignWords{
         {}, fmt::format("{} has no effect: it is for mpirun, and dtrun starts the ranks", typed), true};
-  if (row->reading == kOption) return ReadForeign(*FindForeignFlag(row->text), typed, given);
-  if (row->reading != kSetting || row->text != "cluster.remote_shell") return ReadForeign(*row, typed, given);
-  std::string words;
-  for (const std::string_view word : Split(std::string_view(value).substr(0, value.find(':')), ' ')) {
-    if (!word.empty()) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);
-  }
-  return ReadForeign(*row, typed, [&]() -> Result<std::string> { return "[" + words + "]"; });
+  if (row->reading == kOption)
+    return ForeignWords{{std::string(row->text), value}, fmt::format("{} is read as {} {}", typed, row->text, value)};
+  return ReadForeign(*row, typed, [&]() -> Result<std::string> { return MpirunValue(*row, value); });
 }
 
 }  // namespace
@@ -108,6 +101,25 @@ const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of) {
   if (name.size() < 3 || name.starts_with("--")) return nullptr;
   name.insert(0, 1, '-');  // Open MPI's long flags have one dash or two
   return find(mpis);
+}
+
+const ForeignFlag* FindMpirunParameter(std::string name) {
+  std::ranges::replace(name, '_', '-');
+  const auto rows = MpirunParameters();
+  const auto row = std::ranges::find_if(rows, [&](const ForeignFlag& one) { return Lists(one, name); });
+  if (row == rows.end()) return nullptr;
+  const bool as_flag = row->reading == kOption;
+  const ForeignFlag* flag = as_flag ? FindForeignFlag(row->text) : nullptr;
+  return flag == nullptr ? &*row : flag;
+}
+
+std::string MpirunValue(const ForeignFlag& parameter, const std::string& value) {
+  if (parameter.text != "cluster.remote_shell") return value;
+  std::string words;
+  for (const std::string_view word : Split(std::string_view(value).substr(0, value.find(':')), ' ')) {
+    if (!word.empty()) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);
+  }
+  return "[" + words + "]";
 }
 
 std::vector<std::string> ForeignNames() {

@@ -45,6 +45,11 @@ struct ForeignFlag {
 // whose command line it is, as OtherLauncher::family; empty: nobody knows.
 const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of = {});
 
+// What the parameter `name` of mpirun itself is, as in --mca NAME VALUE; null: it is for the ranks.
+const ForeignFlag* FindMpirunParameter(std::string name);
+// Its value as that option's here.
+std::string MpirunValue(const ForeignFlag& parameter, const std::string& value);
+
 // Whether it is one of the launcher `of`.
 bool IsOf(const ForeignFlag& flag, std::string_view of);
 
