@@ -5,9 +5,10 @@ import os
 import re
 import shutil
 import subprocess
+import unittest
 from pathlib import Path
 
-from support.job import JobTest, main
+from support.job import BUILD, JobTest, main
 
 
 LISTS = Path(__file__).with_name("foreign_flags")
@@ -101,6 +102,31 @@ class Variables(JobTest):
             self.assertIn(f"  warning    {line}" if line[0] in "OSP" else line, ran.err)
             self.assertIn(line, planned.out)
         self.assertNotIn("has no effect", self.dtrun("plan", "torchrun", "--no-python", "true", env=env).err)
+
+
+class OfOpenMpisLibrary(JobTest):
+    WARNING = "  warning    OMPI_MCA_btl (job.env): only Open MPI reads it, and '"
+    SETTING = ["--mca", "btl", "tcp,self", "-n", "2"]
+
+    def test_a_program_without_it_gets_a_line(self):
+        ran = self.dtrun(*self.SETTING, "python3", "-c", "pass")
+        self.assert_ok(ran)
+        self.assertIn(self.WARNING, ran.err)
+        self.assertIn("add --set job.pmi=pmix\n", ran.err)
+        self.assertNotIn("only Open MPI", self.dtrun(*self.SETTING[3:], "python3", "-c", "pass",
+                                                     env=self.environment(OMPI_MCA_btl="tcp,self")).err)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "there is no Open MPI")
+    def test_where_it_may_be_read_there_is_none(self):
+        for words in (["--set", "job.pmi=pmix"], ["--set", "launcher.name=mpirun"], ["--set", "backend.name=mpi"],
+                      ["--set", "launcher.name=per-node"]):
+            with self.subTest(words=words):
+                planned = self.dtrun("plan", *self.SETTING, *words, "true")
+                self.assert_ok(planned)
+                self.assertNotIn("only Open MPI", planned.out)
+        program = BUILD / "tests" / "open_mpi_program"
+        if program.exists():
+            self.assertNotIn("only Open MPI", self.dtrun("plan", *self.SETTING, program).out)
 
 
 class Lists(JobTest):

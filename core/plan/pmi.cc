@@ -1,8 +1,12 @@
 #include "core/plan/pmi.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/contract/environment.h"
 #include "core/plan/at.h"
@@ -50,6 +54,28 @@ Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
                                 process.argv.front(), plan.launcher, process.rank_count)});
   }
   return {};
+}
+
+// Settings of Open MPI's library, where a job has nothing that reads them; empty: all is well.
+std::string UnreadMca(const config::Settings& settings, const Plan& plan) {
+  // A program of a whole node may start mpirun itself.
+  if (plan.pmi == pmi::Kind::kPmix || plan.backend == "mpi" || plan.launcher == "mpirun" ||
+      plan.launcher == "per-node" || settings.Text("job.pmi") != "auto")
+    return {};
+  std::vector<std::string> names;
+  for (const auto& [name, value] : UserVariables(settings)) {
+    if (name.starts_with("OMPI_MCA_")) names.push_back(name);
+  }
+  if (names.empty()) return {};
+  const std::string& program = plan.processes.front().argv.front();
+  const pmi::Kind linked = pmi::KindOfProgram(program);
+  if (linked == pmi::Kind::kPmix) return {};
+  return fmt::format("{} (job.env): only Open MPI reads {}, and '{}' is not linked with it; leave {} out{}",
+                     fmt::join(names, ", "), names.size() == 1 ? "it" : "them", program,
+                     names.size() == 1 ? "it" : "them",
+                     linked == pmi::Kind::kNone
+                         ? ", or, if the program loads Open MPI later, add --set job.pmi=pmix"
+                         : "");
 }
 
 Variables PmixVariables(const Process& process) {
@@ -111,6 +137,8 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());
   plan->pmi = *kind;
+  if (std::string unread = UnreadMca(settings, *plan); !unread.empty())
+    plan->warnings.push_back(std::move(unread));
   if (*kind == pmi::Kind::kNone) return {};
   if (Status status = CheckOneRankEach(settings, *plan); !status) return status;
   for (Process& process : plan->processes) {
