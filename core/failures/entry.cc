@@ -14,8 +14,8 @@ namespace {
 
 using config::Node;
 
-const std::vector<std::pair<std::string, Depth>> kDepths = {{"cause", Depth::kCause},
-                                                            {"symptom", Depth::kSymptom}};
+const std::vector<std::pair<std::string, Depth>> kDepths = {
+    {"cause", Depth::kCause}, {"symptom", Depth::kSymptom}, {"report", Depth::kReport}};
 const std::vector<std::pair<std::string, Kind>> kKinds = {{"network", Kind::kNetwork},
                                                           {"rendezvous", Kind::kRendezvous},
                                                           {"memory", Kind::kMemory},

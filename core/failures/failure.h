@@ -15,6 +15,7 @@ namespace dtrun::failures {
 enum class Depth : std::uint8_t {
   kCause,    // what went wrong
   kSymptom,  // only that something did; a cause in the same log is the better answer
+  kReport,   // a launcher or the runtime reports that a process failed; any other text is the better answer
 };
 
 // What the failure is, when the way in which a process ends does not say it.

@@ -96,9 +96,11 @@ const Finding* Foremost(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     // Of two in one line the first is the more special.
     const bool later = foremost == nullptr || finding.lines_after != foremost->lines_after;
-    const bool cause = finding.failure->depth == Depth::kCause;
-    const bool had_cause = foremost != nullptr && foremost->failure->depth == Depth::kCause;
-    if ((cause && !had_cause) || (cause == had_cause && later)) foremost = &finding;
+    const Depth depth = finding.failure->depth;
+    if (foremost == nullptr || depth < foremost->failure->depth ||
+        (depth == foremost->failure->depth && later)) {
+      foremost = &finding;
+    }
   }
   return foremost;
 }

@@ -39,7 +39,7 @@ struct Mention {
 };
 std::vector<Mention> FindMentions(std::string_view words);
 
-// What to tell first: the last cause; the last symptom when there is no cause. Null for none.
+// What to tell first: the last cause; else the last symptom; else the last report. Null for none.
 const Finding* Foremost(const std::vector<Finding>& findings);
 
 }  // namespace dtrun::failures

@@ -50,6 +50,11 @@ TEST(Read, HasNoEmptyCaptures) {
   EXPECT_EQ(Read("for: {name}", "for: "), std::nullopt);
 }
 
+TEST(Read, LeavesTheTextToItsLastBeginning) {
+  EXPECT_EQ(Read("[Rank {rank}] gave up", "[Rank 2] thread ended: [Rank 2] gave up"), std::nullopt);
+  EXPECT_THAT(Read("[Rank {rank}] gave up", "[Rank 2] gave up"), Optional(ElementsAre(Pair("rank", "2"))));
+}
+
 TEST(Fill, LeavesOutBracketsWhoseCaptureIsMissing) {
   EXPECT_EQ(Fill("a peer[ at {address}] ended", Captures{{"address", "10.0.0.1"}}),
             "a peer at 10.0.0.1 ended");
@@ -78,6 +83,14 @@ TEST(Finding, TheLastCauseIsForemost) {
   const auto symptoms = FindFailures(kSymptom);
   EXPECT_EQ(Foremost(symptoms)->failure->id, "nccl-internal-error");
   EXPECT_EQ(Foremost({}), nullptr);
+}
+
+TEST(Finding, AReportComesBehindWhatItReports) {
+  const std::string report =
+      "mpirun noticed that process rank 0 with PID 9 on node n1 exited on signal 6 (Aborted).";
+  const std::string text = std::string(kSymptom) + "\n" + report + "\n";
+  EXPECT_EQ(Foremost(FindFailures(text))->failure->id, "nccl-internal-error");
+  EXPECT_EQ(Foremost(FindFailures(report))->failure->id, "mpirun-rank-crashed");
 }
 
 TEST(Finding, TheSpecialHidesTheGeneral) {

@@ -39,16 +39,22 @@ Error NoLog(const std::filesystem::path& file, std::string_view what) {
                            file.string(), what)};
 }
 
-// A recent cause before a recent symptom before what is long past.
+// A recent cause before a recent symptom, before what is long past.
 int Weight(const LogFinding& one) {
-  const int cause = one.finding.failure->depth == Depth::kCause ? 1 : 0;
-  return one.recent ? 2 + cause : cause;
+  constexpr int kDepths = 3;
+  const int weight = kDepths - 1 - static_cast<int>(one.finding.failure->depth);
+  return one.recent ? kDepths + weight : weight;
 }
 
 }  // namespace
 
+Captures FactsOf(const std::filesystem::path& program) {
+  return program.filename().string().starts_with("python") ? Captures{{"python", program.string()}}
+                                                           : Captures();
+}
+
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
-                                            Whose whose) {
+                                            Whose whose, const Captures& facts) {
   // Whoever may rename in the folder could have put a pipe there, for which an open would wait.
   const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : whose == Whose::kNamed ? O_NONBLOCK : 0;
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
@@ -86,17 +92,20 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   }
   if (whose == Whose::kNamed && text.empty() && S_ISFIFO(status.st_mode))
     return NoLog(file, "a pipe into which nothing was written");
-  std::vector<Finding> findings = FindFailures(text, FactsBeside(file));
+  Captures known = FactsBeside(file);
+  known.insert(known.end(), facts.begin(), facts.end());
+  std::vector<Finding> findings = FindFailures(text, known);
   if (cut) {
     for (Finding& finding : findings) finding.line_number = 0;
   }
   return findings;
 }
 
-Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose) {
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
+                                             const Captures& facts) {
   std::optional<LogFinding> best;
   for (const std::filesystem::path& file : files) {
-    const auto findings = FindFailuresIn(file, kMostBytes, whose);
+    const auto findings = FindFailuresIn(file, kMostBytes, whose, facts);
     if (!findings) return findings.error();
     std::vector<Finding> recent;
     for (const Finding& finding : *findings) {

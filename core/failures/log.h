@@ -21,10 +21,14 @@ enum class Whose {
   kOurs,      // a log that this user's dtrun has written: anything else in its place is an error
 };
 
-// Errors name the file.
+// What sentences may say of a rank's program, the first word of its command: {python}, when it is an
+// interpreter of Python.
+Captures FactsOf(const std::filesystem::path& program);
+
+// Errors name the file. `facts`: what else is known, for the sentences.
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,
                                             std::size_t most_bytes = kMostBytes,
-                                            Whose whose = Whose::kAnybodys);
+                                            Whose whose = Whose::kAnybodys, const Captures& facts = {});
 
 struct LogFinding {
   Finding finding;
@@ -34,6 +38,7 @@ struct LogFinding {
 
 // What to tell of a rank that failed: the foremost finding of its logs, a cause before a symptom,
 // a recent one before an old one, and else by the order of `files`.
-Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose);
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
+                                             const Captures& facts = {});
 
 }  // namespace dtrun::failures

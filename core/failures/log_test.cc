@@ -83,5 +83,17 @@ TEST_F(Logs, NothingKnownIsNoError) {
   EXPECT_FALSE(found->has_value());
 }
 
+TEST_F(Logs, NameTheInterpreterThatLacksAModule) {
+  const auto log = Write("rank-0.err", "ModuleNotFoundError: No module named 'yaml'\n");
+  const auto of = [&](const char* program) {
+    return (*FindInLogs({log}, Whose::kOurs, FactsOf(program)))->finding;
+  };
+  EXPECT_EQ(of("/opt/venv/bin/python3").what,
+            "Python has no module yaml on this host; the interpreter is /opt/venv/bin/python3");
+  EXPECT_THAT(of("/opt/venv/bin/python3").fix,
+              ::testing::HasSubstr("`/opt/venv/bin/python3 -m pip install`"));
+  EXPECT_EQ(of("/usr/bin/bash").what, "Python has no module yaml on this host");
+}
+
 }  // namespace
 }  // namespace dtrun::failures

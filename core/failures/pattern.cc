@@ -67,6 +67,8 @@ std::optional<Captures> Read(std::string_view pattern, std::string_view text) {
       found = literal.empty() ? WordEnd(line, at) : line.find(literal, at);
     }
     if (found == line.npos || found == at) return std::nullopt;
+    // The text begins later: "[Rank 2] NCCL watchdog thread terminated: [Rank 2] Watchdog caught".
+    if (line.substr(at, found - at).find(anchor) != line.npos) return std::nullopt;
     captures.emplace_back(name, line.substr(at, found - at));
     at = found + literal.size();
   }

@@ -21,7 +21,8 @@ std::string ProblemOf(std::string_view pattern);
 
 // Reads `pattern` at the beginning of `text`, of which 4 KiB are looked at: what its captures
 // hold, or nothing. A pattern is literal text but for
-//   {name}     what stands before the next literal of this line; when none follows, one word
+//   {name}     what stands before the next literal of this line; when none follows, one word. Never the
+//              pattern's own beginning again: the text then begins there
 //   {name...}  the rest of the line
 //   \n         what follows begins somewhere in a later line
 std::optional<Captures> Read(std::string_view pattern, std::string_view text);

@@ -112,6 +112,7 @@ Result<verdict::Facts> Controller::Run(World world) {
     rank.rank = process.rank;
     rank.count = process.rank_count;
     rank.host = plan_.hosts[static_cast<std::size_t>(process.host)].name;
+    if (!process.argv.empty()) rank.program = process.argv.front();
     facts_.ranks.push_back(std::move(rank));
   }
   begin_ = Clock::now();

@@ -75,8 +75,9 @@ struct RankFacts {
       failed;  // of these the one that failed first, where that is known; then `ending` is its
   std::string host;
   pid_t pid = 0;
-  bool joined = false;  // reached dtrun_init
-  bool left = false;    // reached dtrun_finalize
+  std::filesystem::path program;  // the first word of its command
+  bool joined = false;            // reached dtrun_init
+  bool left = false;              // reached dtrun_finalize
   // Where MPI is served.
   enum class Mpi : std::uint8_t { kNone, kStarted, kFinished } mpi = Mpi::kNone;
   std::optional<MpiAbort> abort;                 // which fails the rank, however it ends

@@ -27,10 +27,11 @@ bool EndedByItself(const process::Ending& ending) {
 namespace {
 
 // Without a file the last lines are all there is.
-std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& tail) {
+std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& tail,
+                                               const std::filesystem::path& program) {
   std::string text;
   for (const std::string& line : tail) text += line + "\n";
-  const auto findings = failures::FindFailures(text);
+  const auto findings = failures::FindFailures(text, failures::FactsOf(program));
   const failures::Finding* const foremost = failures::Foremost(findings);
   if (foremost == nullptr) return std::nullopt;
   failures::LogFinding found{*foremost, {}, true};
@@ -68,9 +69,10 @@ Status RecogniseRank(RankFacts* facts) {
   RankFacts& rank = *facts;
   if (!rank.abort && (!rank.ending || !EndedByItself(*rank.ending))) return {};
   if (rank.log_files.empty()) {
-    rank.known = FindInTail(rank.tail);
+    rank.known = FindInTail(rank.tail, rank.program);
   } else {
-    auto found = failures::FindInLogs(rank.log_files, failures::Whose::kOurs);
+    auto found =
+        failures::FindInLogs(rank.log_files, failures::Whose::kOurs, failures::FactsOf(rank.program));
     if (!found) return std::move(found).error();
     rank.known = *std::move(found);
   }
@@ -88,7 +90,8 @@ Status Recognise(Facts* facts) {
   const Cause then = FindCause(*facts);
   if (then.kind != Cause::Kind::kRank || then.index == cause.first) return {};
   RankFacts& suspect = facts->ranks[then.index];
-  if (then.suspicion.kind == Suspicion::Kind::kErred) suspect.known = FindInTail(suspect.before);
+  if (then.suspicion.kind == Suspicion::Kind::kErred)
+    suspect.known = FindInTail(suspect.before, suspect.program);
   return suspect.known ? Status() : RecogniseRank(&suspect);
 }
 

@@ -214,7 +214,9 @@ std::string RankText(const Facts& facts, const Cause& why) {
     // What is to be done about a symptom is for those that were not the cause.
     const bool fits = !suspected || (cause.known->finding.failure->depth == failures::Depth::kCause &&
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
-    if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
+    // A report says less than what dtrun has seen of the rank.
+    const bool tells = cause.known->recent && cause.known->finding.failure->depth != failures::Depth::kReport;
+    if (fits && (tells || hint.empty())) hint = cause.known->finding.fix;
   }
   if (!DifferenceOf(facts, cause).empty()) hint = kMakeSameCalls;
   if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {
