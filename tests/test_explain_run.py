@@ -34,7 +34,10 @@ class Latest(JobTest):
         self.assert_ok(self.dtrun("--set", "job.name=last", "--", "true"))
         self.assertIn("job 'last'", self.latest())
         for folder, job in ("runs", "last"), ("runs/ours", "ours"), ("runs/ours/latest", "ours"):
-            self.assertIn(f"job '{job}'", self.dtrun("explain", folder).out.splitlines()[0])
+            out = self.dtrun("explain", folder).out
+            self.assertIn(f"job '{job}'", out.splitlines()[0])
+            run = (self.folder / "runs" / job / "latest").resolve().relative_to(self.folder.resolve())
+            (self.assertNotIn if folder.endswith("latest") else self.assertIn)(f"  run        {run}, the newest\n", out)
 
     def test_a_folder_that_cannot_be_written_keeps_no_runs(self):
         if reason := why_not():

@@ -12,24 +12,57 @@ namespace dtrun::failures {
 namespace {
 
 constexpr char kGiveMore[] = "give the lines around the first error, or the file with the log";
+constexpr char kSymptomsAlone[] =
+    "\nonly a symptom: its cause, where it was printed, stands in an earlier line, or in the output of "
+    "another "
+    "rank\n";
 constexpr std::size_t kMostMentions = 8;
 
+// A report is a symptom to programs, which know no third word.
 std::string_view DepthName(Depth depth) { return depth == Depth::kCause ? "cause" : "symptom"; }
 
-// A sentence of a failure whose text is not there.
+// A sentence of a failure whose text is not there: without what stands in brackets, and with "…" for the
+// rest.
 std::string WithoutText(const std::string& sentence) {
   Captures unknown;
-  for (std::size_t at = sentence.find('{'); at != sentence.npos; at = sentence.find('{', at + 1))
-    unknown.emplace_back(sentence.substr(at + 1, sentence.find('}', at) - at - 1), "…");
+  bool bracket = false;
+  for (std::size_t at = 0; at < sentence.size(); ++at) {
+    if (sentence[at] == '[' || sentence[at] == ']') bracket = sentence[at] == '[';
+    if (sentence[at] == '{' && !bracket)
+      unknown.emplace_back(sentence.substr(at + 1, sentence.find('}', at) - at - 1), "…");
+  }
   return Fill(sentence, unknown);
 }
 
+std::string Reference(const KnownFailure& failure) {
+  return fmt::format("  reference: {}, printed by {}\n", failure.id, failure.source);
+}
+
 void Append(const Finding& finding, const std::string& where, std::string* out) {
-  const std::string place = PlaceText(where, finding);
-  fmt::format_to(std::back_inserter(*out), "{}: {}\n  next: {}\n  {}id {}; a text of {}{}\n    | {}\n",
-                 finding.failure->depth == Depth::kCause ? "known failure" : "known symptom", finding.what,
-                 finding.fix, place.empty() ? "" : place + "; ", finding.failure->id, finding.failure->source,
-                 finding.count > 1 ? fmt::format("; {} times", finding.count) : "", finding.line);
+  const bool only_line = where.empty() && finding.line_number == 1 && finding.lines_after == 0;
+  const std::string place = only_line ? "" : PlaceText(where, finding);
+  const std::string times = finding.count > 1 ? fmt::format("{} times", finding.count) : "";
+  fmt::format_to(std::back_inserter(*out), "{}: {}\n",
+                 finding.failure->depth == Depth::kCause ? "known failure" : "known symptom", finding.what);
+  if (!place.empty() || !times.empty()) {
+    fmt::format_to(std::back_inserter(*out), "  seen {}{}{}{}:\n", place.empty() ? "" : "in ", place,
+                   place.empty() || times.empty() ? "" : ", ", times);
+  }
+  fmt::format_to(std::back_inserter(*out), "    | {}\n  next: {}\n{}", finding.line, finding.fix,
+                 Reference(*finding.failure));
+}
+
+// Of each line what says most: the special before the general, a cause before a symptom.
+std::vector<const Finding*> FirstOfEachLine(const std::vector<Finding>& findings) {
+  std::vector<const Finding*> firsts;
+  for (const Finding& finding : findings) {
+    if (firsts.empty() || firsts.back()->lines_after != finding.lines_after) {
+      firsts.push_back(&finding);
+    } else if (finding.failure->depth < firsts.back()->failure->depth) {
+      firsts.back() = &finding;
+    }
+  }
+  return firsts;
 }
 
 }  // namespace
@@ -44,11 +77,12 @@ std::string ToText(const std::vector<Finding>& findings, const std::string& wher
   if (foremost == nullptr) return fmt::format("no known failure in this text; {}\n", kGiveMore);
   std::string out;
   Append(*foremost, where, &out);
-  for (const Finding& finding : findings) {
-    if (&finding == foremost) continue;
+  for (const Finding* const finding : FirstOfEachLine(findings)) {
+    if (finding == foremost) continue;
     out += '\n';
-    Append(finding, where, &out);
+    Append(*finding, where, &out);
   }
+  if (foremost->failure->depth != Depth::kCause) out += kSymptomsAlone;
   return out;
 }
 
@@ -59,9 +93,8 @@ std::string ToText(const std::vector<Mention>& mentions) {
           : fmt::format("perhaps one of {} known failures; to know which, {}\n", mentions.size(), kGiveMore);
   for (std::size_t i = 0; i < std::min(mentions.size(), kMostMentions); ++i) {
     const KnownFailure& failure = *mentions[i].failure;
-    fmt::format_to(std::back_inserter(out), "\n{}\n  next: {}\n  id {}; a text of {}\n    | {}\n",
-                   WithoutText(failure.what), WithoutText(failure.fix), failure.id, failure.source,
-                   mentions[i].text);
+    fmt::format_to(std::back_inserter(out), "\n{}\n  its text:\n    | {}\n  next: {}\n{}",
+                   WithoutText(failure.what), mentions[i].text, WithoutText(failure.fix), Reference(failure));
   }
   if (mentions.size() > kMostMentions)
     fmt::format_to(std::back_inserter(out), "\nand {} more\n", mentions.size() - kMostMentions);

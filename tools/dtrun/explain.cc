@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "core/failures/log.h"
 #include "core/failures/report.h"
 #include "core/output/display.h"
+#include "core/process/process.h"
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/latest_run.h"
 #include "tools/dtrun/reading.h"
@@ -57,10 +59,17 @@ int ExplainFile(const fs::path& file, const std::string& name, bool json) {
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
-int ExplainRun(const fs::path& folder, const ExplainArguments& arguments) {
+// The run that a folder of runs, or `latest`, stands for is named.
+enum class Chosen : bool { kByUser, kByDtrun };
+
+int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen chosen = Chosen::kByUser) {
+  std::error_code none;
+  const fs::path real = chosen == Chosen::kByUser ? fs::path() : fs::canonical(named, none);
+  const fs::path& folder = real.empty() ? named : real;
   if (arguments.failures.empty()) failures::UseFiles(OwnFailuresOf(folder));
-  const auto story = ReadRun(folder);
+  auto story = ReadRun(folder);
   if (!story) return Fail(story.error().text);
+  if (chosen == Chosen::kByDtrun) story->chosen = fs::proximate(folder, none).string();
   if (arguments.json) {
     Print(ToJson(*story));
   } else {
@@ -86,10 +95,20 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
-// A number alone is an exit code, where it says that a signal ended the program.
-bool IsSignalsExitCode(const std::string& text) {
-  return text.size() == 3 && text >= "129" && text <= "192" &&
-         text.find_first_not_of("0123456789") == std::string::npos;
+// A number alone is an exit code, and the name of a signal stands for the exit code that it gives: "139",
+// "SIGSEGV". Other words stay as they are.
+std::string WithExitCode(const std::string& text) {
+  constexpr int kFirstCode = 124, kBySignal = 128, kSignals = 64;
+  const auto digits = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.size() == 3 && std::ranges::all_of(text, digits)) {
+    const int code = std::stoi(text);
+    return code >= kFirstCode && code <= kBySignal + kSignals ? "exit code " + text : text;
+  }
+  for (int signal = 1; signal <= kSignals; ++signal) {
+    if (process::SignalName(signal) == text)
+      return fmt::format("{} (exit code {})", text, kBySignal + signal);
+  }
+  return text;
 }
 
 int ExplainWords(const ExplainArguments& arguments) {
@@ -107,10 +126,10 @@ int ExplainWords(const ExplainArguments& arguments) {
           "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
           "the run's folder, which the header's line 'logs' shows");
     }
-    return ExplainRun(*latest, arguments);
+    return ExplainRun(*latest, arguments, Chosen::kByDtrun);
   }
   std::error_code none;
-  if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments);
+  if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments, Chosen::kByDtrun);
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
   const fs::path run = fs::path("runs") / text / "latest";
@@ -118,7 +137,7 @@ int ExplainWords(const ExplainArguments& arguments) {
     return Fail(fmt::format("there is no file '{}' here; did you mean the run 'dtrun explain {}'?", text,
                             run.string()));
   }
-  if (IsSignalsExitCode(text)) text = "exit code " + text;
+  text = WithExitCode(text);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));

@@ -107,9 +107,10 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
       fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
       if (fs::is_regular_file(log)) logs.push_back(std::move(log));
     }
-    auto known = failures::FindInLogs(logs, failures::Whose::kNamed);
+    const std::string program = TextAt(process, "/argv/0");
+    auto known = failures::FindInLogs(logs, failures::Whose::kNamed, failures::FactsOf(program));
     if (!known) return known.error();
-    if (!*known || (interrupted && (*known)->finding.failure->depth == failures::Depth::kSymptom)) continue;
+    if (!*known || (interrupted && (*known)->finding.failure->depth != failures::Depth::kCause)) continue;
     findings.push_back({rank, **std::move(known)});
   }
   return findings;
@@ -205,6 +206,7 @@ std::string ToText(const RunStory& story) {
       story.verdict.empty() ? fmt::format("job '{}': {}\n", story.job, story.state) : story.verdict;
   if (!out.ends_with('\n')) out += '\n';
   const auto append = std::back_inserter(out);
+  if (!story.chosen.empty()) fmt::format_to(append, "  {:<10} {}, the newest\n", "run", story.chosen);
   for (const Choice& choice : story.choices) {
     fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
                    choice.value.empty() ? kNotRecorded : choice.value,
@@ -237,6 +239,7 @@ Json ToJson(const RunStory& story) {
     findings.push_back(std::move(one));
   }
   return {{"job", story.job},
+          {"chosen", story.chosen.empty() ? Json(nullptr) : Json(story.chosen)},
           {"state", story.state},
           {"verdict", story.verdict.empty() ? Json(nullptr) : Json(story.verdict)},
           {"choices", choices},

@@ -23,6 +23,7 @@ struct RankFinding {
 
 struct RunStory {
   std::string job;
+  std::string chosen;  // the run directory, where the user has not named it: the newest one
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
   std::string verdict;  // what dtrun printed of a failure, the blamed rank and its place; empty: none
   std::vector<Choice> choices;
