@@ -81,6 +81,15 @@ const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error*
   return name;
 }
 
+int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind) {
+  bool orders = false;
+  (void)WithComm(comm, nullptr, [&]() -> dtrun_status {
+    orders = comm->OrdersOnHost(device_kind);
+    return DTRUN_OK;
+  });
+  return orders ? 1 : 0;
+}
+
 dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind, int32_t device_index,
                             void** out, dtrun_error* err) {
   return WithComm(comm, err, [&] {

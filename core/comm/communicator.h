@@ -130,6 +130,7 @@ struct dtrun_comm {
   dtrun_status Connect(std::int32_t kind, std::int32_t index, dtrun_error* err);
   // The name of what carries, or would carry, that kind of memory.
   dtrun::Result<std::string_view> RouteOf(std::int32_t kind);
+  bool OrdersOnHost(std::int32_t kind);
   dtrun_status AllocateOn(std::uint64_t bytes, std::int32_t kind, std::int32_t index, void** out,
                           dtrun_error* err);
   dtrun_status CreateStream(const dtrun_stream_params& params, std::int32_t kind, dtrun_stream* out,

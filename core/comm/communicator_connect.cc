@@ -187,6 +187,15 @@ Result<std::string_view> dtrun_comm::RouteOf(std::int32_t kind) {
   return std::string_view(*route_names_.insert(carrier->name).first);
 }
 
+bool dtrun_comm::OrdersOnHost(std::int32_t kind) {
+  if (const Route* route = device_.load(std::memory_order_acquire);
+      route != nullptr && route->device_kind == kind)
+    return route->carrier.orders_on_host;
+  if (!CheckKind(kind) || making_.devices == nullptr) return false;
+  const Result<comm::Carrier> carrier = making_.devices->CarrierOf(kind);
+  return carrier && carrier->orders_on_host;
+}
+
 Result<Route*> dtrun_comm::Opened(std::int32_t kind, std::int32_t index, const char* call) {
   if (Status known = CheckKind(kind); !known) {
     return Error{known.error().code, fmt::format("{}: {}", call, known.error().text)};

@@ -180,6 +180,8 @@ TEST_F(OnDevice, RunsOperationsInTheOrderOfAStream) {
   const dtrun::Session session;
   const dtrun::Communicator world = session.world();
   EXPECT_EQ(world.route(kKind), "staging over self");
+  EXPECT_EQ(dtrun_comm_orders_on_host(dtrun_world(), kKind), 1);
+  EXPECT_EQ(dtrun_comm_orders_on_host(dtrun_world(), DTRUN_DEVICE_HOST), 0);
   world.connect(kKind, 1);
   const dtrun::Memory<float> memory(world, 4, kKind, 1);
   const dtrun::Memory<float> other(world, 4, kKind, 1);

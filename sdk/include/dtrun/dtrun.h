@@ -199,6 +199,9 @@ DTRUN_API dtrun_status dtrun_comm_connect(dtrun_comm* comm, int32_t device_kind,
 /* What carries the operations on that kind of device: "nccl", "staging over shm+gloo", ...; "" when nothing
  * does, and `err` says why. Connects nothing. Valid until `comm` is freed. */
 DTRUN_API const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error* err);
+/* 1 where ordering a stream after an operation on that kind of device blocks until the data has come, as with
+ * staging, ucx and mpi; else 0. Connects nothing. Since 0.9 */
+DTRUN_API int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind);
 /* Memory of a device that `comm` is connected to: not zeroed, and freed with dtrun_free. Where the transport
  * has none of its own, the device's library's. */
 DTRUN_API dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind,
