@@ -100,6 +100,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtrun_comm_free": (None, [COMM]),
     "dtrun_comm_connect": (c_int32, [COMM, c_int32, c_int32, E_]),
     "dtrun_comm_route": (c_char_p, [COMM, c_int32, E_]),
+    "dtrun_comm_orders_on_host": (c_int32, [COMM, c_int32]),
     "dtrun_alloc": (c_int32, [COMM, c_uint64, POINTER(c_void_p), E_]),
     "dtrun_free": (None, [COMM, c_void_p]),
     "dtrun_allreduce": (c_int32, [COMM, c_void_p, c_void_p, c_uint64, c_int32, c_int32, WORK, E_]),

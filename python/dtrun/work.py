@@ -93,9 +93,11 @@ class Work:
             self._wait(None)
 
     def wait_on(self, stream: _library.Stream) -> None:
-        """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait."""
-        if self._handle is not None:
-            _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
+        """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait, but for
+        routes that order streams on the host, such as staging."""
+        with self._lock:  # done() in another thread may let the handle go
+            if self._handle is not None:
+                _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
 
     def _wait(self, timeout: Optional[float]) -> None:
         if self._handle is None:

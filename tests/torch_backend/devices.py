@@ -106,6 +106,29 @@ def check_futures(rank, world):
     fake_device.library.fake_set_delays(0, 0)
 
 
+def check_a_future_holds_up_nobody_who_asks_for_it(rank, world):
+    store = dist.group.WORLD.get_group_store()
+    x = on(rank, torch.full((1000,), rank + 1.0))
+    if rank:
+        store.wait(["future"])  # over staging its data comes after that alone
+    future = dist.all_reduce(x, async_op=True).get_future()
+    if rank == 0:
+        store.set("future", "")
+    (result,) = future.wait()
+    equal(result.cpu()[::100], [total(world)] * 10)
+    assert future.then(lambda done: fake_device.current_device()).wait() == here(rank).index
+
+
+def check_a_work_is_asked_while_a_future_waits_for_it(rank, world):
+    for _ in range(20):
+        work = dist.all_reduce(on(rank, torch.full((1000,), rank + 1.0)), async_op=True)
+        future = work.get_future()
+        while not work.is_completed():
+            pass
+        work.wait()
+        equal(future.wait()[0].cpu()[::100], [total(world)] * 10)
+
+
 def check_memory_that_a_future_still_needs(rank, world):
     for seed in range(1, SEEDS + 1):
         fake_device.library.fake_set_delays(seed, 400)

@@ -59,12 +59,15 @@ def current_stream(device=None):
 
 @contextlib.contextmanager
 def stream(stream):
-    before = current_stream(stream.device)
+    """Makes its device current, too, as torch.cuda.stream does."""
+    before, device = current_stream(stream.device), current_device()
+    set_device(stream.device)
     library.fake_set_stream(stream.device.index, stream.stream_id)
     try:
         yield
     finally:
         library.fake_set_stream(stream.device.index, before.stream_id)
+        set_device(device)
 
 
 def record_stream(tensor, stream):

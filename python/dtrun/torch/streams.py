@@ -47,7 +47,7 @@ class Place:
     _known: Dict[torch.device, Place] = {}
     device: torch.device
     _module: Any
-    _kind: int
+    kind: int  # dtrun's number
     _side: Any
 
     def __new__(cls, device: torch.device) -> Place:
@@ -66,7 +66,7 @@ class Place:
                 f"torch.{device.type} has no current_stream(), which dtrun needs for tensors of {device}; "
                 "register the device's module by torch._register_device_module"
             )
-        self._kind = kind
+        self.kind = kind
 
     def current(self) -> Any:
         """torch's current stream, of the calling thread."""
@@ -74,7 +74,7 @@ class Place:
 
     def native(self, stream: Any) -> Stream:
         """The same for libdtrun."""
-        return Stream(ctypes.sizeof(Stream), 0, self._kind, self.device.index or 0, _handle(stream))
+        return Stream(ctypes.sizeof(Stream), 0, self.kind, self.device.index or 0, _handle(stream))
 
     def use(self, tensor: torch.Tensor, stream: Any) -> None:
         """`stream` works on the tensor: its memory, when freed, is given to nobody before that has ended."""
@@ -83,6 +83,10 @@ class Place:
 
     def on_side(self) -> Any:
         """`with place.on_side():` makes a stream current that nothing else uses: what waits there holds up nobody."""
+        return self._module.stream(self.side())
+
+    def side(self) -> Any:
+        """That stream."""
         if self._side is None:
             self._side = self._module.Stream(self.device)
-        return self._module.stream(self._side)
+        return self._side

@@ -89,6 +89,10 @@ class Started(work.Work):
         if self._failure is not None:
             self._failure = explained(self._failure, self._comm)
 
+    def orders_on_host(self, kind: int) -> bool:
+        """Whether wait_on() blocks until the data has come; `kind` is that of its device."""
+        return bool(self._comm and _library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
+
     def tensors(self) -> List[torch.Tensor]:
         """What it sends and receives; none once its end was seen."""
         return [kept for kept in (self._kept or ())[:2] if kept is not None]

@@ -113,7 +113,7 @@ class Work(dist.Work):
         self.wait()
 
     def _make_future(self) -> Any:
-        promise: Any = torch.futures.Future()
+        promise = self._promise()
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
         if self._ended:
             promise.set_result(self._failure or self.tensors)
@@ -122,6 +122,9 @@ class Work(dist.Work):
         else:
             self._follow.on_a_thread(self._wait_on_thread, functools.partial(self._complete, promise))
         return future
+
+    def _promise(self) -> Any:
+        return torch.futures.Future()
 
     def _complete(self, promise: Any) -> None:
         """On a thread: tells the future, which runs its callbacks."""
@@ -236,12 +239,35 @@ class DeviceWork(Work):
         return all(part.done() for part in self._parts)
 
     def _make_future(self) -> Any:
-        """Complete at once, in the order of streams: who waits for it has its own streams wait."""
-        future: Any = torch.futures.Future(devices=[self._place.device])
+        """Who waits for it has its own streams wait. Complete at once, in the order of streams, as nccl's; where ordering a
+        stream blocks, as with staging, a thread does that, and completes it once the data has come."""
+        if not self._ended and any(part.orders_on_host(self._place.kind) for part in self._parts):
+            return super()._make_future()
+        future: Any = self._promise()
         with self._lock, self._place.on_side():
             self._queue_wait()
             future.set_result(self.tensors)
         return future
+
+    def _promise(self) -> Any:
+        return torch.futures.Future(devices=[self._place.device])
+
+    def _complete(self, promise: Any) -> None:
+        with self._place.on_side():
+            try:
+                with self._lock:
+                    self._queue_wait()
+            except errors.Error as failure:
+                self._failure = explained(failure)
+            except Exception as failure:  # of `finish`
+                self._failure = failure
+            promise.set_result(self._failure or self.tensors)
+
+    def _wait_on_thread(self) -> None:
+        native = self._place.native(self._place.side())
+        for part in self._parts:
+            with contextlib.suppress(errors.Error):  # which _complete() sees again
+                part.wait_on(native)
 
     def __del__(self) -> None:
         """What runs goes on; libdtrun keeps its memory."""
