@@ -94,6 +94,23 @@ class Calls(TorchBackend):
         self.assertEqual(result.code, 130, str(result))
         self.assertNotIn("terminate called", result.out + result.err, str(result))
 
+    def test_an_exception_ends_a_rank_whose_callback_goes_on(self):
+        text = (
+            "import atexit, dtrun.torch, threading, time\nfrom dtrun.torch import following\n"
+            "following._LEAVES_WITHIN_S = 0.1\ndist.init_process_group('dtrun')\n"
+            "attached, called = threading.Event(), threading.Event()\n"
+            "def goes_on(_):\n    called.set()\n    while True: time.sleep(0.001)\n"
+            "atexit.register(print, 'called at the end')\n"
+            "dist.group.WORLD._follow.in_order(attached.wait, int)  # the future behind it does not end before\n"
+            "dist.all_reduce(torch.ones(2), async_op=True).get_future().then(goes_on)\n"
+            "attached.set()\ncalled.wait()\nraise "
+        )
+        for failure, code in ("KeyboardInterrupt", 130), ("ValueError('of the program')", 1):
+            with self.subTest(failure):
+                result = self.run_text(text + failure, world=1)
+                self.assertEqual(result.code, code, str(result))
+                self.assertIn("called at the end", result.out)
+
     def test_what_trains_over_it(self):
         for world in (2, 3):
             self.hold("training.py", world)

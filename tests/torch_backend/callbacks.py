@@ -1,5 +1,6 @@
 """Callbacks of futures that wait, raise, stand, start operations or end the group: no other future waits for them for ever."""
 
+import contextlib
 import ctypes
 import sys
 import threading
@@ -10,6 +11,7 @@ import torch.distributed as dist
 from checks import equal, refused, run
 
 import dtrun.torch
+from dtrun.torch import following
 
 
 def started(value=1.0, group=None):
@@ -85,6 +87,54 @@ def check_callbacks_run_in_the_order_of_their_operations_and_may_start_others(ra
         child.wait()
     assert order == list(range(8)), order
     assert sums == [world * i for i in range(8)], sums
+
+
+def in_callbacks(*calls):
+    """Futures whose callbacks are these, in their order, each attached before the first operation ends."""
+    attached = threading.Event()
+    dist.group.WORLD._follow.in_order(attached.wait, lambda: None)
+    futures = [started().then(lambda done, call=call: call()) for call in calls]
+    attached.set()
+    return futures
+
+
+@contextlib.contextmanager
+def patience(seconds):
+    before, following._PATIENCE_S = following._PATIENCE_S, seconds
+    try:
+        yield
+    finally:
+        following._PATIENCE_S = before
+
+
+def check_a_callback_beside_an_earlier_one_starts_nothing_before_it(rank, world):
+    beside, began = threading.Event(), threading.Event()
+
+    def first():
+        if rank == 0:
+            beside.wait()  # the second was not held up for ever
+            began.wait(0.5)  # ... and has started its operation, if it may
+        return started(1.0).wait()[0][0].item()
+
+    def second():
+        beside.set()
+        future = started(2.0)
+        began.set()
+        return future.wait()[0][0].item()
+
+    with patience(0.1):
+        sums = [future.wait() for future in in_callbacks(first, second)]
+    assert sums == [world, 2 * world], sums  # mixed up, ranks would add what differs
+
+
+def check_a_callback_that_an_earlier_one_waits_for_fails_to_start_an_operation(rank, world):
+    leave = threading.Event()
+    with patience(0.1):
+        first, second, third = in_callbacks(leave.wait, lambda: following.await_turn("allreduce", 0.1), lambda: following.overtakers)
+        refused(second.wait, Exception, "allreduce: the callback of an earlier future still runs after 0.1 s")
+        third.wait()  # which starts nothing
+        leave.set()
+        first.wait()
 
 
 def check_a_callback_that_keeps_the_interpreter_for_long(rank, world):

@@ -10,7 +10,7 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from checks import VERSION, equal, needs_torch_2, run
+from checks import equal, needs_torch_2, run
 
 import dtrun.torch
 
@@ -123,7 +123,7 @@ def check_messages(rank, world):
     def batch():
         ops = [dist.P2POp(dist.irecv, y.zero_(), (rank - 1) % world), dist.P2POp(dist.isend, x, (rank + 1) % world)]
         works = dist.batch_isend_irecv(ops)
-        return works if VERSION >= (2, 0) or rank else works[:1]  # 1.13 gives a work of each
+        return works if rank else works[:1]  # what it sends may be on its way before the other comes
 
     for start in (one, batch):
         late(rank, start, lambda: equal(y, _full(world)))

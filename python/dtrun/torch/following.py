@@ -1,33 +1,58 @@
 """Threads of a process group that wait for its works, for those who asked for a future or keep no Work.
 
 What torch calls at the end of a future is the program's own code: it may start operations, wait for other futures, end the
-group, or never return. No other future waits for that.
+group, or never return. No other future waits for that for ever.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
 import threading
-import time
 import traceback
 import weakref
-from _thread import allocate_lock, get_ident
-from collections import OrderedDict, deque
+from _thread import get_ident
+from collections import OrderedDict
+from queue import Empty, SimpleQueue
+
+from .. import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-    Item = Tuple[Callable[[], object], Callable[[], object]]
+    Call = Callable[[], object]
+    Item = List[Any]  # `ended`, `tell`; its number in the line
 
 _followers: weakref.WeakSet[Follower] = weakref.WeakSet()
 _LEAVES_WITHIN_S = 2.0
 _CALLBACKS_WITHIN_S = 10.0  # for callbacks that still run when a group ends
-_PATIENCE_S = 5.0  # of a future with the callbacks of the one before: they may start operations, in one order on all ranks
+_PATIENCE_S = 5.0  # of a future with the callbacks of the one before
 _SHORT_PATIENCE_S = 0.5  # the same while callbacks stand that were longer
+_TURN_WITHIN_S = 60.0  # of an operation that a callback starts, in a group without a limit of its own
 _IDLE_S = 10.0  # after which a thread without work ends
 _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as many
 _here = threading.local()  # .depth: how many callbacks this thread is in, counting those that started it
+
+overtakers: Dict[int, Tuple[_Line, int]] = {}
+"""Threads whose callbacks run beside earlier ones: the line and the number of the item."""
+
+
+def await_turn(what: str, seconds: Optional[float]) -> None:
+    """Before an operation is started: what a callback starts comes after what earlier callbacks do, on all ranks alike."""
+    turn = overtakers.get(get_ident())
+    if turn is None:
+        return
+    line, number = turn
+    seconds = seconds or _TURN_WITHIN_S
+    if not line.await_earlier(number, seconds):
+        raise errors.Timeout(
+            f"{what}: the callback of an earlier future still runs after {seconds:g} s, and operations that callbacks start keep "
+            "the order of the futures; let no callback wait for an operation that the callback of a later future starts"
+        )
+    del overtakers[get_ident()]
 
 
 def finish_in_order() -> None:
@@ -40,30 +65,55 @@ def finish_in_order() -> None:
         in_torch.close()
 
 
+@atexit.register  # here, since what is registered later is called earlier
+def _leave() -> None:
+    """After an exception: a thread that is still in C++ of torch would come back into an interpreter that ends. So the
+    process ends before, as the exception has it."""
+    failure = getattr(sys, "last_value", None)
+    if failure is None or not in_torch.inside:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # it is None, broken or closed
+            pass
+    if isinstance(failure, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(1)
+
+
 class _Gate:
     """Threads pass it into C++ of torch. Python ends those that come back from there while the interpreter ends, and C++
     ends the process for that (std::terminate, SIGABRT): so none is inside by then."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._inside, self._closed = 0, False
+        self._changed = threading.Condition()
+        self._closed = False
+        self.inside: Set[int] = set()  # threads
 
     def __enter__(self) -> None:
-        with self._condition:
-            while self._closed:
-                self._condition.wait()  # for ever
-            self._inside += 1
+        self.inside.add(get_ident())
+        if self._closed:
+            self._leave()
+            with self._changed:
+                while True:
+                    self._changed.wait()
 
     def __exit__(self, *_: object) -> None:
-        with self._condition:
-            self._inside -= 1
-            self._condition.notify_all()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.inside.discard(get_ident())
+        if self._closed:
+            with self._changed:
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Waits for those that are inside; not for ever, since they may be in the program's own callbacks."""
-        with self._condition:
+        with self._changed:
             self._closed = True
-            self._condition.wait_for(lambda: not self._inside, _LEAVES_WITHIN_S)
+            self._changed.wait_for(lambda: not self.inside, _LEAVES_WITHIN_S)
 
 
 in_torch = _Gate()
@@ -74,13 +124,13 @@ class Follower:
     completes the future, which runs its callbacks. Any thread may call the methods, callbacks too."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # of the lines too; a destructor may come while it is held
-        self._settled = threading.Condition(self._lock)
+        self.lock = threading.RLock()  # of the lines too; a destructor may come while it is held
+        self._changed = threading.Condition(self.lock)
+        self._waiting = 0  # threads in wait_for()
         self._lines: Dict[int, _Line] = {}  # by the depth of who asked
         self._open = 0  # items that have not begun to tell
         self._telling: Set[int] = set()  # threads that do
         self._given: Set[int] = set()  # of those, the ones that stop() has given up
-        self.stopping = False
         self.kept: OrderedDict[object, None] = OrderedDict()  # works that torch 1.13's C++ may wait for, in their order
         _followers.add(self)
 
@@ -90,143 +140,180 @@ class Follower:
         if len(self.kept) > _MOST_KEPT:
             self.kept.popitem(last=False)
 
-    def in_order(self, ended: Callable[[], object], tell: Callable[[], object]) -> None:
+    def in_order(self, ended: Call, tell: Call) -> None:
         """After earlier ones of the same depth: what a callback asks for is not behind that callback."""
-        depth = _depth()
-        with self._lock:
+        depth = getattr(_here, "depth", 0)
+        with self.lock:
             line = self._lines.get(depth)
             if line is None:
-                line = self._lines[depth] = _Line(self, self._lock, depth)
+                line = self._lines[depth] = _Line(self, depth)
             self._open += 1
-            line.put((ended, tell))
+            line.put(ended, tell)
 
-    def on_a_thread(self, ended: Callable[[], object], tell: Callable[[], object]) -> None:
+    def on_a_thread(self, ended: Call, tell: Call) -> None:
         """On one of its own."""
-        depth = _depth()
+        depth = getattr(_here, "depth", 0)
 
-        def run() -> None:
+        def run(item: Item) -> None:
             _here.depth = depth + 1
-            _guarded(ended)
-            self.tell(tell)
+            _guarded(item[0])
+            with self.lock:
+                self.begin()
+            self.tell(item)
+            with self.lock:
+                self.end()
 
-        with self._lock:
+        with self.lock:
             self._open += 1
-        threading.Thread(target=run, daemon=True, name="dtrun-work").start()
+        threading.Thread(target=run, args=([ended, tell],), daemon=True, name="dtrun-work").start()
 
-    def tell(self, call: Callable[[], object]) -> None:
-        """On a thread of the group, for an item whose operation has ended."""
-        with self._lock:
-            self._open -= 1
-            self._telling.add(get_ident())
-            self._settled.notify_all()
+    def begin(self) -> None:
+        """With the lock: the calling thread is about to tell."""
+        self._open -= 1
+        self._telling.add(get_ident())
+        if self._waiting:
+            self._changed.notify_all()
+
+    def tell(self, item: Item) -> None:
+        with in_torch:
+            _guarded(item[1])
+            item.clear()  # the end of a future is in C++ of torch, too
+
+    def end(self) -> None:
+        """With the lock: it has told."""
+        self._telling.discard(get_ident())
+        if self._given:
+            self._given.discard(get_ident())
+        if self._waiting:
+            self._changed.notify_all()
+
+    def wait_for(self, ready: Callable[[], object], seconds: Optional[float] = None) -> bool:
+        """With the lock, which others get meanwhile; whether it is ready."""
+        self._waiting += 1
         try:
-            with in_torch:
-                _guarded(call)
+            return bool(self._changed.wait_for(ready, seconds))
         finally:
-            with self._lock:
-                self._telling.discard(get_ident())
-                self._given.discard(get_ident())
-                self._settled.notify_all()
+            self._waiting -= 1
 
     def stop(self) -> None:
         """After the works that it has, and their callbacks; but not for ever after these, and not after the one that calls."""
         self.kept.clear()
-        with self._lock:
+        with self.lock:
             self._telling.discard(get_ident())
-            self._settled.notify_all()  # another thread may be here, too
+            self._changed.notify_all()  # another thread may be here, too
             while True:
-                self._settled.wait_for(lambda: not self._open)
-                if not self._settled.wait_for(lambda: self._open or not self._telling - self._given, _CALLBACKS_WITHIN_S):
+                self.wait_for(lambda: not self._open)
+                if not self.wait_for(lambda: self._open or not self._telling - self._given, _CALLBACKS_WITHIN_S):
                     self._given |= self._telling
                     print("dtrun: torch.distributed: a callback of a future still runs "
                           f"{_CALLBACKS_WITHIN_S:g} s after the group's last operation; the group ends without it", file=sys.stderr)  # fmt: skip
                 if not self._open:
                     break
-            self.stopping = True
             for line in self._lines.values():
-                line.wake()
+                line.stop()
 
 
 class _Line:
-    """Items that tell in their order, by as many threads as callbacks stand, and one. One thread at a time leads: it waits
-    for the next operation. It gives that up before it tells, so that another may lead meanwhile."""
+    """Items that tell in their order, by as many threads as callbacks stand, and one. One thread at a time serves: it waits
+    for an item, and for its operation. It gives that up before it meets the program's code, so that another may serve."""
 
-    def __init__(self, follower: Follower, lock: Any, depth: int) -> None:
-        self._follower, self._depth = follower, depth
-        self._items: Deque[Item] = deque()
-        self._condition = threading.Condition(lock)
-        self._idle = 0  # threads that wait to lead, or are about to
-        self._led = False
-        self._last: Any = None  # locked until the newest one that tells has told
-        self._standing: Set[Any] = set()  # of those that others did not wait for
+    def __init__(self, follower: Follower, depth: int) -> None:
+        self._follower, self._lock, self._depth = follower, follower.lock, depth
+        self._items: SimpleQueue[Optional[Item]] = SimpleQueue()  # None: see whether to end
+        self._newest = 0  # number of an item
+        self._untold: Dict[int, None] = {}  # numbers, in their order
+        self._served = False
+        self._called = threading.Condition(self._lock)
+        self._resting, self._calls = 0, 0  # threads that have nothing to serve, and how many of them have to
+        self._stopped = False
 
-    def put(self, item: Item) -> None:
+    def put(self, ended: Call, tell: Call) -> None:
         """With the lock."""
-        self._items.append(item)
-        if not self._led:
-            self._find_leader()
+        self._newest += 1
+        self._untold[self._newest] = None
+        self._items.put([ended, tell, self._newest])
+        if not self._served:
+            self._call()
 
-    def wake(self) -> None:
-        """With the lock."""
-        self._condition.notify_all()
+    def stop(self) -> None:
+        """With the lock: for its idle threads."""
+        self._stopped = True
+        self._called.notify_all()
+        self._items.put(None)
 
-    def _find_leader(self) -> None:
-        if self._idle:
-            self._condition.notify()
-            return
-        self._idle += 1
-        threading.Thread(target=self._run, daemon=True, name="dtrun-futures").start()
+    def await_earlier(self, number: int, seconds: float) -> bool:
+        with self._lock:
+            return self._follower.wait_for(lambda: self._oldest() == number, seconds)
+
+    def _oldest(self) -> int:
+        return next(iter(self._untold))
+
+    def _call(self) -> None:
+        """With the lock: has a thread serve."""
+        if self._resting > self._calls:
+            self._calls += 1
+            self._called.notify()
+        else:
+            threading.Thread(target=self._run, daemon=True, name="dtrun-futures").start()
+        self._served = True
 
     def _run(self) -> None:
         _here.depth = self._depth + 1
-        while (item := self._lead()) is not None:
-            ended, tell = item
-            _guarded(ended)
-            told = allocate_lock()
-            told.acquire()
-            with self._condition:
-                self._led = False
-                before, self._last = self._last, told
-                if self._items:
-                    self._find_leader()
-            self._wait_for(before)
-            self._follower.tell(tell)
-            del item, ended, tell, before
-            told.release()
-            with self._condition:
-                self._standing.discard(told)
-                if self._last is told:
-                    self._last = None
-                self._idle += 1
+        follower = self._follower
+        while (item := self._next()) is not None:
+            number = item[2]
+            _guarded(item[0])
+            with self._lock:
+                self._served = False
+                if not self._items.empty():
+                    self._call()
+                if self._oldest() != number:
+                    self._overtake(number)
+                follower.begin()
+            follower.tell(item)
+            with self._lock:
+                if overtakers:
+                    overtakers.pop(get_ident(), None)
+                del self._untold[number]
+                follower.end()
+                if not self._served:
+                    self._served = True
+                elif not self._rest():
+                    return
 
-    def _lead(self) -> Optional[Item]:
-        """The next item, for the thread that calls; None when it is not needed."""
-        until = time.monotonic() + _IDLE_S
-        with self._condition:
-            while self._led or not self._items:
-                left = until - time.monotonic()
-                if left <= 0 or (self._follower.stopping and not self._items):
-                    self._idle -= 1
+    def _next(self) -> Optional[Item]:
+        """The next item, for the thread that serves; None when it is not needed."""
+        while True:
+            try:
+                item = self._items.get(timeout=_IDLE_S)
+            except Empty:
+                item = None
+            if item is not None:
+                return item
+            with self._lock:
+                if self._items.empty():
+                    self._served = False
                     return None
-                self._condition.wait(left)
-            self._idle -= 1
-            self._led = True
-            return self._items.popleft()
 
-    def _wait_for(self, before: Any) -> None:
-        if before is None:
-            return
-        if not before.acquire(timeout=_SHORT_PATIENCE_S if self._standing else _PATIENCE_S):
-            with self._condition:
-                if before.locked():
-                    self._standing.add(before)
+    def _rest(self) -> bool:
+        """With the lock: until it has to serve; False when it is not needed."""
+        self._resting += 1
+        self._called.wait_for(lambda: self._calls or self._stopped, _IDLE_S)
+        self._resting -= 1
+        if not self._calls:
+            return False
+        self._calls -= 1
+        return True
+
+    def _overtake(self, number: int) -> None:
+        """With the lock: waits for those before; not for ever."""
+        patience = _PATIENCE_S if self._oldest() == number - 1 else _SHORT_PATIENCE_S
+        self._follower.wait_for(lambda: number - 1 not in self._untold, patience)
+        if self._oldest() != number:
+            overtakers[get_ident()] = (self, number)
 
 
-def _depth() -> int:
-    return getattr(_here, "depth", 0)
-
-
-def _guarded(call: Callable[[], object]) -> None:
+def _guarded(call: Call) -> None:
     """The thread goes on for others."""
     try:
         call()

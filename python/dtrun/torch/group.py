@@ -17,6 +17,7 @@ from .. import _library
 from ..operations import BARRIER
 from . import streams
 from .exchange import Exchange
+from .following import overtakers
 from .gathering import Gathering
 from .messages import Messages
 from .monitored import monitored_barrier
@@ -71,7 +72,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, *rest: Any, **named: Any) -> Work:
         """Every rank gets the reduction of the tensor."""
-        if type(opts) is _Blocking and not opts.asyncOp and len(tensors) == 1 and not self._timeout_ns:
+        if type(opts) is _Blocking and not opts.asyncOp and len(tensors) == 1 and not self._timeout_ns and not overtakers:
             tensor = tensors[0]  # the short way of a blocking call; what it does not know goes the long way
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)

@@ -8,6 +8,7 @@ from ctypes import byref, c_uint64, c_void_p
 
 from .. import _library, errors, work
 from . import streams
+from .following import await_turn, overtakers
 from .tensors import NUMBERS
 
 TYPE_CHECKING = False
@@ -37,6 +38,8 @@ def submit(
 ) -> Optional[Started]:  # fmt: skip
     """Starts it: a dtrun.Work, or None where it blocked (`wait`), which on a device only torch's current stream does.
     Tensors are dense; one of a type that dtrun lacks is moved as bytes, and cannot be reduced."""
+    if overtakers:
+        await_turn(what, timeout_ns / 1e9)
     tensor = recv if send is None else send
     number, width = _BYTES, 1
     if tensor is not None:

@@ -128,14 +128,20 @@ class Work(dist.Work):
 
     def _complete(self, promise: Any) -> None:
         """On a thread: tells the future, which runs its callbacks."""
-        self._wait(None)
+        if not self._ended:
+            self._wait(None)
         promise.set_result(self._failure or self.tensors)
 
     def _wait_on_thread(self) -> None:
-        """For the operations alone: what follows is in C++ of torch."""
+        """For the operations alone: what finishes them is in C++ of torch."""
+        if not self._finish:
+            self._wait(None)
+            return
         for part in self._parts:
-            with contextlib.suppress(errors.Error):  # which _wait() sees again
+            try:
                 part.wait()
+            except errors.Error:  # _wait() sees it again
+                pass
 
     def _wait(self, seconds: Optional[float]) -> None:
         if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
