@@ -66,7 +66,7 @@ def finish_in_order() -> None:
 
 
 @atexit.register  # here, since what is registered later is called earlier
-def _leave() -> None:
+def _end_early() -> None:
     """After an exception: a thread that is still in C++ of torch would come back into an interpreter that ends. So the
     process ends before, as the exception has it."""
     failure = getattr(sys, "last_value", None)

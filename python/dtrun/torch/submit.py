@@ -94,7 +94,9 @@ class Started(work.Work):
 
     def orders_on_host(self, kind: int) -> bool:
         """Whether wait_on() blocks until the data has come; `kind` is that of its device."""
-        return bool(self._comm and _library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
+        if self._comm is None or self._handle is None:
+            return False
+        return bool(_library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
 
     def tensors(self) -> List[torch.Tensor]:
         """What it sends and receives; none once its end was seen."""
