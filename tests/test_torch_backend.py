@@ -137,6 +137,12 @@ class Calls(TorchBackend):
                 for rank in range(2):
                     self.assertRegex(result.out, f"rank {rank} of 2: [1-9][0-9]* checks hold")
 
+    def test_a_future_of_staged_calls_that_differ_has_the_failure(self):
+        result = self.on_the_fake_device("backend.name=gloo", CALLS_DIFFER="1")
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"rank {rank}: refused", result.out)
+
     def test_a_missing_wait_of_a_stream_shows(self):
         result = self.on_the_fake_device("backend.name=cpu:gloo,fake:fake", MISSING_WAIT="1")
         self.assertEqual(result.code, 1, str(result))

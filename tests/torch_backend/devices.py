@@ -1,7 +1,7 @@
 """The group on tensors of a device, the fake accelerator: its streams delay all work at random, so that a missing wait shows.
 
 Streams wait, and the host does not: it is counted. MISSING_WAIT=1: waits of the default streams are left out, and
-somebody has to notice.
+somebody has to notice. CALLS_DIFFER=1: only that a future has the failure.
 """
 
 import os
@@ -188,7 +188,20 @@ def check_training_has_the_hosts_weights(rank, world):
     fake_device.library.fake_set_delays(0, 0)
 
 
+def calls_that_differ():
+    """Ends the group."""
+    dist.init_process_group("dtrun")
+    rank = dist.get_rank()
+    x = on(rank, torch.ones(10))
+    dist.all_reduce(x)
+    work = dist.broadcast(x, 0, async_op=True) if rank else dist.all_reduce(x, async_op=True)
+    refused(work.get_future().wait, RuntimeError, "rank 0 calls allreduce", "rank 1 calls broadcast")
+    print(f"rank {rank}: refused", flush=True)
+
+
 if __name__ == "__main__":
+    if os.environ.get("CALLS_DIFFER"):
+        sys.exit(calls_that_differ())
     if os.environ.get("MISSING_WAIT"):
         fake_device.library.fake_ignore_waits_of_default_streams()
     run(sys.modules[__name__])
