@@ -63,6 +63,24 @@ class Site(unittest.TestCase):
                 followed += 1
         self.assertGreater(followed, 1000)
 
+    def test_a_dark_system_has_dark_pages(self):
+        style = (self.folder / "_static/styles/furo.css").read_text()
+        self.assertRegex(style, r"prefers-color-scheme: dark\) *{\s*body:not\(\[data-theme=\"?light\"?\]\) *{[^}]*--color-background-primary: *#1")
+        self.assertIn("color-scheme: dark", (self.folder / "_static/style.css").read_text())  # pictures follow it
+
+    def test_the_script_of_the_theme_is_no_module(self):
+        """A page loads it as a plain script: a line that imports ends it, and then nothing switches the colours."""
+        self.assertNotRegex((self.folder / "_static/scripts/furo.js").read_text(), r"(?m)^import ")
+
+    def test_links_between_pages_show_titles(self):
+        for file in self.pages():
+            if "docs" in file.relative_to(self.folder).parts:
+                self.assertNotRegex(file.read_text(), r'<span class="(doc )?std std-doc">[\w-]+\.md<', file)
+
+    def test_the_list_of_changes_is_found_last_and_blocks_can_be_copied(self):
+        self.assertIn('page === "CHANGELOG"', (self.folder / "_static/language_data.js").read_text())
+        self.assertIn("_static/copy.js", (self.folder / "docs/tutorial.html").read_text())
+
     def test_loads_nothing_from_other_servers(self):
         for file, page in self.pages().items():
             self.assertEqual([link for link in page.loaded if urllib.parse.urlsplit(link).netloc], [], file)
