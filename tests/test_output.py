@@ -96,7 +96,7 @@ class Shown(JobTest):
         self.assertEqual(len(header), 3, header)
         for line, text in zip(header, ("3 ranks on 1 host", "backend    gloo", "logs       ")):
             self.assertIn(text, line)
-        for text in ("library ", "interface ", "binding ", "note "):
+        for text in ("library ", "local ", "binding ", "note "):
             self.assertIn(text, self.printed(more=["-v"]).err)
 
 

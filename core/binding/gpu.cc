@@ -206,7 +206,7 @@ Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int r
     for (const Gpu& gpu : visible) names += (names.empty() ? " (" : ",") + gpu.name;
     if (!names.empty()) names += ")";
     const std::string why =
-        list.empty() ? there == 0 ? ", for the host has none" : ""
+        list.empty() ? there == 0 ? ", as the host has none" : ""
                      : fmt::format(": {}, and the host has {} GPU{}", list,
                                    there == 0 ? "no" : std::to_string(there), there == 1 ? "" : "s");
     const char* const next = there == 0 ? "leave job.gpu_visibility out, or start the job where GPUs are"

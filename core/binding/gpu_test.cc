@@ -223,7 +223,7 @@ TEST(OwnLists, RefuseMoreRanksThanDevices) {
               HasSubstr("the host has 4 GPUs; correct that list, or unset it"));
   EXPECT_THAT(OwnLists({}, 1, list, 0).error().text,
               HasSubstr("0 are visible: CUDA_VISIBLE_DEVICES is '3,1', and the host has no GPUs; leave "));
-  EXPECT_THAT(OwnLists({}, 1, "", 0).error().text, HasSubstr("0 are visible, for the host has none; leave "));
+  EXPECT_THAT(OwnLists({}, 1, "", 0).error().text, HasSubstr("0 are visible, as the host has none; leave "));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/number_list.h"
 
@@ -88,17 +89,22 @@ std::string Plural(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// "0-1, 2-3": each different set once, the first few.
+// "rank 0: 0-1, rank 1: 2-3": each different set once, the first few.
 std::string Sets(const std::vector<std::vector<int>>& processors) {
   constexpr std::size_t kShown = 4;
-  std::vector<std::string> lists;
-  for (const auto& set : processors) {
-    std::string list = NumberList(set);
-    if (std::ranges::find(lists, list) == lists.end()) lists.push_back(std::move(list));
+  std::vector<std::pair<std::string, std::vector<int>>> sets;  // and the local ranks there
+  for (int rank = 0; const auto& set : processors) {
+    const std::string list = NumberList(set);
+    auto known = std::ranges::find(sets, list, [](const auto& one) { return one.first; });
+    if (known == sets.end()) known = sets.insert(known, {list, {}});
+    known->second.push_back(rank++);
   }
-  const bool cut = lists.size() > kShown;
-  if (cut) lists.resize(kShown);
-  return fmt::format("{}{}", fmt::join(lists, ", "), cut ? ", ..." : "");
+  std::vector<std::string> parts;
+  for (const auto& [list, ranks] : sets)
+    parts.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", NumberList(ranks), list));
+  const bool cut = parts.size() > kShown;
+  if (cut) parts.resize(kShown);
+  return fmt::format("{}{}", fmt::join(parts, ", "), cut ? ", ..." : "");
 }
 
 std::string Describe(const std::vector<Cores>& sets, const Binding& binding, const std::string& policy) {
@@ -106,7 +112,7 @@ std::string Describe(const std::vector<Cores>& sets, const Binding& binding, con
   const std::string size = least.size() == most.size()
                                ? Plural(least.size(), "core")
                                : fmt::format("{} to {}", least.size(), Plural(most.size(), "core"));
-  return fmt::format("{} per rank, {} ({})", size, policy, Sets(binding.processors));
+  return fmt::format("{} per rank, {} (processors of {})", size, policy, Sets(binding.processors));
 }
 
 // Where the quota is what counts.

@@ -23,7 +23,8 @@ Policy ParsePolicy(std::string_view name);
 struct Binding {
   std::vector<std::vector<int>> processors;  // by local rank, ascending; empty: as inherited
   int cores = 0;     // of the host, for these ranks; cores / ranks is the least share of one
-  std::string text;  // for the run header: "2 cores per rank, compact (0-1, 2-3)"
+  std::string
+      text;  // for the run header: "2 cores per rank, compact (processors of rank 0: 0-1, ...)", local ranks
 
   bool bound() const { return !processors.empty() && !processors[0].empty(); }
 };

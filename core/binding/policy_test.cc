@@ -39,7 +39,8 @@ TEST(Quota, CountsAsCores) {
   const std::string machine = std::string(kOneNode) + "@2";
   const auto bound = BindOn({machine.c_str(), 2, "compact"});
   EXPECT_EQ(bound.cores, 2);
-  EXPECT_EQ(bound.text, "2 cores per rank, compact (0-1, 2-3); CPU quota of 2 on 4 cores");
+  EXPECT_EQ(bound.text,
+            "2 cores per rank, compact (processors of rank 0: 0-1, rank 1: 2-3); CPU quota of 2 on 4 cores");
   EXPECT_EQ(Text({machine.c_str(), 3, "compact"}), "none: 3 ranks share 2 cores; CPU quota of 2 on 4 cores");
   EXPECT_EQ(BindOn({machine.c_str(), 1, "none"}).cores, 2);
   EXPECT_EQ(Text({"0.0=0,1@4", 2, "none"}), "none");
@@ -50,17 +51,19 @@ TEST(Core, GivesEachRankOneWholeCore) {
   EXPECT_THAT(Sets({kHyperthreads, 4, "core"}), ElementsAre("0,4", "1,5", "2,6", "3,7"));
   const auto bound = BindOn({kTwoSockets, 2, "core"});
   EXPECT_EQ(bound.cores, 2);
-  EXPECT_EQ(bound.text, "1 core per rank, core (0, 4)");
+  EXPECT_EQ(bound.text, "1 core per rank, core (processors of rank 0: 0, rank 1: 4)");
 }
 
 TEST(Compact, GivesNeighboursInRankNeighbouringCores) {
   EXPECT_THAT(Sets({kTwoSockets, 4, "compact"}), ElementsAre("0-1", "2-3", "4-5", "6-7"));
-  EXPECT_EQ(Text({kTwoSockets, 4, "compact"}), "2 cores per rank, compact (0-1, 2-3, 4-5, 6-7)");
+  EXPECT_EQ(Text({kTwoSockets, 4, "compact"}),
+            "2 cores per rank, compact (processors of rank 0: 0-1, rank 1: 2-3, rank 2: 4-5, rank 3: 6-7)");
 }
 
 TEST(Compact, LeavesNoCoreIdleWhenTheyDoNotDivide) {
   EXPECT_THAT(Sets({kTwoSockets, 3, "compact"}), ElementsAre("0-1", "2-4", "5-7"));
-  EXPECT_EQ(Text({kTwoSockets, 3, "compact"}), "2 to 3 cores per rank, compact (0-1, 2-4, 5-7)");
+  EXPECT_EQ(Text({kTwoSockets, 3, "compact"}),
+            "2 to 3 cores per rank, compact (processors of rank 0: 0-1, rank 1: 2-4, rank 2: 5-7)");
 }
 
 TEST(Compact, GivesASingleRankEverything) { EXPECT_THAT(Sets({kOneNode, 1, "compact"}), ElementsAre("0-3")); }
@@ -83,7 +86,8 @@ TEST(Spread, DealsOutUnevenNodesToTheLast) {
 TEST(PerNuma, LetsRanksOfANodeShareIt) {
   EXPECT_THAT(Sets({kTwoSocketsOfTwoNodes, 8, "per-numa"}),
               ElementsAre("0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"));
-  EXPECT_EQ(Text({kTwoSockets, 4, "per-numa"}), "4 cores per rank, per-numa (0-3, 4-7)");
+  EXPECT_EQ(Text({kTwoSockets, 4, "per-numa"}),
+            "4 cores per rank, per-numa (processors of ranks 0-1: 0-3, ranks 2-3: 4-7)");
 }
 
 TEST(PerNuma, GivesARankWhoseShareSpansNodesAllOfThem) {
@@ -104,7 +108,8 @@ TEST(None, LeavesRanksAsTheyAre) {
 
 TEST(Auto, KeepsRanksOnTheirNodes) {
   EXPECT_THAT(Sets({kTwoSockets, 4, "auto"}), ElementsAre("0-3", "0-3", "4-7", "4-7"));
-  EXPECT_EQ(Text({kTwoSockets, 4, "auto"}), "4 cores per rank, auto: per-numa (0-3, 4-7)");
+  EXPECT_EQ(Text({kTwoSockets, 4, "auto"}),
+            "4 cores per rank, auto: per-numa (processors of ranks 0-1: 0-3, ranks 2-3: 4-7)");
 }
 
 TEST(Auto, BindsNothingWhereThereIsOneNodeOrOneRank) {
@@ -130,7 +135,8 @@ TEST(EveryPolicy, TellsHowManyCoresTheRanksHave) {
 TEST(NearGpus, DividesTheCoresBesideEachGpu) {
   EXPECT_THAT(Sets({kTwoSockets, 4, "compact", {1, 1, 0, 0}}), ElementsAre("4-5", "6-7", "0-1", "2-3"));
   EXPECT_THAT(Sets({kTwoSockets, 2, "auto", {1, 1}}), ElementsAre("4-7", "4-7"));
-  EXPECT_EQ(Text({kTwoSockets, 2, "auto", {1, 1}}), "4 cores per rank, auto: per-numa, near its GPU (4-7)");
+  EXPECT_EQ(Text({kTwoSockets, 2, "auto", {1, 1}}),
+            "4 cores per rank, auto: per-numa, near its GPU (processors of ranks 0-1: 4-7)");
 }
 
 TEST(NearGpus, CountsTheCoresThere) {
@@ -147,7 +153,8 @@ TEST(NearGpus, GivesWayWhereAGpusNodeIsUnknownOrHasTooFewCores) {
 }
 
 TEST(BindingText, ShowsTheFirstSetsOfMany) {
-  EXPECT_THAT(Text({kTwoSockets, 8, "compact"}), HasSubstr("(0, 1, 2, 3, ...)"));
+  EXPECT_THAT(Text({kTwoSockets, 8, "compact"}),
+              HasSubstr("(processors of rank 0: 0, rank 1: 1, rank 2: 2, rank 3: 3, ...)"));
 }
 
 }  // namespace

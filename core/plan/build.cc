@@ -95,12 +95,17 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& 
   return out;
 }
 
+bool OneHostByMemory(const Inputs& inputs, const Plan& plan) {
+  return inputs.settings.Text("comm.local") != "none" && plan.hosts.size() == 1 &&
+         inputs.settings.Int("comm.emulate_hosts") <= 1;
+}
+
 // What joins the ranks of one host, so that nobody wonders where the traffic goes.
 std::string LocalText(const Inputs& inputs, const Plan& plan) {
   if (inputs.settings.Text("comm.local") == "none") return plan.backend + " alone";
-  const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
-  return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
-                 : fmt::format("shared memory; {} is not used on one host", plan.backend);
+  return OneHostByMemory(inputs, plan)
+             ? fmt::format("shared memory; {} is not used on one host", plan.backend)
+             : fmt::format("shared memory on each host, {} between them", plan.backend);
 }
 
 // Whether the number of ranks, or their places, hang on what other hosts report.
@@ -194,7 +199,8 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
     same = same && text(i) == text(0);
     each += fmt::format("{}{}: {}", i == 0 ? "" : "; ", plan.hosts[i].name, text(i));
   }
-  return same ? text(0) : each;
+  const bool several = placements.size() > 1 && placements[0].processors.bound();
+  return (several ? "by local rank on each host: " : "") + (same ? text(0) : each);
 }
 
 // In a draft, a root without GPUs takes the hosts of a job that counts on them to have one for each rank.
@@ -312,6 +318,7 @@ Result<Plan> Build(const Inputs& inputs) {
   AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   if (Status routed = AddRoutes(RoutesOf(inputs), &plan); !routed) return routed.error();
+  plan.backend_idle = plan.routes.empty() && OneHostByMemory(inputs, plan);
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));

@@ -157,12 +157,19 @@ std::string VariablesText(const std::map<std::string, std::string>& variables,
 
 }  // namespace
 
+bool ShowsFact(bool idle, std::string_view key) {
+  constexpr std::string_view kOfItself[] = {"library", "library_path", "local", "chosen"};
+  return !idle || std::ranges::find(kOfItself, key) != std::end(kOfItself);
+}
+
 std::string ToText(const Plan& plan) {
   std::string out = fmt::format("{}: {} rank{} on {} host{}, launcher {}, backend {}\n", plan.job,
                                 plan.world_size(), plan.world_size() == 1 ? "" : "s", plan.hosts.size(),
                                 plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
   auto append = std::back_inserter(out);
-  for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
+  for (const auto& [key, value] : plan.backend_facts) {
+    if (ShowsFact(plan.backend_idle, key)) fmt::format_to(append, "  {}: {}\n", key, value);
+  }
   for (const Route& route : plan.routes) fmt::format_to(append, "  {}\n", RouteText(route));
   for (const auto& [key, value] : plan.device_facts)
     fmt::format_to(append, "  {} {}: {}\n", plan.device_backend, key, value);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,9 @@ std::string TaskPortToken(int rank);
 // The token of the address of a host other than the first: "⟦address_2⟧".
 std::string HostAddressToken(std::size_t host);
 
+// Whether a reader wants the backend's fact: of an idle backend only what it is, not how it would send.
+bool ShowsFact(bool idle, std::string_view key);
+
 struct Plan {
   std::string job;
   std::vector<Host> hosts;
@@ -86,6 +90,7 @@ struct Plan {
   std::string launcher;
   std::string backend;                                             // name, or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;  // of all hosts, for the run header
+  bool backend_idle = false;  // shared memory of one host carries everything
   std::string device_backend;                                     // beside it, for device memory; empty: none
   std::vector<std::pair<std::string, std::string>> device_facts;  // its own
   std::vector<Route> routes;                                      // empty: no device is to be expected

@@ -69,17 +69,18 @@ std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
   std::string out;
   auto append = std::back_inserter(out);
   fmt::format_to(append, "  backend    {}\n", BackendText(plan));
-  const auto add = [&](const auto& facts) {
+  const auto add = [&](const auto& facts, bool unused) {
     for (const auto& [key, value] : facts) {
+      if (!plan::ShowsFact(unused, key)) continue;
       // Paths between GPUs are the device backend's, where there is one.
       const bool idle = key == "p2p" && &facts == &plan.backend_facts && !plan.device_backend.empty();
       if (!ForExplain(key) && !idle)
         fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
     }
   };
-  add(plan.backend_facts);
+  add(plan.backend_facts, plan.backend_idle);
   if (!plan.device_backend.empty()) fmt::format_to(append, "  devices    {}\n", plan.device_backend);
-  add(plan.device_facts);
+  add(plan.device_facts, false);
   AddRoutes(plan, &out);
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
   if (!plan.network_others.empty()) fmt::format_to(append, "  not used   {}\n", plan.network_others);
