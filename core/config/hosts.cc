@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -38,6 +39,13 @@ std::string RootText(const hosts::Allocation& allocation, std::optional<std::int
   if (!port && allocation.rank_port) port = hosts::RendezvousPort(*allocation.rank_port);
   if (port) text += fmt::format(":{}", *port);
   return text;
+}
+
+// Relative where it is below the current folder, as it was probably typed.
+std::string ShownPath(const std::string& path) {
+  std::error_code failure;
+  const std::string here = std::filesystem::current_path(failure).string() + "/";
+  return path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
 }  // namespace
@@ -91,8 +99,13 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
                 fmt::format("{}: {}{}", options::QuoteShort(path), text.error().text,
                             text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
   }
-  auto hosts = hosts::ParseHostfile(*text, path);
-  if (!hosts) return Fail(source, places_[source.key], "", hosts.error().text);
+  auto hosts = hosts::ParseHostfile(*text, ShownPath(path));
+  if (!hosts) {  // its text begins with the place in that file
+    failed_.insert(source.key);
+    const Place& by = places_[source.key];
+    return problems_.Add({by.origin, by.at, ""}, hosts.error().text,
+                         fmt::format("the file is set by {}", by.text.empty() ? source.key : by.text));
+  }
   StandIn(kHosts, ToTexts(*hosts), {DTRUN_ORIGIN_FILE, {}, path});
 }
 
