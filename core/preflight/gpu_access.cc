@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/base/kernel_file.h"
 #include "core/base/text.h"
 
 namespace dtrun::preflight {
@@ -35,6 +36,25 @@ std::string WithGpuAccess(std::string why, const std::filesystem::path& root) {
   if (why.empty() || why.find("may not open '") != why.npos) return why;  // or the plugin says it
   const std::string forbidden = ForbiddenGpu(root);
   return forbidden.empty() ? why : fmt::format("{}; {}: {}", why, forbidden, kAllowGpu);
+}
+
+bool HasGpu(const std::filesystem::path& root) {
+  std::error_code failure;
+  for (const char* const file : {"dev/nvidiactl", "dev/nvidia0", "dev/kfd", "dev/dxg"}) {
+    if (std::filesystem::exists(root / file, failure)) return true;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(root / "sys/bus/pci/devices", failure)) {
+    const std::string vendor = FirstLineOf((entry.path() / "vendor").string());
+    const std::string kind = FirstLineOf((entry.path() / "class").string());
+    const bool computes = kind.starts_with("0x03") || kind.starts_with("0x12");  // display, accelerator
+    if (computes && (vendor == "0x10de" || vendor == "0x1002")) return true;
+  }
+  return false;
+}
+
+std::string ListedReason(std::string_view plugin, const std::string& why, const std::filesystem::path& root) {
+  if ((plugin != "nccl" && plugin != "cuda") || HasGpu(root)) return why;
+  return fmt::format("this host has no GPU ({})", why.substr(0, why.find("; ")));
 }
 
 }  // namespace dtrun::preflight

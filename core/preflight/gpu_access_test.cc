@@ -61,5 +61,23 @@ TEST_F(GpuAccess, LooksAtTheFileOfAmdToo) {
   EXPECT_THAT(ForbiddenGpu(root_), HasSubstr("/dev/kfd"));
 }
 
+TEST_F(GpuAccess, AHostWithoutGpusNeedsNoAdvice) {
+  const std::string why = "cannot load NCCL: no such file; install NCCL";
+  EXPECT_FALSE(HasGpu(root_));
+  EXPECT_EQ(ListedReason("nccl", why, root_), "this host has no GPU (cannot load NCCL: no such file)");
+  EXPECT_EQ(ListedReason("ucx", why, root_), why);
+  const auto add = [&](const char* device, const char* vendor, const char* kind) {
+    const fs::path folder = root_ / "sys/bus/pci/devices" / device;
+    fs::create_directories(folder);
+    std::ofstream(folder / "vendor") << vendor << "\n";
+    std::ofstream(folder / "class") << kind << "\n";
+  };
+  add("0000:00:01.0", "0x10de", "0x020000");  // a network card
+  EXPECT_FALSE(HasGpu(root_));
+  add("0000:00:02.0", "0x10de", "0x030200");  // without a driver
+  EXPECT_TRUE(HasGpu(root_));
+  EXPECT_EQ(ListedReason("nccl", why, root_), why);
+}
+
 }  // namespace
 }  // namespace dtrun::preflight

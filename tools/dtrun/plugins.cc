@@ -3,12 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/plan/plan.h"
 #include "core/plugin/search_path.h"
+#include "core/preflight/gpu_access.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/verbs.h"
@@ -136,6 +138,26 @@ Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
   return row;
 }
 
+std::string TableOf(const std::vector<Row>& rows) {
+  std::string out;
+  const auto append = std::back_inserter(out);
+  const std::string under(5, ' ');
+  fmt::format_to(append, "{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI",
+                 "WHAT IT IS, AND WHERE");
+  for (const Row& row : rows) {
+    fmt::format_to(append, "{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind),
+                   ShownName(row.file), row.version, row.abi, row.state == "ok" ? row.summary : row.state);
+    fmt::format_to(append, "{}{} ({})\n", under, row.file.path.string(), row.file.origin);
+    if (!row.unusable.empty())
+      fmt::format_to(append, "{}not usable here: {}\n", under,
+                     preflight::ListedReason(row.file.name, row.unusable));
+    for (const auto& path : row.file.shadowed) fmt::format_to(append, "{}shadows {}\n", under, path.string());
+    for (const std::string& warning : row.file.warnings)
+      fmt::format_to(append, "{}warning: {}\n", under, warning);
+  }
+  return out;
+}
+
 }  // namespace
 
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
@@ -167,15 +189,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
     WriteOutput(JsonDocument(1, {{"plugins", out}}));
     return 0;
   }
-  PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
-  for (const Row& row : rows) {
-    PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), ShownName(row.file),
-                row.version, row.abi, row.state == "ok" ? row.summary : row.state);
-    PrintOutput("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
-    if (!row.unusable.empty()) PrintOutput("{:<40} not usable here: {}\n", "", row.unusable);
-    for (const auto& path : row.file.shadowed) PrintOutput("{:<40} shadows {}\n", "", path.string());
-    for (const std::string& warning : row.file.warnings) PrintOutput("{:<40} warning: {}\n", "", warning);
-  }
+  WriteTable(TableOf(rows));
   if (rows.empty()) PrintMessage("dtrun: no plugins found\n");
   for (const std::string& missing : plugin::MissingFolders(folders)) PrintMessage("dtrun: {}\n", missing);
   PrintOutput("\nlooked in:\n");

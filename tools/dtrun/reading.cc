@@ -32,6 +32,13 @@ std::string FormFor(int descriptor, std::string_view text, bool colour) {
 
 }  // namespace
 
+void WriteHelp(std::string_view text) {
+  constexpr int kColumnsOfAPipe = 80;
+  const output::Sink sink(STDOUT_FILENO);
+  const int columns = ColumnsOf(sink);
+  WriteOutput(output::Message(text, columns > 0 ? columns : kColumnsOfAPipe, false));
+}
+
 void WriteForReading(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text, true)); }
 
 void WriteTable(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text, false)); }

@@ -8,7 +8,10 @@ namespace dtrun::cli {
 
 void WriteForReading(std::string_view text);
 
-// Help, and lists of many lines: without colours.
+// What --help prints: breaks in a pipe too, at COLUMNS or 80, as argparse does.
+void WriteHelp(std::string_view text);
+
+// Lists of many lines: without colours.
 void WriteTable(std::string_view text);
 
 // Messages are shown so from now on.

@@ -52,16 +52,13 @@ constexpr char kIntroduction[] =
     "  dtrun torchrun --nproc-per-node 4 train.py   takes torchrun's command line\n";
 
 constexpr char kEpilogue[] =
-    "dtrun's options come before the program; what follows the program is passed\n"
-    "to it. A word that is both a verb and a program is the verb: write ./plan or\n"
-    "-- plan to run the program.\n"
-    "Exit code: 0 when all ranks succeed; else the code of the rank that failed\n"
-    "first (128 + signal for a signal); 2 when the command line or the config is\n"
-    "wrong.\n"
-    "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name:\n"
-    "DTRUN_CONFIG_BACKEND_NAME); DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG =\n"
-    "debug, info, warn, error or off sets the level of the log, of its parts with\n"
-    "DTRUN_LOG=info,node=debug,gloo=off; DTRUN_LOG_FORMAT=json writes JSON lines.\n"
+    "dtrun's options come before the program; what follows the program is passed to it. A word that is both "
+    "a verb and a program is the verb: write ./plan or -- plan to run the program.\n"
+    "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal for a "
+    "signal); 2 when the command line or the config is wrong.\n"
+    "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME); "
+    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn, error or off sets the level of the "
+    "log, of its parts with DTRUN_LOG=info,node=debug,gloo=off; DTRUN_LOG_FORMAT=json writes JSON lines.\n"
     "'dtrun help VERB' explains a verb.\n";
 
 // Whether an option gives what the command line does not.
@@ -218,9 +215,8 @@ void CommandLine::AddRun() {
   plan->add_flag("--json", json_,
                  "Machine-readable, nothing shortened; equals plan.json of the run directory");
   plan->footer(
-      "Each variable is printed as a rank gets it, but for secrets and\n"
-      "DTRUN_BACKEND_OPTIONS, a record for dtrun's library, which is shown as\n"
-      "(backend.options). --json has it whole.");
+      "Each variable is printed as a rank gets it, except secrets and DTRUN_BACKEND_OPTIONS, a record for "
+      "dtrun's library, which is shown as (backend.options). --json has it whole.");
   plan_ = plan;
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Started by the root on another host; for nobody else.
@@ -318,7 +314,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   } catch (const CLI::Success& success) {
     std::ostringstream out, none;
     const int code = app_.exit(success, out, none);
-    dtrun::cli::WriteTable(out.str());
+    dtrun::cli::WriteHelp(out.str());
     return code;
   } catch (const CLI::ParseError& error) {
     dtrun::PrintMessage("{}\n", dtrun::cli::Refusal(error, app_, split->verb));

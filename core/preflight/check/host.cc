@@ -5,6 +5,7 @@
 
 #include "core/plan/plan.h"
 #include "core/preflight/check/checks.h"
+#include "core/preflight/gpu_access.h"
 #include "core/preflight/gpu_pairs.h"
 
 namespace dtrun::preflight {
@@ -28,7 +29,7 @@ void CheckBackends(const Request& request, const std::vector<BackendAnswer>& bac
     const bool bad = request.backends[i].needed || (problem && request.backends[i].wanted);
     to->push_back(
         {topic, bad ? Level::kProblem : Level::kNotHere,
-         bad ? "cannot be used: " + backend.why_not : backend.why_not,
+         bad ? "cannot be used: " + backend.why_not : ListedReason(backend.name, backend.why_not),
          bad ? fmt::format("see: dtrun plugins describe {}; or choose another in backend.name", backend.name)
              : ""});
   }
