@@ -113,7 +113,7 @@ class Unusable(Faked):
 
     def test_memory_of_the_device_that_is_used_up(self):
         self.assert_refused(self.run_program(DTRUN_FAKE_DEVICE_BYTES="64"), "memory: dtrun_alloc_on of 4000 bytes on cuda 0: cuda cannot "
-                            "allocate 4000 bytes of device 0: 'out of memory'; nvidia-smi tells who uses its memory")
+                            "allocate 4000 bytes of device 0: 'out of memory'; nvidia-smi shows which processes use its memory")
 
     def test_buffers_of_host_and_device_in_one_call(self):
         result = self.run_program()

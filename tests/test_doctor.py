@@ -33,7 +33,7 @@ class Here(JobTest):
 
     def test_a_timeout_that_is_none_is_refused_without_hosts_too(self):
         for text in ("nan", "-1s", "banana", "0s"):
-            self.assert_user_error(self.dtrun("doctor", "--timeout", text), f"--timeout '{text}' is not a duration above 0")
+            self.assert_user_error(self.dtrun("doctor", "--timeout", text), f"--timeout '{text}': expected a number and a unit, more than 0")
         self.assert_user_error(self.dtrun("doctor", "--timeout", ""), "--timeout is empty; write --timeout DURATION")
 
     def test_every_warning_and_problem_has_a_cure(self):

@@ -250,7 +250,7 @@ class Hangs(JobTest):
         place = self.folder / "marks"
         place.mkdir()
         result = self.ranks(3, sys.executable, "-c", script, env=self.environment(DIR=str(place)))
-        self.assertIn("all 3 ranks failed alike: FileNotFoundError:", result.err, str(result))
+        self.assertIn("all 3 ranks failed the same way: FileNotFoundError:", result.err, str(result))
 
     def test_healthy_jobs_are_not_accused(self):
         for _ in range(3):

@@ -34,7 +34,7 @@ class Here(JobTest):
         self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets[:1]), "no module 'only_here'")
 
     def test_a_program_that_is_no_python(self):
-        self.assert_user_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true', which is no Python", "take python.modules out")
+        self.assert_user_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true', which is not a Python interpreter", "take python.modules out")
 
     def test_torchrun_has_an_interpreter_of_its_own(self):
         self.write("print('a rank runs')", "train.py")

@@ -126,7 +126,7 @@ class FullDisk(JobTest):
         self.assertEqual(result.err.count("is started again"), 1, result.err)
         self.assertEqual(result.err.count("failed after"), 2, result.err)  # the last says why it was not
         self.assertNotIn("all of it", result.err)
-        self.assertIn("of which files have the beginning", result.err)
+        self.assertIn("its files have only the beginning", result.err)
         verdict = self.disk / "run" / "verdict.json"
         if verdict.exists():
             json.loads(verdict.read_text())

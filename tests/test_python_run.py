@@ -321,7 +321,7 @@ class Distributor(PythonTest):
         self.assertIn("num_processes is 0; it has to be 1 or more", result.out)
         self.assertIn("use_gpu=True with 2 processes, but this machine shows 1 GPU; pass use_gpu=False, or num_processes=1", result.out)
         self.assertIn("there is no file 'no.py' in ", result.out)
-        self.assertIn("'a.py' is a file, whose arguments are words; b= is for functions", result.out)
+        self.assertIn("'a.py' is a file and takes words as arguments; b= is for functions", result.out)
 
 
 class Driver(PythonTest):

@@ -73,7 +73,7 @@ class DeviceBackend(Faked):
 
     def test_a_library_that_is_no_nccl_is_called_so(self):
         result = self.run_with("", f"backend.nccl.library={NO_NCCL}")
-        self.assert_user_error(result, f"'{NO_NCCL}' is no NCCL, for it has no 'ncclGetVersion'; set backend.nccl.library")
+        self.assert_user_error(result, f"'{NO_NCCL}' is not NCCL: it has no 'ncclGetVersion'; set backend.nccl.library")
 
     def test_each_kind_of_memory_may_be_named(self):
         sets = ["backend.name=cpu:gloo,cuda:nccl", f"backend.nccl.library={FAKES}/libnccl.so.2",
@@ -193,10 +193,10 @@ class WithoutDevices(JobTest):
 
 class Names(JobTest):
     def test_what_is_wrong_says_what_to_write(self):
-        for name, texts in (("cud:nccl", ["'cud' is no kind of memory", "did you mean 'cuda'?"]),
+        for name, texts in (("cud:nccl", ["'cud' is not a kind of memory", "did you mean 'cuda'?"]),
                             ("gloo,cuda:nccl", ["expected MEMORY:BACKEND", '"cpu:gloo,cuda:nccl"']),
                             ("cuda:nccl,xpu:ucx", ["one kind of device"]),
-                            ('["cpu:gloo", "nccl"]', ["'cpu:gloo' stands in a list", '["nccl", "gloo"]']),
+                            ('["cpu:gloo", "nccl"]', ["'cpu:gloo' is in a list", '["nccl", "gloo"]']),
                             ("cpu:nccl", ["'cpu:nccl': nccl moves device memory only", '"cpu:gloo,cuda:nccl"']),
                             ("hip:nccl", ["'hip:nccl': nccl moves memory of cuda only", "write cuda:nccl"]),
                             ("cpu:golo,cuda:nccl", ["there is no backend plugin 'golo'", "did you mean 'gloo'?"])):

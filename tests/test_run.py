@@ -49,11 +49,17 @@ class Run(JobTest):
         self.assertEqual(env["OUT"], "part-1")
 
     def test_the_header_names_what_was_chosen(self):
-        result = self.ranks(2, "true", flags=["-v"])
+        result = self.ranks(2, "true", flags=["-v"], sets=["comm.local=none"])
         self.assert_ok(result)
         for text in ("2 ranks on 1 host", "launcher per-process", "gloo", "Gloo", "interface", "logs"):
             self.assertIn(text, result.err)
         self.assertIn("succeeded", result.err.splitlines()[-1])
+
+    def test_a_backend_that_one_host_does_not_use_has_no_interface_in_header_and_plan(self):
+        for text in (self.ranks(2, "true", flags=["-v"]).err, self.dtrun("plan", "-n", "2", "true").out):
+            self.assertIn("gloo is not used on one host", text)
+            for fact in "wire", "algorithm", "interface":
+                self.assertNotRegex(text, rf"(?m)^  {fact}\b")
 
     def test_a_program_without_libdtrun_hears_of_the_default_backend_in_one_line(self):
         result = self.ranks(2, "true")
@@ -164,7 +170,7 @@ class Run(JobTest):
         job.process.stdin.close()
         err = job.process.stderr.read()
         self.assertEqual(job.process.wait(), 0, err)
-        self.assertEqual(err.count("nobody reads standard output any more; the job continues"), 1, err)
+        self.assertEqual(err.count("the reader of standard output has gone; the job continues"), 1, err)
         self.assertTrue(done.exists())
         self.assertEqual(job.log(0), "".join(f"{i}\n" for i in range(1, 20001)))
         job.process.stderr.close()

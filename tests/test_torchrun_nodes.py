@@ -272,7 +272,7 @@ class Strangers(NodesTest):
         for job in jobs:
             result = job.finish()
             self.assert_ok(result)
-            self.assertIn("insecure=true: whoever reaches the nodes' port", result.err)
+            self.assertIn("insecure=true: anyone who reaches the nodes' port", result.err)
 
     def test_another_user_cannot_be_the_root_of_nodes_on_one_host(self):
         words = [*self.STATIC, "--master-addr=127.0.0.1"]

@@ -44,7 +44,7 @@ Status CheckKind(std::int32_t kind) {
   if (kind == DTRUN_DEVICE_HOST) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
-        "device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection and no stream; expected a "
+        "device_kind is DTRUN_DEVICE_HOST, but host memory needs no connection and no stream; expected a "
         "device's, such as DTRUN_DEVICE_CUDA"};
   }
   return Error{

@@ -98,7 +98,7 @@ Result<bool> dtrun_comm::Captures(const dtrun_op& op, const dtrun_stream& stream
   if (!wants_work) return true;
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("{}: the stream is being captured into a graph, whose replays have no handle; give NULL "
+      fmt::format("{}: the stream is being captured into a graph, and replays have no handle; give NULL "
                   "for work",
                   sdk::OperationName(op.kind))};
 }

@@ -166,7 +166,7 @@ TEST_F(OnDevices, AreNotTheHost) {
   DTRUN_ERROR_INIT(error_);
   EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_HOST, 0, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message,
-              HasSubstr("device_kind is DTRUN_DEVICE_HOST, whose memory needs no connection"));
+              HasSubstr("device_kind is DTRUN_DEVICE_HOST, but host memory needs no connection"));
   EXPECT_EQ(Comm().Connect(63, 0, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("device_kind is 63; expected DTRUN_DEVICE_CUDA (1), "));
 }

@@ -27,7 +27,7 @@ Result<Card> ParseCard(std::string_view text) {
   std::string_view rest = text;
   for (std::int32_t* number : {&card.color, &card.key, &card.host}) {
     const auto taken = TakeNumber<std::int32_t>(&rest);
-    if (!taken) return Error{DTRUN_INTERNAL, fmt::format("'{}' is no card of a rank", text)};
+    if (!taken) return Error{DTRUN_INTERNAL, fmt::format("'{}' is not a card of a rank", text)};
     *number = *taken;
     if (!rest.empty()) rest.remove_prefix(1);
   }
@@ -115,7 +115,7 @@ Status CheckList(const dtrun_comm& parent, std::span<const std::int32_t> ranks) 
   std::set<std::int32_t> seen;
   for (const std::int32_t rank : ranks) {
     if (rank < 0 || rank >= parent.size()) {
-      return invalid(fmt::format("rank {} is outside '{}', whose ranks are 0 to {}", rank,
+      return invalid(fmt::format("rank {} is outside '{}', which has ranks 0 to {}", rank,
                                  parent.making().name, parent.size() - 1));
     }
     if (!seen.insert(rank).second) return invalid(fmt::format("rank {} is in the list twice", rank));

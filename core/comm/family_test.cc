@@ -160,7 +160,7 @@ TEST_F(Families, RefuseListsThatMakeNoSense) {
     return Text(made);
   };
   EXPECT_THAT(refused({}), HasSubstr("the list of ranks is empty"));
-  EXPECT_THAT(refused({1, 4}), HasSubstr("rank 4 is outside 'world', whose ranks are 0 to 3"));
+  EXPECT_THAT(refused({1, 4}), HasSubstr("rank 4 is outside 'world', which has ranks 0 to 3"));
   EXPECT_THAT(refused({1, -1}), HasSubstr("rank -1 is outside"));
   EXPECT_THAT(refused({1, 2, 1}), HasSubstr("rank 1 is in the list twice"));
   EXPECT_THAT(refused({0, 2}), HasSubstr("rank 1, which calls, is not in the list"));

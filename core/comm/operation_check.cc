@@ -49,7 +49,7 @@ Error NoReduction(const dtrun_op& op) {
 
 Status CheckRank(const dtrun_op& op, const Scope& scope, const char* what, std::int32_t rank) {
   if (rank >= 0 && rank < scope.size) return {};
-  return Invalid(op, fmt::format("{} {} is outside '{}', whose ranks are 0 to {}", what, rank, scope.comm,
+  return Invalid(op, fmt::format("{} {} is outside '{}', which has ranks 0 to {}", what, rank, scope.comm,
                                  scope.size - 1));
 }
 

@@ -16,7 +16,7 @@ Error DecodeError(std::string_view told) {
   for (std::int32_t& number : numbers) {
     const auto taken = TakeNumber<std::int32_t>(&rest);
     if (!taken || !rest.starts_with(' '))
-      return Error{DTRUN_INTERNAL, fmt::format("'{}' is no answer of a rank", told)};
+      return Error{DTRUN_INTERNAL, fmt::format("'{}' is not an answer of a rank", told)};
     number = *taken;
     rest.remove_prefix(1);
   }

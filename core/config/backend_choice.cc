@@ -51,7 +51,7 @@ Result<std::string> DeviceNamed(std::string_view word, const std::vector<std::st
     if (std::ranges::find(words, one) == words.end()) words.push_back(one);
   }
   const auto nearest = Nearest(std::string(word), words);
-  return Wrong(fmt::format("'{}' is no kind of memory; {}", word,
+  return Wrong(fmt::format("'{}' is not a kind of memory; {}", word,
                            nearest ? fmt::format("did you mean '{}'?", *nearest)
                                    : fmt::format("known here: {}", fmt::join(words, ", "))));
 }
@@ -123,12 +123,12 @@ Result<BackendChoice> ReadBackendChoice(const options::Data& name, const std::ve
     for (const std::string& one : *list) {
       if (list->size() > 1 && (one == "none" || one == "auto"))
         return Wrong(
-            fmt::format("'{0}' stands in a list, whose names are tried one after the other; write "
-                        "\"{0}\" alone, or take it out",
+            fmt::format("'{0}' is in a list, and dtrun tries the names of a list in order; write "
+                        "\"{0}\" alone, or remove it",
                         one));
       if (one.find(':') == one.npos) continue;
       return Wrong(
-          fmt::format("'{}' stands in a list, whose names are tried one after the other; write one text, "
+          fmt::format("'{}' is in a list, and dtrun tries the names of a list in order; write one text, "
                       "\"cpu:gloo,cuda:nccl\", or names alone, [\"nccl\", \"gloo\"]",
                       one));
     }

@@ -61,7 +61,7 @@ TEST(BackendChoice, TellsASlipFromANameOfAnotherLibrary) {
 
 TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
   const std::pair<const char*, const char*> cases[] = {
-      {"cud:nccl", "'cud' is no kind of memory; did you mean 'cuda'?"},
+      {"cud:nccl", "'cud' is not a kind of memory; did you mean 'cuda'?"},
       {"metal:x", "known here: cpu, cuda, hip, rocm, xpu, npu"},
       {"gloo,cuda:nccl",
        "expected MEMORY:BACKEND in each part, as in \"cpu:gloo,cuda:nccl\"; found \"gloo\""},
@@ -78,8 +78,8 @@ TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
       {"cuda:none,cpu:gloo", "'cuda:none' names no backend"}};
   for (const auto& [text, said] : cases) EXPECT_THAT(RefusalOf(std::string(text)), HasSubstr(said)) << text;
   EXPECT_THAT(RefusalOf(Texts{"cpu:gloo", "cuda:nccl"}), HasSubstr("write one text, \"cpu:gloo,cuda:nccl\""));
-  EXPECT_THAT(RefusalOf(Texts{"gloo", "none"}), HasSubstr("'none' stands in a list"));
-  EXPECT_THAT(RefusalOf(Texts{"auto", "gloo"}), HasSubstr("write \"auto\" alone, or take it out"));
+  EXPECT_THAT(RefusalOf(Texts{"gloo", "none"}), HasSubstr("'none' is in a list"));
+  EXPECT_THAT(RefusalOf(Texts{"auto", "gloo"}), HasSubstr("write \"auto\" alone, or remove it"));
   EXPECT_THAT(Read(Texts{"none"}).names, ElementsAre("none"));
 }
 

@@ -76,7 +76,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
       opened = ::poll(&ready, 1, kOpeningLookMs) > 0;
       if (!opened && std::chrono::steady_clock::now() > patience)
         return Error{DTRUN_TIMEOUT,
-                     "this is a pipe that nobody writes into; start its writer first, or name a file"};
+                     "this is a pipe without a writer; start its writer first, or name a file"};
       continue;
     }
     if (got == 0) return text.starts_with(kUtf8Mark) ? text.substr(kUtf8Mark.size()) : text;

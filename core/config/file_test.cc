@@ -93,7 +93,7 @@ TEST(ReadFile, RefusesANamedPipeThatNobodyWritesInto) {
   TestFolder folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(Refusal(path), "this is a pipe that nobody writes into; start its writer first, or name a file");
+  EXPECT_EQ(Refusal(path), "this is a pipe without a writer; start its writer first, or name a file");
 }
 
 TEST(ReadFile, DoesNotWaitForAPipeWhoseWriterHasGone) {

@@ -258,9 +258,8 @@ TEST_F(PluginOptionsTest, NamesMayBeByMemory) {
   EXPECT_EQ(BackendNames(LoadText("").settings), (std::vector<std::string>{"other", "demo"}));
   request_.sets.clear();
   EXPECT_THAT(Problems("[backend]\nname = \"nqu:demo\"\n"),
-              HasSubstr("train.toml:4:8: backend.name: 'nqu' is no kind of memory; did you mean 'npu'?"));
-  EXPECT_THAT(Problems("[backend]\nname = [\"cpu:demo\", \"demo\"]\n"),
-              HasSubstr("'cpu:demo' stands in a list"));
+              HasSubstr("train.toml:4:8: backend.name: 'nqu' is not a kind of memory; did you mean 'npu'?"));
+  EXPECT_THAT(Problems("[backend]\nname = [\"cpu:demo\", \"demo\"]\n"), HasSubstr("'cpu:demo' is in a list"));
   EXPECT_THAT(Problems("[backend]\nname = \"cpu:other,npu:demo\"\npath = \"/x/libdtrun_backend_demo.so\"\n"),
               HasSubstr("it is the file of one backend, and backend.name gives two"));
   EXPECT_THAT(Problems("[backend]\nname = \"cpu:demo,npu:other\"\noptions.interface = \"lo\"\n"),

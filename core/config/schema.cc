@@ -16,13 +16,13 @@ void AddCluster(Schema& schema) {
                         "NAME, NAME slots=N (Open MPI, DeepSpeed, Horovod) or NAME:N; # starts a comment."));
   schema.back().must_exist = true;
   schema.push_back(
-      Long(Option("cluster.from", Type::kString, kRoot, "platform whose variables say which hosts there are"),
+      Long(Option("cluster.from", Type::kString, kRoot, "platform that lists the hosts in its variables"),
            "\"openmpi\", \"pmi\", \"mpijob\", \"azureml\", \"gcp\", \"vertex\", \"pai\", \"spark\", "
            "\"kubeflow\" or \"torchrun\"; or the name of a launcher that finds hosts: \"slurm\", \"pbs\", "
            "\"lsf\", "
-           "\"gridengine\", \"flux\", \"sagemaker\", \"kubernetes\", or your own. \"auto\" takes the one "
-           "whose own "
-           "variables are set. Unless you set them, the platform also says which host this is, where host 0 "
+           "\"gridengine\", \"flux\", \"sagemaker\", \"kubernetes\", or your own. \"auto\" takes the "
+           "one that has set its own variables. Unless you set them, the platform also says which host this "
+           "is, where host 0 "
            "is, and how many ranks each host has."));
   schema.push_back(Range(
       Long(Option("cluster.host_count", Type::kUint, kRoot, "number of hosts"),
@@ -48,7 +48,8 @@ void AddCluster(Schema& schema) {
                          "1", "65535"));
   schema.push_back(Long(
       Option("cluster.port_range", Type::kString, kRoot, "ports that hosts listen on, FIRST-LAST"),
-      "For sites whose firewall opens a range: the control port, the connectivity check, MASTER_PORT, tasks' "
+      "For firewalls that open a range. It holds for the control port, the connectivity check, MASTER_PORT, "
+      "tasks' "
       "ports, Horovod's store, dtrun's gloo, and UCX, Open MPI, MPICH and libfabric's tcp. If unset, the "
       "system chooses; docs/networking.md lists what ignores the range."));
   schema.push_back(
@@ -95,8 +96,8 @@ void AddCluster(Schema& schema) {
 
 Spec Sha256(const char* key, Type type) {
   return Long(Option(key, type, kPlugins, "the only content the plugin file may have; any by default"),
-              "What `sha256sum FILE` prints. On every host, a file that differs is not loaded. Of a list of "
-              "backends, those whose file differs cannot be used.");
+              "What `sha256sum FILE` prints. On every host, a file that differs is not loaded. In a list of "
+              "backends, one with another file is skipped.");
 }
 
 void AddPlugins(Schema& schema) {
@@ -256,7 +257,7 @@ void AddLogs(Schema& schema) {
 void AddOutput(Schema& schema) {
   const auto add = [&](Spec spec) { schema.push_back(Scope(std::move(spec), DTRUN_SCOPE_PROCESS)); };
   add(Long(
-      Default(Option("output.ranks", Type::kString, kRoot, "ranks whose output you see"), "all"),
+      Default(Option("output.ranks", Type::kString, kRoot, "ranks that print to your terminal"), "all"),
       "\"all\", \"none\", or ranks and ranges, such as \"0\" or \"0,4-7\". The log files have the output of "
       "every rank, and the verdict quotes the rank that failed."));
   add(Long(

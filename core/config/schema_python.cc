@@ -13,8 +13,9 @@ void AddPython(Schema& schema) {
       Default(
           Long(Option("python.horovod", Type::kEnum, kPlan, "what `import horovod` finds in Python programs"),
                "\"script\": Horovod, where it is installed. \"shim\": its API for torch, TensorFlow and "
-               "Keras over this communicator, so not with backend.name = \"none\", by the dtrun package, "
-               "whose folder comes first on PYTHONPATH."),
+               "Keras over this communicator, so not with backend.name = \"none\"; the folder of the dtrun "
+               "package is "
+               "then first on PYTHONPATH."),
           "script"),
       {"script", "shim"}));
 }

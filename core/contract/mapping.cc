@@ -41,7 +41,7 @@ Result<RecorderMapping> RecorderMapping::Open(int fd, const std::string& path, i
   if (fstat(fd, &status) != 0) return Error::System(fmt::format("look at '{}'", path), errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < kRecorderHeadBytes)
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no flight recorder", path)};
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a flight recorder", path)};
   const auto ranks = static_cast<int>((bytes - kRecorderHeadBytes) / kRankPagesBytes);
   void* const base = mmap(nullptr, RecorderBytes(ranks), PROT_READ, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return Error::System(fmt::format("map '{}'", path), errno);

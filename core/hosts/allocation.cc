@@ -91,10 +91,11 @@ Error Bare(const Environment& environment) {
   }
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("\"auto\": {} set, but nothing says by whom: they number hosts on GCP AI "
-                  "Platform, Alibaba PAI and Spark, and processes elsewhere; set cluster.from to \"gcp\", "
-                  "\"pai\" or \"spark\", or unset RANK and WORLD_SIZE",
-                  list)};
+      fmt::format(
+          "\"auto\": {} set, and no variable tells which platform set them: they number hosts on GCP AI "
+          "Platform, Alibaba PAI and Spark, and processes elsewhere; set cluster.from to \"gcp\", "
+          "\"pai\" or \"spark\", or unset RANK and WORLD_SIZE",
+          list)};
 }
 
 Result<Allocation> ReadBuiltIn(const Platform& platform, const Environment& environment) {

@@ -64,7 +64,8 @@ TEST(DetectPlatform, AnMpiLauncherInAnAllocationIsTheAllocationsOrAskedAbout) {
 
 TEST(DetectPlatform, ABareRankIsNeverGuessed) {
   EXPECT_THAT(Detected({{"RANK", "1"}, {"WORLD_SIZE", "2"}}),
-              AllOf(HasSubstr("RANK=1, WORLD_SIZE=2 set, but nothing says by whom"), HasSubstr("\"gcp\"")));
+              AllOf(HasSubstr("RANK=1, WORLD_SIZE=2 set, and no variable tells which platform"),
+                    HasSubstr("\"gcp\"")));
 }
 
 TEST(DetectPlatform, NothingIsNotFound) {

@@ -47,7 +47,7 @@ TEST_F(ControllerTest, LetsRanksFailAlikeBeforeTheyHaveJoined) {
   const verdict::Facts facts = MustRun();
   EXPECT_EQ(facts.ranks[0].ending->code, 1);
   EXPECT_EQ(facts.ranks[1].ending->code, 1);
-  EXPECT_THAT(verdict::VerdictText(facts), HasSubstr("failed alike: ValueError: x"));
+  EXPECT_THAT(verdict::VerdictText(facts), HasSubstr("failed the same way: ValueError: x"));
 }
 
 TEST_F(ControllerTest, KillsARankThatIgnoresSigtermAfterTheGrace) {

@@ -153,7 +153,7 @@ Status RunDir::TellPath(const fs::path& file) const {
   if (fstatat(folder->get(), file.filename().c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     std::string what;
     if (!S_ISREG(there.st_mode))
-      what = "is no regular file";
+      what = "is not a regular file";
     else if (there.st_uid != geteuid())
       what = fmt::format("is of uid {}", there.st_uid);
     if (!what.empty())

@@ -158,7 +158,7 @@ TEST_F(RunTest, ReplacesNoSpecialFileByThePathOfTheRun) {
     const fs::file_type type = fs::symlink_status(place).type();
     dir_file_ = place;
     EXPECT_EQ(RunToEnd(), 2);
-    EXPECT_THAT(err_, HasSubstr("dtrun: logs.dir_file: '" + place + "' is no regular file"));
+    EXPECT_THAT(err_, HasSubstr("dtrun: logs.dir_file: '" + place + "' is not a regular file"));
     EXPECT_EQ(fs::symlink_status(place).type(), type);
   }
   EXPECT_FALSE(fs::exists(scratch_ / "up"));

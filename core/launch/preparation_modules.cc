@@ -68,9 +68,10 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   if (!IsPython(program_)) {
     return plan::At(
         settings(), kModules,
-        fmt::format("ranks run '{}', which is no Python; write the interpreter in front of the script, as "
-                    "in [\"python3\", \"train.py\"], or take {} out",
-                    program_, kModules));
+        fmt::format(
+            "ranks run '{}', which is not a Python interpreter; write the interpreter in front of the "
+            "script, as in [\"python3\", \"train.py\"], or take {} out",
+            program_, kModules));
   }
   request.interpreter = program_;
   std::error_code unknown;

@@ -98,7 +98,7 @@ void RemoteHost::OnMessage(std::string_view message) {
   if (!valid) {
     return Drop(
         valid.error().text,
-        fmt::format("install the same dtrun on {} as here; if it is, find out who runs an agent there",
+        fmt::format("install the same dtrun on {} as here; if it is, find out which user runs an agent there",
                     name_));
   }
   if (protocol_.said().unanswered() == nullptr && std::exchange(waiting_, false)) answer_timer_.cancel();

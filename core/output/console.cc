@@ -252,7 +252,7 @@ class ThreadConsole final : public Console {
     if (gone) {
       backlog_.Push(
           Stream::kErr,
-          "dtrun: nobody reads standard output any more; the job continues, and its run folder has the "
+          "dtrun: the reader of standard output has gone; the job continues, and its run folder has the "
           "output of every rank; Ctrl-C ends it");
       return;
     }

@@ -165,7 +165,7 @@ TEST_F(ConsoleTest, GoesOnWithOneStreamWhenTheReaderOfTheOtherIsGone) {
   console.reset();
   const std::string err = Rest(err_);
   EXPECT_THAT(err, ::testing::HasSubstr("for somebody\n"));
-  EXPECT_THAT(err, ::testing::HasSubstr("dtrun: nobody reads standard output any more; the job continues"));
+  EXPECT_THAT(err, ::testing::HasSubstr("dtrun: the reader of standard output has gone; the job continues"));
 }
 
 TEST_F(ConsoleTest, IsQuietWhereNobodyReadsErrors) {

@@ -232,7 +232,7 @@ std::vector<std::string> CommandOf(const config::Settings& settings, const Envir
 Status CheckFolder(const config::Settings& settings, const std::string& cwd) {
   if (cwd == Printable(cwd)) return {};
   const std::string what =
-      fmt::format("ranks would run in '{}', whose name has control characters", Printable(cwd));
+      fmt::format("the ranks' folder '{}' has control characters in its name", Printable(cwd));
   if (settings.Has("job.cwd")) return At(settings, "job.cwd", what + "; name another folder");
   return Error{DTRUN_INVALID_ARGUMENT, what + "; start dtrun from another folder, or set job.cwd to one"};
 }

@@ -113,11 +113,11 @@ TEST(CheckFolder, NamesAFolderWithControlCharactersAndWhatChoosesAnother) {
     EXPECT_FALSE(CheckFolder(here, name));
   EXPECT_EQ(
       CheckFolder(here, "/data/a\tb").error().text,
-      "ranks would run in '/data/a\\u0009b', whose name has control characters; start dtrun from another "
+      "the ranks' folder '/data/a\\u0009b' has control characters in its name; start dtrun from another "
       "folder, or set job.cwd to one");
   request.sets = {"job.cwd=/data"};
   EXPECT_THAT(CheckFolder(config::Load(request, nullptr).settings, "/data/a\tb").error().text,
-              ::testing::EndsWith("control characters; name another folder"));
+              ::testing::EndsWith("control characters in its name; name another folder"));
 }
 
 }  // namespace

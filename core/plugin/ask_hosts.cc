@@ -81,7 +81,7 @@ std::string ReadAllocation(const dtrun_allocation& from, hosts::Allocation* out)
   out->rank_port_taken = (from.flags & DTRUN_ALLOCATION_PORT_TAKEN) != 0;
   out->root_address = OrEmpty(from.root_address);
   if (!out->root_address.empty() && !hosts::CheckHostName(out->root_address))
-    return fmt::format("its root is at '{}', which is no host name", Printable(out->root_address));
+    return fmt::format("its root is at '{}', which is not a host name", Printable(out->root_address));
   if (from.rank_port < 0 || from.rank_port > kHighestPort)
     return fmt::format("rank 0 listens at port {}", from.rank_port);
   if (from.rank_port != 0) out->rank_port = from.rank_port;

@@ -23,7 +23,7 @@ Result<T> Decode(std::string_view line, const char* key, Read&& read) {
     }
     return read(json.at(key));
   } catch (const Json::exception& error) {
-    return Error{DTRUN_INTERNAL, fmt::format("a plugin probe sent what is no answer: {}", error.what())};
+    return Error{DTRUN_INTERNAL, fmt::format("a plugin probe sent an invalid answer: {}", error.what())};
   }
 }
 

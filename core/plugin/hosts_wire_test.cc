@@ -65,7 +65,7 @@ TEST(HostsWire, MakesAnErrorOfWhatIsNoAnswer) {
   for (const char* line : {"", "{}", R"({"allocation": 3})", R"({"allocation": {"hosts": [[]]}})"}) {
     const auto read = DecodeAllocation(line);
     ASSERT_FALSE(read) << line;
-    EXPECT_THAT(read.error().text, HasSubstr("no answer")) << line;
+    EXPECT_THAT(read.error().text, HasSubstr("invalid answer")) << line;
   }
   EXPECT_FALSE(DecodeCommands(R"({"commands": [{}]})"));
 }

@@ -114,7 +114,7 @@ Status CheckLoaded(const Identity& identity, const OpenedFile& opened,
 Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry, const dtrun_host* host) {
   const dtrun_plugin* raw = nullptr;
   PluginError reported;
-  std::string thrown = "something that is no std::exception";
+  std::string thrown = "something other than a std::exception";
   try {
     const dtrun_status status = entry.call(host, &raw, &reported);
     if (status == DTRUN_OK) return raw;

@@ -135,7 +135,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
       return fmt::format("its option '{}' has control characters: '{}'", Printable(option->key),
                          Printable(raw));
     if (!IsOptionKey(option->key)) {
-      return fmt::format("its option '{}' is no snake_case of 1 to {} characters",
+      return fmt::format("its option '{}' is not snake_case of 1 to {} characters",
                          std::string_view(option->key).substr(0, kMostKeyBytes), kMostKeyBytes);
     }
     if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);

@@ -288,7 +288,7 @@ TEST(Normalise, RefusesABrokenTableOfOptions) {
   for (const char* wrong : {"Mode", "mode-x", "1mode", "mode.x", long_key.c_str()}) {
     APlugin named;
     named.option.key = wrong;
-    EXPECT_THAT(named.Error(), HasSubstr("' is no snake_case of 1 to 64 characters")) << wrong;
+    EXPECT_THAT(named.Error(), HasSubstr("' is not snake_case of 1 to 64 characters")) << wrong;
   }
 }
 

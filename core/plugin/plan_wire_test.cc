@@ -62,7 +62,7 @@ TEST(PlanWire, MakesAnErrorOfWhatIsNoPlan) {
         "{\"planned\": {\"processes\": [{\"at\": [0]}], \"notes\": []}}"}) {
     const auto read = DecodePlan(line);
     ASSERT_FALSE(read) << line;
-    EXPECT_THAT(read.error().text, HasSubstr("no answer")) << line;
+    EXPECT_THAT(read.error().text, HasSubstr("invalid answer")) << line;
   }
 }
 

@@ -258,7 +258,7 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
     if (stopped_by != 0) {
       return Error{DTRUN_TIMEOUT,
                    fmt::format("{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and did not "
-                               "go on within {}; ask who stopped it, and start again",
+                               "go on within {}; find out what stopped it, and start again",
                                KindText(file.kind), file.path.string(), number, SignalText(stopped_by), doing,
                                FormatDuration(limit))};
     }

@@ -62,7 +62,7 @@ TEST(Wire, TakesGarbageForAnError) {
   for (const char* line : {"", "hello", "{}", "[]", "{\"launch_info\": 3}", "{\"error\": {}}"}) {
     const auto got = DecodeLaunchInfo(line);
     ASSERT_FALSE(got.ok()) << line;
-    EXPECT_THAT(got.error().text, HasSubstr("no answer")) << line;
+    EXPECT_THAT(got.error().text, HasSubstr("invalid answer")) << line;
   }
 }
 

@@ -56,7 +56,7 @@ Status CheckPrivate(const fs::path& folder) {
   return Error{
       DTRUN_FAILED_PRECONDITION,
       fmt::format("the folder '{}' belongs to user {} with mode {:04o}, and MPI's segments need one that "
-                  "this user alone can enter; ask who made it, and start the job again",
+                  "only this user can enter; ask its owner, and start the job again",
                   folder.string(), info.st_uid, info.st_mode & 07777)};
 }
 

@@ -79,7 +79,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
     place_ = std::prev(acceptor_->peers.end());
     timer_.expires_after(acceptor_->options.hello_limit);
     timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->Refuse("it did not say who it is in time");
+      if (!error) self->Refuse("it did not identify itself in time");
     });
     wire_->Handshake(asio::ssl::stream_base::server, [self = shared_from_this()](const error_code& error) {
       if (!self->settled_) self->HandleHandshake(error);

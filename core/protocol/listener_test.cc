@@ -130,7 +130,7 @@ TEST(Listener, EndsASlowHandshakeAtItsLimitAndServesOthersMeanwhile) {
   EXPECT_TRUE(agent.channel) << agent.error.text;
   EXPECT_FALSE(mute.dropped);
   ASSERT_TRUE(RunUntil(loop, [&] { return mute.dropped && slow.dropped && root.lines.size() == 2; }));
-  EXPECT_THAT(root.lines[0], HasSubstr("did not say who it is in time"));
+  EXPECT_THAT(root.lines[0], HasSubstr("did not identify itself in time"));
 }
 
 TEST(Listener, PushesTheOldestStrangerOutWhenThereAreTooMany) {

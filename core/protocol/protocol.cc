@@ -225,7 +225,7 @@ Result<bool> CheckAny(Conversation& said, const Message& message) {
     if (rule.may_be_late && said.phase == Phase::kIdle) return false;
     return broken("nothing of the kind is due");
   }
-  if (rule.request != nullptr && said.*rule.request == 0) return broken("nobody asked for it");
+  if (rule.request != nullptr && said.*rule.request == 0) return broken("it was not requested");
   if (const std::string wrong = OutOfRange(said, message); !wrong.empty()) return broken(wrong);
   NoteAny(said, message);
   return true;

@@ -126,7 +126,7 @@ void MpiRanges(Range& range, const Prepare& prepare) {
   range.Within("hosts with so many ranks:", next, prepare.world_size, prepare.world_size);
   range.Require(!job.name.empty() && job.name.front() != '.' && job.name.find('/') == std::string::npos &&
                     job.name.find('\0') == std::string::npos,
-                "a name of the MPI job that is no file name");
+                "an MPI job name that cannot be a file name");
 }
 
 // Of commands.
@@ -209,7 +209,7 @@ void Ranges(Range& range, const Conversation& said, const Prepared& prepared) {
   }
 }
 void Ranges(Range& range, const Conversation& said, const Refused&) {
-  range.Require(said.phase != Phase::kIdle || said.surveys > 0, "nobody asked for anything");
+  range.Require(said.phase != Phase::kIdle || said.surveys > 0, "no request is open");
 }
 void Ranges(Range& range, const Conversation& said, const Started& started) {
   const auto count = static_cast<std::int64_t>(said.processes.size());
@@ -261,7 +261,7 @@ void Ranges(Range& range, const Conversation& said, const Inspected& inspected) 
   }
 }
 void Ranges(Range& range, const Conversation& said, const Gone&) {
-  range.Require(said.phase == Phase::kRunning || said.told_to_end, "nobody told it to end");
+  range.Require(said.phase == Phase::kRunning || said.told_to_end, "it was not told to end");
 }
 void Ranges(Range& range, const Conversation&, const Asked& asked) {
   range.Within("signal", asked.signal, 1, SIGRTMAX);

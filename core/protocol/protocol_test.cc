@@ -104,18 +104,18 @@ TEST_F(ProtocolTest, HearsAnswersOnlyToWhatWasAsked) {
   EXPECT_THAT(ErrorOfRoot(Prepared{}), HasSubstr("nothing of the kind is due"));
   EXPECT_THAT(ErrorOfRoot(Started{}), HasSubstr("nothing of the kind is due"));
   EXPECT_THAT(ErrorOfRoot(Gone{}), HasSubstr("nothing of the kind is due"));
-  EXPECT_THAT(ErrorOfRoot(Refused{{DTRUN_SYSTEM, "no"}}), HasSubstr("nobody asked for anything"));
+  EXPECT_THAT(ErrorOfRoot(Refused{{DTRUN_SYSTEM, "no"}}), HasSubstr("no request is open"));
   for (const ToRoot& answer :
        {ToRoot(Surveyed{}), ToRoot(ConnectivityChecked{}), ToRoot(Measured{}), ToRoot(PreflightAnswered{})})
-    EXPECT_THAT(ErrorOf(answer), HasSubstr("nobody asked for it"));
+    EXPECT_THAT(ErrorOf(answer), HasSubstr("it was not requested"));
   protocol_.Note(RunPreflight{"{}", {}});
   MustTake(PreflightAnswered{"{}"});
-  EXPECT_THAT(ErrorOfRoot(PreflightAnswered{"{}"}), HasSubstr("nobody asked for it"));
+  EXPECT_THAT(ErrorOfRoot(PreflightAnswered{"{}"}), HasSubstr("it was not requested"));
 }
 
 TEST_F(ProtocolTest, GoneEndsWhatRunsOrWasToldToEnd) {
   BePrepared();
-  EXPECT_THAT(ErrorOfRoot(Gone{}), HasSubstr("nobody told it to end"));
+  EXPECT_THAT(ErrorOfRoot(Gone{}), HasSubstr("it was not told to end"));
   protocol_.Note(Kill{});
   MustTake(Gone{});
   protocol_.Note(ToAgent(Preparation()));
@@ -193,7 +193,7 @@ TEST_F(ProtocolTest, TriesAreOfPeersAndCandidatesThatThereAre) {
   EXPECT_THAT(ErrorOfRoot(ConnectivityChecked{std::vector<network::Attempt>(1000)}),
               HasSubstr("so many tries: 1000"));
   MustTake(Try(0, 2, 1));
-  EXPECT_THAT(ErrorOf(Try(0, 2, 1)), HasSubstr("nobody asked for it"));
+  EXPECT_THAT(ErrorOf(Try(0, 2, 1)), HasSubstr("it was not requested"));
 }
 
 TEST_F(ProtocolTest, AddressesAndRatesAreNumbersThatCanBe) {

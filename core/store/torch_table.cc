@@ -152,7 +152,7 @@ Result<std::int64_t> TorchTable::CounterAt(const std::string& key) const {
   if (found == values_.end()) return std::int64_t{0};
   std::string_view text = found->second;
   if (const auto count = TakeNumber<std::int64_t>(&text)) return *count;
-  return Refused(fmt::format("it adds to a key whose value of {} bytes is not a number", text.size()));
+  return Refused(fmt::format("it adds to a key that holds {} bytes and no number", text.size()));
 }
 
 Status TorchTable::Add(Client client, const std::string& key, std::int64_t amount) {

@@ -36,7 +36,7 @@ std::string Hint(const RankFacts& rank) {
   if (rank.abort) return {};
   const process::Ending& ending = *rank.ending;
   if (ending.stopped_by != 0) {
-    return fmt::format("dtrun did not send {}: find out who did; `kill -CONT` resumes a stopped process",
+    return fmt::format("dtrun did not send {}: find out what did; `kill -CONT` resumes a stopped process",
                        process::SignalName(ending.stopped_by));
   }
   if (ending.out_of_memory) return kLessMemory;
@@ -48,7 +48,7 @@ std::string Hint(const RankFacts& rank) {
     case 0: break;
     case SIGKILL:
       return OfTime() +
-             "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out who "
+             "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out what "
              "did";
     case SIGSEGV:
     case SIGABRT:
@@ -65,7 +65,7 @@ std::string Hint(const RankFacts& rank) {
              "started, or in the scheduler's job";
     case SIGXFSZ: return "a file grew beyond `ulimit -f`: raise that where dtrun is started";
     default:
-      return fmt::format("dtrun did not send {}: find out who did", process::SignalName(ending.signal));
+      return fmt::format("dtrun did not send {}: find out what did", process::SignalName(ending.signal));
   }
   if (SaysMemoryError(rank.tail)) return kLessMemory;
   if (MissesItsRank(rank)) {

@@ -219,9 +219,9 @@ TEST_F(SuspectTest, AllRanksMayFailAlike) {
     rank.tail = {"Traceback (most recent call last):", "  File \"t.py\", line 1, in <module>",
                  "FileNotFoundError: no 'data-" + std::to_string(rank.rank) + "'"};
   }
-  EXPECT_THAT(Verdict(), HasSubstr("  all 4 ranks failed alike: FileNotFoundError: no 'data-0'\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  all 4 ranks failed the same way: FileNotFoundError: no 'data-0'\n"));
   facts_.ranks[3].tail = {"epoch 1"};
-  EXPECT_THAT(Verdict(), HasSubstr("  ranks 0-2 failed alike: FileNotFoundError"));
+  EXPECT_THAT(Verdict(), HasSubstr("  ranks 0-2 failed the same way: FileNotFoundError"));
 }
 
 TEST_F(SuspectTest, PythonsMemoryErrorHasAClass) {

@@ -142,10 +142,11 @@ std::string OverridesText(const Facts& facts) {
 std::string AlikeText(const Facts& facts, std::size_t index) {
   const std::vector<int> alike = FailedAlike(facts, index);
   if (alike.size() < 2) return {};
-  const std::string who =
-      alike.size() == facts.ranks.size() ? fmt::format("all {} ranks", alike.size()) : FoldRanks(alike);
+  const std::string who = alike.size() < facts.ranks.size() ? FoldRanks(alike)
+                          : alike.size() == 2               ? "both ranks"
+                                                            : fmt::format("all {} ranks", alike.size());
   const std::string error = ErrorIn(facts.ranks[index].tail);
-  return fmt::format("  {} failed alike{}{}\n", who, error.empty() ? "" : ": ", error);
+  return fmt::format("  {} failed the same way{}{}\n", who, error.empty() ? "" : ": ", error);
 }
 
 }  // namespace dtrun::verdict

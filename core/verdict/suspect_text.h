@@ -41,8 +41,8 @@ inline constexpr char kComparePlaces[] =
 // "rank 1 set MASTER_PORT to 12355, where dtrun set 29777"; of all ranks; empty when none has set any.
 std::string OverridesText(const Facts& facts);
 
-// "  all 4 ranks failed alike: FileNotFoundError: ...", a line (without the error where none is known as
-// one); empty when they did not. `index`: of the rank that failed first.
+// "  all 4 ranks failed the same way: FileNotFoundError: ...", a line (without the error where none is known
+// as one); empty when they did not. `index`: of the rank that failed first.
 std::string AlikeText(const Facts& facts, std::size_t index);
 
 }  // namespace dtrun::verdict

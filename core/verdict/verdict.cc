@@ -65,9 +65,9 @@ std::string Who(const RankFacts& process) {
 
 // When in its life the rank failed. A program that never calls dtrun_init tells nothing.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
-  if (rank.left) return ", after it had left the job (dtrun_finalize)";
-  if (rank.joined) return ", in the middle of the run (it had joined the job)";
-  if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
+  if (rank.left) return ", after dtrun_finalize";
+  if (rank.joined) return ", during the run (after dtrun_init)";
+  if (AnyJoined(facts)) return ", before dtrun_init, which other ranks had called";
   return "";
 }
 
@@ -81,7 +81,7 @@ std::string KeptIn(const RankFacts& rank, const std::string& logs) {
     for (const std::filesystem::path& file : rank.log_files)
       where += (where.empty() ? "" : ", ") + file.string();
   }
-  return (rank.log_cut ? "of which files have the beginning: " : "all of it: ") + where;
+  return (rank.log_cut ? "its files have only the beginning: " : "all of it: ") + where;
 }
 
 std::string Tail(const RankFacts& rank, const std::string& logs) {
@@ -303,7 +303,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
 
 std::string WhereAndHow(const Facts& facts) {
   const std::string places = PlacesText(PlacesOf(facts)), endings = Endings(facts);
-  return (places.empty() ? "" : "  when it was: " + places + "\n") +
+  return (places.empty() ? "" : "  at that moment: " + places + "\n") +
          (endings.empty() ? "" : "  " + endings + "\n");
 }
 

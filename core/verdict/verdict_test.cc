@@ -67,8 +67,9 @@ TEST(Verdict, RanksThatFailedAlikeAreNoConsequence) {
                        Rank(2, kTerm, milliseconds(3250), SIGTERM)},
                       1);
   facts.ranks[0].tail = facts.ranks[1].tail = {"Traceback (most recent call last):", "ValueError: batch 128"};
-  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("  ranks 0, 1 failed alike: ValueError: batch 128\n"),
-                                        HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("  ranks 0, 1 failed the same way: ValueError: batch 128\n"),
+                    HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
 }
 
 TEST(Verdict, RanksThatEndedInTheSameLineFailedAlike) {
@@ -76,7 +77,7 @@ TEST(Verdict, RanksThatEndedInTheSameLineFailedAlike) {
                        Rank(2, kTerm, milliseconds(3250), SIGTERM)},
                       1);
   for (RankFacts& rank : facts.ranks) rank.tail = {"train: no option --bacth (pid 4242)", ""};
-  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("  ranks 0, 1 failed alike\n"),
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("  ranks 0, 1 failed the same way\n"),
                                         HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
   facts.ranks[0].ending->code = 3;
   EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 0 exited with code 3"));
@@ -113,14 +114,14 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   EXPECT_EQ(ExitCode(facts), 137);
   EXPECT_EQ(VerdictText(facts),
             "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
-            "  host localhost, pid 4243, in the middle of the run (it had joined the job)\n"
+            "  host localhost, pid 4243, during the run (after dtrun_init)\n"
             "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
             "    | epoch 1\n"
             "    | epoch 2\n"
             "  also failed: rank 0 exited with code 1 0.01 s later\n"
             "  because of it: ranks 2-5 were stopped by dtrun\n"
             "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find "
-            "out who did\n"
+            "out what did\n"
             "  class: signal\n"
             "  logs: /runs/1\n");
 }
@@ -170,9 +171,9 @@ TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
   facts.ranks[1].joined = true;
   EXPECT_THAT(VerdictText(facts), HasSubstr("pid 4242, before dtrun_init"));
   facts.ranks[0].joined = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("in the middle of the run"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("during the run (after dtrun_init)"));
   facts.ranks[0].left = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("after it had left the job (dtrun_finalize)"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr(", after dtrun_finalize"));
 }
 
 TEST(Verdict, KeepsRanksThatHadEndedWellApart) {

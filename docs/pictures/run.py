@@ -7,7 +7,7 @@ TITLE = ("The life of a run: dtrun reads the config; agents start on the hosts; 
 STEPS = [
     ("read the config", "file, then variables, then --set; all problems at once", "dtrun", "exit code 2: nothing was started"),
     ("hosts join", "ssh, srun or you start an agent on each", "dtrun", "after cluster.join_timeout: which hosts are missing, and why"),
-    ("test the networks", "between each pair of hosts", "dtrun", "exit code 2: who cannot reach whom"),
+    ("test the networks", "between each pair of hosts", "dtrun", "exit code 2: which hosts cannot connect"),
     ("ask every host", "which of the backends work there", "dtrun", "exit code 2: the host, and what it lacks"),
     ("start the ranks", "environment, binding, MASTER_ADDR, MASTER_PORT", "rank", ""),
     ("run", "output, logs, signals, hangs", "rank", "a rank fails: the others get SIGTERM, after job.grace SIGKILL"),

@@ -237,12 +237,13 @@ class Mpirun final : public dtrun::sdk::Launcher {
 
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("program", DTRUN_TYPE_STRING, "mpirun", "mpirun or mpiexec that starts the ranks"),
-    dtrun::sdk::Option("family", DTRUN_TYPE_ENUM, "auto", "whose mpirun that is")
+    dtrun::sdk::Option("family", DTRUN_TYPE_ENUM, "auto", "which MPI the program belongs to")
         .Long("\"mpich\" is any Hydra but Intel MPI's, which is \"intel\". \"auto\" looks at the name of the "
               "file and, if that does not decide, at what the program prints for --version.")
         .Choices(kFamilies),
     dtrun::sdk::Option("processes", DTRUN_TYPE_ENUM, "rank", "what mpirun starts")
-        .Long("\"rank\" is a process for each rank; \"host\" is one for each host, whose program starts "
+        .Long("\"rank\" is a process for each rank; \"host\" is a process for each host, and the program "
+              "starts "
               "the ranks there, as with the per-node launcher.")
         .Choices(kProcesses),
     dtrun::sdk::Option("arguments", DTRUN_TYPE_LIST, "",

@@ -54,7 +54,7 @@ constexpr dtrun::sdk::PluginInfo kInfo = {
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
     .license = "Apache-2.0",
-    .summary = "one process per host, whose program makes the ranks there",
+    .summary = "one process per host; the program makes the ranks there",
 };
 constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<PerNode>(kInfo);
 

@@ -14,7 +14,7 @@ sdk::SharedLibrary FindCuda(const std::string& wanted, const std::string& option
     sdk::SharedLibrary library = sdk::SharedLibrary::Open({wanted}, "the CUDA runtime", "correct " + option);
     if (library.Find("cudaGetDeviceCount").present()) return library;
     throw sdk::Failure(DTRUN_NOT_FOUND, "'" + library.path() +
-                                            "' is no CUDA runtime, for it has no 'cudaGetDeviceCount'; set " +
+                                            "' is not a CUDA runtime: it has no 'cudaGetDeviceCount'; set " +
                                             option + " to a libcudart.so, or leave it out");
   }
   const std::vector<std::string> names = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
@@ -31,7 +31,7 @@ std::string MoreAbout(const CudaApi& api, Error error, std::string* advice) {
     int runtime = 0;
     api.runtime_get_version(&runtime);
     const int driver = api.DriverVersion();
-    if (driver == 0) return ", for there is no driver";
+    if (driver == 0) return ", because no driver is loaded";
     return ", the driver is for CUDA " + CudaVersionText(driver) + " and '" + api.library.path() +
            "' is CUDA " + CudaVersionText(runtime);
   }

@@ -73,7 +73,7 @@ std::string CudaDevice::Describe(int device_index) {
 sdk::MemoryPlace CudaDevice::MemoryOf(const void* pointer) {
   const OnDevice on(api_, AnyDevice());
   PointerAttributes attributes;
-  api_.Check(api_.pointer_get_attributes(&attributes, pointer), "tell whose memory a pointer is in");
+  api_.Check(api_.pointer_get_attributes(&attributes, pointer), "finding the device of a pointer");
   if (attributes.type == kMemoryDevice) return {DTRUN_DEVICE_CUDA, attributes.device};
   if (attributes.type == kMemoryManaged) return {DTRUN_DEVICE_CUDA, -1};
   return {};
@@ -94,7 +94,7 @@ void* CudaDevice::MemAlloc(const dtrun_mem_params& params) {
                                            PlaceText(params) + (host ? " as pinned memory" : "") + ": " +
                                            api_.Text(error) +
                                            (host ? "; check `ulimit -l` and the memory that is free"
-                                                 : "; nvidia-smi tells who uses its memory"))
+                                                 : "; nvidia-smi shows which processes use its memory"))
         .Vendor("cuda", error);
   }
   api_.Check(error, "allocate " + std::to_string(params.bytes) + " bytes of " + PlaceText(params));

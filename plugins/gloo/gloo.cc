@@ -71,7 +71,7 @@ constexpr dtrun_option kOptions[] = {
     sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
                 "network interface that carries the traffic, by name, address or network", DTRUN_SCOPE_HOST)
         .Long("A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a "
-              "network such as \"10.0.0.0/16\", which fits hosts whose interfaces have different names. A "
+              "network such as \"10.0.0.0/16\", which fits hosts that name their interfaces differently. A "
               "name means the interface's first IPv4 address, else its first global IPv6 address.\n"
               "Unset: loopback when all ranks share one host; otherwise what network.interface found, "
               "else the interface of the default route, else the first running one that is "

@@ -54,7 +54,8 @@ Page Page::Make(int size) {
 
 Page Page::Open(const std::string& address, int size) {
   const std::size_t space = address.find(' ');
-  if (space == std::string::npos) throw Failure(DTRUN_INTERNAL, "'" + address + "' is no address of a page");
+  if (space == std::string::npos)
+    throw Failure(DTRUN_INTERNAL, "'" + address + "' is not an address of a page");
   const std::string path = address.substr(0, space);
   Page page(open(path.c_str(), O_RDWR | O_CLOEXEC), Bytes(size));
   if (page.file_ < 0) ThrowErrno("open '" + path + "'");

@@ -95,7 +95,8 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     members_.Leave(progress_.Encode());
   } catch (const Failure& failure) {
-    log_.Debug("nobody to tell that '" + members_.name() + "' is left: " + failure.what());
+    log_.Debug("cannot tell the other ranks that this one leaves '" + members_.name() +
+               "': " + failure.what());
   }
 }
 

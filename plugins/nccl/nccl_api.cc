@@ -24,7 +24,7 @@ int CheckedVersion(const sdk::SharedLibrary& library) {
   const sdk::Symbol symbol = library.Find("ncclGetVersion");
   if (!symbol.present()) {
     throw sdk::Failure(DTRUN_NOT_FOUND, "'" + library.path() +
-                                            "' is no NCCL, for it has no 'ncclGetVersion'; set "
+                                            "' is not NCCL: it has no 'ncclGetVersion'; set "
                                             "backend.nccl.library to a libnccl.so.2, or leave it out");
   }
   nccl::Result (*const get_version)(int*) = symbol;

@@ -35,7 +35,7 @@ inline constexpr dtrun_option kOptions[] = {
                 "network interface that carries the traffic between hosts, by name, address or network",
                 DTRUN_SCOPE_HOST)
         .Long("A name such as \"eth0\", an address of this host such as \"10.0.0.5\", or a network such as "
-              "\"10.0.0.0/16\", which fits hosts whose interfaces have different names. Ranks see "
+              "\"10.0.0.0/16\", which fits hosts that name their interfaces differently. Ranks see "
               "NCCL_SOCKET_IFNAME with the exact name (\"=eth0\"), so that programs that use NCCL through "
               "torch "
               "use the same interface.\n"

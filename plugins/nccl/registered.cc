@@ -49,7 +49,7 @@ void Registered::Allocate(std::size_t bytes) {
   if (error == cuda::kOutOfMemory) {
     throw sdk::Failure(DTRUN_OUT_OF_MEMORY, "nccl cannot allocate " + std::to_string(bytes) +
                                                 " bytes of the device: " + cuda_.Text(error) +
-                                                "; nvidia-smi tells who uses its memory")
+                                                "; nvidia-smi shows which processes use its memory")
         .Vendor("cuda", error);
   }
   cuda_.Check(error, "allocate " + std::to_string(bytes) + " bytes of the device");

@@ -42,7 +42,7 @@ inline constexpr dtrun_option kOptions[] = {
                 "whether UCX may let GPUs of a host read each other's memory (cuda_ipc)")
         .Long("For memory of GPUs that UCX moves itself (device_memory), and programs that use UCX. off: "
               "excludes cuda_ipc, so ranks see UCX_TLS=^cuda_ipc, or your exclusions and it, and "
-              "DTRUN_P2P=off. on: a host whose UCX has no cuda_ipc ends the job before it starts; "
+              "DTRUN_P2P=off. on: a host with a UCX without cuda_ipc ends the job before it starts; "
               "DTRUN_P2P=on. auto: off if DTRUN_P2P=off is set, else what UCX offers; unlike nccl, this "
               "backend does not test whether GPUs can read each other. It is an error to combine off with a "
               "list of transports that names cuda_ipc or cuda, or on with one that omits it.")

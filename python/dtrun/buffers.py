@@ -72,7 +72,7 @@ def _of_torch(tensor: Any) -> Buffer:
     if tensor.is_sparse:
         raise bad(tensor, f"of shape {tuple(tensor.shape)} is sparse; pass tensor.to_dense()")
     if tensor.is_neg() or (number >= COMPLEX and tensor.is_conj()):
-        raise bad(tensor, "is a lazy conjugate, whose memory holds other values; pass tensor.resolve_conj().resolve_neg()")
+        raise bad(tensor, "is a lazy conjugate or negative: its memory holds other values; pass tensor.resolve_conj().resolve_neg()")
     if not tensor.is_contiguous():
         raise bad(tensor, f"of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
     device = _HOST if tensor.is_cpu else _device_of_torch(tensor)
@@ -127,7 +127,7 @@ def _of_buffer(array: Any, writable: bool) -> Buffer:
         view = memoryview(array)
     except TypeError:
         raise bad(
-            array, "is no array: pass a torch tensor, a numpy array, an object with __dlpack__, or a bytearray; objects go "
+            array, "is not an array: pass a torch tensor, a numpy array, an object with __dlpack__, or a bytearray; objects go "
             "through allgather_object, broadcast_object and their like"
         ) from None  # fmt: skip
     name = _BUFFER_FORMATS.get(view.format.lstrip("@=<"))

@@ -146,7 +146,7 @@ ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   config->require_subcommand(1);
 
   CLI::App* check = config->add_subcommand("check", "Validate a config; report every problem");
-  check->add_option("FILE", to->file, "Config of a job")->type_name("")->required();
+  check->add_option("FILE", to->file, "A config file, such as job.toml")->type_name("")->required();
   AddOverrides(check, to);
   verb.check = check;
 
@@ -158,7 +158,7 @@ ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   verb.explain = explain;
 
   CLI::App* list = config->add_subcommand("list", "Every option, with its value");
-  list->add_option("PREFIX", verb.own->prefix, "Only those whose key begins with it, such as job or restart.")
+  list->add_option("PREFIX", verb.own->prefix, "Only options that begin with it, such as job or restart.")
       ->type_name("");
   list->add_flag("--json", verb.own->json, "Machine-readable");
   list->add_flag("--markdown", verb.own->markdown, "The page of all options, of every plugin too");
@@ -169,8 +169,7 @@ ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   CLI::App* init = config->add_subcommand("init", "Write a new config, with comments, to change");
   init->add_option("FILE", own.file, "Where to write it; - for standard output (default: job.toml)")
       ->type_name("");
-  init->add_option("--template", own.name,
-                   "What the job is like (default: basic); --list says which there are")
+  init->add_option("--template", own.name, "Kind of job (default: basic); --list shows all templates")
       ->type_name("NAME");
   init->add_flag("--list", own.list, "List the templates");
   init->add_flag("--force", own.force, "Replace a file that is there");

@@ -78,9 +78,9 @@ std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const lau
 Result<Nanoseconds> ReadTimeout(const std::string& text) {
   const Result<Nanoseconds> limit = ParseDuration(text);
   if (limit && limit->count() > 0) return limit;
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("--timeout '{}' is not a duration above 0; write one such as 20s or 2m", Printable(text))};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("--timeout '{}': expected a number and a unit, more than 0, such as 20s or 2m",
+                           Printable(text))};
 }
 
 // Hosts that come in time are looked at, whoever is missing.
@@ -250,8 +250,7 @@ CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
       ->type_name("DURATION");
   doctor->footer(
       "Checks names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend on each host of "
-      "the\n"
-      "job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
+      "the job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
       "Exit code: 0; 1 with problems; 2 when the command line or the config cannot be read.");
   return doctor;
 }

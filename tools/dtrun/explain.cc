@@ -145,7 +145,7 @@ int ExplainWords(const ExplainArguments& arguments) {
   if (findings.empty() &&
       (config::FindSpec(config::CoreSchema(), text) != nullptr ||
        config::IsTable(config::CoreSchema(), text) || text.starts_with("backend.options."))) {
-    return Fail(fmt::format("'{0}' is no failure but an option; write dtrun config explain {0}", text));
+    return Fail(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
     return Fail(

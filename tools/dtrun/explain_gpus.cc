@@ -86,7 +86,7 @@ std::string ToText(const std::vector<GpuHost>& hosts) {
     }
     std::vector<std::string> devices;
     for (std::size_t i = 0; i < first.gpus.devices.size(); ++i) devices.push_back(DeviceText(first, i));
-    out += group.size() == 1 ? fmt::format("{}\n", fmt::join(devices, "; ")) : "alike\n";
+    out += group.size() == 1 ? fmt::format("{}\n", fmt::join(devices, "; ")) : "the same on each\n";
     out += Paragraph(Table(first.gpus));
   }
   if (hosts.size() > 1) out += kIndent + std::string("GPUs of different hosts use the network; not tested\n");

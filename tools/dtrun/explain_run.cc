@@ -34,8 +34,8 @@ Status MayRead(const fs::path& path) {
                                 ? fmt::format("it belongs to user {}", info.st_uid)
                                 : "a folder above it is closed";
   return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("'{}' cannot be read: permission denied, {}; ask its owner, whose next run may "
-                           "share its folder by logs.mode",
+               fmt::format("'{}' cannot be read: permission denied, {}; ask its owner, who can "
+                           "share the next run's folder by logs.mode",
                            path.string(), owner)};
 }
 

@@ -43,10 +43,9 @@ Error Unknown(const std::string& name, const std::vector<Template>& templates) {
   std::vector<std::string> names;
   for (const Template& one : templates) names.push_back(one.name);
   const auto nearest = Nearest(name, names);
-  return {
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("--template {}: there is no such template; {}there are {}; --list says what each is for",
-                  name, nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
+  return {DTRUN_INVALID_ARGUMENT,
+          fmt::format("--template {}: no such template; {}templates: {}; --list says what each is for", name,
+                      nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
 }
 
 Status WriteNew(const std::string& file, const std::string& text, bool force) {
@@ -121,8 +120,10 @@ int InitConfig(const InitArguments& arguments) {
   }
   if (const Status written = WriteNew(arguments.file, chosen->text, arguments.force); !written)
     return Complain(written.error());
-  PrintOutput("{}: {}\nchange the values, then: dtrun config check {}, dtrun plan {}, dtrun {}\n",
-              arguments.file, chosen->purpose, arguments.file, arguments.file, arguments.file);
+  PrintOutput(
+      "wrote {0} from template {1}; --list shows the others\n"
+      "change the values, then: dtrun config check {0}, dtrun plan {0}, dtrun {0}\n",
+      arguments.file, chosen->name);
   return 0;
 }
 

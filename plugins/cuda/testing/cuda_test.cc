@@ -71,7 +71,7 @@ TEST_F(CudaPlugin, SaysWhyThereIsNoDevice) {
                                   HasSubstr("the driver is for CUDA 12.2"),
                                   HasSubstr(std::string("'") + FAKE_CUDART_FILE + "' is CUDA 13.0")));
   fake_->driver_version = 0;
-  EXPECT_THAT(Count().text, HasSubstr("runtime version', for there is no driver; check"));
+  EXPECT_THAT(Count().text, HasSubstr("runtime version', because no driver is loaded; check"));
 }
 
 TEST_F(CudaPlugin, RefusesADeviceThatIsNotThere) {
@@ -95,9 +95,9 @@ TEST_F(CudaPlugin, SaysWhoseMemoryIsShort) {
   EXPECT_TRUE(Alloc(DTRUN_DEVICE_CUDA, 1, 1000).ok());
   const Outcome device = Alloc(DTRUN_DEVICE_CUDA, 1, 4096);
   EXPECT_EQ(device.code, DTRUN_OUT_OF_MEMORY);
-  EXPECT_EQ(
-      device.text,
-      "cuda cannot allocate 4096 bytes of device 1: 'out of memory'; nvidia-smi tells who uses its memory");
+  EXPECT_EQ(device.text,
+            "cuda cannot allocate 4096 bytes of device 1: 'out of memory'; nvidia-smi shows which processes "
+            "use its memory");
   const Outcome host = Alloc(DTRUN_DEVICE_HOST, -1, 4096);
   EXPECT_EQ(host.code, DTRUN_OUT_OF_MEMORY);
   EXPECT_THAT(host.text, HasSubstr("4096 bytes of the host as pinned memory"));

@@ -35,7 +35,7 @@ class Distributor:
         if isinstance(train_object, (str, os.PathLike)):
             if kwargs:
                 raise errors.InvalidArgument(
-                    f"dtrun: Distributor.run: '{train_object}' is a file, whose arguments are words; {next(iter(kwargs))}= is for functions"
+                    f"dtrun: Distributor.run: '{train_object}' is a file and takes words as arguments; {next(iter(kwargs))}= is for functions"
                 )
             if self.local_mode and not os.path.isfile(train_object):
                 raise errors.InvalidArgument(

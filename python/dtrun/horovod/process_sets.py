@@ -11,7 +11,7 @@ class ProcessSet:
 
     def __init__(self, ranks: Iterable[int]) -> None:
         if not isinstance(ranks, Iterable):
-            raise ValueError(f"ProcessSet: {ranks!r} is no list of ranks; MPI communicators are not supported")
+            raise ValueError(f"ProcessSet: {ranks!r} is not a list of ranks; MPI communicators are not supported")
         chosen = list(ranks)
         if any(not isinstance(rank, int) for rank in chosen):
             raise ValueError(f"ProcessSet: ranks are whole numbers, not {chosen}")

@@ -42,4 +42,4 @@ def reduction(what: str, op: Any) -> Tuple[int, Optional[Any]]:
         if state is None and not hasattr(op, "factor"):
             raise errors.Unsupported(f"{what}: this torch does not tell the factor of PREMUL_SUM; multiply first, and use SUM")
         return REDUCTIONS["sum"], state[1] if state else op.factor
-    raise errors.Unsupported(f"{what}: {kind} is no reduction of the backend dtrun; it has {', '.join(_NAMES)} and PREMUL_SUM")
+    raise errors.Unsupported(f"{what}: the backend dtrun has no reduction {kind}; it has {', '.join(_NAMES)} and PREMUL_SUM")

@@ -20,7 +20,7 @@ NUMBERS = {getattr(torch, name): number for name, number in buffers.DTYPES.items
 def check(what: str, tensor: Any) -> None:
     """Refuses what no operation takes."""
     if not isinstance(tensor, torch.Tensor):
-        raise errors.InvalidArgument(f"{what}: {type(tensor).__name__} is no tensor")
+        raise errors.InvalidArgument(f"{what}: {type(tensor).__name__} is not a tensor")
     if tensor.layout is not torch.strided:
         raise errors.Unsupported(
             f"{what}: the tensor is {tensor.layout}; pass tensor.to_dense(), or use Embedding(sparse=False)"

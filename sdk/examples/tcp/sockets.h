@@ -85,7 +85,7 @@ inline std::vector<Socket> ConnectAll(const sdk::Membership& members, const std:
   }
   ::getsockname(listener.fd, own.raw(), &size);
 
-  // Who has joined listens, so nobody connects too early.
+  // A rank listens before it joins, so no rank connects too early.
   const auto said = members.Exchange("tcp", {reinterpret_cast<const char*>(&own), sizeof own}, deadline);
   std::vector<Socket> sockets(said.size());
   for (int peer = 0; peer < own.rank; ++peer) {

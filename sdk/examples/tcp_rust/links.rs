@@ -325,7 +325,7 @@ fn connect_all(members: &Membership, params: &dtrun_comm_params, address: &str) 
     let mut random = std::fs::File::open("/dev/urandom").map_err(|e| failed("no random numbers", e))?;
     random.read_exact(&mut secret).map_err(|e| failed("no random numbers", e))?;
     let secret = format!("{:032x}", u128::from_le_bytes(secret));
-    // Who has joined listens, so nobody connects too early.
+    // A rank listens before it joins, so no rank connects too early.
     members.join(c"tcp", &format!("{place} {secret}"), params.timeout_ns)?;
     let mut streams: Vec<Option<TcpStream>> = (0..params.size).map(|_| None).collect();
     for peer in 0..params.rank {

@@ -35,7 +35,7 @@ def read_only(world):
 def scalars(world):
     equal(world.allgather(numpy.float32(world.rank)), numpy.arange(world.size))
     refused(lambda: world.allreduce(numpy.float64(1)), "numpy.float64 is a scalar", "numpy.array([value])", error=INVALID)
-    assert str(refused(lambda: world.allreduce(1.0), error=INVALID)).startswith("float is no array: pass")
+    assert str(refused(lambda: world.allreduce(1.0), error=INVALID)).startswith("float is not an array: pass")
     got = numpy.empty(world.size)  # temporaries live as long as the operation
     works = [world.allgather(numpy.float64(i + world.rank), got.copy(), wait=False) for i in range(200)]
     filler = [numpy.full(1, -1.0) for _ in range(1000)]

@@ -119,8 +119,9 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
   if (text.ends_with(kRequired)) {
     text.remove_suffix(kRequired.size());
     const CLI::Option* missing = at->get_option_no_throw(std::string(text));
-    return fmt::format("dtrun: '{}' needs {}{}; see {} --help", self, text,
-                       missing == nullptr ? "" : ": " + missing->get_description(), self);
+    std::string what = missing == nullptr ? "" : ": " + missing->get_description();
+    if (what.size() > 2) what[2] = ToLower(what[2]);
+    return fmt::format("dtrun: '{}' needs {}{}; see {} --help", self, text, what, self);
   }
   if (text.starts_with(kConversion)) {
     text.remove_prefix(kConversion.size());

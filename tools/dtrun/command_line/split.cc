@@ -126,7 +126,7 @@ Result<bool> Splitter::TakeProgram(const std::string& word) {
   }
   if (IsAssignment(word) && !grammar_.known(word)) {
     if (const auto meant = WithVariables(Typed(), Rest())) {
-      return Wrong(fmt::format("'{}' is no program; to set a variable of the ranks: {}", word, *meant));
+      return Wrong(fmt::format("'{}' is not a program; to set a variable of the ranks: {}", word, *meant));
     }
   }
   if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {

@@ -35,7 +35,7 @@ Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous) {
   if (rendezvous.insecure) {
     secret.from = Secret::From::kRunId;
     secret.note =
-        "insecure=true: whoever reaches the nodes' port and knows the run id can run programs here as you";
+        "insecure=true: anyone who reaches the nodes' port and knows the run id can run programs here as you";
     return secret;
   }
   if (IsHardToGuess(rendezvous.run_id) && given) {
@@ -48,7 +48,7 @@ Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous) {
     return secret;
   }
   secret.refusal = fmt::format(
-      "{}: whoever reaches {} port {} could run programs on every node, so the nodes need a secret: write "
+      "{}: anyone who reaches {} port {} could run programs on every node, so the nodes need a secret: write "
       "the "
       "output of `openssl rand -hex 32` to ~/.dtrun/key (mode 0600) or DTRUN_CLUSTER_KEY, the same on every "
       "node; or give a random --rdzv-id, as `uuidgen` prints it; or, where you trust the network, "

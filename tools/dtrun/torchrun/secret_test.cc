@@ -36,7 +36,7 @@ TEST(Secret, NodesThatMeetElsewhereNeedOne) {
   const Words classic = {"--nnodes=2", "--node-rank=1", "--master-addr=node0", "--master-port=29500"};
   const Secret none = Of(classic);
   EXPECT_EQ(none.from, From::kNothing);
-  EXPECT_THAT(none.refusal, HasSubstr("no --rdzv-id: whoever reaches node0 port 29500"));
+  EXPECT_THAT(none.refusal, HasSubstr("no --rdzv-id: anyone who reaches node0 port 29500"));
   EXPECT_THAT(none.refusal, HasSubstr("~/.dtrun/key"));
   EXPECT_EQ(none.refusal.find('\n'), std::string::npos);
 
