@@ -34,6 +34,13 @@ std::string WithoutText(const std::string& sentence) {
   return Fill(sentence, unknown);
 }
 
+// A text of several lines, each below the other.
+std::string OnLines(std::string text) {
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+    text.replace(at, 1, "\n    | ");
+  return text;
+}
+
 std::string Reference(const KnownFailure& failure) {
   return fmt::format("  reference: {}, printed by {}\n", failure.id, failure.source);
 }
@@ -94,7 +101,8 @@ std::string ToText(const std::vector<Mention>& mentions) {
   for (std::size_t i = 0; i < std::min(mentions.size(), kMostMentions); ++i) {
     const KnownFailure& failure = *mentions[i].failure;
     fmt::format_to(std::back_inserter(out), "\n{}\n  its text:\n    | {}\n  next: {}\n{}",
-                   WithoutText(failure.what), mentions[i].text, WithoutText(failure.fix), Reference(failure));
+                   WithoutText(failure.what), OnLines(mentions[i].text), WithoutText(failure.fix),
+                   Reference(failure));
   }
   if (mentions.size() > kMostMentions)
     fmt::format_to(std::back_inserter(out), "\nand {} more\n", mentions.size() - kMostMentions);

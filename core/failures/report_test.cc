@@ -54,6 +54,12 @@ TEST(Report, OfWordsAloneLeavesOutWhatTheyDoNotSay) {
   EXPECT_THAT(text, ::testing::HasSubstr("\na rank under torchrun was killed (SIGKILL)\n  its text:\n"));
 }
 
+TEST(Report, PutsATextOfSeveralLinesOnSeveral) {
+  EXPECT_THAT(ToText(FindMentions("lost communication with a remote da")),
+              ::testing::HasSubstr(
+                  "\n    | ORTE has lost communication with a remote daemon.\n    | Remote daemon: "));
+}
+
 TEST(Report, ToldToProgramsMarksTheForemost) {
   const auto json = ToJson(FindFailures(kText));
   ASSERT_EQ(json.size(), 2u);
