@@ -37,9 +37,9 @@ std::optional<std::string> GroupOf(const fs::path& root, const std::string& cont
   return std::nullopt;
 }
 
-// The folders of this process's group and of those around it, up to the one that is mounted. A container may
-// have its own group mounted at the top, and see in /proc the path that it has outside.
-std::vector<fs::path> FoldersOf(const fs::path& root, const std::string& controller) {
+}  // namespace
+
+std::vector<fs::path> GroupFolders(const fs::path& root, const std::string& controller) {
   const std::optional<std::string> group = GroupOf(root, controller);
   std::vector<fs::path> folders;
   std::istringstream lines(ReadKernelFile((root / "proc/self/mountinfo").string()));
@@ -63,6 +63,8 @@ std::vector<fs::path> FoldersOf(const fs::path& root, const std::string& control
   }
   return folders;
 }
+
+namespace {
 
 // "max 100000" and "-1" are no numbers here.
 std::optional<double> NumberIn(std::istream& words) {
@@ -93,18 +95,25 @@ GroupLimits ReadGroupLimits(const fs::path& root) {
   const auto quota = [&](std::optional<double> time, std::optional<double> period) {
     if (time && period) Least(*time / *period, &out.processors);
   };
-  for (const fs::path& folder : FoldersOf(root, "")) {
+  for (const fs::path& folder : GroupFolders(root, "")) {
     std::istringstream words(ReadKernelFile((folder / "cpu.max").string()));
     const std::optional<double> time = NumberIn(words);
     quota(time, NumberIn(words));
     Least(NumberIn(folder / "memory.max"), &out.memory);
     Least(NumberIn(folder / "pids.max"), &out.tasks);
   }
-  for (const fs::path& folder : FoldersOf(root, "cpu"))
+  // What a group may use has passed those around it.
+  const auto read_cpuset = [&](const std::string& controller, const char* file) {
+    const std::vector<fs::path> folders = GroupFolders(root, controller);
+    if (out.cpuset.empty() && !folders.empty()) out.cpuset = FirstLineOf((folders.back() / file).string());
+  };
+  read_cpuset("", "cpuset.cpus.effective");
+  read_cpuset("cpuset", "cpuset.effective_cpus");
+  for (const fs::path& folder : GroupFolders(root, "cpu"))
     quota(NumberIn(folder / "cpu.cfs_quota_us"), NumberIn(folder / "cpu.cfs_period_us"));
-  for (const fs::path& folder : FoldersOf(root, "memory"))
+  for (const fs::path& folder : GroupFolders(root, "memory"))
     Least(NumberIn(folder / "memory.limit_in_bytes"), &out.memory);
-  for (const fs::path& folder : FoldersOf(root, "pids")) Least(NumberIn(folder / "pids.max"), &out.tasks);
+  for (const fs::path& folder : GroupFolders(root, "pids")) Least(NumberIn(folder / "pids.max"), &out.tasks);
   return out;
 }
 

@@ -29,11 +29,14 @@ TEST_F(GroupLimitsTest, AreTheLeastOfAGroupAndThoseAroundIt) {
   Write("sys/fs/cgroup/pods/one/memory.max", "max");
   Write("sys/fs/cgroup/pods/memory.max", "1073741824");
   Write("sys/fs/cgroup/pods/one/pids.max", "100");
+  Write("sys/fs/cgroup/pods/cpuset.cpus.effective", "0-7");
+  Write("sys/fs/cgroup/pods/one/cpuset.cpus.effective", "0-1,4");
   const GroupLimits limits = ReadGroupLimits(root_);
   EXPECT_EQ(limits.processors, 1.5);
   EXPECT_EQ(limits.whole_processors(), 1);
   EXPECT_EQ(limits.memory, 1073741824u);
   EXPECT_EQ(limits.tasks, 100u);
+  EXPECT_EQ(limits.cpuset, "0-1,4");
 }
 
 TEST_F(GroupLimitsTest, OfVersion1InAContainerThatSeesItsOutsidePath) {

@@ -2,31 +2,23 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/binding/group_limits.h"
 
 namespace dtrun::process {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Candidates, the most precise first. In a container the group's own path is often not
-// mounted, and the mount's root is the group.
+// Candidates, the most precise first.
 std::vector<fs::path> Counters(const fs::path& root, const fs::path& group) {
   std::vector<fs::path> files;
   if (!group.empty()) files.push_back(group);
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path own = fs::path(line.substr(second + 1)).relative_path();
-    if (controllers.empty()) {
-      files.push_back(root / "sys/fs/cgroup" / own / "memory.events");
-    } else if (controllers == "memory") {
-      files.push_back(root / "sys/fs/cgroup/memory" / own / "memory.oom_control");
-      files.push_back(root / "sys/fs/cgroup/memory/memory.oom_control");
-    }
+  for (const auto& [controller, file] : {std::pair("memory", "memory.oom_control"), {"", "memory.events"}}) {
+    const std::vector<fs::path> folders = binding::GroupFolders(root, controller);
+    for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) files.push_back(*folder / file);
   }
   files.push_back(root / "proc/vmstat");
   return files;

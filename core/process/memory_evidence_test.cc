@@ -19,6 +19,7 @@ class MemoryEvidenceTest : public ::testing::Test {
 
 TEST_F(MemoryEvidenceTest, ReadsTheGroupOfVersionTwo) {
   Write("proc/self/cgroup", "0::/jobs/7\n");
+  Write("proc/self/mountinfo", "30 20 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   Write("proc/vmstat", "oom_kill 5\n");
   Write("sys/fs/cgroup/jobs/7/memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n");
   const MemoryEvidence evidence(root_.path());
@@ -31,6 +32,8 @@ TEST_F(MemoryEvidenceTest, ReadsTheGroupOfVersionTwo) {
 
 TEST_F(MemoryEvidenceTest, ReadsTheGroupOfVersionOneInAContainer) {
   Write("proc/self/cgroup", "5:cpu:/x\n4:memory:/host/path/not/mounted\n0::/\n");
+  Write("proc/self/mountinfo",
+        "31 20 0:2 /host/path/not/mounted /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
   Write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
   const MemoryEvidence evidence(root_.path());
   Write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");

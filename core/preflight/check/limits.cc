@@ -106,6 +106,9 @@ void CheckGroup(const Request& request, Checks* to) {
     to->push_back({"limits", Level::kOk,
                    fmt::format("CPU quota of this control group: {:.4g} processors; dtrun counts {}",
                                *limits.processors, limits.whole_processors())});
+  if (!limits.cpuset.empty())
+    to->push_back(
+        {"limits", Level::kOk, fmt::format("cpuset of this control group: processors {}", limits.cpuset)});
   if (limits.memory)
     to->push_back({"limits", Level::kOk,
                    fmt::format("memory of this control group: {}", FormatBytes(*limits.memory / kMiB * kMiB))});
