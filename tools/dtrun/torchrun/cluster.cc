@@ -83,8 +83,9 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
   const auto endpoint = EndpointOf(arguments);
   if (!endpoint) return endpoint.error();
   rendezvous.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
-  rendezvous.join_timeout =
-      Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
+  rendezvous.join_timeout = Configured(arguments, "join_timeout").value_or("");
+  if (backend == "static")  // torchrun's own word there
+    rendezvous.join_timeout = Configured(arguments, "timeout").value_or(rendezvous.join_timeout);
   const auto insecure = FlagOf(arguments, "insecure");
   if (!insecure) return insecure.error();
   rendezvous.insecure = insecure->value_or(false);

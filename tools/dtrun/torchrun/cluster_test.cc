@@ -63,6 +63,12 @@ TEST(RendezvousOf, StaticMeetsAtTheMasterOrTheEndpoint) {
   EXPECT_EQ(endpoint->host, "h");
   EXPECT_EQ(endpoint->port, 7);
   EXPECT_EQ(endpoint->nodes, 2) << "static is MAX nodes";
+  EXPECT_EQ(Meet({"--nnodes=2", "--rdzv-endpoint", "h:7", "--rdzv-conf", "join_timeout=5"})->join_timeout,
+            "5");
+  EXPECT_EQ(
+      Meet({"--nnodes=2", "--rdzv-endpoint", "h:7", "--rdzv-conf", "timeout=6,join_timeout=5"})->join_timeout,
+      "6")
+      << "torchrun's word for static";
 }
 
 TEST(RendezvousOf, C10dMakesTheEndpointsHostTheRoot) {
