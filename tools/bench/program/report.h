@@ -35,6 +35,7 @@ struct Report {
   Element element{};
   int ranks = 0, rounds = 0;
   double seconds = 0;  // that it was to take
+  double took = 0;     // with the starts of all layers; 0: it has not ended
   Host host;
   std::string started;  // UTC, ISO 8601
   std::vector<Column> columns;

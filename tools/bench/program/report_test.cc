@@ -79,6 +79,15 @@ TEST(Report, TheFooterHasWrongResultsAndWhatEndedEarly) {
   EXPECT_THAT(FooterText(report), AllOf(HasSubstr("rank 1 died"), HasSubstr("wrong result: shm, 8")));
 }
 
+TEST(Report, TheFooterSaysHowLongItTookAndWhyLongerThanAsked) {
+  Report report = TheReport();
+  report.took = 3;
+  EXPECT_EQ(FooterText(report), "6 rows in 3.0 s\n");
+  report.took = 20;
+  EXPECT_THAT(FooterText(report), AllOf(HasSubstr("6 rows in 20.0 s of about 2.5 s: every layer is started"),
+                                        HasSubstr("--sizes")));
+}
+
 TEST(Report, JsonHasEveryRow) {
   const auto json = ParseJson(ToJson(TheReport()));
   EXPECT_EQ(json["operation"], "allreduce");

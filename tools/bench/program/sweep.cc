@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -57,6 +58,7 @@ class Run {
       MeasureSize(shape);
       if (session_.signal() != 0) return 128 + session_.signal();
     }
+    report_.took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     const std::string footer = FooterText(report_);
     if (!footer.empty()) WriteMessage(footer);
     return WriteFiles();
@@ -260,6 +262,7 @@ class Run {
   std::vector<Layer> layers_;
   std::vector<Source> sources_;
   bool failed_ = false;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   Session session_;
 };
 

@@ -56,6 +56,15 @@ std::string FooterText(const Report& report) {
       out += fmt::format("{} has no figures from some size on: {}\n", column.name, column.failure);
   }
   for (const std::string& wrong : report.wrong) out += fmt::format("wrong result: {}\n", wrong);
+  if (report.took > 0) {
+    const bool longer = report.took > 2 * report.seconds + 1;
+    out += fmt::format("{} row{} in {:.1f} s{}\n", report.cells.size(), report.cells.size() == 1 ? "" : "s",
+                       report.took,
+                       longer ? fmt::format(" of about {:.3g} s: every layer is started, and every size "
+                                            "checked and warmed up; name fewer --sizes, --backend or --peers",
+                                            report.seconds)
+                              : "");
+  }
   return out;
 }
 
