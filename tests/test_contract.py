@@ -31,7 +31,7 @@ class Contract(JobTest):
                     self.assertRegex(result.err, r"call 10 on 'world' differs: rank [01] calls ")
                     self.assertRegex(result.err, r"job '\w+' failed after .*: the ranks' calls do not match: rank [01] calls ")
                     self.assertIn("next: make all ranks call the same in the same order", result.err)
-                    self.assertIn("class: user-error", result.err)
+                    self.assertEqual(self.last_verdict()["exit_class"], "user-error")
                     self.assertIn(ours, result.err)
                     self.assertIn(f"rank 2 calls {theirs}", result.err)
 

@@ -179,7 +179,7 @@ class Hangs(JobTest):
         )
         result = self.ranks(3, sys.executable, "-c", script, sets=["backend.name=none"])
         self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
-        self.assertIn("class: user-error", result.err)
+        self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
     def test_of_two_bad_ranks_the_one_with_an_error_is_blamed_and_the_other_mentioned(self):
         script = self.write(

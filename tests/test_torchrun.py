@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import unittest
-from pathlib import Path
 
 from support.job import DTRUN, SOURCE, main
 from support.torchrun import DUMP, TorchrunTest, has_torch
@@ -195,7 +194,7 @@ class Logs(TorchrunTest):
         self.assertIn("(it is not kept in a file):\n    | why", result.err)
         result = self.torchrun("--nproc-per-node", "1", "--log-dir", self.folder / "kept", "--tee", "3", script)
         file = re.search(r"all of it: (\S+stderr\.log), \S+stdout\.log\)", result.err)
-        self.assertEqual(Path(file[1]).read_text(), "why\n", result.err)
+        self.assertEqual((self.folder / file[1]).read_text(), "why\n", result.err)
 
     def test_the_null_device_keeps_nothing(self):
         script = self.write(DUMP, "dump.py")

@@ -61,7 +61,7 @@ class Security(Trials):
         self.assert_ok(self.ranks(2, PYTHON, TRIALS / "garb.py", "garbage", "1"))
         result = self.ranks(2, PYTHON, TRIALS / "garb.py", "trunc", "0")
         self.assertIn("PermissionError: [Errno 1] Operation not permitted", result.err, "its size is sealed")
-        self.assertIn("class: user-error", result.err)
+        self.assertEqual(self.last_verdict()["exit_class"], "user-error")
         result = self.ranks(2, PYTHON, TRIALS / "garb.py", "fail", "1")
         self.assertEqual(result.code, 3, str(result))
         self.assertIn("exited with code 3", result.err)

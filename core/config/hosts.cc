@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
 #include "core/hosts/launchers.h"
+#include "core/options/path_text.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -39,13 +39,6 @@ std::string RootText(const hosts::Allocation& allocation, std::optional<std::int
   if (!port && allocation.rank_port) port = hosts::RendezvousPort(*allocation.rank_port);
   if (port) text += fmt::format(":{}", *port);
   return text;
-}
-
-// Relative where it is below the current folder, as it was probably typed.
-std::string ShownPath(const std::string& path) {
-  std::error_code failure;
-  const std::string here = std::filesystem::current_path(failure).string() + "/";
-  return path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
 }  // namespace
@@ -99,7 +92,7 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
                 fmt::format("{}: {}{}", options::QuoteShort(path), text.error().text,
                             text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
   }
-  auto hosts = hosts::ParseHostfile(*text, ShownPath(path));
+  auto hosts = hosts::ParseHostfile(*text, options::ShownPath(path));
   if (!hosts) {  // its text begins with the place in that file
     failed_.insert(source.key);
     const Place& by = places_[source.key];

@@ -135,7 +135,7 @@ class Runner {
     if (const std::string moved = dir->Moved(); !moved.empty()) Say("dtrun: " + moved);
     Note(record.WriteVerdict(history_));
     const bool tells = !request_.quiet || verdict::ExitCode(*facts) != 0;
-    if (tells) Say(WithoutNewline(verdict::VerdictText(*facts)));
+    if (tells) Say(WithoutNewline(ShownIn(verdict::VerdictText(*facts), facts->logs)));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts->interrupt != 0 || facts->guard_died)) {
       history_.NotShown(missing);
@@ -214,6 +214,7 @@ class Runner {
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation).string();
       facts->regroups = regroups;
+      facts->names_class = request_.restart.max > 0;
       if (!facts->time_limit.empty()) facts->duration = std::chrono::steady_clock::now() - begun_;  // of the job
       Note(verdict::Recognise(&*facts));
       history_.Add(*facts);
@@ -239,7 +240,7 @@ class Runner {
       ++restarts;
       facts->restarts = true;
       Note(record.WriteVerdict(history_));
-      Say(WithoutNewline(verdict::VerdictText(*facts)));
+      Say(WithoutNewline(ShownIn(verdict::VerdictText(*facts), facts->logs)));
       Say(fmt::format("dtrun: {}{}", decision.why,
                       decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
       if (!controller.Wait(decision.wait)) return Interrupted(controller.interrupted(), *facts);

@@ -13,6 +13,8 @@
 
 #include "core/base/own_folder.h"
 #include "core/job/earlier_run.h"
+#include "core/options/path_text.h"
+#include "core/output/file_write.h"
 
 namespace dtrun::job {
 namespace {
@@ -52,7 +54,29 @@ std::string LinkLatest(int parent, const fs::path& dir) {
   return {};
 }
 
+// "/work/runs" of "/work/runs/{job}/{time}", the default; empty: the user's own pattern.
+fs::path FolderOfAllRuns(const std::string& pattern) {
+  constexpr std::string_view kDefault = "/runs/{job}/{time}";
+  if (!pattern.ends_with(kDefault)) return {};
+  return pattern.substr(0, pattern.size() - std::string_view("/{job}/{time}").size());
+}
+
+// A folder that dtrun has just made is no part of the user's repository. Best effort.
+void IgnoreInGit(const fs::path& folder) {
+  const Result<UniqueFd> open = OpenFolder(folder);
+  if (!open) return;
+  const UniqueFd file(
+      ::openat(open->get(), ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (file) static_cast<void>(output::WriteAll(file.get(), "*\n"));
+}
+
 }  // namespace
+
+std::string ShownIn(std::string text, const std::string& folder) {
+  const std::string shown = options::ShownPath(folder);
+  text = Replace(std::move(text), "(all of it: " + folder + "/rank-", "(all of it: rank-");
+  return shown == folder ? text : Replace(std::move(text), folder, shown);
+}
 
 Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job, Time now, mode_t mode) {
   const std::string named = Replace(pattern, "{job}", job);
@@ -65,8 +89,12 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
     run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
     if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
     if (!run.path_.has_filename()) return Refuse(run.path_, "it is the root of all folders");
+    const fs::path runs = FolderOfAllRuns(pattern);
+    std::error_code unknown;
+    const bool fresh = !runs.empty() && !fs::exists(runs, unknown);
     const Result<UniqueFd> parent = OpenFolder(run.path_.parent_path(), true);
     if (!parent) return Refuse(run.path_, parent.error().text);
+    if (fresh) IgnoreInGit(runs);
     int number = 0;
     UniqueFd made = MakeFolderAt(parent->get(), run.path_.filename().string(), mode, number);
     if (made) {

@@ -62,4 +62,8 @@ class RunDir {
   std::string note_;
 };
 
+// `text` as a terminal shows it: `folder`, of a run, relative to the current folder, and files of it that are
+// told by name alone, because the text ends with the folder.
+std::string ShownIn(std::string text, const std::string& folder);
+
 }  // namespace dtrun::job

@@ -24,6 +24,25 @@ TEST(RunDir, ExpandsJobAndTime) {
   EXPECT_TRUE(fs::is_directory(dir->path()));
 }
 
+TEST(RunDir, HidesTheFolderOfAllRunsFromGitWhenItMakesIt) {
+  ScratchDir scratch;
+  ASSERT_TRUE(RunDir::Create(scratch / "runs/{job}/{time}", "demo", kNow));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "runs/.gitignore"), "*\n");
+  fs::remove(scratch / "runs/.gitignore");
+  ASSERT_TRUE(RunDir::Create(scratch / "runs/{job}/{time}", "demo", kNow));
+  EXPECT_FALSE(fs::exists(scratch / "runs/.gitignore")) << "the folder was there";
+  ASSERT_TRUE(RunDir::Create(scratch / "mine/{job}/{time}", "demo", kNow));
+  EXPECT_FALSE(fs::exists(scratch / "mine/.gitignore")) << "the user's own";
+}
+
+TEST(RunDir, IsShownRelativeAndOnce) {
+  const std::string here = fs::current_path().string();
+  EXPECT_EQ(
+      ShownIn("(all of it: " + here + "/runs/1/rank-0.*)\n  logs: " + here + "/runs/1", here + "/runs/1"),
+      "(all of it: rank-0.*)\n  logs: runs/1");
+  EXPECT_EQ(ShownIn("  logs: /far/1", "/far/1"), "  logs: /far/1");
+}
+
 TEST(RunDir, NumbersTheRunsOfOneSecond) {
   ScratchDir scratch;
   const std::string pattern = scratch / "{time}";

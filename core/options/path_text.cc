@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/options/text.h"
 
@@ -47,6 +48,12 @@ Result<std::string> ExpandPath(std::string_view text) {
     rest.remove_prefix(close + 1);
   }
   return out.append(rest);
+}
+
+std::string ShownPath(const std::string& path) {
+  std::error_code failure;
+  const std::string here = std::filesystem::current_path(failure).string() + "/";
+  return !failure && path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
 }  // namespace dtrun::options

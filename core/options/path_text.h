@@ -14,4 +14,7 @@ namespace dtrun::options {
 // cannot be put there: "~user", "$NAME" without braces, a variable that is not set.
 Result<std::string> ExpandPath(std::string_view text);
 
+// The absolute `path` relative to the current folder where it is below that, for messages; else itself.
+std::string ShownPath(const std::string& path);
+
 }  // namespace dtrun::options

@@ -162,6 +162,7 @@ struct Facts {
   bool guard_died = false;   // dtrun's first process was killed
   bool restarts = false;     // another generation follows
   std::string not_restarted;  // why the one that was to follow could not begin; empty: none was to
+  bool names_class = true;    // also where the program is at fault: restarts depend on it
   bool accomplished = false;  // by the ranks whose success is the job's, before the others ended
 };
 

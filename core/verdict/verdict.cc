@@ -121,7 +121,9 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   if (!beside.empty()) text += "  unrelated: " + beside + "\n";
   if (!facts.not_restarted.empty()) text += "  not restarted: " + facts.not_restarted + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";
-  return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
+  if (facts.names_class || exit_class != ExitClass::kUserError)
+    text += fmt::format("  class: {}\n", ClassName(exit_class));
+  return text + fmt::format("  logs: {}\n", facts.logs);
 }
 
 // And how that is known.

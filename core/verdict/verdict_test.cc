@@ -96,6 +96,16 @@ TEST(Verdict, SaysWhichLaunchersSetRank) {
   EXPECT_THAT(VerdictText(facts), HasSubstr("  next: RANK is set where each rank has a process"));
 }
 
+TEST(Verdict, NamesTheClassOfAFaultOfTheProgramWhereRestartsDependOnIt) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  class: user-error\n"));
+  facts.names_class = false;
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("class: ")));
+  facts = RunOf({Rank(0, kKill, milliseconds(160))}, 0);
+  facts.names_class = false;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  class: signal\n"));
+}
+
 TEST(Verdict, SaysWhereTheOutputIsKept) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
   facts.ranks[0].tail = {"x"};

@@ -6,6 +6,7 @@ found by reading /proc/*/environ, whatever they did to their process group or se
 
 import contextlib
 import faulthandler
+import json
 import os
 import shutil
 import signal
@@ -120,6 +121,10 @@ class JobTest(unittest.TestCase):
         file = self.folder / name
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return file
+
+    def last_verdict(self):
+        """verdict.json of the newest run."""
+        return json.loads((max(self.folder.glob("runs/*/2*"), key=os.path.getmtime) / "verdict.json").read_text())
 
     def start(self, *arguments, stdin=subprocess.DEVNULL, env=None, **more):
         process = subprocess.Popen(

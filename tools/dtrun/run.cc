@@ -12,6 +12,7 @@
 #include "core/launch/launch.h"
 #include "core/log/log.h"
 #include "core/node/serve.h"
+#include "core/options/path_text.h"
 #include "core/pmi/program.h"
 #include "tools/dtrun/command_line/variables.h"
 #include "tools/dtrun/verbs.h"
@@ -62,7 +63,7 @@ std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
   add_given_up(plan.device_facts);
   AddRoutes(plan, &out);
   if (!plan.binding.starts_with("none")) out += fmt::format("  binding    {}\n", plan.binding);
-  return out + fmt::format("  logs       {}\n", run_dir);
+  return out + fmt::format("  logs       {}\n", options::ShownPath(run_dir));
 }
 
 std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
@@ -84,7 +85,7 @@ std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
   AddRoutes(plan, &out);
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
   if (!plan.network_others.empty()) fmt::format_to(append, "  not used   {}\n", plan.network_others);
-  fmt::format_to(append, "  binding    {}\n  logs       {}\n", plan.binding, run_dir);
+  fmt::format_to(append, "  binding    {}\n  logs       {}\n", plan.binding, options::ShownPath(run_dir));
   return out;
 }
 
