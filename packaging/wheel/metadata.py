@@ -24,6 +24,7 @@ def read(source):
         ("Version", version[1]),
         ("Summary", table["description"]),
         ("Requires-Python", table["requires-python"]),
+        ("Author", ", ".join(author["name"] for author in table["authors"])),
         ("License-Expression", table["license"]),
         *(("License-File", file) for file in table["license-files"]),
         *(("Classifier", classifier) for classifier in table["classifiers"]),
