@@ -16,6 +16,22 @@ class Explain(JobTest):
             self.assert_ok(result)
             self.assertIn(key, result.out)
 
+    def test_a_slip_in_a_table_leaves_the_option(self):
+        result = self.dtrun("config", "explain", "backend.optoins.interface")
+        self.assert_user_error(result, "did you mean 'backend.options.interface'")
+
+    def test_variables_of_others(self):
+        for variable, option in (("NCCL_SOCKET_IFNAME", "network.interface"), ("MASTER_PORT", "job.master_port"),
+                                 ("OMPI_MCA_btl_tcp_if_include", "network.interface"), ("RANK", "job.ranks")):
+            result = self.dtrun("config", "explain", variable)
+            self.assert_ok(result)
+            self.assertIn(f"{variable}: an environment variable, not an option", result.out)
+            self.assertIn(f"\n{option}: ", result.out)
+        for variable, text in (("NCCL_P2P_DISABLE", "backend.nccl.p2p: "), ("GLOO_SOCKET_IFNAME", "backend.gloo.interface: "),
+                               ("UCX_TLS", "backend.ucx.transports: "), ("OMP_NUM_THREADS", "divided by its ranks"),
+                               ("MY_OWN", "--set job.env.MY_OWN=VALUE")):
+            self.assertIn(text, self.dtrun("config", "explain", variable).out)
+
     def test_no_command_is_needed(self):
         for arguments in [], ["--set", "watch.stall=5m"], ["--config", self.write('[watch]\nstall = "5m"\n')]:
             result = self.dtrun("config", "explain", "watch.stall", *arguments)

@@ -55,6 +55,15 @@ std::string Join(const std::string& table, std::string_view name) {
   return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
 }
 
+std::vector<std::string> TablesOf(const options::Schema& schema) {
+  std::vector<std::string> tables(std::begin(kPluginTables), std::end(kPluginTables));
+  for (const options::Spec& spec : schema) {
+    std::string table(TableOf(spec.key));
+    if (std::ranges::find(tables, table) == tables.end()) tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
 }  // namespace
 
 const options::Spec* FindSpec(const options::Schema& schema, std::string_view key) {
@@ -118,6 +127,10 @@ std::string NearestKey(const options::Schema& schema, const std::string& key) {
                                            &std::pair<std::string_view, std::string_view>::first);
   if (elsewhere != std::end(kElsewhere) && FindSpec(schema, elsewhere->second) != nullptr) {
     return std::string(elsewhere->second);
+  }
+  // A slip in the name of a table leaves that of the option right.
+  if (const auto meant = Nearest(table, TablesOf(schema)); meant && !IsTable(schema, table)) {
+    if (const auto nearest = Nearest(name, NamesIn(schema, *meant))) return Join(*meant, *nearest);
   }
   if (const auto nearest = Nearest(name, NamesIn(schema, table))) return Join(table, *nearest);
   if (same != schema.end()) return same->key;

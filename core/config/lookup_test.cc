@@ -31,10 +31,12 @@ TEST(Lookup, ListsTheNamesOfATable) {
 TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
   EXPECT_EQ(NearestKey(CoreSchema(), "backend.nam"), "backend.name");
   EXPECT_EQ(NearestKey(CoreSchema(), "launcher.nam"), "launcher.name");
+  EXPECT_EQ(NearestKey(CoreSchema(), "netwrk.interface"), "network.interface");
+  EXPECT_EQ(NearestKey(CoreSchema(), "jbo.nam"), "job.name") << "a slip in each part";
   EXPECT_EQ(NearestKey(CoreSchema(), "bakend"), "backend");
   EXPECT_EQ(NearestKey(CoreSchema(), "command"), "job.command");
   EXPECT_EQ(NearestKey(CoreSchema(), "job.timeout"), "backend.timeout");
-  EXPECT_EQ(NearestKey(CoreSchema(), "bakend.name"), "job.name") << "a name that several tables have";
+  EXPECT_EQ(NearestKey(CoreSchema(), "bakend.name"), "backend.name") << "a name that several tables have";
   EXPECT_EQ(NearestKey(CoreSchema(), "wibble"), "");
 }
 

@@ -14,6 +14,7 @@
 #include "core/config/lookup.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
+#include "tools/dtrun/foreign_variable.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
@@ -73,17 +74,6 @@ int Check(ConfigArguments arguments) {
   return 0;
 }
 
-int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
-  const launch::Preparation preparation = Load(arguments);
-  auto text = config::Explain(preparation.settings(), key);
-  if (!text) {
-    PrintMessage("dtrun: {}\n", text.error().text);
-    return kUserError;
-  }
-  WriteForReading(*text);
-  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
-}
-
 // Those of every plugin that loads.
 std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
   std::vector<OptionTable> tables;
@@ -102,6 +92,26 @@ std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
         {fmt::format("{} {}", kind, found.name), std::move(note), (*probe)->description().options});
   }
   return tables;
+}
+
+int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
+  const launch::Preparation preparation = Load(arguments);
+  if (NamesVariable(key) && config::FindSpec(preparation.settings().schema(), key) == nullptr) {
+    std::string told = VariableText(key, PluginTables(arguments));
+    const std::string option = OptionInPlaceOf(key);
+    if (auto more =
+            option.empty() ? Result<std::string>("") : config::Explain(preparation.settings(), option))
+      told += (option.empty() ? "" : "\n") + *more;
+    WriteForReading(told);
+    return 0;
+  }
+  auto text = config::Explain(preparation.settings(), key);
+  if (!text) {
+    PrintMessage("dtrun: {}\n", text.error().text);
+    return kUserError;
+  }
+  WriteForReading(*text);
+  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
 }
 
 int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
