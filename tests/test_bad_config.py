@@ -1,6 +1,7 @@
 """Every kind of wrong config: exit code 2, one clear message each, all of them at once."""
 
 import fcntl
+import json
 import os
 import pty
 import struct
@@ -27,6 +28,14 @@ class BadFile(JobTest):
         self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node" is not a platform')
         # A config may be checked away from the platform it is for.
         self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID is unset", verbs=[["--config"]])
+
+    def test_check_looks_for_the_script(self):
+        self.write("", "train.py")
+        for command, text in ((["python3", "-u", "tran.py"], "did you mean 'train.py'?"), (["sh", "nosuch.sh"], "check the name, or set job.cwd")):
+            file = self.write(f"[job]\ncommand = {json.dumps(command)}\n")
+            self.assert_user_error(self.dtrun("config", "check", file), "job.toml:2:11: job.command: there is no script", text)
+        for command in ["python3", "train.py", "tran.py"], ["python3", "-m", "tran.py"], ["python3", "${RANK}.py"], ["echo", "tran.py"]:
+            self.assert_ok(self.dtrun("config", "check", self.write(f"[job]\ncommand = {json.dumps(command)}\n")))
 
     def test_a_folder(self):
         self.check(self.folder, str(self.folder), "folder")

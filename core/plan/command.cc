@@ -126,6 +126,16 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& command) {
   return files;
 }
 
+// "train.py" of "python3 -u train.py": what a Python or a shell is given as its first argument; empty: none,
+// or its name differs by rank.
+std::string ScriptOf(const std::vector<std::string>& command) {
+  const std::string_view program = FileName(command.front());
+  const std::vector<std::string> files = FilesOf(command);
+  if (files.size() < 2 || (!program.starts_with("python") && program != "sh" && program != "bash")) return {};
+  const auto before = std::ranges::find(command, files[1]) - 1;  // of "-m train.py" no file is known
+  return *before == "-m" || *before == "-c" || files[1].find("${") != std::string::npos ? "" : files[1];
+}
+
 // "~" and variables at the beginning of a program, which no shell has expanded.
 std::string NotExpanded(const std::string& program) {
   if (!program.starts_with("~/") && !program.starts_with("$HOME/")) return {};
@@ -260,7 +270,14 @@ Status CheckCommand(const config::Settings& settings, const Environment& environ
   if (MakesCommands(settings) || program.find("${") != program.npos || path.find("${") != path.npos)
     return {};
   const auto found = FindProgram(program, path, cwd);
-  return found ? Status() : At(settings, "job.command", found.error());
+  if (!found) return At(settings, "job.command", found.error());
+  const std::string script = ScriptOf(settings.List("job.command"));
+  std::error_code failure;
+  if (script.empty() || fs::exists(fs::path(cwd) / script, failure)) return {};
+  const auto file = Nearest(script, FilesIn(cwd));
+  return At(settings, "job.command",
+            fmt::format("there is no script '{}' in '{}'; {}", Printable(script), cwd,
+                        file ? fmt::format("did you mean '{}'?", *file) : "check the name, or set job.cwd"));
 }
 
 }  // namespace dtrun::plan
