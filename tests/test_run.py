@@ -67,6 +67,12 @@ class Run(JobTest):
         self.assertIn("gloo, for dtrun's own calls; torch.distributed uses the script's backend\n", result.err)
         self.assertNotIn("interface", result.err)
 
+    def test_a_limit_of_a_host_above_all_ranks_is_told(self):
+        result = self.dtrun("-n", "2", "--nproc_per_node", "4", "true")
+        self.assert_ok(result)
+        self.assertIn("-n 2 is the number of all ranks, and --processes-per-host 4 only the most that a host runs", result.err)
+        self.assertNotIn("--processes-per-host", self.dtrun("-n", "2", "--processes-per-host", "2", "true").err)
+
     def test_threads_default_to_cores_per_rank_and_say_so(self):
         result = self.ranks(2, *SHOW, flags=["-v"])
         cores = json.loads(self.dtrun("plan", "--json", "--", "true").out)["hosts"][0]["cores"]
@@ -137,7 +143,7 @@ class Run(JobTest):
         self.assertEqual(result.code, 143, str(result))
         told = re.search(r"interrupted by SIGTERM after ([0-9.]+) s", result.err)
         self.assertGreater(float(told[1]), 2, result.err)
-        self.assertIn(f"logs: {job.run_dir()}\n", result.err)
+        self.assertIn(f"logs: {job.run_dir().relative_to(self.folder)}\n", result.err)
 
     def test_stdin_goes_to_rank_0_only(self):
         job = self.start_ranks(2, "sh", "-c", 'echo "rank $RANK read: $(cat)"', stdin=subprocess.PIPE)

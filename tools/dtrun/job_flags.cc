@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/number.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 
@@ -48,6 +49,16 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   add("backend.torch", "--torch-backend", arguments.torch_backend);
   add("output.color", "--color", arguments.color);
   return given;
+}
+
+// -n counts all ranks; then --processes-per-host only limits those of a host.
+void WarnOfIdleLimit(const ConfigArguments& arguments) {
+  const auto ranks = NumberOf<int>(arguments.ranks), most = NumberOf<int>(arguments.processes_per_host);
+  if (!ranks || !most || *ranks >= *most) return;
+  PrintMessage(
+      "dtrun: warning: -n {0} is the number of all ranks, and --processes-per-host {1} only the most that a "
+      "host runs: the job has {0} rank{2}; leave out -n for {1} on each host\n",
+      *ranks, *most, *ranks == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -106,6 +117,7 @@ launch::Preparation Load(const ConfigArguments& arguments) {
 }
 
 std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments) {
+  WarnOfIdleLimit(arguments);
   launch::Preparation preparation = Load(arguments);
   if (preparation.problems().empty()) return preparation;
   PrintProblems(preparation.problems());
