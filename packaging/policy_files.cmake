@@ -33,7 +33,7 @@ License: Apache-2.0
   if(IS_DIRECTORY ${folder}/usr/share/zsh/site-functions)  # Debian's zsh reads this folder only in /usr/local
     file(RENAME ${folder}/usr/share/zsh/site-functions ${folder}/usr/share/zsh/vendor-completions)
   endif()
-  file(GLOB compressible ${folder}/usr/share/man/man1/*.1)
+  file(GLOB compressible ${folder}/usr/share/man/man[15]/*.[15])
   execute_process(COMMAND gzip -9nf ${docs}/changelog.Debian ${compressible} COMMAND_ERROR_IS_FATAL ANY)
   file(CHMOD_RECURSE ${docs} FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
        DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

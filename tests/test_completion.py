@@ -132,6 +132,15 @@ class ManualPages(JobTest):
             for flag in re.findall(r"(?m)^ +(?:-.,)*(--[a-z-]+)", self.dtrun("help", *verb.split()).out):
                 self.assertIn(flag, shown, page)
 
+    def test_the_format_of_a_config_has_one_too(self):
+        if shutil.which("groff") is None:
+            self.skipTest("because groff is not installed")
+        page = BUILD / "share/man/man5/dtrun.toml.5"
+        done = subprocess.run(["groff", "-ww", "-man", "-Tascii", "-P-bcu", page], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        for key in self.dtrun("completion", "keys").out.split():
+            self.assertIn(f"{key} (", " ".join(done.stdout.split()))
+
 
 if __name__ == "__main__":
     main()

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/options/shown.h"
+#include "tools/dtrun/completion/man_page.h"
 
 namespace dtrun::cli {
 namespace {
@@ -140,6 +141,29 @@ std::string OptionsPage(const std::vector<OptionTable>& tables) {
     }
   }
   return out;
+}
+
+std::string OptionsManPage(const std::vector<OptionTable>& tables, const std::string& version) {
+  std::string out =
+      RoffHead("dtrun.toml", 5, version, "config of a dtrun job") +
+      ".SH DESCRIPTION\n"
+      "A config is a file in TOML with a name that ends in .toml; \\fBdtrun FILE\\fR runs its job. The "
+      "smallest has two lines:\n.PP\n.nf\n  [job]\n  command = [\"python3\", \"train.py\"]\n.fi\n.PP\n"
+      "An option can be given in the file, as a variable (DTRUN_CONFIG_JOB_NAME for job.name) and by "
+      "\\-\\-set job.name=NAME; the last of these counts. \\fBdtrun config init\\fR writes a config to "
+      "change, "
+      "\\fBdtrun config check FILE\\fR looks for mistakes. Options of plugins: \\fBdtrun plugins describe "
+      "NAME\\fR.\n"
+      ".SH OPTIONS\n";
+  for (const OptionTable& table : tables) {
+    fmt::format_to(std::back_inserter(out), ".SS [{}]\n", RoffLine(table.title));
+    for (const Spec& spec : table.options) {
+      fmt::format_to(std::back_inserter(out), ".TP\n\\fB{}\\fR ({}; {}{})\n{}\n", RoffLine(spec.key),
+                     RoffLine(Cell(TypeOf(spec))), spec.required ? "" : "default ",
+                     RoffLine(Cell(DefaultOf(spec))), RoffLine(Cell(MeaningOf(spec))));
+    }
+  }
+  return out + ".SH SEE ALSO\n\\fBdtrun\\fR(1), \\fBdtrun\\-config\\fR(1)\n";
 }
 
 }  // namespace dtrun::cli

@@ -24,6 +24,9 @@ struct OptionTable {
 };
 std::string OptionsPage(const std::vector<OptionTable>& tables);
 
+// dtrun.toml(5): the format of a config, and the same options, as roff.
+std::string OptionsManPage(const std::vector<OptionTable>& tables, const std::string& version);
+
 // Core's options, a table for each table of the config, in its order.
 std::vector<OptionTable> CoreTables();
 

@@ -36,6 +36,7 @@
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/mpirun/verbs.h"
+#include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/verb.h"
@@ -262,16 +263,20 @@ void CommandLine::AddCompletion() {
 
 int CommandLine::WriteManPages() const {
   const std::string torchrun = dtrun::torchrun::Help(dtrun::torchrun::Program::kTorchrun);
-  for (const dtrun::cli::ManPage& page : dtrun::cli::ManPages(app_, DTRUN_VERSION, torchrun)) {
-    const std::filesystem::path file = std::filesystem::path(man_folder_) / (page.name + ".1");
-    if (std::ofstream(file) << page.text << std::flush) continue;
-    dtrun::PrintMessage("dtrun: cannot write {}\n", file.string());
-    return dtrun::kUserError;
-  }
-  return 0;
+  const std::filesystem::path folder(man_folder_);
+  const auto write = [&](const std::filesystem::path& file, const std::string& text) {
+    if (std::ofstream(folder / file) << text << std::flush) return true;
+    dtrun::PrintMessage("dtrun: cannot write {}\n", (folder / file).string());
+    return false;
+  };
+  bool written =
+      write("man5/dtrun.toml.5", dtrun::cli::OptionsManPage(dtrun::cli::CoreTables(), DTRUN_VERSION));
+  for (const dtrun::cli::ManPage& page : dtrun::cli::ManPages(app_, DTRUN_VERSION, torchrun))
+    written = written && write("man1/" + page.name + ".1", page.text);
+  return written ? 0 : dtrun::kUserError;
 }
 
-// The program as it is to be run; what that differs in from what was typed is told with --verbose.
+// The program as it runs; --verbose tells how that differs from what was typed.
 void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");

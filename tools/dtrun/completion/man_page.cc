@@ -115,13 +115,7 @@ std::string VerbTable(const CLI::App& app, const std::string& name, bool pages) 
 }
 
 std::string Head(const std::string& page, const std::string& version, std::string_view what) {
-  std::string title = page;
-  std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
-  return fmt::format(
-      ".\\\" Written by dtrun itself, from what --help prints.\n.TH {} 1 \"\" \"dtrun {}\" \"User "
-      "Commands\"\n"
-      ".SH NAME\n{} \\- {}\n",
-      Plain(title), version, Plain(page), Plain(what));
+  return RoffHead(page, 1, version, what);
 }
 
 ManPage RootPage(const CLI::App& root, const std::string& version) {
@@ -150,6 +144,19 @@ ManPage VerbPage(const CLI::App& verb, const std::string& root, const std::strin
 }
 
 }  // namespace
+
+std::string RoffLine(std::string_view text) { return Plain(text); }
+
+std::string RoffHead(const std::string& page, int section, const std::string& version,
+                     std::string_view what) {
+  std::string title = page;
+  std::ranges::transform(title, title.begin(), [](unsigned char c) { return std::toupper(c); });
+  return fmt::format(
+      ".\\\" Written by dtrun itself, from what it prints.\n.TH {} {} \"\" \"dtrun {}\" \"{}\"\n"
+      ".SH NAME\n{} \\- {}\n",
+      Plain(title), section, version, section == 1 ? "User Commands" : "File Formats", Plain(page),
+      Plain(what));
+}
 
 std::vector<ManPage> ManPages(const CLI::App& root, const std::string& version, const std::string& verbatim) {
   std::vector<ManPage> pages{RootPage(root, version)};
