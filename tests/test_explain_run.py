@@ -160,10 +160,10 @@ class ExplainRun(JobTest):
         self.assertEqual(job.finish().code, 0)
         record = job.run_dir() / "network.txt"
         os.mkfifo(record)
-        self.assert_ok(self.dtrun("explain", job.run_dir()))
+        self.assert_user_error(self.dtrun("explain", job.run_dir()), f"'{record}' is a pipe, where an ordinary file is expected")
         record.unlink()
         record.symlink_to("/dev/zero")
-        self.assert_ok(self.dtrun("explain", job.run_dir()))
+        self.assert_user_error(self.dtrun("explain", job.run_dir()), f"'{record}' is a device, where an ordinary file is expected")
 
     def test_records_that_somebody_has_changed_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")

@@ -1,6 +1,7 @@
 #include "core/base/foreign_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,14 +9,19 @@
 #include <array>
 #include <cerrno>
 
-#include "core/base/fd.h"
+#include "core/base/units.h"
 
 namespace dtrun {
+namespace {
 
-std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most) {
-  const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  struct stat status {};
-  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+// A call that fails ends it: what was read is what there is.
+std::string ReadFirst(const UniqueFd& opened, std::size_t most) {
   std::string text;
   std::array<char, 65536> bytes;
   while (text.size() < most) {
@@ -25,6 +31,42 @@ std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most)
     text.append(bytes.data(), static_cast<std::size_t>(size));
   }
   return text;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file) {
+  UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat status {};
+  // A socket, or a device without a driver, cannot be opened at all.
+  if (!opened && (errno != ENXIO || ::stat(file.c_str(), &status) != 0)) {
+    const int number = errno;
+    Error error = Error::System(fmt::format("open '{}'", file.string()), number);
+    if (number == ENOENT) error.code = DTRUN_NOT_FOUND;
+    return error;
+  }
+  if (opened && ::fstat(opened.get(), &status) != 0)
+    return Error::System(fmt::format("read '{}'", file.string()), errno);
+  if (S_ISREG(status.st_mode)) return opened;
+  return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' is {}, where an ordinary file is expected",
+                                                      file.string(), KindOf(status.st_mode))};
+}
+
+Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std::size_t most) {
+  const Result<UniqueFd> opened = OpenForeignFile(file);
+  if (!opened) return opened.error();
+  struct stat status {};
+  // Its size first: a file with holes costs its writer nothing.
+  const bool fits = ::fstat(opened->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) <= most;
+  std::string text = fits ? ReadFirst(*opened, most + 1) : std::string();
+  if (fits && text.size() <= most) return text;
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' has more than {}, the most that is read of it",
+                                                   file.string(), FormatBytes(most))};
+}
+
+std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most) {
+  const Result<UniqueFd> opened = OpenForeignFile(file);
+  return opened ? ReadFirst(*opened, most) : "";
 }
 
 }  // namespace dtrun

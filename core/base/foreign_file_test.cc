@@ -34,5 +34,22 @@ TEST_F(ForeignFileTest, ReadsNoPipeNoFolderAndNoDevice) {
   EXPECT_EQ(ReadForeignFile("/dev/zero", 10), "");
 }
 
+TEST_F(ForeignFileTest, SaysWhatStandsThereInstead) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", folder_ / "zero");
+  std::filesystem::create_symlink("pipe", folder_ / "link");
+  const auto error = [&](const char* name) { return ReadWholeForeignFile(folder_ / name, 10).error().text; };
+  const auto named = [&](const char* name) { return "'" + (folder_ / name).string() + "'"; };
+  EXPECT_EQ(error("pipe"), named("pipe") + " is a pipe, where an ordinary file is expected");
+  EXPECT_EQ(error("link"), named("link") + " is a pipe, where an ordinary file is expected");
+  EXPECT_EQ(error("zero"), named("zero") + " is a device, where an ordinary file is expected");
+  EXPECT_EQ(error("."), named(".") + " is a folder, where an ordinary file is expected");
+  EXPECT_EQ(error("none"), "open " + named("none") + ": no such file or directory");
+  std::ofstream(folder_ / "file") << "0123456789";
+  EXPECT_EQ(*ReadWholeForeignFile(folder_ / "file", 10), "0123456789");
+  std::filesystem::resize_file(folder_ / "file", std::uintmax_t{1} << 40);
+  EXPECT_EQ(error("file"), named("file") + " has more than 10, the most that is read of it");
+}
+
 }  // namespace
 }  // namespace dtrun

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ namespace dtrun::launch {
 namespace {
 
 using Otherwise = KeyRule::Otherwise;
+
+constexpr int kPipePatienceMs = 10'000;
 
 // Empty: there is no home.
 std::string HomeKeyFile() {
@@ -47,6 +50,11 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
                  fmt::format("{} belongs to user {}, who knows the key; make your own: "
                              "openssl rand -hex 32 > FILE; chmod 600 FILE",
                              name, info.st_uid)};
+  }
+  // Of a command whose output is read as a file, <(...) of a shell.
+  pollfd ready{file.get(), POLLIN, 0};
+  if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
+    return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing came through it for 10s", name)};
   }
   char bytes[256];
   const ssize_t size = ::read(file.get(), bytes, sizeof bytes);

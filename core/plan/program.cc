@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string_view>
 #include <system_error>
 
+#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
 #include "sdk/helpers/helper.h"
 
@@ -19,11 +19,7 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, failure);
 }
 
-bool NamesAnInterpreter(const fs::path& path) {
-  char first[2] = {};
-  std::ifstream(path, std::ios::binary).read(first, sizeof first);
-  return first[0] == '#' && first[1] == '!';
-}
+bool NamesAnInterpreter(const fs::path& path) { return ReadForeignFile(path, 2) == "#!"; }
 
 // The word for the python3 of PATH, which the user has not typed: neither a relative folder of PATH nor the
 // current one chooses it.

@@ -1,7 +1,6 @@
 #include "core/plugin/opened_file.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <string>
+
+#include "core/base/foreign_file.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -27,11 +28,11 @@ std::string FreshName(int descriptor) {
 }  // namespace
 
 Result<OpenedFile> OpenedFile::Open(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Error::System(fmt::format("open '{}'", path.string()), errno);
+  Result<UniqueFd> fd = OpenForeignFile(path);
+  if (!fd) return fd.error();
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return Error::System(fmt::format("stat '{}'", path.string()), errno);
-  return OpenedFile(std::move(fd), info);
+  if (::fstat(fd->get(), &info) != 0) return Error::System(fmt::format("stat '{}'", path.string()), errno);
+  return OpenedFile(*std::move(fd), info);
 }
 
 bool OpenedFile::IsUnchanged() const {

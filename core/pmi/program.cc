@@ -1,7 +1,6 @@
 #include "core/pmi/program.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/base/fd.h"
+#include "core/base/foreign_file.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -19,10 +19,15 @@ namespace {
 // No program has more than this of what is looked at.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
+UniqueFd Opened(const std::filesystem::path& file) {
+  Result<UniqueFd> opened = OpenForeignFile(file);
+  return opened ? *std::move(opened) : UniqueFd();
+}
+
 // The parts of a file that say what it needs. Whatever is missing or makes no sense is nothing.
 class Elf {
  public:
-  explicit Elf(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit Elf(const std::filesystem::path& file) : fd_(Opened(file)) {
     const auto header = Read<Elf64_Ehdr>(0, 1);
     if (header.empty() || std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) != 0 ||
         header[0].e_ident[EI_CLASS] != ELFCLASS64) {

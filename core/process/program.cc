@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
+#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
 
 namespace dtrun::process {
@@ -24,10 +24,7 @@ bool IsFolder(const fs::path& path) {
 }
 
 std::string FirstLine(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string line(256, '\0');
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string line = ReadForeignFile(path, 256);
   return line.substr(0, line.find('\n'));
 }
 

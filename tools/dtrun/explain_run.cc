@@ -54,13 +54,13 @@ bool IsListOfObjects(const Json& json, const char* key) {
 }
 
 Result<Json> ReadJson(const fs::path& file) {
-  std::error_code failure;
   if (Status may = MayRead(file); !may) return may.error();
-  if (!fs::is_regular_file(file, failure)) {
-    return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is not a run directory of dtrun",
-                                              file.string(), file.parent_path().string())};
+  const Result<std::string> text = ReadWholeForeignFile(file, kMostOfAFile);
+  if (!text) {
+    return Error{text.error().code, fmt::format("{}; '{}' is not a run directory of dtrun", text.error().text,
+                                                file.parent_path().string())};
   }
-  Json json = ParseJson(ReadForeignFile(file, kMostOfAFile));
+  Json json = ParseJson(*text);
   if (json.is_discarded())
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("'{}' is not JSON: it was cut or changed since dtrun wrote it; "
@@ -165,7 +165,11 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   story.job = Printable(TextAt(files.plan, "/job"));
   story.choices = ChoicesOf(files);
   story.gpus = ReadGpus(files.plan);
-  story.network = ReadForeignFile(folder / "network.txt", kMostOfAFile);
+  if (fs::exists(folder / "network.txt")) {
+    auto network = ReadWholeForeignFile(folder / "network.txt", kMostOfAFile);
+    if (!network) return network.error();
+    story.network = *std::move(network);
+  }
   const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
   auto findings = FindingsOf(folder, files.plan, interrupted);
   if (!findings) return findings.error();

@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
@@ -25,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kBasic[] = "basic";
+constexpr std::size_t kMostOfATemplate = std::size_t{1} << 20;
 
 // "Several hosts by ssh" of "# Several hosts by ssh: dtrun starts ...".
 std::string PurposeOf(std::string_view text) {
@@ -48,9 +48,11 @@ Error Unknown(const std::string& name, const std::vector<Template>& templates) {
                       nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
 }
 
+// Never waits, where a pipe stands for the reader of that.
 Status WriteNew(const std::string& file, const std::string& text, bool force) {
   const int more = force ? O_TRUNC : O_EXCL;
-  const UniqueFd out(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | more, 0666));
+  const UniqueFd out(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | more, 0666));
   if (!out && errno == EEXIST) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("'{}' is there already; name another file, or replace it with --force", file)};
@@ -74,8 +76,7 @@ Result<std::vector<Template>> Templates() {
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
     if (entry.path().extension() != ".toml") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    std::string text(std::istreambuf_iterator<char>(file), {});
+    std::string text = ReadForeignFile(entry.path(), kMostOfATemplate);
     templates.push_back({entry.path().stem().string(), PurposeOf(text), std::move(text)});
   }
   if (templates.empty()) {

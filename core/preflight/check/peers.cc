@@ -2,14 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/base/kernel_file.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::preflight {
@@ -23,10 +22,7 @@ constexpr unsigned kAcsControl = 6;           // offset within it
 constexpr unsigned kRedirects = 0x04 | 0x08;  // of requests, of completions
 constexpr std::size_t kFirstExtended = 0x100, kConfigBytes = 4096;
 
-std::string Content(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+std::string Content(const fs::path& file) { return ReadKernelFile(file); }
 
 bool StartsLine(const fs::path& file, std::initializer_list<std::string_view> beginnings) {
   const std::string content = Content(file);

@@ -1,5 +1,6 @@
 #include "tools/dtrun/torchrun/verb.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -10,9 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "core/base/foreign_file.h"
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
 #include "core/hosts/this_machine.h"
@@ -20,6 +20,7 @@
 #include "core/launch/launch.h"
 #include "core/output/bounded_write.h"
 #include "core/output/display.h"
+#include "core/output/file_write.h"
 #include "core/output/output.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/torchrun/options.h"
@@ -53,6 +54,8 @@ std::string RandomName() {
 }
 
 // RFC 9562, version 4.
+constexpr std::size_t kMostOfAScript = std::size_t{16} << 20;
+
 std::string RandomUuid() {
   std::array<std::uint8_t, 16> bytes = RandomBytes<16>();
   bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
@@ -65,11 +68,6 @@ std::string RandomUuid() {
   return text;
 }
 
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 torchrun::Surroundings Look(const torchrun::Arguments& arguments,
                             std::map<std::string, std::string> environment) {
   torchrun::Surroundings here;
@@ -80,9 +78,10 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   const bool named = temp != here.environment.end() && !temp->second.empty();
   const std::filesystem::path folder = named ? temp->second : "/tmp";
   here.log_base = std::filesystem::absolute(folder / ("torchelastic_" + here.random)).lexically_normal();
-  std::error_code failure;
-  const bool readable = std::filesystem::is_regular_file(arguments.training_script, failure);
-  if (!arguments.use_env && readable) here.script_text = ReadFile(arguments.training_script);
+  if (!arguments.use_env) {
+    auto script = ReadWholeForeignFile(arguments.training_script, kMostOfAScript);
+    if (script) here.script_text = *std::move(script);
+  }
   here.meet_here = &launch::RootIsHere;
   return here;
 }
