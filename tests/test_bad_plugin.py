@@ -146,6 +146,18 @@ class BadPlugin(JobTest):
         self.plugins.chmod(0o777)
         self.check("gloo", str(self.plugins), "chmod")
 
+    def test_that_the_own_group_may_write_is_told_once_a_job(self):
+        self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        command = ("-n", "2", "--plugin-dir", self.plugins, "--set", "backend.name=gloo", "--", RANK, "sum")
+        self.assertNotIn("chmod g-w", self.dtrun(*command).err)
+        self.plugins.chmod(0o775)
+        told = f"plugins of this job could be changed by others: the folder '{self.plugins}' may be written by group "
+        result = self.dtrun(*command)
+        self.assert_ok(result)
+        self.assertEqual(result.err.count(told), 1, str(result))
+        self.assertEqual(result.err.count("chmod g-w"), 1, str(result))
+        self.assertIn(told, self.dtrun("plan", *command).out)
+
     def test_a_first_match_that_fails_is_the_final_answer(self):
         (self.plugins / "libdtrun_backend_gloo.so").write_text("broken\n")
         self.check("gloo", str(self.plugins / "libdtrun_backend_gloo.so"))

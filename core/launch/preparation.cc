@@ -16,6 +16,7 @@
 #include "core/launch/policies.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
+#include "core/plugin/permissions.h"
 #include "core/plugin/search_path.h"
 
 namespace dtrun::launch {
@@ -324,6 +325,11 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
     for (plugin::LaunchInfo& info : backend.info) info.facts.emplace_back("chosen", why);
   }
   plan::DeviceMemory device = DeviceMemoryOf(chosen, reported.size());
+  std::vector<std::filesystem::path> plugins = {launcher_file_.path};
+  if (host.file) plugins.push_back(host.file->path);
+  if (chosen.device && candidates_[*chosen.device].file)
+    plugins.push_back(candidates_[*chosen.device].file->path);
+  for (const auto& one : device.plugins) plugins.emplace_back(one.path);
   // Once only: a later plan may be made in another process, which asks again.
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
   if (!launcher) return launcher.error();
@@ -339,6 +345,8 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   plan->warnings.insert(plan->warnings.end(), warnings_.begin(), warnings_.end());
   for (const preflight::Check& unknown : UnknownBackends())
     plan->warnings.push_back(fmt::format("{}; {}", unknown.what, unknown.fix));
+  if (std::string writable = plugin::GroupWarning(plugins); !writable.empty())
+    plan->warnings.push_back(std::move(writable));
   for (std::string& missing : plugin::MissingFolders(FoldersOf(settings)))
     plan->warnings.push_back(std::move(missing));
   Json record = RecordOf(settings);

@@ -1,13 +1,14 @@
 #include "core/plugin/permissions.h"
 
-#include <fmt/format.h>
 #include <endian.h>
+#include <fmt/format.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -120,6 +121,21 @@ Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings
     }
   }
   return {};
+}
+
+std::string GroupWarning(const std::vector<fs::path>& plugins) {
+  std::vector<std::string> warnings;
+  for (const fs::path& plugin : plugins) {
+    // A refusal is told where the plugin is loaded.
+    static_cast<void>(CheckPermissions(plugin, &warnings));
+  }
+  std::ranges::sort(warnings);
+  const auto repeated = std::ranges::unique(warnings);
+  warnings.erase(repeated.begin(), repeated.end());
+  if (warnings.empty()) return {};
+  const std::string more =
+      warnings.size() == 1 ? "" : fmt::format("; `dtrun plugins list` has {} more", warnings.size() - 1);
+  return fmt::format("plugins of this job could be changed by others: {}{}", warnings.front(), more);
 }
 
 }  // namespace dtrun::plugin

@@ -18,4 +18,8 @@ namespace dtrun::plugin {
 // `warnings`. The error ends with the command that fixes it.
 Status CheckPermissions(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
+// The warnings for all these plugins in one line, which leaves the rest to `dtrun plugins list`; empty: there
+// are none.
+std::string GroupWarning(const std::vector<std::filesystem::path>& plugins);
+
 }  // namespace dtrun::plugin

@@ -1,5 +1,6 @@
 #include "core/plugin/permissions.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -55,6 +56,21 @@ TEST(Permissions, WarnsOfAGroupWritableFolder) {
   EXPECT_TRUE(CheckPermissions(path, &warnings).ok());
   EXPECT_THAT(warnings,
               ::testing::Contains(HasSubstr("chmod g-w '" + (folder.path() / "shared").string() + "'")));
+}
+
+TEST(Permissions, OfSeveralPluginsAreOneLine) {
+  const testing::TempFolder folder;
+  const auto a = folder.Write("shared/a.so"), b = folder.Write("shared/b.so");
+  EXPECT_EQ(GroupWarning({a, b, "/nonexistent"}), "");
+  const std::string place = (folder.path() / "shared").string();
+  testing::SetMode(place, 0775);
+  const std::string line = fmt::format(
+      "plugins of this job could be changed by others: the folder '{}' may be written by group {}; "
+      "to stop that: chmod g-w '{}'",
+      place, ::getegid(), place);
+  EXPECT_EQ(GroupWarning({a, b}), line) << "a folder of both, once";
+  testing::SetMode(b, 0775);
+  EXPECT_THAT(GroupWarning({a, b}), ::testing::EndsWith("'; `dtrun plugins list` has 1 more"));
 }
 
 TEST(Permissions, RefusesWhatAnotherGroupMayWriteTo) {
