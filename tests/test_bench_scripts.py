@@ -23,6 +23,7 @@ SCRIPTS = {
     f"soak.py {DTRUN} --trials short --rounds 1 --jobs 3": ["3 short jobs", "0 failures"],
     f"healthy_jobs.py --dtrun {DTRUN} --jobs 4": ["0 false accusations"],
     "peers.py --rounds 1": ["| hang |"],
+    "plan.py --jobs 64x2": ["| 64x2 | 128 | check |", "| 64x2 | 128 | plan |"],
     "python.py --rounds 1 --calls 100": ["| 1 process | import dtrun |"],
     "staging.py --rate none --megabytes 9 --rounds 1 --repeat 1 --backend gloo": ["| staging over gloo |"],
     "train.py --rounds 1 --epochs 2 --batch 1024": ["2 ranks under dtrun: test accuracy after 2 epochs"],

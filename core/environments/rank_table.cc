@@ -1,15 +1,14 @@
 #include "core/environments/rank_table.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace dtrun::environments {
 
 Place PlaceOf(const RankTable& table, int rank) {
-  int index = 0;
-  while (rank >= table.hosts[static_cast<std::size_t>(index)].first_rank +
-                     table.hosts[static_cast<std::size_t>(index)].local_size) {
-    ++index;
-  }
-  const TableHost& host = table.hosts[static_cast<std::size_t>(index)];
-  return {rank, rank - host.first_rank, index, host.local_size};
+  const auto after = std::ranges::upper_bound(table.hosts, rank, {}, &TableHost::first_rank);
+  const auto host = std::prev(after);
+  return {rank, rank - host->first_rank, static_cast<int>(host - table.hosts.begin()), host->local_size};
 }
 
 }  // namespace dtrun::environments

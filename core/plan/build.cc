@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
+#include <new>
 #include <sstream>
 
-#include "core/base/count_list.h"
+#include "core/base/exhausted.h"
 #include "core/base/kernel_file.h"
 #include "core/base/port_range.h"
 #include "core/base/units.h"
@@ -22,6 +24,7 @@
 #include "core/plan/launch.h"
 #include "core/plan/network.h"
 #include "core/plan/output.h"
+#include "core/plan/own_dialect.h"
 #include "core/plan/own_variables.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
@@ -38,61 +41,8 @@ constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
 
 using Variables = std::map<std::string, std::string>;
 
-std::string HostRanks(const Plan& plan) {
-  std::vector<int> counts;
-  for (const Host& host : plan.hosts) counts.push_back(host.local_size);
-  return CountList(counts);
-}
-
 RouteInputs RoutesOf(const Inputs& inputs) {
   return {inputs.settings, inputs.device, inputs.hardware, inputs.reported, inputs.network};
-}
-
-// dtrun's own dialect for one process; `host_ranks` is that of the plan.
-Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& host_ranks,
-                     const Process& process) {
-  const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
-  Variables out = {
-      {contract::kWorldSize, std::to_string(plan.world_size())},
-      {contract::kLocalWorldSize, std::to_string(host.local_size)},
-      {contract::kNodeRank, std::to_string(process.host)},
-      {contract::kHostCount, std::to_string(plan.hosts.size())},
-      {contract::kHostRanks, host_ranks},
-      {contract::kJob, plan.job},
-      {contract::kGeneration, kTokenGeneration},
-      {contract::kStore, kTokenStore},
-      {contract::kJobKey, kTokenJobKey},
-      {contract::kRecorder, kTokenRecorder},
-      {contract::kRunDir, kTokenRunDir},
-      {contract::kConsole, kTokenConsole},
-      {contract::kBackend, inputs.backend.name},
-      {contract::kLocal, inputs.settings.Text("comm.local")},
-      {contract::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
-      {contract::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
-  };
-  if (const std::string torch = inputs.settings.Text("backend.torch"); torch != "script") {
-    out[contract::kTorchBackend] = torch;
-  }
-  if (process.rank_count == 1) {
-    out[contract::kRank] = std::to_string(process.rank);
-    out[contract::kLocalRank] = std::to_string(process.local_rank);
-  } else {
-    out[contract::kFirstRank] = std::to_string(host.first_rank);
-  }
-  if (inputs.settings.Has("cluster.port_range"))
-    out[contract::kPortRange] = inputs.settings.Text("cluster.port_range");
-  if (inputs.network != nullptr) {
-    out[contract::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
-    out[contract::kAddress] = host.address;
-  }
-  if (inputs.backend.name != "none") {
-    out[contract::kBackendPath] = inputs.backend.path;
-    const std::string id = FileIdOn(inputs.backend, static_cast<std::size_t>(process.host));
-    out[contract::kBackendFileId] = id.empty() ? contract::kAnyFile : id;
-    out[contract::kBackendOptions] = inputs.backend.options_json;
-    out.merge(DeviceVariables(RoutesOf(inputs), static_cast<std::size_t>(process.host)));
-  }
-  return out;
 }
 
 bool OneHostByMemory(const Inputs& inputs, const Plan& plan) {
@@ -115,44 +65,60 @@ bool NeedsReports(const config::Settings& settings) {
           !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data));
 }
 
+// The program that was looked for last, as most processes have the same.
+struct FoundProgram {
+  std::string name, path, cwd;
+  std::string file;
+};
+
+Status FindOnce(const std::string& path, FoundProgram* last, Process* process) {
+  if (last->file.empty() || last->name != process->argv[0] || last->path != path || last->cwd != process->cwd) {
+    auto program = FindProgram(process->argv[0], path, process->cwd);
+    if (!program) return program.error();
+    *last = {process->argv[0], path, process->cwd, *std::move(program)};
+  }
+  process->argv[0] = last->file;
+  return {};
+}
+
 // Completes one process that the launcher has planned: own dialect, backend, user's
 // variables, placeholders, program.
-Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
-                const std::string& program_name, const std::string& host_ranks, Process* process) {
+Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& common, const OfHost& of_host,
+                const environments::RankTable& table, const std::string& program_name, FoundProgram* last,
+                Process* process) {
   const config::Settings& settings = inputs.settings;
-  const Variables& user = UserVariables(settings);
-  Variables contract = OwnDialect(inputs, plan, host_ranks, *process);
+  ProcessVariables contract;
+  contract.ShareAll(common.shown);
+  for (const auto& [name, value] : of_host.own) contract.emplace(name, value);
+  AddRank(plan, *process, &contract);
   for (const auto& [name, value] : process->env) {
-    if (contract.emplace(name, value).second) continue;
+    if (!common.hidden.contains(name) && contract.emplace(name, value)) continue;
     return Error{DTRUN_INTERNAL,
                  fmt::format("launcher '{}' sets {}, which is dtrun's to set; report it to the "
                              "plugin's author",
                              plan.launcher, name)};
   }
-  auto dialects = DialectVariables(plan, *process, contract);
+  auto dialects = DialectVariables(plan, table, *process, contract);
   if (!dialects) return At(settings, "job.dialects", dialects.error());
-  contract.merge(dialects->set);
-  Variables placeholders = contract;
-  placeholders.erase(contract::kJobKey);
-  placeholders.erase(contract::kBackendOptions);
-  placeholders.erase(contract::kDeviceBackendOptions);
-
-  for (const auto& [name, value] : user) {
-    if (contract.contains(name)) {
+  for (const auto& [name, value] : dialects->set) contract.emplace(name, value);
+  process->env = contract;
+  for (const auto& [name, value] : UserVariables(settings)) {
+    if (contract.contains(name) || common.hidden.contains(name)) {
       return AtEntry(
           settings, "job.env", name,
           Error{DTRUN_INVALID_ARGUMENT,
                 fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
                             plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
     }
-    auto expanded = Expand(value, placeholders);
+    auto expanded = Expand(value, contract);
     if (!expanded)
       return AtEntry(settings, "job.env", name,
                      Error{expanded.error().code, name + ": " + expanded.error().text});
     process->env[name] = std::move(*expanded);
   }
-  process->env.merge(contract);
-  process->env.insert(vendor.begin(), vendor.end());
+  for (const Variables* more : {&common.hidden, &of_host.vendor}) {
+    for (const auto& [name, value] : *more) process->env.emplace(name, value);
+  }
   for (const auto& [name, value] : dialects->fallback) {
     if (!inputs.environment.contains(name)) process->env.emplace(name, value);
   }
@@ -165,7 +131,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   if (!inputs.environment.contains(kUnbuffered)) process->env.emplace(kUnbuffered, "1");
 
   for (std::string& argument : process->argv) {
-    auto expanded = Expand(argument, placeholders);
+    auto expanded = Expand(argument, contract);
     if (!expanded) return At(settings, "job.command", expanded.error());
     argument = std::move(*expanded);
   }
@@ -178,11 +144,9 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   }
   const bool own = process->argv[0] == program_name;
   // The launcher's own word, such as mpirun, means no file of a folder that other users may write.
-  auto program = FindProgram(process->argv[0], own ? path : helpers::AbsoluteFolders(path), process->cwd);
-  if (!program && own) return At(settings, "job.command", program.error());
-  if (!program) return AtPlugin(settings, "launcher", program.error());
-  process->argv[0] = std::move(*program);
-  return {};
+  const Status found = FindOnce(own ? path : helpers::AbsoluteFolders(path), last, process);
+  if (!found && own) return At(settings, "job.command", found.error());
+  return found ? Status() : AtPlugin(settings, "launcher", found.error());
 }
 
 // What a host has; one that has not joined yet is taken to be like this one.
@@ -193,12 +157,14 @@ const Hardware& HardwareOn(const Inputs& inputs, std::size_t host) {
 // One line for all hosts, or one part for each where they differ.
 std::string BindingText(const Plan& plan, const std::vector<Placement>& placements) {
   const auto text = [&](std::size_t host) { return placements[host].processors.text; };
+  constexpr std::size_t kMost = 64;
   bool same = true;
   std::string each;
   for (std::size_t i = 0; i < placements.size(); ++i) {
     same = same && text(i) == text(0);
-    each += fmt::format("{}{}: {}", i == 0 ? "" : "; ", plan.hosts[i].name, text(i));
+    if (i < kMost) each += fmt::format("{}{}: {}", i == 0 ? "" : "; ", plan.hosts[i].name, text(i));
   }
+  if (placements.size() > kMost) each += fmt::format("; and {} hosts", placements.size() - kMost);
   const bool several = placements.size() > 1 && placements[0].processors.bound();
   return (several ? "by local rank on each host: " : "") + (same ? text(0) : each);
 }
@@ -275,9 +241,7 @@ std::vector<std::string> PluginsOf(const config::Settings& settings) {
   return names;
 }
 
-}  // namespace
-
-Result<Plan> Build(const Inputs& inputs) {
+Result<Plan> Made(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
   auto hosts = PlaceRanks(settings, inputs.hardware, inputs.reported);
   if (!hosts) return hosts.error();
@@ -363,7 +327,7 @@ Result<Plan> Build(const Inputs& inputs) {
     wanted.back().insert(env.begin(), env.end());
     wanted.back().merge(PortVariables(settings));
   }
-  const std::vector<Variables> vendor =
+  std::vector<Variables> vendor =
       VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.warnings);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   if (Status usable = CheckFolder(settings, cwd); !usable) return usable.error();
@@ -375,16 +339,46 @@ Result<Plan> Build(const Inputs& inputs) {
   if (std::string missing = RanksThatAreMissing(plan.output, plan.world_size()); !missing.empty())
     plan.warnings.push_back(std::move(missing));
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
-  const std::string host_ranks = HostRanks(plan);
+  const CommonDialect common = CommonDialectOf(inputs, plan);
+  std::vector<OfHost> of_hosts;
+  for (std::size_t i = 0; i < plan.hosts.size(); ++i)
+    of_hosts.push_back({HostDialect(inputs, plan, i), std::move(vendor[i])});
+  const environments::RankTable table =
+      plan.dialects.empty() ? environments::RankTable() : TableOf(plan);  // one text for each rank
+  std::shared_ptr<const Variables> first;
+  FoundProgram program;
   for (Process& process : plan.processes) {
-    const Variables& own = vendor[static_cast<std::size_t>(process.host)];
-    if (Status status = Complete(inputs, plan, own, command.front(), host_ranks, &process); !status)
-      return status.error();
-    PutInPlace((*placements)[static_cast<std::size_t>(process.host)], &process);
+    const auto host = static_cast<std::size_t>(process.host);
+    Status status = Complete(inputs, plan, common, of_hosts[host], table, command.front(), &program, &process);
+    if (!status) return status.error();
+    PutInPlace((*placements)[host], &process);
+    if (first == nullptr) first = std::make_shared<const Variables>(process.env.begin(), process.env.end());
+    process.env.ShareWith(first);
   }
   if (!inputs.find_programs) return plan;  // what it serves hangs on the program
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();
   return plan;
+}
+
+// "planning 1000000 ranks on 1000 hosts: out of memory; ..."
+Error OutOfMemory(const Inputs& inputs, const std::string& text) {
+  const auto hosts = PlaceRanks(inputs.settings, inputs.hardware, inputs.reported);
+  if (!hosts) return hosts.error();
+  return {DTRUN_OUT_OF_MEMORY,
+          fmt::format("planning {} ranks on {} hosts: {}", hosts->back().first_rank + hosts->back().local_size,
+                      hosts->size(), text)};
+}
+
+}  // namespace
+
+Result<Plan> Build(const Inputs& inputs) {
+  try {
+    auto plan = Made(inputs);
+    if (plan || plan.error().code != DTRUN_OUT_OF_MEMORY) return plan;
+    return OutOfMemory(inputs, plan.error().text);
+  } catch (const std::bad_alloc& thrown) {
+    return OutOfMemory(inputs, Exhausted(thrown));
+  }
 }
 
 }  // namespace dtrun::plan

@@ -109,12 +109,11 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   return {};
 }
 
-Result<environments::Contract> DialectVariables(const Plan& plan, const Process& process,
-                                                const environments::Variables& contract) {
+Result<environments::Contract> DialectVariables(const Plan& plan, const environments::RankTable& table,
+                                                const Process& process, const ProcessVariables& contract) {
   environments::Contract out;
   if (plan.dialects.empty()) return out;
-  const environments::RankTable table = TableOf(plan);
-  environments::Variables all = contract;
+  environments::Variables all(contract.begin(), contract.end());
   std::map<std::string, std::string> owners;
   for (const auto& [name, value] : contract) owners.emplace(name, plan.launcher + " launcher");
   for (const std::string& name : plan.dialects) {

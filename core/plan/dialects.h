@@ -30,7 +30,8 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan);
 // What the plan's dialects add for `process`, on top of `contract`, which holds what the
 // launcher and dtrun set. A variable with two values is an error that names both and who set
 // them, or the dialect, when the process holds several ranks and they need different ones.
-Result<environments::Contract> DialectVariables(const Plan& plan, const Process& process,
-                                                const environments::Variables& contract);
+// `table`: TableOf(plan).
+Result<environments::Contract> DialectVariables(const Plan& plan, const environments::RankTable& table,
+                                                const Process& process, const ProcessVariables& contract);
 
 }  // namespace dtrun::plan

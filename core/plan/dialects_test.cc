@@ -91,7 +91,7 @@ TEST(ChooseDialects, TakesThePortThatProgramsHaveBuiltInUnlessTheUserChose) {
 TEST(DialectVariables, AddsThoseOfEveryDialect) {
   Plan plan = TwoHosts();
   plan.dialects = {"horovod", "openmpi"};
-  const auto contract = DialectVariables(plan, RankThree(), {{"RANK", "3"}});
+  const auto contract = DialectVariables(plan, TableOf(plan), RankThree(), {{"RANK", "3"}});
   ASSERT_TRUE(contract.ok());
   EXPECT_EQ(contract->set.at("HOROVOD_RANK"), "3");
   EXPECT_EQ(contract->set.at("OMPI_COMM_WORLD_LOCAL_RANK"), "1");
@@ -102,18 +102,18 @@ TEST(DialectVariables, TwoThatAgreeAreNoContradiction) {
   Plan plan = TwoHosts();
   plan.dialects = {"torchrun", "accelerate", "lightning", "deepspeed",
                    "azureml",  "slurm",      "horovod",   "mpich"};
-  EXPECT_TRUE(DialectVariables(plan, RankThree(), {{"RANK", "3"}, {"MASTER_PORT", kTokenPort}}).ok());
+  EXPECT_TRUE(DialectVariables(plan, TableOf(plan), RankThree(), {{"RANK", "3"}, {"MASTER_PORT", kTokenPort}}).ok());
 }
 
 TEST(DialectVariables, AContradictionNamesBothValuesAndTheirOwners) {
   Plan plan = TwoHosts();
   plan.dialects = {"gcp"};
-  const auto launcher = DialectVariables(plan, RankThree(), {{"RANK", "3"}});
+  const auto launcher = DialectVariables(plan, TableOf(plan), RankThree(), {{"RANK", "3"}});
   ASSERT_FALSE(launcher.ok());
   EXPECT_THAT(launcher.error().text,
               HasSubstr("the per-process launcher sets RANK=3, the gcp dialect sets RANK=1"));
   plan.dialects = {"torchrun", "spark"};
-  const auto other = DialectVariables(plan, RankThree(), {});
+  const auto other = DialectVariables(plan, TableOf(plan), RankThree(), {});
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().text,
               HasSubstr("the torchrun dialect sets LOCAL_RANK=1, the spark dialect sets LOCAL_RANK=0"));
@@ -127,15 +127,15 @@ TEST(DialectVariables, AProcessOfSeveralRanksTakesOnlyThoseThatAllOfThemShare) {
   both.local_rank = 0;
   both.rank_count = 2;
   plan.dialects = {"kubeflow-v2"};
-  const auto shared = DialectVariables(plan, both, {});
+  const auto shared = DialectVariables(plan, TableOf(plan), both, {});
   ASSERT_TRUE(shared.ok()) << shared.error().text;
   EXPECT_EQ(shared->set.at("PET_NODE_RANK"), "1");
   plan.dialects = {"horovod"};
-  EXPECT_THAT(DialectVariables(plan, both, {}).error().text, HasSubstr("one process for ranks 2-3"));
+  EXPECT_THAT(DialectVariables(plan, TableOf(plan), both, {}).error().text, HasSubstr("one process for ranks 2-3"));
 }
 
 TEST(DialectVariables, NoDialectsAddNothing) {
-  const auto contract = DialectVariables(TwoHosts(), RankThree(), {{"RANK", "3"}});
+  const auto contract = DialectVariables(TwoHosts(), TableOf(TwoHosts()), RankThree(), {{"RANK", "3"}});
   ASSERT_TRUE(contract.ok());
   EXPECT_TRUE(contract->set.empty());
   EXPECT_TRUE(contract->fallback.empty());

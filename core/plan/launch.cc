@@ -78,6 +78,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   for (const auto& [name, value] : UserVariables(settings)) job.inherited[name] = value;
 
   auto answer = inputs.launcher.Plan(settings.SnapshotOf("launcher.options."), job);
+  if (!answer && answer.error().code == DTRUN_OUT_OF_MEMORY) return answer.error();
   if (!answer) return AtPlugin(settings, "launcher", answer.error());
   Launched launched{{}, std::move(answer->notes)};
   for (plugin::PlannedProcess& from : answer->processes) {

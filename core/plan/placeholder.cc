@@ -10,7 +10,7 @@
 namespace dtrun::plan {
 namespace {
 
-Error Unknown(std::string_view name, const std::map<std::string, std::string>& variables) {
+Error Unknown(std::string_view name, const ProcessVariables& variables) {
   if (std::getenv(std::string(name).c_str()) != nullptr) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
@@ -34,7 +34,7 @@ Error Unknown(std::string_view name, const std::map<std::string, std::string>& v
 
 }  // namespace
 
-Result<std::string> Expand(std::string_view text, const std::map<std::string, std::string>& variables) {
+Result<std::string> Expand(std::string_view text, const ProcessVariables& variables) {
   std::string out;
   while (!text.empty()) {
     if (text.starts_with("$${")) {

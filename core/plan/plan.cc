@@ -60,11 +60,7 @@ std::string Quote(const std::string& word) {
 
 }  // namespace
 
-int Plan::world_size() const {
-  int size = 0;
-  for (const Host& host : hosts) size += host.local_size;
-  return size;
-}
+int Plan::world_size() const { return hosts.empty() ? 0 : hosts.back().first_rank + hosts.back().local_size; }
 
 std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
 
@@ -108,9 +104,10 @@ Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens)
   Plan out = plan;
   auto shown = tokens;  // everybody on the host can read a command line
   shown.erase(kTokenJobKey);
+  ProcessVariables::Known known;
   for (Process& process : out.processes) {
     for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), shown);
-    for (auto& [name, value] : process.env) value = ReplaceTokens(std::move(value), tokens);
+    process.env.Replace([&](const std::string& value) { return ReplaceTokens(value, tokens); }, &known);
     process.cwd = ReplaceTokens(std::move(process.cwd), tokens);
   }
   return out;
@@ -123,7 +120,7 @@ std::string Shown(const std::string& name, const std::string& value) {
   return value.starts_with("⟦") ? value : MaskValue(name, value);
 }
 
-std::map<std::string, std::string> Shown(const std::map<std::string, std::string>& variables) {
+std::map<std::string, std::string> Shown(const ProcessVariables& variables) {
   std::map<std::string, std::string> shown;
   for (const auto& [name, value] : variables) shown[name] = Shown(name, value);
   return shown;
@@ -132,18 +129,26 @@ std::map<std::string, std::string> Shown(const std::map<std::string, std::string
 // The variables that all processes have alike; none where there is one process.
 std::map<std::string, std::string> Common(const std::vector<Process>& processes) {
   if (processes.size() < 2) return {};
-  std::map<std::string, std::string> common = processes.front().env;
-  std::erase_if(common, [&](const auto& variable) {
-    return std::ranges::any_of(processes, [&](const Process& process) {
-      const auto own = process.env.find(variable.first);
-      return own == process.env.end() || own->second != variable.second;
-    });
-  });
+  const ProcessVariables& first = processes.front().env;
+  std::map<std::string, std::string> common(first.begin(), first.end());
+  for (const Process& process : processes) {
+    const auto keep_if_same = [&](const auto& variable) {
+      const auto one = common.find(variable.first);
+      if (one == common.end()) return;
+      if (!process.env.contains(one->first) || process.env.at(one->first) != one->second) common.erase(one);
+    };
+    if (process.env.shared() == first.shared()) {  // they differ in what each has alone
+      std::ranges::for_each(process.env.own(), keep_if_same);
+      std::ranges::for_each(first.own(), keep_if_same);
+    } else {
+      std::ranges::for_each(std::map(common), keep_if_same);
+    }
+  }
   return common;
 }
 
 // DTRUN_BACKEND_OPTIONS and its like are records for libdtrun alone: `dtrun config explain` has its values.
-std::string VariablesText(const std::map<std::string, std::string>& variables,
+std::string VariablesText(const ProcessVariables& variables,
                           const std::map<std::string, std::string>& without = {}) {
   std::string out;
   for (const auto& [name, value] : variables) {
@@ -152,6 +157,43 @@ std::string VariablesText(const std::map<std::string, std::string>& variables,
     out +=
         fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
   }
+  return out;
+}
+
+// The lines of a JSON text, no string of which has a newline, as part of a list of a document.
+std::string Indented(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out;
+}
+
+// A text with more processes is for no reader: the first ones and the last show what ranks get.
+constexpr std::size_t kMostInFull = 64;
+constexpr std::size_t kFewOfMany = 16;
+
+std::string ProcessText(const Plan& plan, const Process& process,
+                        const std::map<std::string, std::string>& common) {
+  std::string out;
+  auto append = std::back_inserter(out);
+  const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
+  if (process.rank_count == 1) {
+    fmt::format_to(append, "\nrank {} on {} (local rank {})", process.rank, host.name, process.local_rank);
+  } else {
+    fmt::format_to(append, "\nranks {}-{} in one process on {}", process.rank,
+                   process.rank + process.rank_count - 1, host.name);
+  }
+  fmt::format_to(append, "\n  argv   ");
+  bool first = true;
+  for (const std::string& argument : MaskArguments(process.argv)) {
+    fmt::format_to(append, "{}{}", std::exchange(first, false) ? "" : " ", Quote(argument));
+  }
+  fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
+                 process.binding.empty() ? "none" : process.binding);
+  out += VariablesText(process.env, common);
+  for (const std::string& name : process.unset) fmt::format_to(append, "  unset  {}\n", Printable(name));
   return out;
 }
 
@@ -180,29 +222,26 @@ std::string ToText(const Plan& plan) {
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   const std::map<std::string, std::string> common = Common(plan.processes);
   if (!common.empty()) out += "\nevery process\n" + VariablesText(common);
-  for (const Process& process : plan.processes) {
-    const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
-    if (process.rank_count == 1) {
-      fmt::format_to(append, "\nrank {} on {} (local rank {})", process.rank, host.name, process.local_rank);
-    } else {
-      fmt::format_to(append, "\nranks {}-{} in one process on {}", process.rank,
-                     process.rank + process.rank_count - 1, host.name);
-    }
-    fmt::format_to(append, "\n  argv   ");
-    bool first = true;
-    for (const std::string& argument : MaskArguments(process.argv)) {
-      fmt::format_to(append, "{}{}", std::exchange(first, false) ? "" : " ", Quote(argument));
-    }
-    fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
-                   process.binding.empty() ? "none" : process.binding);
-    out += VariablesText(process.env, common);
-    for (const std::string& name : process.unset) fmt::format_to(append, "  unset  {}\n", Printable(name));
+  const std::size_t count = plan.processes.size();
+  const std::size_t shown = count <= kMostInFull ? count : kFewOfMany;
+  for (std::size_t i = 0; i < shown; ++i) out += ProcessText(plan, plan.processes[i], common);
+  if (shown < count) {
+    const Process& last = plan.processes.back();
+    fmt::format_to(append, "\n... ranks {} to {}: dtrun plan --json has every process\n", plan.processes[shown].rank,
+                   last.rank - 1);
+    out += ProcessText(plan, last, common);
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
   return out;
 }
 
 std::string ToJson(const Plan& plan) {
+  std::string text;
+  WriteJson(plan, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void WriteJson(const Plan& plan, const std::function<void(std::string_view)>& write) {
   Json out;
   out["job"] = plan.job;
   out["world_size"] = plan.world_size();
@@ -234,18 +273,30 @@ std::string ToJson(const Plan& plan) {
     for (const auto& [key, value] : host.device_facts) out["hosts"].back()["device_facts"][key] = value;
   }
   out["processes"] = Json::array();
+  // The empty list, at the end of the document, is opened and filled.
+  const std::string document = JsonDocument(1, out);
+  const std::size_t list = document.rfind("[]");
+  if (plan.processes.empty()) return write(document);
+  write(std::string_view(document).substr(0, list + 1));
+  const char* before = "\n    ";
   for (const Process& process : plan.processes) {
-    out["processes"].push_back({{"rank", process.rank},
-                                {"local_rank", process.local_rank},
-                                {"rank_count", process.rank_count},
-                                {"host", plan.hosts[static_cast<std::size_t>(process.host)].name},
-                                {"argv", MaskArguments(process.argv)},
-                                {"cwd", process.cwd},
-                                {"binding", process.binding.empty() ? "none" : process.binding},
-                                {"env", Shown(process.env)}});
-    if (!process.unset.empty()) out["processes"].back()["unset"] = process.unset;
+    Json one = {{"rank", process.rank},
+                {"local_rank", process.local_rank},
+                {"rank_count", process.rank_count},
+                {"host", plan.hosts[static_cast<std::size_t>(process.host)].name},
+                {"argv", MaskArguments(process.argv)},
+                {"cwd", process.cwd},
+                {"binding", process.binding.empty() ? "none" : process.binding},
+                {"env", Shown(process.env)}};
+    if (!process.unset.empty()) one["unset"] = process.unset;
+    std::string text = JsonText(one);
+    text.pop_back();  // its newline; the others are followed by the indentation of the list
+    write(before);
+    write(Indented(text));
+    before = ",\n    ";
   }
-  return JsonDocument(1, out);
+  write("\n  ");
+  write(std::string_view(document).substr(list + 1));
 }
 
 }  // namespace dtrun::plan

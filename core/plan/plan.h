@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/base/process_variables.h"
 #include "core/base/result.h"
 #include "core/output/style.h"
 #include "core/pmi/kind.h"
@@ -44,11 +46,11 @@ struct Process {
   int rank = 0;  // first rank that lives in it
   int local_rank = 0;
   int rank_count = 1;
-  std::vector<std::string> argv;           // argv[0] is an absolute path, or found in PATH already
-  std::map<std::string, std::string> env;  // delta: on top of dtrun's own environment
-  std::vector<std::string> unset;          // variables that it does not inherit
-  std::string cwd;                         // absolute
-  std::string binding;                     // cpuset "0-3"; empty: inherited
+  std::vector<std::string> argv;   // argv[0] is an absolute path, or found in PATH already
+  ProcessVariables env;            // delta: on top of dtrun's own environment
+  std::vector<std::string> unset;  // variables that it does not inherit
+  std::string cwd;                 // absolute
+  std::string binding;             // cpuset "0-3"; empty: inherited
 };
 
 // What moves one kind of memory.
@@ -130,8 +132,11 @@ std::vector<int> TaskPortsUsed(const Plan& plan);
 // The job key stands in no argument, whoever wrote its token there.
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens);
 
-// Tokens unresolved, stable order and layout: what `dtrun plan` prints.
+// Tokens unresolved, stable order and layout: what `dtrun plan` prints. The text of a large job shows some of its
+// processes, JSON has all.
 std::string ToText(const Plan& plan);
 std::string ToJson(const Plan& plan);
+// The same in pieces: a large job's JSON takes gigabytes.
+void WriteJson(const Plan& plan, const std::function<void(std::string_view)>& write);
 
 }  // namespace dtrun::plan

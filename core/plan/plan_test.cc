@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "core/base/json.h"
 
 namespace dtrun::plan {
@@ -68,6 +70,25 @@ TEST(Plan, TextHasWhatAllProcessesShareOnce) {
   EXPECT_GT(text.find("RANK=1"), text.find("\nrank 1 on "));
   plan.processes.pop_back();
   EXPECT_GT(ToText(plan).find("SAME=1"), ToText(plan).find("\nrank 0 on "));
+}
+
+TEST(Plan, TextOfALargeJobShowsSomeOfItsProcessesAndJsonAll) {
+  Plan plan = TwoRanks();
+  constexpr int kRanks = 1000;
+  plan.hosts[0].local_size = kRanks;
+  for (int rank = 2; rank < kRanks; ++rank) {
+    plan.processes.push_back(plan.processes[0]);
+    plan.processes.back().rank = plan.processes.back().local_rank = rank;
+    plan.processes.back().env["RANK"] = std::to_string(rank);
+  }
+  const std::string text = ToText(plan);
+  EXPECT_THAT(text, HasSubstr("\nrank 15 on here"));
+  EXPECT_THAT(text, HasSubstr("\n... ranks 16 to 998: dtrun plan --json has every process\n\nrank 999 on here"));
+  EXPECT_EQ(text.find("\nrank 16 on"), text.npos);
+  const Json json = ParseJson(ToJson(plan));
+  ASSERT_EQ(json["processes"].size(), static_cast<std::size_t>(kRanks));
+  EXPECT_EQ(json["processes"][500]["env"]["RANK"], "500");
+  EXPECT_EQ(ToJson(plan), JsonText(json)) << "the pieces are one document";
 }
 
 TEST(Plan, JsonHoldsWhatIsStarted) {

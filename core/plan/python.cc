@@ -35,8 +35,7 @@ std::filesystem::path ProgramFolder() {
 }
 
 void PutFirstOnPythonPath(const std::filesystem::path& folder,
-                          const std::map<std::string, std::string>& inherited,
-                          std::map<std::string, std::string>* own) {
+                          const std::map<std::string, std::string>& inherited, ProcessVariables* own) {
   std::string rest;
   if (const auto set = own->find(kPath); set != own->end()) {
     rest = set->second;

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/base/process_variables.h"
 #include "core/base/result.h"
 
 namespace dtrun::plan {
@@ -22,7 +23,6 @@ std::filesystem::path ProgramFolder();
 
 // Puts `folder` before the PYTHONPATH that a rank has in `own`, or else inherits.
 void PutFirstOnPythonPath(const std::filesystem::path& folder,
-                          const std::map<std::string, std::string>& inherited,
-                          std::map<std::string, std::string>* own);
+                          const std::map<std::string, std::string>& inherited, ProcessVariables* own);
 
 }  // namespace dtrun::plan

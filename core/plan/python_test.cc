@@ -36,10 +36,10 @@ TEST_F(Python, SaysWhereItLookedForTheShim) {
 }
 
 TEST_F(Python, PutsAFolderBeforeWhatARankHasOrInherits) {
-  std::map<std::string, std::string> own;
+  ProcessVariables own;
   PutFirstOnPythonPath("/shim", {}, &own);
   EXPECT_EQ(own["PYTHONPATH"], "/shim");
-  own.clear();
+  own = {};
   PutFirstOnPythonPath("/shim", {{"PYTHONPATH", "/a:/b"}}, &own);
   EXPECT_EQ(own["PYTHONPATH"], "/shim:/a:/b");
   own = {{"PYTHONPATH", "/c"}};

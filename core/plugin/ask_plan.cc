@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
@@ -14,12 +17,18 @@
 namespace dtrun::plugin {
 namespace {
 
-// What the sink's callbacks fill. Exceptions must not cross the plugin, so failures of our own allocation end
-// the probe, which is then reported.
+// So that neither end holds the plan of a large job as text, and the parent sees that it goes on.
+constexpr std::size_t kProcessesOfAPart = 4096;
+
+// What the sink's callbacks fill. Exceptions must not cross the plugin.
 struct Collector {
   LaunchPlan plan;
   const LaunchJob* job;
   std::string wrong;  // the first thing that no process can have
+  const SendPart& send;
+  std::shared_ptr<const ProcessVariables::Map> shared = {};  // variables of the first process
+  bool out_of_memory = false;                                // our own
+  Status sent = {};
 };
 
 // Refuses to the plugin too, which should return it.
@@ -47,8 +56,7 @@ std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
   return {};
 }
 
-dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* err) noexcept {
-  auto* collector = static_cast<Collector*>(context);
+dtrun_status AddProcess(Collector* collector, const dtrun_process* from, dtrun_error* err) {
   const dtrun_process process = sdk::internal::ReadStruct(from);
   if (const std::string wrong = UnknownFlags(process.flags, 0); !wrong.empty())
     return Wrong(collector, fmt::format("rank {}: {}", process.rank, wrong), err);
@@ -77,8 +85,26 @@ dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* er
       return Wrong(collector, fmt::format("variable {} of rank {} is {}", i, out.rank, wrong), err);
   }
   out.cwd = process.cwd == nullptr ? collector->job->cwd : process.cwd;
-  collector->plan.processes.push_back(std::move(out));
-  return DTRUN_OK;
+  std::vector<PlannedProcess>& processes = collector->plan.processes;
+  if (collector->shared == nullptr)
+    collector->shared = std::make_shared<const ProcessVariables::Map>(out.env.begin(), out.env.end());
+  out.env.ShareWith(collector->shared);
+  processes.push_back(std::move(out));
+  if (processes.size() < kProcessesOfAPart) return DTRUN_OK;
+  if (collector->sent) collector->sent = collector->send(collector->plan);
+  collector->plan = {};
+  return collector->sent ? DTRUN_OK : collector->sent.error().CopyTo(err);
+}
+
+dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* err) noexcept {
+  auto* collector = static_cast<Collector*>(context);
+  try {
+    return AddProcess(collector, from, err);
+  } catch (const std::bad_alloc&) {
+    collector->out_of_memory = true;
+    collector->plan = {};  // room for the answer
+    return Error{DTRUN_OUT_OF_MEMORY, "out of memory"}.CopyTo(err);
+  }
 }
 
 dtrun_status OnNote(void* context, dtrun_string text, dtrun_error*) noexcept {
@@ -133,7 +159,8 @@ void Fill(const LaunchJob& from, JobView* view) {
 
 }  // namespace
 
-Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job) {
+Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job,
+                           const SendPart& send) {
   if (launcher.launcher().plan == nullptr) {
     return Error{DTRUN_UNSUPPORTED,
                  fmt::format("launcher '{}' plans no processes; choose another launcher.name",
@@ -141,7 +168,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   }
   JobView view{};
   Fill(job, &view);
-  Collector collector{{}, &job, {}};
+  Collector collector{{}, &job, {}, send};
   dtrun_plan_sink sink;
   DTRUN_INIT(sink);
   sink.context = &collector;
@@ -155,6 +182,8 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   if (status != DTRUN_OK) return Explained(status, error, who);
   status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);
+  if (!collector.sent) return collector.sent.error();
+  if (collector.out_of_memory) throw std::bad_alloc();  // whatever the plugin made of it
   if (status != DTRUN_OK && collector.wrong.empty()) return Explained(status, error, who);
   if (collector.wrong.empty()) return std::move(collector.plan);
   return Error{DTRUN_INTERNAL,

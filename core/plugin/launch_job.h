@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/process_variables.h"
+
 namespace dtrun::plugin {
 
 // dtrun_job of the ABI.
@@ -29,7 +31,7 @@ struct LaunchJob {
 struct PlannedProcess {
   int host = 0, rank = 0, local_rank = 0, rank_count = 1;
   std::vector<std::string> argv;
-  std::map<std::string, std::string> env;
+  ProcessVariables env;
   std::vector<std::string> unset;  // variables that it does not inherit
   std::string cwd;
 };

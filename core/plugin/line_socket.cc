@@ -51,13 +51,15 @@ Status LineSocket::Send(std::string line) {
 
 Result<std::optional<std::string>> LineSocket::Receive(std::optional<Time> deadline, int other,
                                                        std::string* tail) {
+  std::size_t looked_at = 0;
   for (;;) {
-    const std::size_t newline = buffer_.find('\n');
+    const std::size_t newline = buffer_.find('\n', looked_at);
     if (newline != std::string::npos) {
       std::string line = buffer_.substr(0, newline);
       buffer_.erase(0, newline + 1);
       return std::optional(std::move(line));
     }
+    looked_at = buffer_.size();
     if (buffer_.size() > kMaxLineBytes)
       return Error{DTRUN_INTERNAL, "the probe's answer is longer than 64 MiB"};
 

@@ -1,5 +1,9 @@
 #include "core/plugin/plan_wire.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "core/plugin/bytes_json.h"
 #include "core/plugin/decode.h"
 
@@ -44,22 +48,59 @@ LaunchJob ToJob(const Json& json) {
   return job;
 }
 
+// `first`: the process that the others of the line are told by; null: this is it.
+Json FromProcess(const PlannedProcess& process, const PlannedProcess* first) {
+  Json out = {{"at", {process.host, process.rank, process.local_rank, process.rank_count}}};
+  if (first == nullptr || process.argv != first->argv) out["argv"] = FromTexts(process.argv);
+  if (first == nullptr || process.unset != first->unset) out["unset"] = FromTexts(process.unset);
+  if (first == nullptr || process.cwd != first->cwd) out["cwd"] = ToCharacters(process.cwd);
+  const auto has_all = [&] {
+    return std::ranges::all_of(first->env, [&](const auto& one) { return process.env.contains(one.first); });
+  };
+  const bool whole = first == nullptr || !has_all();
+  std::map<std::string, std::string> env(process.env.begin(), process.env.end());
+  if (!whole) {
+    std::erase_if(env, [&](const auto& one) {
+      return first->env.contains(one.first) && first->env.at(one.first) == one.second;
+    });
+  }
+  out[whole ? "env" : "differs"] = FromMap(env);
+  return out;
+}
+
+// `shared`: the variables of `first`.
+PlannedProcess ToProcess(const Json& json, const PlannedProcess* first,
+                         const std::shared_ptr<const ProcessVariables::Map>& shared) {
+  const Json& at = json.at("at");
+  PlannedProcess out = {at.at(0).get<int>(), at.at(1).get<int>(), at.at(2).get<int>(), at.at(3).get<int>(),
+                        {}, {}, {}, {}};
+  const auto told = [&](const char* key) { return first == nullptr || json.contains(key); };
+  out.argv = told("argv") ? ToTexts(json.at("argv")) : first->argv;
+  out.unset = told("unset") ? ToTexts(json.at("unset")) : first->unset;
+  out.cwd = told("cwd") ? TextAt(json, "cwd") : first->cwd;
+  if (told("env")) {
+    out.env = ToMap(json.at("env"));
+  } else {
+    out.env.ShareAll(shared);
+    for (auto& [name, value] : ToMap(json.at("differs"))) out.env[name] = value;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string Encode(const PlanRequest& request) {
   return JsonLine(Json{{"plan", {{"options", request.options}, {"job", FromJob(request.job)}}}});
 }
 
-std::string Encode(const LaunchPlan& plan) {
-  Json processes = Json::array();
+std::string Encode(const LaunchPlan& plan, bool more) {
+  std::string line = R"({"planned":{"processes":[)";
   for (const PlannedProcess& process : plan.processes) {
-    processes.push_back({{"at", {process.host, process.rank, process.local_rank, process.rank_count}},
-                         {"argv", FromTexts(process.argv)},
-                         {"env", FromMap(process.env)},
-                         {"unset", FromTexts(process.unset)},
-                         {"cwd", ToCharacters(process.cwd)}});
+    const bool first = &process == &plan.processes.front();
+    line += (first ? "" : ",") + JsonLine(FromProcess(process, first ? nullptr : &plan.processes.front()));
   }
-  return JsonLine(Json{{"planned", {{"processes", processes}, {"notes", FromTexts(plan.notes)}}}});
+  line += R"(],"notes":)" + JsonLine(FromTexts(plan.notes));
+  return line + (more ? R"(,"more":true}})" : "}}");
 }
 
 Result<PlanRequest> DecodePlanRequest(std::string_view line) {
@@ -68,17 +109,20 @@ Result<PlanRequest> DecodePlanRequest(std::string_view line) {
   });
 }
 
-Result<LaunchPlan> DecodePlan(std::string_view line) {
-  return Decode<LaunchPlan>(line, "planned", [](const Json& json) {
-    LaunchPlan plan;
+Result<bool> DecodePlan(std::string_view line, LaunchPlan* plan) {
+  return Decode<bool>(line, "planned", [&](const Json& json) {
+    const std::size_t first = plan->processes.size();
+    std::shared_ptr<const ProcessVariables::Map> shared;
     for (const Json& one : json.at("processes")) {
-      const Json& at = one.at("at");
-      plan.processes.push_back({at.at(0).get<int>(), at.at(1).get<int>(), at.at(2).get<int>(),
-                                at.at(3).get<int>(), ToTexts(one.at("argv")), ToMap(one.at("env")),
-                                ToTexts(one.at("unset")), TextAt(one, "cwd")});
+      const PlannedProcess* const before =
+          plan->processes.size() == first ? nullptr : &plan->processes[first];
+      PlannedProcess process = ToProcess(one, before, shared);
+      if (before == nullptr)
+        shared = std::make_shared<const ProcessVariables::Map>(process.env.begin(), process.env.end());
+      plan->processes.push_back(std::move(process));
     }
-    plan.notes = ToTexts(json.at("notes"));
-    return plan;
+    for (std::string& note : ToTexts(json.at("notes"))) plan->notes.push_back(std::move(note));
+    return json.contains("more");
   });
 }
 

@@ -3,6 +3,9 @@
 //   parent  {"plan": {"options": "...", "job": {...}}}
 //   child   {"planned": {"processes": [...], "notes": [...]}} or {"error": {...}}
 //
+// With "more": true in it, another such line follows. A process is told by what differs from the first one of its
+// line.
+//
 // Arguments, variables and folders are bytes: each byte is a character of the JSON text. Pure; any thread.
 #pragma once
 
@@ -19,10 +22,12 @@ struct PlanRequest {
 };
 
 std::string Encode(const PlanRequest& request);
-std::string Encode(const LaunchPlan& plan);
+// `more`: it is a part of the plan, and another one follows.
+std::string Encode(const LaunchPlan& plan, bool more = false);
 
 // The error is the child's own, when the line carries one.
 Result<PlanRequest> DecodePlanRequest(std::string_view line);
-Result<LaunchPlan> DecodePlan(std::string_view line);
+// Adds to *plan; true: another line follows.
+Result<bool> DecodePlan(std::string_view line, LaunchPlan* plan);
 
 }  // namespace dtrun::plugin::wire

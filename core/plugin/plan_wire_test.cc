@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace dtrun::plugin::wire {
 namespace {
 
@@ -14,6 +16,15 @@ std::string EveryByte() {
   std::string bytes;
   for (int byte = 1; byte < 256; ++byte) bytes += static_cast<char>(byte);
   return bytes;
+}
+
+LaunchPlan Carried(const LaunchPlan& sent) {
+  LaunchPlan read;
+  const std::string line = Encode(sent);
+  EXPECT_EQ(line.find('\n'), line.npos);
+  const auto more = DecodePlan(line, &read);
+  EXPECT_TRUE(more && !*more);
+  return read;
 }
 
 TEST(PlanWire, CarriesAJobWhateverBytesItHas) {
@@ -41,10 +52,9 @@ TEST(PlanWire, CarriesAPlan) {
   LaunchPlan sent;
   sent.processes.push_back({1, 2, 0, 3, {"a", EveryByte()}, {{"X", EveryByte()}}, {"GONE"}, "/w"});
   sent.notes = {"note"};
-  const auto read = DecodePlan(Encode(sent));
-  ASSERT_TRUE(read) << read.error().text;
-  ASSERT_EQ(read->processes.size(), 1u);
-  const PlannedProcess& process = read->processes[0];
+  const LaunchPlan read = Carried(sent);
+  ASSERT_EQ(read.processes.size(), 1u);
+  const PlannedProcess& process = read.processes[0];
   EXPECT_EQ(process.host, 1);
   EXPECT_EQ(process.rank, 2);
   EXPECT_EQ(process.local_rank, 0);
@@ -53,14 +63,53 @@ TEST(PlanWire, CarriesAPlan) {
   EXPECT_THAT(process.env, ElementsAre(Pair("X", EveryByte())));
   EXPECT_THAT(process.unset, ElementsAre("GONE"));
   EXPECT_EQ(process.cwd, "/w");
-  EXPECT_THAT(read->notes, ElementsAre("note"));
+  EXPECT_THAT(read.notes, ElementsAre("note"));
+}
+
+TEST(PlanWire, TellsEachProcessByWhatItHasAlone) {
+  LaunchPlan sent;
+  constexpr int kRanks = 1000;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    sent.processes.push_back({rank / 2, rank, rank % 2, 1, {"prog", "--same"},
+                              {{"SAME", std::string(200, 'x')}, {"RANK", std::to_string(rank)}}, {}, "/w"});
+  }
+  sent.processes[7].argv = {"other"};
+  sent.processes[8].unset = {"GONE"};
+  sent.processes[9].cwd = "/elsewhere";
+  sent.processes[10].env = {{"RANK", "10"}};  // without SAME
+  sent.processes[11].env["MORE"] = "";
+  sent.notes = {"note"};
+  EXPECT_LT(Encode(sent).size(), 100u * kRanks);
+  const LaunchPlan read = Carried(sent);
+  ASSERT_EQ(read.processes.size(), sent.processes.size());
+  for (std::size_t i = 0; i < sent.processes.size(); ++i) {
+    const PlannedProcess &one = read.processes[i], &other = sent.processes[i];
+    EXPECT_EQ(std::tie(one.host, one.rank, one.local_rank, one.argv, one.unset, one.cwd),
+              std::tie(other.host, other.rank, other.local_rank, other.argv, other.unset, other.cwd))
+        << i;
+    EXPECT_EQ(one.env, other.env) << i;
+  }
+  EXPECT_THAT(read.notes, ElementsAre("note"));
+}
+
+TEST(PlanWire, CarriesAPlanInParts) {
+  LaunchPlan first, last, read;
+  first.processes.push_back({0, 0, 0, 1, {"a"}, {{"X", "0"}}, {}, "/w"});
+  last.processes.push_back({0, 1, 1, 1, {"a"}, {{"X", "1"}}, {}, "/w"});
+  const auto more = DecodePlan(Encode(first, true), &read);
+  EXPECT_TRUE(more && *more);
+  const auto end = DecodePlan(Encode(last), &read);
+  EXPECT_TRUE(end && !*end);
+  ASSERT_EQ(read.processes.size(), 2u);
+  EXPECT_EQ(read.processes[1].env.at("X"), "1");
 }
 
 TEST(PlanWire, MakesAnErrorOfWhatIsNoPlan) {
   for (const char* line :
        {"", "{}", "[]", "{\"planned\": 3}", "{\"planned\": {\"processes\": [{}], \"notes\": []}}",
         "{\"planned\": {\"processes\": [{\"at\": [0]}], \"notes\": []}}"}) {
-    const auto read = DecodePlan(line);
+    LaunchPlan plan;
+    const auto read = DecodePlan(line, &plan);
     ASSERT_FALSE(read) << line;
     EXPECT_THAT(read.error().text, HasSubstr("invalid answer")) << line;
   }

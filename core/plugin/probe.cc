@@ -347,9 +347,16 @@ Result<LaunchInfo> Probe::Devices() {
 }
 
 Result<LaunchPlan> Probe::Plan(const dtrun_options& options, const LaunchJob& job) {
-  auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), "planning the job");
-  if (!line) return std::move(line).error();
-  return wire::DecodePlan(*line);
+  constexpr std::string_view kDoing = "planning the job";
+  LaunchPlan plan;
+  auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), kDoing);
+  for (;;) {
+    if (!line) return std::move(line).error();
+    const Result<bool> more = wire::DecodePlan(*line, &plan);
+    if (!more) return more.error();
+    if (!*more) return plan;
+    line = child_->Answer(kDoing);
+  }
 }
 
 Result<hosts::Allocation> Probe::FindHosts(const dtrun_options& options,

@@ -7,9 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <set>
 #include <string_view>
 
+#include "core/base/exhausted.h"
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
 #include "core/hosts/this_machine.h"
@@ -161,10 +163,11 @@ Result<LaunchInfo> AskDevices(const Plugin& plugin, const wire::LaunchRequest&) 
   return info;
 }
 
-Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& request) {
+Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& request, LineSocket* socket) {
   Result<dtrun_options> options = options::FromJson(request.options);
   if (!options) return std::move(options).error();
-  return AskPlan(plugin, *options, request.job);
+  return AskPlan(plugin, *options, request.job,
+                 [&](const LaunchPlan& part) { return socket->Send(wire::Encode(part, /*more=*/true)); });
 }
 
 Result<hosts::Allocation> FindHosts(const Plugin& plugin, const wire::HostsRequest& request) {
@@ -188,14 +191,28 @@ std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& 
 
 // Of a backend its launch information; of a launcher its plan, its hosts or its commands; of a device plugin
 // its devices.
-std::string AnswerTo(std::string_view line, const Plugin& plugin) {
+std::string AnswerTo(std::string_view line, const Plugin& plugin, LineSocket* socket) {
   if (plugin.file().kind == Kind::kLauncher) {
     if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
     if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectCall(line), plugin, Connect);
-    return Answered(wire::DecodePlanRequest(line), plugin, PlanJob);
+    const auto plan = [&](const Plugin& launcher, const wire::PlanRequest& request) {
+      return PlanJob(launcher, request, socket);
+    };
+    return Answered(wire::DecodePlanRequest(line), plugin, plan);
   }
   const auto ask = plugin.file().kind == Kind::kDevice ? AskDevices : AskLaunchInfo;
   return Answered(wire::DecodeLaunchRequest(line), plugin, ask);
+}
+
+// Memory that runs out is no fault of the plugin, and the parent says whose it is.
+Status SendAnswer(LineSocket* socket, std::string_view line, const Plugin& plugin) {
+  Error exhausted;
+  try {
+    return socket->Send(AnswerTo(line, plugin, socket));
+  } catch (const std::bad_alloc& thrown) {  // before a byte of the line was sent
+    exhausted = {DTRUN_OUT_OF_MEMORY, Exhausted(thrown)};
+  }
+  return socket->Send(wire::Encode(exhausted));
 }
 
 int Serve(const File& file) {
@@ -224,7 +241,7 @@ int Serve(const File& file) {
     const auto line = socket.Receive(std::nullopt, -1, nullptr);
     if (!line) return 1;
     if (!*line) return 0;  // the parent is done with us
-    if (!socket.Send(AnswerTo(**line, **plugin))) return 1;
+    if (!SendAnswer(&socket, **line, **plugin)) return 1;
   }
 }
 

@@ -17,7 +17,10 @@ void Fields(C& c, Of<C, plan::Process>& m) {
   c.Number(m.local_rank);
   c.Number(m.rank_count);
   c.Texts(m.argv, kMostEntries, kAny);
-  c.Pairs(m.env, kMostEntries, kAny);
+  std::map<std::string, std::string> env;
+  if constexpr (C::kWrites) env.insert(m.env.begin(), m.env.end());
+  c.Pairs(env, kMostEntries, kAny);
+  if constexpr (!C::kWrites) m.env = std::move(env);
   c.Texts(m.unset, kMostEntries, kAny);
   c.Text(m.cwd, kMostName);
   c.Text(m.binding, kAny);

@@ -4,8 +4,7 @@
 
 namespace dtrun::verdict {
 
-std::map<std::string, std::string> RendezvousVariables(
-    const std::map<std::string, std::string>& environment) {
+std::map<std::string, std::string> RendezvousVariables(const ProcessVariables& environment) {
   std::map<std::string, std::string> found;
   for (const char* const name : {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}) {
     if (const auto at = environment.find(name); at != environment.end()) found.insert(*at);

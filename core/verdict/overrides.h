@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/process_variables.h"
 #include "core/verdict/facts.h"
 
 namespace dtrun::verdict {
 
 // Of what dtrun has set for a rank those that ranks find each other by.
-std::map<std::string, std::string> RendezvousVariables(const std::map<std::string, std::string>& environment);
+std::map<std::string, std::string> RendezvousVariables(const ProcessVariables& environment);
 
 // Those that are not `given` any more.
 std::vector<Override> OverridesOf(int rank, const std::map<std::string, std::string>& given,

@@ -1,6 +1,18 @@
 // dtrun: launches copies of a training program.
+#include <new>
+
+#include "core/base/exhausted.h"
+#include "core/base/standard_output.h"
+
 namespace dtrun::cli {
 int Main(int argc, char** argv);  // verbs.cc
 }
 
-int main(int argc, char** argv) { return dtrun::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return dtrun::cli::Main(argc, argv);
+  } catch (const std::bad_alloc& thrown) {
+    dtrun::PrintMessage("dtrun: {}\n", dtrun::Exhausted(thrown));
+    return dtrun::kUserError;
+  }
+}

@@ -144,7 +144,11 @@ int ShowPlan(const ConfigArguments& arguments, bool json) {
   if (!preparation) return kUserError;
   const auto plan = preparation->MakePlan();
   if (!plan) return Complain(plan.error());
-  WriteOutput(json ? plan::ToJson(*plan) : plan::ToText(*plan));
+  if (json) {
+    plan::WriteJson(*plan, WriteOutput);
+  } else {
+    WriteOutput(plan::ToText(*plan));
+  }
   return 0;
 }
 

@@ -231,7 +231,11 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     auto plan = preparation->MakePlan();
     if (!plan) return Complain(plan.error());
     plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
-    WriteOutput(purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
+    if (purpose == Purpose::kPlanJson) {
+      plan::WriteJson(*plan, WriteOutput);
+    } else {
+      WriteOutput(plan::ToText(*plan));
+    }
     return 0;
   }
   if (!asked.module && !asked.no_python && !std::filesystem::exists(asked.training_script, failure)) {

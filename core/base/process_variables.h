@@ -1,0 +1,89 @@
+// The environment variables of one process of a job. Most have the same value in every process, and those are held
+// once: a job of a million ranks fits into memory.
+//
+// A value; reads as a std::map, sorted by name. Processes share only what never changes, so copies may be used
+// on any threads.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace dtrun {
+
+class ProcessVariables {
+ public:
+  using Map = std::map<std::string, std::string>;
+  using value_type = Map::value_type;
+
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Map::value_type;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const value_type*;
+    using reference = const value_type&;
+
+    const_iterator() = default;
+    reference operator*() const { return FromOwn() ? *own_ : *shared_; }
+    pointer operator->() const { return &**this; }
+    const_iterator& operator++();
+    const_iterator operator++(int) {
+      const_iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const const_iterator& other) const {
+      return own_ == other.own_ && shared_ == other.shared_;
+    }
+
+   private:
+    friend class ProcessVariables;
+    bool FromOwn() const {
+      return shared_ == shared_end_ || (own_ != own_end_ && own_->first <= shared_->first);
+    }
+    Map::const_iterator own_, own_end_, shared_, shared_end_;
+  };
+  using iterator = const_iterator;
+
+  ProcessVariables() = default;
+  ProcessVariables(Map own) : own_(std::move(own)) {}  // NOLINT(google-explicit-constructor): it is a map
+  ProcessVariables(std::initializer_list<value_type> own) : own_(own) {}
+
+  const_iterator begin() const;
+  const_iterator end() const;
+  const_iterator find(const std::string& name) const;
+  const std::string& at(const std::string& name) const;  // throws std::out_of_range
+  bool contains(const std::string& name) const { return own_.contains(name) || shared_->contains(name); }
+  bool empty() const { return own_.empty() && shared_->empty(); }
+  std::size_t size() const { return static_cast<std::size_t>(std::distance(begin(), end())); }
+  bool operator==(const ProcessVariables& other) const;
+
+  std::string& operator[](const std::string& name);
+  // Adds the variable unless there is one of that name; whether it did.
+  bool emplace(const std::string& name, std::string value);
+
+  // Holds `shared` instead of its own copies of the same variables. It changes no variable; a process that lacks
+  // one of them keeps its copies.
+  void ShareWith(const std::shared_ptr<const Map>& shared);
+  // Of a process that has none yet: it has those.
+  void ShareAll(std::shared_ptr<const Map> shared) { shared_ = std::move(shared); }
+  const std::shared_ptr<const Map>& shared() const { return shared_; }
+  // Those that it does not share; of two with one name they count.
+  const Map& own() const { return own_; }
+  // Every value becomes `replaced(value)`. `known` has what became of shared variables, for the next process.
+  using Known = std::map<std::shared_ptr<const Map>, std::shared_ptr<const Map>>;
+  void Replace(const std::function<std::string(const std::string&)>& replaced, Known* known);
+
+ private:
+  static const std::shared_ptr<const Map>& None();
+
+  Map own_;  // where both have a name, this one counts
+  std::shared_ptr<const Map> shared_ = None();
+};
+
+}  // namespace dtrun
