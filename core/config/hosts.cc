@@ -81,6 +81,7 @@ void Loader::TakeHosts() {
   CheckConnect();
   LimitHosts();
   ShareRanks();
+  CheckSize();
   CheckMinimum();
   CheckIndex();
 }

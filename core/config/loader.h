@@ -88,6 +88,7 @@ class Loader {
 
   // ranks.cc
   void ShareRanks();
+  void CheckSize();
   void ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most);
   void FailTooManyRanks(const options::Spec& spec, std::int64_t ranks);
 

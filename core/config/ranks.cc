@@ -95,6 +95,36 @@ void Loader::ShareRanks() {
   per_host = {std::int64_t{1}, {}};  // slots say it now
 }
 
+// Before anything is made for each rank. Of hosts that count their own processors or GPUs, each has one at least;
+// a plan checks again once they have reported them.
+void Loader::CheckSize() {
+  for (const char* key : {kPerHost, kRanks, kHostList, kHostNumber}) {
+    if (failed_.contains(key)) return;
+  }
+  const options::Value& per_host = settings_.Get(kPerHost);
+  const auto* number = std::get_if<std::int64_t>(&per_host.data);
+  const bool counted = per_host.origin.kind != DTRUN_ORIGIN_DEFAULT;
+  const std::int64_t each = number == nullptr ? 1 : *number;
+  std::size_t count = 1;
+  std::int64_t ranks = 0;
+  const char* source = kHostNumber;
+  if (settings_.Has(kHostList)) {
+    const auto hosts = hosts::ParseHosts(settings_.List(kHostList));
+    if (!hosts) return;  // has been reported
+    count = hosts->size();
+    for (const hosts::HostSlots& host : *hosts) ranks += counted ? each : host.slots.value_or(each);
+    source = kHostList;
+  } else {
+    if (settings_.Has(kHostNumber)) count = static_cast<std::size_t>(settings_.Int(kHostNumber));
+    ranks = static_cast<std::int64_t>(count) * each;
+  }
+  const Status size = hosts::CheckSize(count, ranks);
+  if (size) return;
+  const std::string& hosts_place = settings_.Get(source).origin.place;
+  Fail(*settings_.Find(source), {settings_.Get(source).origin.kind, {}, hosts_place}, "",
+       size.error().text + (counted ? fmt::format(" ({} = {}, {})", kPerHost, each, per_host.origin.place) : ""));
+}
+
 // Of this machine alone, or of hosts that nobody has named: they all run the same number.
 void Loader::ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most) {
   const bool several = settings_.Has(kHostNumber) && settings_.Text("cluster.connect") == "manual";

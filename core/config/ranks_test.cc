@@ -83,6 +83,27 @@ TEST(Ranks, DivideByHostsThatNobodyNames) {
   EXPECT_THAT(ProblemsWith(odd), HasSubstr("9 ranks are not a multiple of 4 hosts"));
 }
 
+TEST(Ranks, AreNotMoreThanAJobCanHaveHoweverTheyAreCounted) {
+  std::string hosts;
+  for (int i = 0; i < 1000; ++i) hosts += (i == 0 ? "cluster.hosts=h" : ",h") + std::to_string(i);
+  const auto problem = [](const char* ranks, const char* count) {
+    return HasSubstr(std::string(ranks) + " ranks on " + count + " hosts; a job has at most 1000000 ranks");
+  };
+  GoodSets({hosts, "job.processes_per_host=1000"});
+  EXPECT_THAT(ProblemsWith({hosts, "job.processes_per_host=1001"}),
+              AllOf(problem("1001000", "1000"), HasSubstr("--set cluster.hosts"),
+                    HasSubstr("(job.processes_per_host = 1001, --set job.processes_per_host)")));
+  std::string slots = hosts;
+  for (std::size_t at = 0; (at = slots.find(",", at)) != slots.npos; at += 6) slots.insert(at, ":4096");
+  EXPECT_THAT(ProblemsWith({slots}), problem("4091905", "1000"));
+  GoodSets({slots, "job.ranks=1000000"});
+  GoodSets({slots, "cluster.host_count=200"});
+  const Words manual = {"cluster.connect=manual", "cluster.root=a:1", "cluster.host_count=65536"};
+  Words many = manual;
+  many.push_back("job.processes_per_host=4096");
+  EXPECT_THAT(ProblemsWith(many), AllOf(problem("268435456", "65536"), HasSubstr("cluster.host_count")));
+}
+
 TEST(Ranks, AreNotMoreThanAHostCanHave) {
   EXPECT_THAT(ProblemsWith({"job.ranks=5000"}), HasSubstr("5000 ranks on one host; at most 4096"));
   EXPECT_THAT(ProblemsWith({"job.ranks=0"}), HasSubstr("job.ranks"));

@@ -65,6 +65,12 @@ Result<int> ParseSlots(std::string_view text) {
   return number;
 }
 
+Status CheckSize(std::size_t hosts, std::int64_t ranks) {
+  if (ranks <= kMaxRanks) return {};
+  return Bad(fmt::format("{} ranks on {} host{}; a job has at most {} ranks: use fewer hosts, or fewer ranks on each",
+                         ranks, hosts, hosts == 1 ? "" : "s", kMaxRanks));
+}
+
 Status CheckHostName(std::string_view name) {
   const auto at = name.find('@');
   if (at == std::string_view::npos) return CheckPlainName(name);

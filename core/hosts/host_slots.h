@@ -3,6 +3,8 @@
 // Pure functions and values; any thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +15,8 @@
 namespace dtrun::hosts {
 
 inline constexpr int kMaxHosts = 65536;
-inline constexpr int kMaxSlots = 4096;  // the bound of job.processes_per_host
+inline constexpr int kMaxSlots = 4096;       // the bound of job.processes_per_host
+inline constexpr int kMaxRanks = 1'000'000;  // of all hosts together; the bound of job.ranks
 
 struct HostSlots {
   std::string name;          // a name or an address, IPv6 without its brackets; "user@" may stand before it
@@ -31,6 +34,9 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
 
 // The number in `text`, from 1 to kMaxSlots.
 Result<int> ParseSlots(std::string_view text);
+
+// Refuses a job with more than kMaxRanks.
+Status CheckSize(std::size_t hosts, std::int64_t ranks);
 
 // Names that a resolver may be asked for: letters, digits, '.', '-', '_', or an IPv6 address; and a user's
 // name and '@' before that, for a remote shell.

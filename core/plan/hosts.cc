@@ -88,6 +88,9 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
     if (count > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
     next += ranks;
   }
+  // The plan has a process for each rank, and each is told of by name.
+  if (const Status size = hosts::CheckSize(count, next); !size)
+    return At(settings, settings.Has(kHosts) ? kHosts : kPerHost, size.error());
   return hosts;
 }
 
