@@ -61,6 +61,22 @@ class BadFile(JobTest):
     def test_huge(self):
         self.check(self.write("# " + "x" * (2 << 20)), "job.toml", "1MiB")
 
+    def many_hosts(self, hosts, slots):
+        names = ", ".join(f'"h{i}:{slots}"' for i in range(hosts))
+        return self.write(f"{GOOD}[cluster]\nhosts = [{names}]\n")
+
+    def test_more_ranks_than_a_job_has(self):
+        """Counted before anything is made for each of them, so it takes no memory for them either."""
+        self.check(self.many_hosts(60_000, 4096), "job.toml:4:9", "cluster.hosts: 245760000 ranks on 60000 hosts",
+                   "a job has at most 1000000 ranks")
+        (self.folder / "hosts").write_text("".join(f"h{i} slots=4096\n" for i in range(300)))
+        self.assert_user_error(self.dtrun("plan", "--hostfile", "hosts", "true"), "hosts", "1228800 ranks on 300 hosts")
+
+    def test_tens_of_thousands_of_unknown_tables(self):
+        config = self.write(GOOD + "".join(f"[jab{i}]\nx = 1\n" for i in range(60_000)))
+        result = self.dtrun("config", "check", config)
+        self.assert_user_error(result, "job.toml:3:2", "unknown table 'jab0'", "and 59980 more; correct these first")
+
     def test_not_utf8(self):
         self.check(self.write(b'[job]\nname = "\xff"\n'), "job.toml:2", "UTF-8")
 

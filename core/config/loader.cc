@@ -358,10 +358,13 @@ void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& 
     const std::size_t at = pass.shown.empty() ? text.npos : text.find(pass.prefix);
     return at == text.npos ? text : text.replace(at, pass.prefix.size(), pass.shown);
   };
+  const std::string message = as_typed(fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key)));
+  // What is nearest takes a look at every option, and after so many this is no config file.
+  constexpr int kMostHints = 1000;
+  if (++unknown_ > kMostHints) return problems_.Add(place, message, "");
   std::string hint = as_typed(UnknownHint(settings_.schema_, key, whole, pass.plugin));
   if (const std::string own = OfOneBackend(pass, key); !own.empty()) hint = own + "; " + hint;
-  problems_.Add(place, as_typed(fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key))),
-                hint);
+  problems_.Add(place, message, hint);
   // What was meant is not missing as well.
   const std::string meant = NearestKey(settings_.schema_, key);
   for (const options::Spec& spec : settings_.schema_) {

@@ -106,6 +106,7 @@ class Loader {
   std::filesystem::path start_folder_;
   Settings settings_;
   Problems problems_;
+  int unknown_ = 0;  // options and tables
   bool hosts_unknown_ = false;  // those of a platform, away from it (Request::elsewhere)
   bool readable_ = true;        // the file, when one is given
   Node root_;

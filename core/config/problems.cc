@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -34,13 +36,10 @@ std::vector<Problem> Problems::Take() && {
   std::stable_sort(entries_.begin(), entries_.end(),
                    [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
   std::vector<Problem> problems;
-  const auto known = [&](const Problem& one) {
-    return std::ranges::any_of(problems, [&](const Problem& other) {
-      return std::tie(one.place, one.message, one.hint) == std::tie(other.place, other.message, other.hint);
-    });
-  };
+  std::set<std::tuple<std::string, std::string, std::string>> known;
   for (Entry& entry : entries_) {
-    if (!known(entry.problem)) problems.push_back(std::move(entry.problem));  // two plugins of one folder
+    const Problem& one = entry.problem;  // two plugins of one folder may have the same
+    if (known.emplace(one.place, one.message, one.hint).second) problems.push_back(std::move(entry.problem));
   }
   return problems;
 }

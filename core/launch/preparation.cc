@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "core/base/json.h"
@@ -101,11 +102,10 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
 
 // Every reading finds those of the whole config.
 void Preparation::AddProblems(std::vector<config::Problem> found) {
+  std::set<std::pair<std::string, std::string>> known;
+  for (const config::Problem& one : loaded_.problems) known.emplace(one.place, one.message);
   for (config::Problem& one : found) {
-    const auto same = std::ranges::find_if(loaded_.problems, [&](const config::Problem& known) {
-      return known.place == one.place && known.message == one.message;
-    });
-    if (same == loaded_.problems.end()) loaded_.problems.push_back(std::move(one));
+    if (known.emplace(one.place, one.message).second) loaded_.problems.push_back(std::move(one));
   }
 }
 
