@@ -47,6 +47,7 @@ class Mpirun final : public dtrun::sdk::Launcher {
   void Plan(const Job& job, const dtrun::sdk::PlanSink& sink) override {
     if (wanted_ > 0) family_ = static_cast<Family>(wanted_ - 1);
     if (!family_) family_ = dtrun::mpirun::RecogniseFamily(program_, job.Inherited("PATH").value_or(""));
+    CheckAddress(job);
     const bool own_threads = job.Inherited("OMP_NUM_THREADS").has_value();
     const std::string hosts = std::to_string(job.host_count());
     for (std::uint64_t index = 0; index < job.host_count(); ++index) {
@@ -93,6 +94,16 @@ class Mpirun final : public dtrun::sdk::Launcher {
   }
 
  private:
+  // Hydra's processes open IPv4 sockets alone, and take what stands behind a colon for the port.
+  void CheckAddress(const Job& job) const {
+    const std::string address(job.master_addr());
+    if (!Is(Family::kMpich) || job.host_count() == 1 || address.find(':') == std::string::npos) return;
+    throw dtrun::sdk::Failure(
+        DTRUN_UNSUPPORTED, "the hosts reach each other over IPv6 (" + address + "), and " + program_ +
+                               " (Hydra) over IPv4 alone; take launcher.name = \"per-process\", which starts MPICH's "
+                               "programs too, or Open MPI's mpirun");
+  }
+
   // The whole command line of mpirun.
   Words Command(const Job& job) const {
     Words words = {program_};

@@ -14,14 +14,14 @@ from support.job import DTRUN, Job, JobTest, end, skip
 from support.lab import Lab, command_of, why_not
 
 
-def open_lab():
+def open_lab(kind=Lab):
     """For setUpModule: the laboratory of this module's tests; skips them where there can be none."""
     reason = why_not()
     if reason:
         skip(reason)
     folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
     unittest.addModuleCleanup(folder.cleanup)
-    ClusterTest.lab = Lab(folder.name)
+    ClusterTest.lab = kind(folder.name)
     unittest.addModuleCleanup(ClusterTest.lab.close)
     return ClusterTest.lab
 

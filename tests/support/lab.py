@@ -41,6 +41,8 @@ def die_with_parent():
 
 
 class Lab:
+    bits = 24  # of the network that the hosts share
+
     def __init__(self, folder, count=3, one_boot_id=False):
         """`one_boot_id`: hosts that UCX takes for one machine, so that it joins them by shared memory."""
         self.folder = Path(folder)
@@ -71,8 +73,8 @@ class Lab:
             run("ip", "link", "add", "eth0", "netns", str(holder), "type", "veth", "peer", "name", port, "netns",
                 str(switch))
             self.ip(switch, "link", "set", port, "master", "br0", "up")
-            self.ip(holder, "address", "add", f"{self.address(i)}/24", "dev", "eth0")
             self.ip(holder, "link", "set", "eth0", "up")
+            self.ip(holder, *self.add_address(i))
             self.ip(holder, "route", "add", "default", "via", self.address(250))
             self.runtime_dir(i).mkdir(mode=0o700)
             self.start_sshd(i)
@@ -84,6 +86,9 @@ class Lab:
     @staticmethod
     def address(i):
         return f"10.77.0.{i + 1}"
+
+    def add_address(self, i):
+        return ["address", "add", f"{self.address(i)}/{self.bits}", "dev", "eth0"]
 
     def hold(self, name, hosts):
         """A process that keeps a host's namespaces; its pid."""
@@ -173,6 +178,28 @@ class Lab:
         for process in self.processes:
             process.kill()
             process.wait()
+
+
+class Ipv6Lab(Lab):
+    """Hosts that have no IPv4 address but, for PMIx, that of the loopback interface."""
+
+    bits = 64
+
+    @staticmethod
+    def address(i):
+        return f"fd00:77::{i + 1:x}"
+
+    def add_address(self, i):
+        return [*super().add_address(i), "nodad"]  # usable at once
+
+
+class NoIpv4Lab(Ipv6Lab):
+    """Hosts that have no IPv4 address at all."""
+
+    def hold(self, name, hosts):
+        holder = super().hold(name, hosts)
+        self.ip(holder, "address", "del", "127.0.0.1/8", "dev", "lo")
+        return holder
 
 
 def state(pid):
