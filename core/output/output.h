@@ -97,7 +97,8 @@ class RankOutput {
   // End of file: an unfinished last line is printed.
   virtual void Close(Stream stream) = 0;
   // Call every ~200 ms: shows a line that has been left unfinished, such as a prompt, as
-  // the state of this rank. (Not on a pipe: there it is printed once it ends.)
+  // the state of this rank. On a pipe a bar is a line now and then, and
+  // an unfinished line is printed once it ends.
   virtual void Idle() = 0;
   // The last whole lines of both streams together, in the order of arrival and without
   // prefix, at most `count` and 8 KiB. Lines over 2 KiB are cut and end with " …".

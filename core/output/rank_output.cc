@@ -1,5 +1,6 @@
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "core/base/error.h"
@@ -81,6 +82,7 @@ class RankFiles final : public RankOutput {
         fold_(fold),
         stamps_(style.timestamps),
         states_are_shown_(console.terminal(Stream::kOut)),
+        between_states_(style.between_states),
         sides_{MakeSide(Stream::kOut, std::move(out), style), MakeSide(Stream::kErr, std::move(err), style)} {
     if (fold_ != nullptr && (sides_[0].way.shown || sides_[1].way.shown)) fold_->Add(rank);
   }
@@ -106,6 +108,7 @@ class RankFiles final : public RankOutput {
     for (Side& side : sides_) {
       // Left since the last call: no longer half of a line whose rest is on its way.
       side.stale = !side.lines.State().empty() && !std::exchange(side.fresh, false);
+      if (!states_are_shown_) PassState(side);
     }
     ShowState(sides_[0].stale ? sides_[0] : sides_[1]);
   }
@@ -124,6 +127,8 @@ class RankFiles final : public RankOutput {
   bool cut() const override { return log_given_up_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   struct Side {
     Stream stream;
     Way way;
@@ -134,6 +139,8 @@ class RankFiles final : public RankOutput {
     bool fresh = false;  // a line ended since the last Idle
     bool stale = false;  // the unfinished line is to be shown
     TamedLines tamed = {};
+    std::string passed = {};  // the last state of a bar that was shown as a line
+    Clock::time_point passed_at = {};
   };
 
   Side MakeSide(Stream stream, Way way, const Style& style) {
@@ -154,7 +161,11 @@ class RankFiles final : public RankOutput {
       WriteLog(way.wanted_log, std::string(way.label).append(text).append("\n"));
       break;
     }
-    if (!way.shown) return;
+    Show(side, text, continues);
+  }
+
+  void Show(Side& side, std::string_view text, bool continues) {
+    if (!side.way.shown) return;
     if (fold_ != nullptr) {
       side.fresh = true;
       return fold_->Take(rank_, side.stream, text, continues);
@@ -188,6 +199,19 @@ class RankFiles final : public RankOutput {
     return worth_showing ? WholeCharacters(side.lines.State()) : std::string_view();
   }
 
+  // Without a terminal a bar is a line now and then: a log shows that the rank goes on.
+  void PassState(Side& side) {
+    const auto now = Clock::now();
+    if (!side.lines.redrawn() || now - side.passed_at < between_states_) return;
+    const std::string_view state = StateOf(side);
+    if (Blank(state) || state == side.passed) return;
+    side.passed = state;
+    side.passed_at = now;
+    if (stamps_) stamp_ = Timestamp();
+    Show(side, side.passed, false);
+    Print(side.stream, side);
+  }
+
   // `newest` is the side that changed last.
   void ShowState(const Side& newest) {
     if (!states_are_shown_) return;
@@ -218,6 +242,7 @@ class RankFiles final : public RankOutput {
   const bool stamps_;
   std::string stamp_;  // of what is fed
   const bool states_are_shown_;
+  const std::chrono::milliseconds between_states_;
   std::array<Side, 2> sides_;
   output::Tail tail_;
   std::string batch_;  // prefixed lines of this Feed

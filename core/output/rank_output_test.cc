@@ -181,6 +181,26 @@ TEST_F(RankOutputTest, ShowsABarOnATerminalUntilItsLineEnds) {
   EXPECT_THAT(terminal_.Texts(), ElementsAre("[1] line", "[1]  30%"));
 }
 
+TEST_F(RankOutputTest, PassesStatesOfABarToAPipeNowAndThen) {
+  using namespace std::chrono_literals;
+  for (const auto& [between, expected] :
+       {std::pair(0ms, std::vector<std::string>{"[1]  10%", "[1]  30%", "[1]  50%"}),
+        std::pair(std::chrono::milliseconds(1h), std::vector<std::string>{"[1]  10%", "[1]  50%"})}) {
+    FakeConsole console(false);
+    auto opened = RankOutput::Open({folder_.path()}, {1, 2},
+                                   {.colour = ColourWhen::kNever, .between_states = between}, console);
+    const auto output = *std::move(opened);
+    output->Feed(Stream::kErr, "\r 10%");
+    output->Idle();
+    output->Idle();  // nothing new
+    output->Feed(Stream::kErr, "\r 20%\r 30%");
+    output->Idle();
+    output->Feed(Stream::kErr, "\r 40%\r 50%\n");
+    output->Idle();
+    EXPECT_EQ(console.Texts(), expected);
+  }
+}
+
 TEST_F(RankOutputTest, ClearsABarThatWasWiped) {
   const auto output = Open(1, 2, Prefix::kAuto, terminal_);
   output->Feed(Stream::kErr, "\r 10%");

@@ -3,6 +3,7 @@
 // A value, made from the table [output] of a config (core/plan/output.h); any thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Style {
   bool fold = false;  // equal lines of several ranks become one
   ColourWhen colour = ColourWhen::kAuto;
   std::optional<std::vector<int>> ranks = {};  // whose lines are shown, ascending; unset: all
+  // At least, of a progress bar that is not on a terminal: each of its states that is shown is a line.
+  std::chrono::milliseconds between_states = std::chrono::seconds(10);
 
   bool Shows(int rank) const;
 };
