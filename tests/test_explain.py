@@ -107,6 +107,11 @@ class Verdict(JobTest):
 
 
 class Explain(JobTest):
+    def test_a_time_has_its_unit(self):
+        for text, said in (("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "did not answer within 60000 ms"),
+                           ("RuntimeError: Timeout waiting for key: k after 3000 ms", "did not publish k within 3000 ms")):
+            self.assertIn(said + "\n", self.dtrun("explain", self.write(text + "\n", "log.txt")).out)
+
     def test_a_text_a_file_and_stdin_say_the_same(self):
         expected = self.dtrun("explain", *WARNING.split())
         self.assert_ok(expected)
