@@ -75,6 +75,7 @@ class Translator {
     AddLogs(*rendezvous);
     out_.given.insert(out_.given.end(), cluster.begin(), cluster.end());
     AddLoneNodeNote(*rendezvous);
+    AddMasterNote(*rendezvous);
     AddNotes();
     return std::move(out_);
   }
@@ -190,6 +191,16 @@ class Translator {
                      arguments_.Given("nnodes")
                          ? PlaceOf("nnodes") + " is 1"
                          : std::string("--nnodes is not given, and so there is one node")));
+  }
+
+  // A note and no error: an address may lead here in a way that this host does not know, such as a Kubernetes service.
+  void AddMasterNote(const Rendezvous& rendezvous) {
+    if (rendezvous.most_nodes > 1 || rendezvous.host.empty() || surroundings_.leads_here(rendezvous.host)) return;
+    Note(fmt::format(
+        "{}={} does not lead to this host ({}), where rank 0 of this one-node job listens: ranks that cannot "
+        "connect wait for torch's timeout; write --standalone, or --nnodes N if there are more nodes",
+        PlaceOf(arguments_.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint"), rendezvous.host,
+        fmt::join(surroundings_.addresses, ", ")));
   }
 
   void AddVariableNotes() {

@@ -4,6 +4,7 @@
 // origin, so that errors and `dtrun config explain` name what the user typed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct Surroundings {
   std::string uuid;                        // names a job that has no other name
   std::optional<std::string> script_text;  // of the training script, when it could be read
   MeetHere meet_here;
+  std::function<bool(const std::string& host)> leads_here = [](const std::string&) { return true; };
+  std::vector<std::string> addresses = {};  // of this host, for messages
 };
 
 struct Translation {

@@ -83,6 +83,8 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
     if (script) here.script_text = *std::move(script);
   }
   here.meet_here = &launch::RootIsHere;
+  here.leads_here = &hosts::LeadsHere;
+  here.addresses = hosts::OwnAddresses();
   return here;
 }
 
