@@ -73,6 +73,9 @@ constexpr ForeignFlag kHorovod[] = {
 };
 
 constexpr std::string_view kNameSlots = "name hosts and slots: --hosts node0:4,node1:2";
+constexpr std::string_view kNameSlotsAndGpus =
+    "name hosts and slots: --hosts node0:4,node1:2, and GPUs, the same ones on every host, in front of dtrun: "
+    "CUDA_VISIBLE_DEVICES=2,3";
 
 constexpr ForeignFlag kFrameworks[] = {
     {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
@@ -116,9 +119,9 @@ constexpr ForeignFlag kFrameworks[] = {
      "accelerate", kUnread, ""},
 
     {" -H ", "deepspeed", kOption, "--hostfile", {}, {}, kCertain},
-    {" --include ", "deepspeed", kRefused, kNameSlots},
+    {" --include ", "deepspeed", kRefused, kNameSlotsAndGpus},
     {" --exclude ", "deepspeed, srun", kRefused, kNameSlots},
-    {" -i -e ", "deepspeed", kRefused, kNameSlots, {}, {}, kCertain},
+    {" -i -e ", "deepspeed", kRefused, kNameSlotsAndGpus, {}, {}, kCertain},
     {" --no-local-rank ", "deepspeed", kNothing,
      "dtrun adds no --local_rank to the script's arguments, which has the variable LOCAL_RANK"},
     {" --min-elastic-nodes --max-elastic-nodes --elastic-training ", "deepspeed", kRefused,

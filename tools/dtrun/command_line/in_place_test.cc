@@ -117,6 +117,7 @@ TEST_F(InPlaceTest, VerbosityOfOtherLaunchersIsOurs) {
   EXPECT_THAT(Refused({"srun", "-H", "x"}), HasSubstr("-H is a flag of srun; this is for the scheduler"));
   EXPECT_THAT(Refused({"show", "-v", "x"}), HasSubstr("goes before the verb: dtrun -v show"));
   EXPECT_THAT(Refused({"--exclude", "a", "x"}), HasSubstr("--exclude is a flag of deepspeed and srun; name"));
+  EXPECT_THAT(Refused({"deepspeed", "--include", "localhost:2,3", "x"}), HasSubstr("CUDA_VISIBLE_DEVICES=2,3"));
 }
 
 TEST_F(InPlaceTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
