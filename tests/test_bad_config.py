@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import resource
 import struct
 import subprocess
 import termios
@@ -71,6 +72,14 @@ class BadFile(JobTest):
                    "a job has at most 1000000 ranks")
         (self.folder / "hosts").write_text("".join(f"h{i} slots=4096\n" for i in range(300)))
         self.assert_user_error(self.dtrun("plan", "--hostfile", "hosts", "true"), "hosts", "1228800 ranks on 300 hosts")
+
+    def test_memory_that_runs_out_is_told_with_the_size_of_the_job(self):
+        config = self.many_hosts(1000, 1000)
+        for limit_mb in (200, 300, 400):  # of dtrun, whatever it does at that time
+            result = self.dtrun("config", "check", config, preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_AS, (limit_mb << 20, limit_mb << 20)))
+            self.assert_user_error(result, "planning 1000000 ranks on 1000 hosts: out of memory; raise `ulimit -v`")
+            self.assertNotIn("plugin", result.err)
 
     def test_tens_of_thousands_of_unknown_tables(self):
         config = self.write(GOOD + "".join(f"[jab{i}]\nx = 1\n" for i in range(60_000)))

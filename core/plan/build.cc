@@ -241,16 +241,14 @@ std::vector<std::string> PluginsOf(const config::Settings& settings) {
   return names;
 }
 
-Result<Plan> Made(const Inputs& inputs) {
+Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   const config::Settings& settings = inputs.settings;
-  auto hosts = PlaceRanks(settings, inputs.hardware, inputs.reported);
-  if (!hosts) return hosts.error();
-  auto rules = NetworkRules(settings, *hosts);
+  auto rules = NetworkRules(settings, hosts);
   if (!rules) return rules.error();
 
   Plan plan;
   plan.job = settings.Text("job.name");
-  plan.hosts = *std::move(hosts);
+  plan.hosts = hosts;
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
   if (!settings.hosts_from().platform.empty())
@@ -360,24 +358,22 @@ Result<Plan> Made(const Inputs& inputs) {
   return plan;
 }
 
-// "planning 1000000 ranks on 1000 hosts: out of memory; ..."
-Error OutOfMemory(const Inputs& inputs, const std::string& text) {
-  const auto hosts = PlaceRanks(inputs.settings, inputs.hardware, inputs.reported);
-  if (!hosts) return hosts.error();
-  return {DTRUN_OUT_OF_MEMORY,
-          fmt::format("planning {} ranks on {} hosts: {}", hosts->back().first_rank + hosts->back().local_size,
-                      hosts->size(), text)};
-}
-
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
+  const auto hosts = PlaceRanks(inputs.settings, inputs.hardware, inputs.reported);
+  if (!hosts) return hosts.error();
+  const std::string what = fmt::format("planning {} ranks on {} hosts",
+                                       hosts->back().first_rank + hosts->back().local_size, hosts->size());
+  const MemoryUser user(what);
+  const auto out_of_memory = [&](const std::string& text) {
+    return Error{DTRUN_OUT_OF_MEMORY, fmt::format("{}: {}", what, text)};
+  };
   try {
-    auto plan = Made(inputs);
-    if (plan || plan.error().code != DTRUN_OUT_OF_MEMORY) return plan;
-    return OutOfMemory(inputs, plan.error().text);
+    auto plan = Made(inputs, *hosts);
+    return plan || plan.error().code != DTRUN_OUT_OF_MEMORY ? std::move(plan) : out_of_memory(plan.error().text);
   } catch (const std::bad_alloc& thrown) {
-    return OutOfMemory(inputs, Exhausted(thrown));
+    return out_of_memory(Exhausted(thrown));
   }
 }
 

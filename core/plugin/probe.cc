@@ -12,15 +12,18 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/base/exhausted.h"
 #include "core/base/text.h"
 #include "core/plugin/hosts_wire.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/probe_keeper.h"
 #include "core/plugin/wire.h"
 
 namespace dtrun::plugin {
@@ -283,6 +286,7 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
     return Failed(DTRUN_INTERNAL,
                   fmt::format("crashed with {} while {}", SignalText(WTERMSIG(status)), doing));
   }
+  if (WEXITSTATUS(status) == kExitOutOfMemory) return Error{DTRUN_OUT_OF_MEMORY, Exhausted(std::bad_alloc())};
   return Failed(DTRUN_INTERNAL,
                 fmt::format("ended the process with exit code {} while {}", WEXITSTATUS(status), doing));
 }

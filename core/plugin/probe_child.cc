@@ -260,6 +260,7 @@ int ProbeMain(int argc, char** argv) {
     std::fputs("usage: --probe-plugin backend|launcher|device PATH NAME ID\n", stderr);
     return 2;
   }
+  EndWhenExhausted(kExitOutOfMemory);
   // First, then look: a parent that died before is seen at the socket.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0 || ParentIsGone()) {

@@ -9,6 +9,7 @@ int Main(int argc, char** argv);  // verbs.cc
 }
 
 int main(int argc, char** argv) {
+  dtrun::EndWhenExhausted(dtrun::kUserError);
   try {
     return dtrun::cli::Main(argc, argv);
   } catch (const std::bad_alloc& thrown) {
