@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
+import sys
 import unittest
 
-from support.job import JobTest, main
+from support.job import JobTest, main, until
 
 SECRETS = {
     "by its name": ("job.env.GITHUB_TOKEN", "hunter2-by-name"),
@@ -116,6 +118,21 @@ class FullDisk(JobTest):
         self.disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", self.disk], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
+
+    def test_as_runtime_folder_loses_nothing_of_what_a_slow_reader_gets(self):
+        self.disk.chmod(0o700)
+        lines = 250_000  # of 100 bytes: more than waits in memory
+        script = self.write("import sys\nfor i in range(%d): sys.stdout.write(f'{i:098}\\n')\nsys.stdout.flush()\n"
+                            "open('up', 'w').close()\n" % lines, "chatty.py")
+        job = self.start("--set", f"logs.dir={self.folder}/logs", "--", sys.executable, script,
+                         env=self.environment(XDG_RUNTIME_DIR=str(self.disk)))
+        until((self.folder / "up").exists, "the end of the output")  # nothing of it has been read
+        result = job.finish()
+        self.assert_ok(result)
+        shown = [int(number) for number in re.findall(r"\b(\d{98})$", result.out, re.MULTILINE)]
+        self.assertEqual(len(shown), lines, result.err)
+        self.assertEqual(shown, list(range(lines)))
+        self.assertNotIn("not shown", result.err)
 
     def test_leaves_the_rank_its_code_and_no_empty_verdict(self):
         fill = "import sys, time; sys.stdout.write('x' * 99 + chr(10)); sys.stdout.write('y' * 300000 + chr(10)); print('last'); sys.stdout.flush(); time.sleep(1.2); sys.exit(7)"

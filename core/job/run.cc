@@ -119,6 +119,7 @@ class Runner {
     auto dir = MakeRunDir(asked);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
+    console_.SpillInto(dir->path());
     log::KeepIn(dir->path() / "dtrun.log");
     kJobLog.Info("job '{}': {}, launcher {}, backend {}", asked.job, plan::WorldText(asked), asked.launcher, asked.backend);
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
@@ -408,7 +409,7 @@ class Runner {
 
 Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
   ::signal(SIGPIPE, SIG_IGN);  // readers of our output may go away; ranks get the default back
-  auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, lifeline.runtime_dir());
+  auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, {});
   if (console == nullptr) {
     PrintMessage("dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
     return {};

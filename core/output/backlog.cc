@@ -69,7 +69,7 @@ void Backlog::Push(Stream stream, std::string_view lines) {
   if (omitted_ > 0) {
     // Lines are left out until half of the memory is free again: one notice, not hundreds.
     if (spilling || front_bytes_ > memory_ / 2) {
-      omitted_ += 1 + LinesIn(lines);
+      LeaveOut(lines);
       return;
     }
     const std::string notice = TakeNotice();
@@ -111,6 +111,7 @@ bool Backlog::PopAny(Chunk* chunk) {
   if (omitted_ == 0) return false;
   if (LeavesOut(Stream::kErr)) {
     lines_left_out_ += std::exchange(omitted_, 0);
+    omitted_bytes_ = 0;
     return false;
   }
   *chunk = {Stream::kErr, TakeNotice() + '\n'};
@@ -119,12 +120,16 @@ bool Backlog::PopAny(Chunk* chunk) {
 
 bool Backlog::OpenSpill() {
   if (spill_) return true;
+  spill_error_ = folder_.empty() ? ENOENT : 0;
+  if (folder_.empty()) return false;
   spill_ = UniqueFd(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (spill_) return true;
   // Some network file systems have no unnamed files.
   std::string name = (folder_ / "overflow-XXXXXX").string();
   spill_ = UniqueFd(mkostemp(name.data(), O_CLOEXEC));
-  return spill_ && unlink(name.c_str()) == 0;
+  if (spill_ && unlink(name.c_str()) == 0) return true;
+  spill_error_ = errno;
+  return false;
 }
 
 void Backlog::Spill() {
@@ -135,14 +140,16 @@ void Backlog::Spill() {
     const Header header{static_cast<std::uint32_t>(chunk.stream),
                         static_cast<std::uint32_t>(chunk.bytes.size()), LinesIn(chunk.bytes)};
     const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
-    written = WriteAllAt(spill_.get(), head, end) == 0 &&
-              WriteAllAt(spill_.get(), chunk.bytes, end + static_cast<off_t>(sizeof header)) == 0;
+    spill_error_ = WriteAllAt(spill_.get(), head, end);
+    if (spill_error_ == 0)
+      spill_error_ = WriteAllAt(spill_.get(), chunk.bytes, end + static_cast<off_t>(sizeof header));
+    written = spill_error_ == 0;
     end += static_cast<off_t>(sizeof header + chunk.bytes.size());
   }
   if (written) {
     spill_end_ = end;
   } else {
-    for (const Chunk& chunk : back_) omitted_ += LinesIn(chunk.bytes);
+    for (const Chunk& chunk : back_) LeaveOut(std::string_view(chunk.bytes).substr(0, chunk.bytes.size() - 1));
   }
   back_.clear();
   back_bytes_ = 0;
@@ -179,6 +186,19 @@ bool Backlog::Unspill(Chunk* chunk) {
   return true;
 }
 
-std::string Backlog::TakeNotice() { return MissingLines(std::exchange(omitted_, 0)); }
+void Backlog::LeaveOut(std::string_view lines) {
+  omitted_ += 1 + LinesIn(lines);
+  omitted_bytes_ += lines.size() + 1;
+}
+
+std::string Backlog::TakeNotice() {
+  const std::uint64_t count = std::exchange(omitted_, 0), bytes = std::exchange(omitted_bytes_, 0);
+  return Error::System("dtrun: " + std::to_string(count) + (count == 1 ? " line of " : " lines of ") +
+                           std::to_string(bytes) + " bytes not shown here, as they cannot wait in a file in '" +
+                           folder_.string() + "'",
+                       spill_error_)
+             .text +
+         "; see the log files there";
+}
 
 }  // namespace dtrun::output

@@ -2,7 +2,8 @@
 //
 // Owned by a Console, which locks around every call. A few MiB wait in memory; what comes
 // beyond goes to an unlinked file, made when it is first needed. When that file cannot
-// grow, lines are left out and counted, and a notice stands in their place.
+// grow, lines are left out and counted, and a notice stands in their place: how many, of how
+// many bytes, and why.
 #pragma once
 
 #include <sys/types.h>
@@ -34,6 +35,9 @@ class Backlog {
   explicit Backlog(std::filesystem::path spill_folder, std::size_t memory = kMemory)
       : folder_(std::move(spill_folder)), memory_(memory) {}
 
+  // Where the file is made from now on, if it is not there yet.
+  void SpillInto(std::filesystem::path folder) { folder_ = std::move(folder); }
+
   // `lines`: one or more, without the last newline.
   void Push(Stream stream, std::string_view lines);
   // The oldest chunk; false when there is none. What it gives back is not empty.
@@ -54,6 +58,7 @@ class Backlog {
   // Moves back_ to the file, or leaves it out.
   void Spill();
   bool Unspill(Chunk* chunk);
+  void LeaveOut(std::string_view lines);  // without the last newline
   std::string TakeNotice();
 
   std::filesystem::path folder_;
@@ -70,6 +75,8 @@ class Backlog {
   std::deque<Chunk> back_;
   std::size_t back_bytes_ = 0;
   std::uint64_t omitted_ = 0;
+  std::uint64_t omitted_bytes_ = 0;
+  int spill_error_ = 0;  // errno, why they are
 
   bool left_out_[2] = {false, false};
   std::uint64_t lines_left_out_ = 0;

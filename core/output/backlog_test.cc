@@ -111,8 +111,11 @@ TEST_F(BacklogTest, LeavesLinesOutWithOneNoticeWhenTheDiskIsFull) {
     at += Numbered(shown).size() + 1;
   }
   EXPECT_GT(shown, 10'000);
-  EXPECT_EQ(all.substr(at), "dtrun: " + std::to_string(100'000 - shown) +
-                                " lines not shown here; they are in the log files\n");
+  std::size_t missing = 0;
+  for (int i = shown; i < 100'000; ++i) missing += Numbered(i).size() + 1;
+  EXPECT_EQ(all.substr(at), "dtrun: " + std::to_string(100'000 - shown) + " lines of " + std::to_string(missing) +
+                                " bytes not shown here, as they cannot wait in a file in '" +
+                                folder_.path().string() + "': file too large; see the log files there\n");
   backlog.Push(Stream::kOut, "later");
   EXPECT_EQ(PopAll(&backlog), "later\n");
 }
@@ -123,8 +126,21 @@ TEST_F(BacklogTest, PutsTheNoticeWhereTheLinesWouldHaveStood) {
   Chunk chunk;
   ASSERT_TRUE(backlog.Pop(&chunk));
   backlog.Push(Stream::kOut, "later");
-  EXPECT_THAT(PopAll(&backlog), MatchesRegex("dtrun: [0-9]+ lines not shown here; they are in the log files\n"
-                                             "later\n"));
+  EXPECT_THAT(PopAll(&backlog), MatchesRegex("dtrun: [0-9]+ lines of [0-9]+ bytes not shown here, as they cannot wait in "
+                                             "a file in '.*/missing': no such file or directory; see the log files "
+                                             "there\nlater\n"));
+}
+
+TEST_F(BacklogTest, SpillsWhereItIsToldToBeforeItHasTo) {
+  Backlog backlog({}, kSmall);
+  backlog.SpillInto(folder_.path());
+  std::string expected;
+  for (int i = 0; i < 100'000; ++i) {
+    backlog.Push(Stream::kOut, Numbered(i));
+    expected += Numbered(i) + "\n";
+  }
+  EXPECT_LT(backlog.bytes(), kSmall + 80'000);
+  EXPECT_TRUE(PopAll(&backlog) == expected);
 }
 
 }  // namespace

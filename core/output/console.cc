@@ -99,6 +99,11 @@ class ThreadConsole final : public Console {
   bool terminal(Stream stream) const override { return SinkOf(stream).terminal(); }
   int columns(Stream stream) const override { return SinkOf(stream).columns(); }
 
+  void SpillInto(const std::filesystem::path& folder) override {
+    const std::lock_guard lock(mutex_);
+    backlog_.SpillInto(folder);
+  }
+
   void Line(Stream stream, std::string_view text) override {
     std::string tamed;  // each line is whole here; a chunk of the backlog need not be
     if (terminal(stream)) {

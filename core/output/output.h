@@ -3,7 +3,7 @@
 // RankOutput lives on the agent's loop thread. Console owns one writer thread; its
 // methods may be called from the loop thread only, never block on a slow terminal, and
 // lose nothing: what the terminal has not taken yet waits in memory and then in an
-// unlinked file. When that file cannot grow either, a line says how many are missing.
+// unlinked file. When that file cannot grow either, a line says how many are missing, and why.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,15 @@ enum class Stream { kOut = 1, kErr = 2 };
 class Console {
  public:
   // Writes to these descriptors, which stay the caller's (1 and 2 in dtrun) and keep their
-  // flags. `spill_folder` is where the overflow file is made, once it is needed. Null when
+  // flags. `spill_folder` is where the overflow file is made, once it is needed; empty: nowhere yet. Null when
   // the system has no thread to spare.
   static std::unique_ptr<Console> Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder);
   virtual ~Console() = default;  // wipes the states, drains for as long as the reader takes
                                  // something every 5 s, then stops
 
+  // Where the overflow file is made from now on, if it is not there yet: beside the log files, whose disk has room
+  // for what ranks print.
+  virtual void SpillInto(const std::filesystem::path& folder) = 0;
   // A whole line without its newline, or several with newlines between them. A terminal gets no
   // controls of them but colours (AppendTamed in core/output/display.h; RankOutput ends these with
   // each line of a rank); all else gets every byte.

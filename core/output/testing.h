@@ -98,6 +98,7 @@ class FakeConsole final : public Console {
  public:
   explicit FakeConsole(bool is_terminal) : is_terminal_(is_terminal) {}
 
+  void SpillInto(const std::filesystem::path&) override {}
   void Line(Stream stream, std::string_view text) override {
     ++calls;
     std::string rest(text);
