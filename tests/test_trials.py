@@ -84,13 +84,15 @@ class Security(Trials):
             hosts = ["ha", "hb"]
             oversubscribe = true
             remote_shell = ["sh", "{TRIALS / 'noisy.sh'}"]
-            join_timeout = "5s"
+            join_timeout = "1h"
         """)
         result = self.dtrun("--config", config)
         self.assertNotEqual(result.code, 0)
-        self.assertIn("ha", result.err)
-        job = self.start("--config", config)
-        until(lambda: "head" in self.programs(), "the remote shell to print")
+        self.assertRegex(result.err, "host h[ab]: its remote shell has printed 64 MiB and starts no agent; no line of it has ended; "
+                         "look at what the login files there run")
+        some = 'cluster.remote_shell=["sh", "-c", "head -c 30000000 /dev/zero | tr 0 x; sleep 1000"]'
+        job = self.start("--config", config, "--set", some)
+        until(lambda: "sleep" in self.programs(), "the remote shell to print")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
 

@@ -1,12 +1,47 @@
 #include "core/membership/agent_shell.h"
 
+#include <chrono>
+#include <utility>
+
 namespace dtrun::membership {
 
+namespace {
+
+// Of noise beyond the most: 8 MiB a second.
+constexpr std::uint64_t kNoiseBetweenPauses = 1 << 20;
+constexpr std::chrono::milliseconds kNoisePause{125};
+
+}  // namespace
+
 AgentShell::AgentShell(boost::asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers)
-    : links_(loop, hosts,
+    : on_noise_(std::move(handlers.on_noise)),
+      pause_(loop),
+      links_(loop, hosts,
              protocol::Carrier::Wire{[this](const std::string& lines) { shell_->Write(lines); },
                                      [this] { return shell_->queued_bytes(); }, [this] { gate_.Open(); }},
-             std::move(handlers)) {}
+             {[this, told = std::move(handlers.on_line)](const std::string& line) {
+                foreign_ = true;
+                told(line);
+              },
+              std::move(handlers.on_link)}) {}
+
+void AgentShell::Take(const std::string& line) {
+  foreign_ = false;
+  if (!links_.Take(line)) gate_.Close();
+  if (!foreign_) carried_ += line.size() + 1;
+}
+
+void AgentShell::SlowDown() {
+  const std::uint64_t noise = shell_->printed() - carried_;
+  if (noise < next_pause_) return;
+  next_pause_ = noise + kNoiseBetweenPauses;
+  if (const auto told = std::exchange(on_noise_, {})) told();
+  gate_.Close();
+  pause_.expires_after(kNoisePause);
+  pause_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) gate_.Open();
+  });
+}
 
 Result<std::unique_ptr<AgentShell>> AgentShell::Start(boost::asio::io_context& loop,
                                                       const std::vector<std::string>& argv,
@@ -17,10 +52,8 @@ Result<std::unique_ptr<AgentShell>> AgentShell::Start(boost::asio::io_context& l
   std::unique_ptr<AgentShell> self(new AgentShell(loop, hosts, std::move(handlers)));
   AgentShell* const shell = self.get();
   auto started = RemoteShell::Start(loop, argv, request, pids,
-                                    {[shell](const std::string& line) {
-                                       if (!shell->links_.Take(line)) shell->gate_.Close();
-                                     },
-                                     on_ended, [shell] { shell->links_.OnSent(); }},
+                                    {[shell](const std::string& line) { shell->Take(line); }, on_ended,
+                                     [shell] { shell->links_.OnSent(); }, [shell] { shell->SlowDown(); }},
                                     &self->gate_);
   if (!started) return started.error();
   self->shell_ = *std::move(started);

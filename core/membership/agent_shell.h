@@ -4,6 +4,7 @@
 // Owned by the membership; loop thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -19,7 +20,13 @@ class AgentShell {
  public:
   struct Handlers : protocol::CarriedLinks::Handlers {
     std::function<void(const process::Ending& ending)> on_ended;
+    // Once, when it has printed kMostNoise that no agent sent.
+    std::function<void()> on_noise = {};
   };
+
+  // Of what a shell prints beside the links nothing is kept but its last line, and reading it takes a core. A
+  // shell that has printed more than this is read slowly.
+  static constexpr std::uint64_t kMostNoise = std::uint64_t{64} << 20;
 
   // `hosts`: numbers of those that it starts agents on. No handler may destroy it; `pids` as for RemoteShell.
   static Result<std::unique_ptr<AgentShell>> Start(boost::asio::io_context& loop,
@@ -33,7 +40,14 @@ class AgentShell {
 
  private:
   AgentShell(boost::asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers);
+  void Take(const std::string& line);
+  void SlowDown();
 
+  std::function<void()> on_noise_;
+  std::uint64_t carried_ = 0;  // bytes of lines of links
+  std::uint64_t next_pause_ = kMostNoise;
+  bool foreign_ = false;  // the line that is taken is no link's
+  boost::asio::steady_timer pause_;
   process::OutputGate gate_;
   protocol::CarriedLinks links_;
   std::unique_ptr<RemoteShell> shell_;

@@ -97,6 +97,7 @@ class Membership {
   void CheckAddress();
   void StartMissing();
   void StartAgents(const hosts::StartCommand& command, std::vector<Member*> members);
+  void OnNoise(const std::shared_ptr<Starter>& start);
   void OnLine(Starter& start, const std::string& line);
   void OnLink(int host, UniqueFd link, const std::string& from);
   void OnEnded(const std::shared_ptr<Starter>& start, const process::Ending& ending);

@@ -80,6 +80,12 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
       if (!*gone && ended != nullptr) OnEnded(ended, ending);
     });
   };
+  handlers.on_noise = [this, weak = std::weak_ptr(start), gone = gone_] {
+    boost::asio::post(loop_, [this, weak, gone] {
+      const std::shared_ptr<Starter> noisy = weak.lock();
+      if (!*gone && noisy != nullptr) OnNoise(noisy);
+    });
+  };
   auto shell = AgentShell::Start(loop_, command.argv, protocol::ToLine(request, key_digits_), numbers, pids_,
                                  std::move(handlers));
   kAgentsLog.Info("starting the agent of {}: {}", start->label, fmt::join(MaskArguments(command.argv), " "));
@@ -113,6 +119,25 @@ void Membership::OnLine(Starter& start, const std::string& line) {
   const bool known = std::ranges::any_of(start.members, is_speaker);
   for (Member* member : start.members) {
     if (!known || is_speaker(member)) member->last_error = text;
+  }
+}
+
+// A shell that prints for ever before its agents run will not start them.
+void Membership::OnNoise(const std::shared_ptr<Starter>& start) {
+  const auto runs = [&](const Member* member) {
+    return member->host != nullptr || start->shell->HasStarted(member->number);
+  };
+  if (dismissed_ || std::ranges::any_of(start->members, runs)) return;
+  std::erase(starts_, start);
+  for (Member* member : start->members) {
+    member->start = nullptr;
+    const std::string why = fmt::format(
+        "its remote shell has printed {} MiB and starts no agent; {}; look at what the login files there run (.bashrc, "
+        ".profile), and at cluster.remote_shell",
+        AgentShell::kMostNoise >> 20,
+        start->last_line.empty() ? "no line of it has ended" : fmt::format("its last line: {}", start->last_line));
+    member->last_error = why;
+    GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
   }
 }
 

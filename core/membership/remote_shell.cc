@@ -89,7 +89,9 @@ void RemoteShell::OnBytes(output::Stream stream, std::string_view bytes) {
   };
   process::LineCutter& lines = lines_[stream == output::Stream::kErr];
   if (bytes.empty()) return lines.Finish(take);
+  printed_ += bytes.size();
   lines.Feed(bytes, take);
+  if (handlers_.on_bytes) handlers_.on_bytes();
 }
 
 }  // namespace dtrun::membership

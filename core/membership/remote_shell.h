@@ -5,6 +5,7 @@
 // without bound, whatever the command prints, or fails to read. Owned by the root; loop thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -27,6 +28,7 @@ class RemoteShell {
     std::function<void(const std::string& line)> on_line;
     std::function<void(const process::Ending& ending)> on_ended;  // once, after its last line
     std::function<void()> on_written = {};                        // all that Write took is in its stdin
+    std::function<void()> on_bytes = {};                          // it has printed more
   };
 
   static constexpr std::size_t kLongestLine = 4096;
@@ -46,6 +48,8 @@ class RemoteShell {
   // What Write took and its stdin did not.
   std::size_t queued_bytes() const { return queue_.size() - sent_; }
   bool living() const { return process_->living(); }
+  // What it has printed, in bytes.
+  std::uint64_t printed() const { return printed_; }
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
@@ -59,6 +63,7 @@ class RemoteShell {
   Handlers handlers_;
   pid_t pid_ = 0;
   Descriptor stdin_;
+  std::uint64_t printed_ = 0;
   std::string queue_;
   std::size_t sent_ = 0;  // of the queue
   bool waiting_ = false;  // for room in its stdin
