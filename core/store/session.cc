@@ -142,8 +142,12 @@ bool Session::On(std::uint32_t id, Hello& hello) {
 }
 
 bool Session::On(std::uint32_t id, Set& set) {
-  shared_->table.Set(Full(set.key), std::move(set.value));
-  Send({.id = id});
+  const Status kept = shared_->table.Set(Full(set.key), std::move(set.value));
+  if (kept) {
+    Send({.id = id});
+  } else {
+    Send({.id = id, .status = kept.error().code, .value = kept.error().text});
+  }
   return true;
 }
 
@@ -177,9 +181,13 @@ bool Session::On(std::uint32_t id, Add& add) {
 }
 
 bool Session::On(std::uint32_t id, CompareSet& swap) {
-  const bool swapped = shared_->table.CompareSet(Full(swap.key), swap.has_expected ? &swap.expected : nullptr,
-                                                 std::move(swap.desired));
-  Send({.id = id, .number = swapped});
+  const Result<bool> swapped = shared_->table.CompareSet(
+      Full(swap.key), swap.has_expected ? &swap.expected : nullptr, std::move(swap.desired));
+  if (swapped) {
+    Send({.id = id, .number = *swapped});
+  } else {
+    Send({.id = id, .status = swapped.error().code, .value = swapped.error().text});
+  }
   return true;
 }
 

@@ -2,15 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/number.h"
 
 namespace dtrun::store {
+namespace {
 
-void Table::Set(std::string key, std::string value) {
+// What an entry of the table costs beside its text.
+constexpr std::size_t kBytesOfAnEntry = 128;
+
+}  // namespace
+
+Status Table::Set(std::string key, std::string value) {
+  const std::string* const before = Find(key);
+  const std::size_t held = bytes_ - (before == nullptr ? 0 : kBytesOfAnEntry + key.size() + before->size());
+  const std::size_t more = kBytesOfAnEntry + key.size() + value.size();
+  if (more > most_bytes_ - std::min(held, most_bytes_)) {
+    return Error{DTRUN_OUT_OF_MEMORY,
+                 fmt::format("the job's store is full: it holds {} bytes of at most {}, and cannot take {} for key "
+                             "'{}'; erase keys that no rank needs",
+                             bytes_, most_bytes_, more, key)};
+  }
+  bytes_ = held + more;
   const auto [at, inserted] = values_.insert_or_assign(std::move(key), std::move(value));
   if (inserted) Wake(std::string(at->first));  // a copy: the wake may outlive the node
+  return {};
 }
 
 const std::string* Table::Find(const std::string& key) const {
@@ -32,18 +50,25 @@ Result<std::int64_t> Table::Add(const std::string& key, std::int64_t amount) {
   if (__builtin_add_overflow(sum, amount, &sum)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("add {} to key '{}': the sum overflows", amount, key)};
   }
-  Set(key, std::to_string(sum));
+  if (const Status set = Set(key, std::to_string(sum)); !set) return set.error();
   return sum;
 }
 
-bool Table::CompareSet(const std::string& key, const std::string* expected, std::string desired) {
+Result<bool> Table::CompareSet(const std::string& key, const std::string* expected, std::string desired) {
   const std::string* value = Find(key);
   const bool matches = expected == nullptr ? value == nullptr : value != nullptr && *value == *expected;
-  if (matches) Set(key, std::move(desired));
+  const Status set = matches ? Set(key, std::move(desired)) : Status();
+  if (!set) return set.error();
   return matches;
 }
 
-bool Table::Erase(const std::string& key) { return values_.erase(key) > 0; }
+bool Table::Erase(const std::string& key) {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return false;
+  bytes_ -= kBytesOfAnEntry + key.size() + found->second.size();
+  values_.erase(found);
+  return true;
+}
 
 std::uint64_t Table::Wait(std::vector<std::string> keys, Woken woken) {
   Parked parked{std::move(keys), 0, std::move(woken)};

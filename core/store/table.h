@@ -3,6 +3,7 @@
 // Pure: no I/O, no clock. Owned by the server; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,13 +22,18 @@ class Table {
   // CompareSet or Fail; may call Cancel, nothing else that changes the table.
   using Woken = std::function<void(const std::string* failed)>;
 
-  void Set(std::string key, std::string value);
+  // Bytes of all keys and values, with what an entry costs beside them.
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  explicit Table(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+
+  // DTRUN_OUT_OF_MEMORY, and nothing changes, where the table would hold more than it may.
+  Status Set(std::string key, std::string value);
   // Null when absent; valid until the table changes.
   const std::string* Find(const std::string& key) const;
   // The new sum. DTRUN_INVALID_ARGUMENT when the value is no counter or would overflow.
   Result<std::int64_t> Add(const std::string& key, std::int64_t amount);
   // Stores `desired` iff the value equals `*expected`; null: iff absent.
-  bool CompareSet(const std::string& key, const std::string* expected, std::string desired);
+  Result<bool> CompareSet(const std::string& key, const std::string* expected, std::string desired);
   bool Erase(const std::string& key);
 
   // Calls `woken` once, at the first moment when all keys exist, and forgets the wait.
@@ -57,6 +63,8 @@ class Table {
   std::map<std::uint64_t, Parked> waits_;
   std::map<std::string, std::string> failed_;  // by prefix
   std::uint64_t last_wait_ = 0;
+  const std::size_t most_bytes_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace dtrun::store

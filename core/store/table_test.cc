@@ -12,8 +12,8 @@ using ::testing::HasSubstr;
 TEST(Table, KeepsTheLastValue) {
   Table table;
   EXPECT_EQ(table.Find("k"), nullptr);
-  table.Set("k", "a");
-  table.Set("k", "b");
+  EXPECT_TRUE(table.Set("k", "a"));
+  EXPECT_TRUE(table.Set("k", "b"));
   ASSERT_NE(table.Find("k"), nullptr);
   EXPECT_EQ(*table.Find("k"), "b");
 }
@@ -27,7 +27,7 @@ TEST(Table, CountsFromZeroAndBelow) {
 
 TEST(Table, RefusesToAddToWhatIsNoCounter) {
   Table table;
-  table.Set("n", "12x");
+  EXPECT_TRUE(table.Set("n", "12x"));
   ASSERT_FALSE(table.Add("n", 1).ok());
   EXPECT_THAT(table.Add("n", 1).error().text, HasSubstr("'n'"));
   EXPECT_EQ(*table.Find("n"), "12x");
@@ -43,23 +43,23 @@ TEST(Table, RefusesASumThatOverflowsAndKeepsTheValue) {
 TEST(Table, ComparesBeforeItSets) {
   Table table;
   const std::string old = "old";
-  EXPECT_FALSE(table.CompareSet("k", &old, "x"));
-  EXPECT_TRUE(table.CompareSet("k", nullptr, "old"));
-  EXPECT_FALSE(table.CompareSet("k", nullptr, "x"));
-  EXPECT_TRUE(table.CompareSet("k", &old, "new"));
+  EXPECT_FALSE(*table.CompareSet("k", &old, "x"));
+  EXPECT_TRUE(*table.CompareSet("k", nullptr, "old"));
+  EXPECT_FALSE(*table.CompareSet("k", nullptr, "x"));
+  EXPECT_TRUE(*table.CompareSet("k", &old, "new"));
   EXPECT_EQ(*table.Find("k"), "new");
 }
 
 TEST(Table, SaysWhetherAnErasedKeyExisted) {
   Table table;
-  table.Set("k", "v");
+  EXPECT_TRUE(table.Set("k", "v"));
   EXPECT_TRUE(table.Erase("k"));
   EXPECT_FALSE(table.Erase("k"));
 }
 
 TEST(Table, AnswersAWaitForPresentKeysAtOnce) {
   Table table;
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("a", ""));
   EXPECT_EQ(table.Wait({"a", "a"}, [](const std::string*) { FAIL(); }), 0u);
   EXPECT_EQ(table.Wait({}, [](const std::string*) { FAIL(); }), 0u);
 }
@@ -70,11 +70,11 @@ TEST(Table, WakesAWaitWhenItsLastKeyArrivesAndOnlyOnce) {
   EXPECT_NE(
       table.Wait({"a", "b", "c"}, [&](const std::string* failed) { woken += failed == nullptr ? 1 : 100; }),
       0u);
-  table.Set("c", "");
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("c", ""));
+  EXPECT_TRUE(table.Set("a", ""));
   EXPECT_EQ(woken, 0);
-  table.Set("b", "");
-  table.Set("b", "again");
+  EXPECT_TRUE(table.Set("b", ""));
+  EXPECT_TRUE(table.Set("b", "again"));
   EXPECT_EQ(woken, 1);
   EXPECT_EQ(table.waits(), 0u);
 }
@@ -83,11 +83,11 @@ TEST(Table, WaitsAgainForAKeyThatWasErasedMeanwhile) {
   Table table;
   int woken = 0;
   table.Wait({"a", "b"}, [&](const std::string* failed) { woken += failed == nullptr ? 1 : 100; });
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("a", ""));
   table.Erase("a");
-  table.Set("b", "");
+  EXPECT_TRUE(table.Set("b", ""));
   EXPECT_EQ(woken, 0);
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("a", ""));
   EXPECT_EQ(woken, 1);
 }
 
@@ -104,7 +104,7 @@ TEST(Table, NeverWakesACancelledWait) {
   const std::uint64_t wait = table.Wait({"a"}, [](const std::string*) { FAIL(); });
   table.Cancel(wait);
   table.Cancel(wait);
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("a", ""));
   EXPECT_EQ(table.waits(), 0u);
 }
 
@@ -118,7 +118,7 @@ TEST(Table, LetsAWokenWaitCancelAnother) {
   });
   second = table.Wait({"a"}, [&](const std::string*) { woken.push_back(2); });
   table.Wait({"a"}, [&](const std::string*) { woken.push_back(3); });
-  table.Set("a", "");
+  EXPECT_TRUE(table.Set("a", ""));
   EXPECT_THAT(woken, ElementsAre(1, 3));
 }
 
@@ -126,7 +126,7 @@ TEST(Table, EndsTheWaitsThatAreInVain) {
   Table table;
   std::vector<std::string> said;
   const auto hear = [&](const std::string* failed) { said.push_back(failed == nullptr ? "there" : *failed); };
-  table.Set("c/b", "");
+  EXPECT_TRUE(table.Set("c/b", ""));
   table.Wait({"c/a"}, hear);
   table.Wait({"c/b", "c/a"}, hear);
   table.Wait({"d/a"}, hear);
@@ -138,7 +138,7 @@ TEST(Table, EndsTheWaitsThatAreInVain) {
   EXPECT_EQ(*table.WhyNever({"c/b", "c/a"}), "in vain");
   EXPECT_EQ(table.WhyNever({"c/b"}), nullptr);  // it is there
   EXPECT_EQ(table.WhyNever({"c", "d/a"}), nullptr);
-  table.Set("d/a", "");
+  EXPECT_TRUE(table.Set("d/a", ""));
   EXPECT_EQ(said.back(), "there");
 }
 
@@ -153,6 +153,22 @@ TEST(Table, LetsAWaitThatIsInVainCancelAnother) {
   second = table.Wait({"a"}, [](const std::string*) { FAIL(); });
   table.Fail("a", "in vain");
   EXPECT_EQ(woken, 1);
+}
+
+TEST(Table, TellsWhoWritesThatItIsFullAndTakesWhatIsErased) {
+  Table table(1000);
+  ASSERT_TRUE(table.Set("a", std::string(400, 'x')));
+  const Status full = table.Set("bb", std::string(400, 'x'));
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code, DTRUN_OUT_OF_MEMORY);
+  EXPECT_EQ(full.error().text,
+            "the job's store is full: it holds 529 bytes of at most 1000, and cannot take 530 for key 'bb'; erase "
+            "keys that no rank needs");
+  EXPECT_EQ(table.Find("bb"), nullptr);
+  EXPECT_FALSE(table.CompareSet("bb", nullptr, std::string(400, 'x')));
+  EXPECT_TRUE(table.Set("a", std::string(700, 'x'))) << "in place of the value before";
+  EXPECT_TRUE(table.Erase("a"));
+  EXPECT_TRUE(table.Set("bb", std::string(400, 'x')));
 }
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "core/base/number.h"
+#include "core/base/printable.h"
 
 namespace dtrun::store {
 namespace {
 
 // What an entry costs beside its text.
 constexpr std::size_t kEntryBytes = 128;
+constexpr std::size_t kShownOfAKey = 100;
 
 constexpr std::uint8_t kReady = 0, kNotReady = 1;
 constexpr std::uint8_t kStopWaiting = 0, kWaitCanceled = 1;
@@ -89,7 +91,7 @@ Status TorchTable::Take(Client client, TorchRequest request) {
     case TorchOp::kListKeys: return ListKeys(client);
     case TorchOp::kBarrier: return Barrier(client, fields[0], request.number);
     case TorchOp::kWatchKey:
-      if (Status kept = Keep(CostOf(fields[0], {})); !kept) return kept;
+      if (Status kept = Keep(CostOf(fields[0], {}), fields[0]); !kept) return kept;
       watching_[fields[0]].push_back(client);
       send_(client, TorchReply().Byte(static_cast<std::uint8_t>(Change::kRegistered)).Done());
       return {};
@@ -106,9 +108,12 @@ void TorchTable::Forget(Client client) {
   }
 }
 
-Status TorchTable::Keep(std::size_t more) {
+Status TorchTable::Keep(std::size_t more, const std::string& key) {
   if (more > limits_.bytes - std::min(bytes_, limits_.bytes)) {
-    return Error{DTRUN_BUSY, fmt::format("the store holds {} bytes, and may not hold more", bytes_)};
+    return Error{DTRUN_BUSY,
+                 fmt::format("the store is full: it holds {} bytes of at most {}, and cannot take {} for key '{}'; "
+                             "delete keys that no rank needs",
+                             bytes_, limits_.bytes, more, Printable(key.substr(0, kShownOfAKey)))};
   }
   bytes_ += more;
   return {};
@@ -117,11 +122,11 @@ Status TorchTable::Keep(std::size_t more) {
 Status TorchTable::Set(const std::string& key, std::string value) {
   const auto found = values_.find(key);
   if (found == values_.end()) {
-    if (Status kept = Keep(CostOf(key, value)); !kept) return kept;
+    if (Status kept = Keep(CostOf(key, value), key); !kept) return kept;
     Tell(key, Change::kCreated, {}, value);
     values_.emplace(key, std::move(value));
   } else {
-    if (Status kept = Keep(value.size()); !kept) return kept;
+    if (Status kept = Keep(value.size(), key); !kept) return kept;
     bytes_ -= found->second.size();
     Tell(key, Change::kUpdated, found->second, value);
     found->second = std::move(value);
@@ -171,7 +176,7 @@ Status TorchTable::Append(const std::string& key, const std::string& more) {
   if (found->second.size() + more.size() > kMaxTorchValueBytes) {
     return Refused(fmt::format("it appends beyond the {} bytes of a value", kMaxTorchValueBytes));
   }
-  if (Status kept = Keep(more.size()); !kept) return kept;
+  if (Status kept = Keep(more.size(), key); !kept) return kept;
   found->second += more;
   Tell(key, Change::kAppended, {}, more);
   Wake(key);
@@ -219,7 +224,7 @@ Status TorchTable::Barrier(Client client, const std::string& key, std::int64_t s
   if (*count == INT64_MAX) return Refused("it counts beyond 64 bits");
   const std::string text = std::to_string(*count + 1);
   const auto found = values_.find(key);
-  if (Status kept = Keep(found == values_.end() ? CostOf(key, text) : text.size()); !kept) return kept;
+  if (Status kept = Keep(found == values_.end() ? CostOf(key, text) : text.size(), key); !kept) return kept;
   if (found != values_.end()) bytes_ -= found->second.size();
   values_[key] = text;
   if (*count + 1 >= size) {
@@ -228,14 +233,14 @@ Status TorchTable::Barrier(Client client, const std::string& key, std::int64_t s
     return {};
   }
   CancelWait(client);
-  if (Status kept = Keep(CostOf(key, {})); !kept) return kept;
+  if (Status kept = Keep(CostOf(key, {}), key); !kept) return kept;
   waiting_[key].push_back(client);
   waits_[client] = {{key}, 1};
   return {};
 }
 
 Status TorchTable::Push(const std::string& key, std::string value) {
-  if (Status kept = Keep(CostOf(key, value)); !kept) return kept;
+  if (Status kept = Keep(CostOf(key, value), key); !kept) return kept;
   queues_[key].push_back(std::move(value));
   Wake(key, true);
   return {};
@@ -277,7 +282,7 @@ Status TorchTable::Await(Client client, std::vector<std::string> keys) {
   }
   std::size_t cost = 0;
   for (const std::string& key : keys) cost += CostOf(key, {});
-  if (Status kept = Keep(cost); !kept) return kept;
+  if (Status kept = Keep(cost, keys.front()); !kept) return kept;
   for (const std::string& key : keys) waiting_[key].push_back(client);
   const std::size_t missing = keys.size();
   waits_[client] = {std::move(keys), missing};

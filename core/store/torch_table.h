@@ -24,7 +24,7 @@ class TorchTable {
   using Send = std::function<void(Client client, std::string bytes)>;
 
   struct Limits {
-    std::size_t bytes = std::size_t{1} << 30;         // of all keys, values and waits
+    std::size_t bytes = std::size_t{256} << 20;       // of all keys, values and waits
     std::size_t reply_bytes = std::size_t{64} << 20;  // of one reply
   };
 
@@ -45,7 +45,7 @@ class TorchTable {
   };
   enum class Change : std::uint8_t { kUpdated, kCreated, kDeleted, kRegistered, kAppended };
 
-  Status Keep(std::size_t more);
+  Status Keep(std::size_t more, const std::string& key);
   Status Set(const std::string& key, std::string value);
   Status CompareSet(Client client, TorchRequest& request);
   Status Add(Client client, const std::string& key, std::int64_t amount);
