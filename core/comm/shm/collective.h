@@ -1,16 +1,14 @@
 // The collectives over shared memory.
 //
-// Every rank shows a piece of its operand in its stage, all enter (or step), all read what
-// they need: two stages in turn make one synchronisation per piece enough. The first piece
-// is shown before the call is entered, so a small call costs one synchronisation, and an
-// operand of at most 32 bytes travels in the entry itself.
+// Every rank copies a piece of its operand to its stage, all ranks enter (or step), then all read what they
+// need. Two alternating stages make one synchronisation per piece enough. The first piece is copied before
+// the call is entered, so a small call costs one synchronisation. An operand of at most 32 bytes travels in
+// the entry itself.
 //
-// allreduce and reduce of more than one piece: rank r combines part r of each piece, and the
-// copying of the next piece hides the wait for the results of the last; two ranks combine
-// everything each. When all buffers
-// come from AllocateRegion, each rank reads and writes its part of everybody's buffers
-// directly. Elements are always combined in the order of ranks, so all ranks get the same
-// bits. Belongs to the thread that runs calls.
+// allreduce and reduce of more than one piece: rank r combines part r of each piece, and copying the next
+// piece hides the wait for the last results. With two ranks, each combines everything. If all buffers come
+// from AllocateRegion, each rank reads and writes its part of all ranks' buffers directly. Elements are
+// always combined in rank order, so all ranks get the same bits. Belongs to the thread that runs calls.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +24,8 @@ class Collectives {
  public:
   explicit Collectives(Group& group);
 
-  // Shows the operand of a small call and enters it, so that it crosses to the others while this
-  // rank gets ready to wait for theirs. Returns false, with nothing done, for any other call.
+  // Stages the operand of a small call and enters it, so that it reaches the others while this rank gets
+  // ready to wait for theirs. Returns false, with nothing done, for any other call.
   bool Begin(const dtrun_op& op);
   // Runs `running.op`, any kind but send and recv, from where Begin left it. Throws sdk::Failure;
   // the group has failed then.
@@ -44,7 +42,7 @@ class Collectives {
     std::size_t bytes = 0;
   };
   static std::vector<Take> TakesOf(const dtrun_op& op, const sdk::Parts& parts);
-  // How operands combine; `kernel` null: they are only moved.
+  // How operands are combined; `kernel` null: they are only moved.
   struct Combine {
     kernels::Reduce kernel = nullptr;
     std::int32_t dtype = 0;
@@ -52,7 +50,7 @@ class Collectives {
     double scale = 1;
   };
   static Combine CombineOf(const dtrun_op& op);
-  // Copies operand bytes to where others can see them, scaled when the reduction wants it.
+  // Copies operand bytes to where others can read them, scaled if the reduction requires it.
   static void Show(std::byte* to, const std::byte* from, std::size_t bytes, const Combine& combine);
 
   void EnterBarrier(const dtrun_op& op);
@@ -69,7 +67,7 @@ class Collectives {
 
   // ---- allreduce, reduce: reduction.cc ----
   struct Piece {
-    std::size_t begin = 0;  // elements of the whole
+    std::size_t begin = 0;  // in elements of the whole operand
     std::size_t count = 0;
     std::uint32_t turn = 0;
   };
@@ -93,7 +91,7 @@ class Collectives {
   // What the ranks of the current call offer.
   struct Offers {
     std::size_t longest = 0;  // bytes that one rank gives to another
-    bool hoped = false;       // somebody's first piece is not shown: it hoped that nobody needs it
+    bool hoped = false;       // a rank has not staged its first piece, in the hope that none needs it
   };
   Offers Offered() const;
   void PersonalDirect(const dtrun_op& op, const std::vector<Take>& takes, std::size_t begin,
@@ -101,8 +99,8 @@ class Collectives {
   void ShareDirect(const std::vector<Take>& takes, Running& running);
   void CombineParts(const dtrun_op& op, const Give& own, const Take& take, std::size_t offset,
                     std::uint32_t turn, const Combine& combine);
-  // The v-forms whose counts only one side knows: what `taken` expects of a rank must be what
-  // that rank gives.
+  // For v-forms with counts that only one side knows: what `taken` expects of a rank must be what that rank
+  // gives.
   void ShowCounts(const sdk::Parts& given);
   void CheckCounts(const dtrun_op& op, const sdk::Parts& taken);
   std::size_t SharePerRank() const { return group_.layout().stage_bytes / sources_.size() / kLine * kLine; }

@@ -39,7 +39,7 @@ void ShmCommunicator::Run(Running& running) {
   last_completed_.store(running.op->sequence, std::memory_order_relaxed);
 }
 
-// The others cannot finish either.
+// The other ranks cannot finish the call either.
 void ShmCommunicator::FailHalfDone() {
   group_.Fail(Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of a call"));
 }

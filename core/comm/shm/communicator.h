@@ -1,6 +1,6 @@
 // A communicator of the shared-memory engine: calls in order, messages beside them.
 //
-// Owned by whoever uses the backend table (core); thread classes as in dtrun/abi/backend.h.
+// Owned by the user of the backend table (core); thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The collectives over shared memory that move operands, and reduce-scatter.
+// The shared-memory collectives that move operands, and reduce-scatter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace dtrun::shm {
 namespace {
 
-constexpr std::uint32_t kDirectExchange = 1;    // flag of a Post: `place` says where the operand lies
+constexpr std::uint32_t kDirectExchange = 1;    // flag of a Post: `place` is where the operand lies
 constexpr std::size_t kDirectBytes = 64 << 10;  // below, finding the place costs more than it saves
 
 // The payload of an entry.
@@ -20,12 +20,12 @@ struct Offer {
 };
 static_assert(sizeof(Offer) <= kPayloadBytes);
 
-// Copies what lies elsewhere; in place there is nothing to do.
+// Copies the rank's own part, unless it is in place.
 void CopyOwn(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-// Bytes of [at, at + most) that a buffer of `bytes` has.
+// How many bytes of [at, at + most) a buffer of `bytes` has.
 std::size_t Left(std::size_t bytes, std::size_t at, std::size_t most) {
   return bytes <= at ? 0 : std::min(most, bytes - at);
 }
@@ -65,7 +65,7 @@ void Collectives::Shared(Running& running) {
     if (all || Root(op)) {
       CopyOwn(takes[me].data, own.data, std::min(own.bytes, takes[me].bytes));
       takes[me].bytes = 0;
-      if (!all) own.bytes = 0;  // nobody else wants the root's
+      if (!all) own.bytes = 0;  // no other rank needs the root's
     }
     if (op.kind == DTRUN_GATHERV) ShowCounts(sdk::SendParts(op, rank_, size_));
   }
@@ -104,7 +104,7 @@ Collectives::Offers Collectives::Offered() const {
   return all;
 }
 
-// The first piece is shown already.
+// The first piece is staged already.
 void Collectives::ShareStaged(const Give& own, const std::vector<Take>& takes, std::size_t longest,
                               std::uint32_t turn, Running& running) {
   const std::size_t piece = group_.layout().stage_bytes;
@@ -136,7 +136,7 @@ void Collectives::ShareDirect(const std::vector<Take>& takes, Running& running) 
   StepTogether(running);
 }
 
-// The part for this rank lies at the same place in every send buffer that has one.
+// The part for this rank has the same offset in every send buffer that has one.
 void Collectives::PersonalDirect(const dtrun_op& op, const std::vector<Take>& takes, std::size_t begin,
                                  Running& running) {
   const std::size_t width = kernels::ElementBytes(op.dtype);
@@ -180,7 +180,7 @@ void Collectives::Personal(Running& running) {
     CopyOwn(takes[me].data, gives[me].data, std::min(takes[me].bytes, gives[me].bytes));
     takes[me].bytes = 0;
   }
-  // Where only the giver knows the places of its parts.
+  // For kinds where only the giver knows the places of its parts.
   const bool known = op.kind != DTRUN_ALLTOALLV && op.kind != DTRUN_SCATTERV;
   if (!known) ShowCounts(given);
 
@@ -193,7 +193,7 @@ void Collectives::Personal(Running& running) {
   };
   Offer offer;
   for (const Give& give : gives) offer.longest = std::max<std::uint64_t>(offer.longest, give.bytes);
-  // Parts at unknown places go through the stages; and a part that is replaced while others read it has to.
+  // Parts at unknown places go through the stages, and so does a part that is replaced while others read it.
   bool direct = known && offer.longest == 0;
   if (known && offer.longest >= kDirectBytes && !combine.scaled &&
       (op.kind != DTRUN_ALLTOALL || op.send != op.recv)) {

@@ -18,7 +18,7 @@ using sdk::Failure;
 
 constexpr int kLooksPerQuestion = 8;  // of the store, while ranks meet
 
-// Rounded: what is left of a longer time is no round number.
+// Rounded up: the rest of a longer time is no round number.
 std::string TimeText(std::int64_t timeout_ns) {
   return FormatDuration(std::chrono::ceil<std::chrono::milliseconds>(Nanoseconds(timeout_ns)));
 }
@@ -36,8 +36,8 @@ Group::Group(const sdk::Host& host, const sdk::CommParams& params)
   Meet(params);
 }
 
-// Rank 0 makes the memory and says where; the others map it and sign in. Rank 0 closes its
-// descriptor once all have, so that nobody can map it later.
+// Rank 0 creates the memory and publishes its place; the others map it and sign in. Rank 0 closes its
+// descriptor once all have signed in, so that no other process can map it later.
 void Group::Meet(const sdk::CommParams& params) {
   Deadline deadline(params.timeout.count());
   deadline.Start();
@@ -130,7 +130,7 @@ void Group::AwaitEntries(Running& running) {
   }
   if (!same) [[unlikely]]
     ThrowMismatch();
-  // All have read what this rank posted before; while the call ends, its line comes back.
+  // All have read this rank's previous post; its line returns while the call ends.
   PrefetchToWrite(&NextPost());
 }
 
@@ -178,10 +178,10 @@ void Group::AwaitIdly(const std::atomic<std::uint32_t>& word, std::uint32_t targ
     ThrowIfFailed();
     Sleep(word, seen, running.deadline.Left(kLookAround));
     if (Reached(word.load(std::memory_order_acquire), target)) return;
-    // A rank that cannot join makes the space fail, and before all have met nothing else tells of it.
+    // A rank that cannot join fails the space; before all have met, this is the only sign of it.
     if (!met_ && ++looks % kLooksPerQuestion == 0) (void)kv_.TryGet("met");
     const bool gone = Gone(peer);
-    // It may have come this far and gone since.
+    // It may have reached the target before it ended.
     if (Reached(word.load(std::memory_order_acquire), target)) return;
     ThrowIfFailed();
     if (gone) FailGone(peer, running);
@@ -210,7 +210,7 @@ bool Group::Record(dtrun_status code, int peer, std::string text) {
 }
 
 void Group::ThrowFailure() const {
-  // A writer that dies in the middle leaves no text; its death is the news then.
+  // A writer that dies in the middle leaves no text; then its death is the failure to report.
   for (int tries = 0; failure_->state.load() != FailureState::kSet; ++tries) {
     if (tries > 1000) throw Failure(DTRUN_REMOTE_FAILURE, "another rank failed while it reported a failure");
     sched_yield();
@@ -222,7 +222,7 @@ void Group::ThrowFailure() const {
     ReportPeer(failure_->rank, blamed);
     throw Failure(DTRUN_REMOTE_FAILURE, blamed, failure_->rank);
   }
-  // Named from the other side when this rank is the one.
+  // Name the other side if this rank is the peer.
   const int peer = failure_->peer == rank_ ? failure_->rank : failure_->peer;
   if (failure_->code == DTRUN_REMOTE_FAILURE || failure_->code == DTRUN_TIMEOUT) ReportPeer(peer, text);
   throw Failure(failure_->code, text, peer);

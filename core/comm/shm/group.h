@@ -1,9 +1,7 @@
-// The ranks of one host that meet in shared memory: entry into calls, steps, waiting,
-// failures.
+// The ranks of one host that meet in shared memory: calls, steps, waiting and failures.
 //
-// One per communicator and rank, owned by ShmCommunicator. Calls run one at a time: Enter,
-// AwaitEntries and the step functions belong to the thread that runs the call. The rest is
-// thread-safe.
+// One per communicator and rank, owned by ShmCommunicator. Calls run one at a time: Enter, AwaitEntries and
+// the step functions belong to the thread that runs the call. The rest is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -41,9 +39,9 @@ class Group {
   std::byte* at(std::size_t place) const { return memory_.data() + place; }
   Rank& rank_of(int rank) const { return *reinterpret_cast<Rank*>(at(layout_.rank_at(rank))); }
 
-  // ---- calls; every rank makes the same in the same order ----
+  // ---- calls; every rank makes the same calls in the same order ----
 
-  // This rank's post of the call that comes next, for flags and payload; then Enter.
+  // This rank's post for the next call: fill in flags and payload, then call Enter.
   Post& Prepare(const sdk::Signature& call) {
     const sdk::SignatureWords words = call.Words();
     Post& post = NextPost();
@@ -51,27 +49,27 @@ class Group {
     return post;
   }
   void Enter();
-  // Whether all have entered; looks for less than a microsecond.
+  // Whether all have entered; polls for less than a microsecond.
   bool EntriesCame() const;
-  // Waits for all; throws the mismatch when somebody calls something else.
+  // Waits for all; throws a mismatch if a rank makes another call.
   void AwaitEntries(Running& running);
-  // The post of `rank` for the current call. Valid until the next call is entered. A look at one's
-  // own is as slow as one at another's: reading takes the line away from the rank that wrote it.
+  // The post of `rank` for the current call. Valid until the next call is entered. Reading one's own is as
+  // slow as reading another's: a read takes the line away from the rank that wrote it.
   const Post& PostOf(int rank) const { return rank_of(rank).posts[call_number_ % 2]; }
   std::uint32_t call_number() const { return call_number_; }
 
-  // Says that this rank has made one more step, and waits until all others have.
+  // Step announces one more step of this rank; AwaitStep waits until all others have made it.
   void Step() { Publish(mine_->step.value, ++step_, mine_->step.sleepers, ordering_); }
   std::uint32_t step() const { return step_; }
   void AwaitStep(std::uint32_t step, Running& running);
-  // Takes the next turn of the stages; all ranks count alike. What a rank writes into its
-  // stage of a turn has been read by all when every rank has entered or stepped twice since.
+  // Takes the next turn of the stages; all ranks count alike. Once every rank has entered or stepped twice
+  // since, all have read what a rank wrote into its stage of a turn.
   std::uint32_t NextTurn() { return ++turn_; }
   std::uint32_t turn() const { return turn_; }
 
   // ---- waiting and failing; any thread ----
 
-  // Sleeps until `word` has reached `target`. `peer` is whom it waits for.
+  // Sleeps until `word` reaches `target`. `peer`: the rank it waits for.
   void Await(const std::atomic<std::uint32_t>& word, std::uint32_t target,
              std::atomic<std::uint32_t>& sleepers, int peer, Running& running);
   const Patience& patience() const { return patience_; }
@@ -80,13 +78,13 @@ class Group {
     if (failure_->state.load(std::memory_order_acquire) != FailureState::kNone) [[unlikely]]
       ThrowFailure();
   }
-  // True when `peer` can do nothing any more: it left, or its process ended.
+  // True if `peer` can do nothing any more: it left, or its process ended.
   bool Gone(int peer) const;
   // Makes `failure` the communicator's, unless it has one, and throws the one it has.
   [[noreturn]] void Fail(const sdk::Failure& failure);
   [[noreturn]] void FailGone(int peer, Running& running);
   [[noreturn]] void FailTimeout(int peer, Running& running);
-  // Fails with the timeout of a call whose turn may not have come.
+  // Fails with the timeout of a call that may not have started.
   void Abandon(const Running& running);
   void Abort(const std::string& reason);
   std::optional<std::string> FailureText() const;
@@ -104,9 +102,9 @@ class Group {
   void ThrowMismatch();
   bool Record(dtrun_status code, int peer, std::string text);
   [[noreturn]] void ThrowFailure() const;
-  // Ends where the record ends, whatever was written over it.
+  // Stops at the end of the record, even if it was overwritten.
   std::string RecordedText() const;
-  // Tells core whom to blame, once.
+  // Reports the peer to blame to core, once.
   void ReportPeer(int peer, const std::string& what) const;
   void WakeEverybody() const;
 

@@ -6,7 +6,7 @@ namespace dtrun::shm {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// Both turns of all ranks' stages should stay in the caches that they share.
+// Both turns of all ranks' stages should fit into the caches that the ranks share.
 constexpr std::size_t kStageTotal = 1 << 20;
 
 std::size_t PageUp(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }

@@ -28,7 +28,7 @@ TEST(Layout, KeepsTheAreasApart) {
     EXPECT_EQ(layout.stage_at(ranks, 0), layout.result_at(0, 0));
     EXPECT_EQ(layout.result_at(ranks, 0), layout.channel_at(0, 0));
     EXPECT_EQ(layout.channel_at(ranks, 0), layout.total);
-    // Half a stage's part of any rank fits the result of combining it.
+    // A rank's result holds its share of a stage.
     EXPECT_GE(layout.result_bytes * static_cast<std::size_t>(ranks), layout.stage_bytes);
   }
 }

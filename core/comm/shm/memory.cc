@@ -18,7 +18,7 @@ namespace {
 
 [[noreturn]] void Fail(const std::string& action, const char* next) {
   const int number = errno;
-  if (number == EMFILE)  // which has a next step of its own
+  if (number == EMFILE)  // has a next step of its own
     throw sdk::Failure(DTRUN_SYSTEM, Error::System(action, number).text).Vendor("errno", number);
   throw sdk::Failure(number == ENOMEM ? DTRUN_OUT_OF_MEMORY : DTRUN_SYSTEM,
                      action + ": " + std::strerror(number) + "; " + next)
@@ -34,7 +34,8 @@ std::byte* Map(int fd, std::size_t bytes, const std::string& what) {
   return static_cast<std::byte*>(base);
 }
 
-// Beyond it the kernel ends the process by SIGXFSZ, which a library may not change in its user's program.
+// Beyond this limit the kernel ends the process by SIGXFSZ, a signal that a library may not change in a
+// program.
 void CheckLimit(std::size_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return;
@@ -53,7 +54,7 @@ Memory Memory::Create(const char* name, std::size_t bytes) {
   if (ftruncate(memory.fd_, static_cast<off_t>(bytes)) != 0) {
     Fail("size shared memory to " + std::to_string(bytes) + " bytes", "free some memory");
   }
-  // Nobody can cut it under those who map it, which would end them by SIGBUS.
+  // Sealed, so that no process can truncate it under its readers, which would end them by SIGBUS.
   if (fcntl(memory.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     Fail("fix the size of shared memory", "set comm.local = \"none\" to do without");
   }
@@ -87,7 +88,7 @@ void Memory::CloseFd() {
 }
 
 void Memory::Drop() const {
-  // Failure leaves the pages where they are until the last mapping goes: no harm.
+  // On failure the pages stay until the last mapping is gone, which does no harm.
   (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_));
 }
 

@@ -1,9 +1,9 @@
-// Memory that several processes map: a memfd, found by its owner's process and descriptor.
+// Memory that several processes map: a memfd, found by its owner's pid and descriptor.
 //
-// It never has a name in a file system, so nothing is left behind by any kill and the size
-// of /dev/shm does not matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as
-// long as the object, the pages as long as anybody maps them. Made and moved by one thread at a time; what
-// several processes write there is the business of who maps it.
+// It never has a name in a file system, so no kill leaves anything behind and the size of /dev/shm does not
+// matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as long as the object, the pages
+// as long as any process maps them. One thread at a time creates or moves it; its users synchronise access to
+// the memory.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ class Memory {
  public:
   // Zeroed. `name` is what /proc/<pid>/maps shows. Throws sdk::Failure.
   static Memory Create(const char* name, std::size_t bytes);
-  // The memory behind descriptor `fd` of process `pid`, whole. Throws sdk::Failure.
+  // Maps all of descriptor `fd` of process `pid`. Throws sdk::Failure.
   static Memory Open(pid_t pid, int fd);
 
   Memory() = default;
@@ -39,7 +39,7 @@ class Memory {
   int fd() const { return fd_; }
   // Closes the descriptor; the mapping stays. Later Opens by others fail.
   void CloseFd();
-  // Gives the pages back to the system, also for those who map them still.
+  // Returns the pages to the system, also for processes that still map them.
   void Drop() const;
 
  private:

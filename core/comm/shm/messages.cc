@@ -186,8 +186,8 @@ bool Messages::Wants(const Message& receive, int from, std::uint32_t tag) const 
   return receive.op.tag == tag && (receive.op.peer == from || receive.op.peer == DTRUN_ANY_SOURCE);
 }
 
-// Finds the receive that the message is for. Without one it goes to the queue of unexpected messages only
-// when another receive may be waiting behind it; otherwise it stays where it is and holds its sender up.
+// Finds the receive for the message. Without one, the message moves to the unexpected queue only if another
+// receive may be waiting behind it; otherwise it stays in the ring and blocks its sender.
 bool Messages::Match(int peer, Incoming& incoming) {
   const auto receive = std::find_if(receives_.begin(), receives_.end(), [&](const Message* one) {
     return Wants(*one, peer, incoming.header.tag);
@@ -220,7 +220,7 @@ void Messages::CheckMatch(const Header& header, int from, const Message& message
       from));
 }
 
-// Gives to a receive what has come unexpectedly; the rest, still coming, goes to it directly.
+// Gives a receive what arrived unexpectedly; the rest, still arriving, goes to it directly.
 void Messages::Take(Message& message, Incoming* incoming, Unexpected& unexpected) {
   CheckMatch(unexpected.header, unexpected.from, message);
   receives_.remove(&message);
@@ -247,11 +247,11 @@ void Messages::Finish(Message& message, int from) {
   changed_.notify_all();
 }
 
-// Throws when the message can never be done.
+// Throws if the message can never complete.
 void Messages::CheckAlive(Message& message) {
   group_.ThrowIfFailed();
   Running running{&message.op, message.deadline};
-  // Whom it waits for: one rank, or all others.
+  // The peer it waits for: one rank, or all others.
   const bool anyone = message.op.kind == DTRUN_RECV && message.op.peer == DTRUN_ANY_SOURCE;
   const int peer = !anyone ? message.op.peer : group_.rank() == 0 ? group_.size() - 1 : 0;
   bool gone = true;
@@ -259,7 +259,7 @@ void Messages::CheckAlive(Message& message) {
     if (rank != group_.rank() && (anyone || rank == peer)) gone = gone && group_.Gone(rank);
   }
   if (gone) {
-    // What they sent before they went is still there; looked at once more, with them gone for sure.
+    // Messages sent before they left are still there; check once more, now that they are surely gone.
     Progress();
     if (!message.done) group_.FailGone(peer, running);
   }
@@ -325,7 +325,7 @@ void Messages::Release(Message& message) {
   try {
     Wait(message, sdk::kNoLimit);
   } catch (const Failure&) {
-    // Whoever dropped the request did not ask how it ended; the communicator knows.
+    // The program dropped the request, so it does not ask how it ended; the communicator keeps the failure.
   }
   const std::lock_guard lock(mutex_);
   if (message.done) return;
@@ -348,7 +348,7 @@ void Messages::RunInBackground() {
     try {
       if (Progress()) continue;
     } catch (const Failure&) {
-      // Recorded in the group; every waiter hears of it.
+      // Recorded in the group, where every waiter finds it.
     }
     lock.unlock();
     Sleep(wakeup.value, seen, kLookAround);

@@ -1,9 +1,9 @@
 // Sends and receives over shared memory: a ring of bytes from every rank to every other.
 //
-// A send is done when its bytes are in the ring, a receive when they are out of it. Messages
-// of one sender and tag keep their order; a receive of another tag is not held up, because
-// what stands before it waits in the queue of unexpected messages. Whoever waits moves everybody's bytes; a
-// thread of its own does when nobody waits. Owned by ShmCommunicator; thread-safe.
+// A send is done when its bytes are in the ring, a receive when they are out of it. Messages of one sender
+// and tag keep their order. A receive of another tag does not block, because earlier messages move to the
+// queue of unexpected messages. Any waiting thread moves the bytes of all messages; a background thread does
+// so if none waits. Owned by ShmCommunicator; thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class Messages {
  private:
   friend class MessageRequest;
 
-  // What travels before the bytes of a message.
+  // Precedes the bytes of a message.
   struct Header {
     std::uint64_t bytes = 0;
     std::uint64_t count = 0;
@@ -45,20 +45,20 @@ class Messages {
     dtrun_op op;
     std::size_t bytes = 0;
     std::size_t moved = 0;  // sends: of header and bytes; receives: of bytes
-    bool matched = false;   // receives: bytes come, or are in the queue of unexpected ones
+    bool matched = false;   // receives: bytes are arriving, or in the queue of unexpected ones
     std::atomic<bool> done{false};
     Deadline deadline{-1};
   };
-  // A message that came before its receive, as far as it has come.
+  // A message that arrived before its receive, perhaps not completely.
   struct Unexpected {
     int from;
     Header header;
     std::unique_ptr<std::byte[]> data;
     bool whole = false;
   };
-  // What comes from one rank.
+  // The message that is arriving from one rank.
   struct Incoming {
-    bool open = false;  // header read, bytes not all
+    bool open = false;  // header read, not all bytes
     Header header;
     std::size_t moved = 0;
     Message* into = nullptr;
@@ -69,7 +69,7 @@ class Messages {
   bool Test(Message& message);
   void Release(Message& message);
 
-  // All below with mutex_ held. True when anything moved.
+  // All below REQUIRE mutex_. The Progress functions return true if anything moved.
   bool Progress();
   bool ProgressSends(int peer);
   bool ProgressIncoming(int peer);

@@ -13,7 +13,7 @@
 namespace dtrun::shm {
 namespace {
 
-// "user:[4026531837]"; "-" where /proc does not tell.
+// "user:[4026531837]"; "-" if /proc does not show it.
 std::string NamespaceOf(const char* kind) {
   std::array<char, 64> text;
   const ssize_t size = ::readlink(fmt::format("/proc/self/ns/{}", kind).c_str(), text.data(), text.size());

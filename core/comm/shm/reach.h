@@ -1,5 +1,5 @@
-// Whether the ranks of a host can map each other's memory. Ranks in containers of their own cannot: they are
-// in other user or PID namespaces, or see no /proc of the host.
+// Whether the ranks of a host can map each other's memory. Ranks in separate containers cannot: they have
+// different user or PID namespaces, or do not see the host's /proc.
 //
 // Owned by the runtime and used before it makes the world. One thread.
 #pragma once
@@ -14,8 +14,8 @@ namespace dtrun::shm {
 
 class Reach {
  public:
-  // Why `rank` cannot share memory with the first rank of `host` that has asked in `kv`; empty: it can. The
-  // first one's sample can be opened while its Reach lives.
+  // Why `rank` cannot share memory with the first rank of `host` that called this on `kv`; empty: it can. The
+  // first rank's sample can be opened while its Reach lives.
   Result<std::string> WhyNot(dtrun_kv& kv, int rank, int host);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What rank 1 says in a process of its own after `leave`.
+// What rank 1 prints in its own process after `leave`.
 std::string SaidAfter(const store::testing::LocalStore& store, int host, void (*leave)()) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);

@@ -8,15 +8,14 @@
 namespace dtrun::shm {
 namespace {
 
-// Up to here every rank reads everybody's operand and combines all of it: one
-// synchronisation instead of two.
+// Up to here every rank reads all operands and combines all of them: one synchronisation instead of two.
 constexpr std::size_t kSmallBytes = 32 << 10;
-// From here results are written past the cache: nobody finds them there anyway.
+// From here results bypass the cache: no rank would find them there anyway.
 constexpr std::size_t kStreamingBytes = 1 << 20;
-// What is combined at a time; the next block's loads overlap with this one's stores.
+// Bytes combined at a time; the next block's loads overlap with this one's stores.
 constexpr std::size_t kBlockBytes = 2 << 10;
 
-constexpr std::uint32_t kDirect = 1;  // flag of a Post: its payload says where the operands lie
+constexpr std::uint32_t kDirect = 1;  // flag of a Post: its payload is where the operands lie
 
 struct Operands {
   RegionRef send;
@@ -85,8 +84,8 @@ void Collectives::LargeReduction(Running& running, const Combine& combine) {
   StagedReduction(running, combine, first);
 }
 
-// This rank's share of the piece for all others; its own part it reads where it is. Of two
-// ranks, each combines everything.
+// Stages this rank's part of the piece for all others; it reads its own part in place. With two ranks, each
+// combines everything.
 void Collectives::ShowPiece(const dtrun_op& op, const Piece& piece, const Combine& combine) const {
   const std::size_t width = Width(op);
   if (size_ == 2) {
@@ -157,9 +156,9 @@ void Collectives::StagedReduction(Running& running, const Combine& combine, Piec
   }
 }
 
-// Each shows everything and combines everything. What a rank shows next it writes over what it
-// has just read from the other, line by line (kernels::Trade): a line crosses between the two
-// caches once, where a stage of one's own would take it there and its ownership back again.
+// Each rank shows everything and combines everything. It writes the next piece that it shows over the one it
+// has just read from the other, line by line (kernels::Trade). So a line crosses between the two caches once;
+// separate stages would move the line there and its ownership back again.
 void Collectives::PairReduction(Running& running, const Combine& combine, Piece piece) {
   const dtrun_op& op = *running.op;
   const std::size_t width = Width(op);

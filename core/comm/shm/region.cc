@@ -21,7 +21,7 @@ struct Registry {
   std::map<const std::byte*, Region, std::greater<>> regions;  // by first byte, last first
 };
 
-// Never destroyed: programs free their buffers as late as they like.
+// Never destroyed: programs may free their buffers at any time.
 Registry& TheRegistry() {
   static auto* const registry = new Registry;
   return *registry;
@@ -46,7 +46,7 @@ void ReleaseRegion(void* memory) {
   if (found == registry.regions.end()) {
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "the pointer to free is not one that dtrun_alloc gave");
   }
-  // Peers may keep it mapped; what they keep must hold no memory.
+  // Peers may keep it mapped; their mappings must hold no memory.
   found->second.memory.Drop();
   registry.regions.erase(found);
 }
@@ -66,7 +66,7 @@ std::optional<RegionRef> FindRegion(const void* pointer, std::size_t bytes) {
 std::byte* PeerRegions::Resolve(int rank, pid_t pid, const RegionRef& ref, std::size_t bytes) {
   Mapped& mapped = mapped_[{rank, ref.fd}];
   if (mapped.id != ref.id) {
-    mapped = {};  // the peer has freed what the descriptor stood for
+    mapped = {};  // the peer has freed the buffer of this descriptor
     mapped.memory = Memory::Open(pid, ref.fd);
     mapped.memory.CloseFd();
     mapped.id = ref.id;

@@ -1,10 +1,9 @@
-// Buffers that every rank of the host can read and write in place: what `mem_alloc` gives.
+// Buffers that every rank of the host can read and write in place: the memory of `mem_alloc`.
 //
-// The registry belongs to the process and knows its own buffers; PeerRegions belongs to one
-// communicator and keeps the mappings of the others' buffers. Nobody tells it that a buffer was
-// freed: a descriptor that comes again with another id says so, and the old mapping goes. So a
-// rank keeps at most as many mappings of a peer as that peer ever had descriptors at a time.
-// Registry: any thread. PeerRegions: the thread that runs calls.
+// The process-wide registry knows this process's buffers. PeerRegions belongs to one communicator and keeps
+// mappings of the others' buffers. It is not notified when a peer frees a buffer: when a descriptor returns
+// with another id, it drops the old mapping. So a rank keeps at most as many mappings of a peer as that peer
+// ever had descriptors at a time. Registry: any thread. PeerRegions: the thread that runs calls.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +17,7 @@
 
 namespace dtrun::shm {
 
-// A place in a region, as another process of the host can find it. Part of a Post.
+// A place in a region that another process of the host can find. Part of a Post.
 struct RegionRef {
   std::uint32_t id = 0;  // never used twice by one process; 0: none
   std::int32_t fd = -1;
@@ -27,15 +26,15 @@ struct RegionRef {
 
 // Zeroed, page-aligned. Throws sdk::Failure.
 void* AllocateRegion(std::size_t bytes);
-// What AllocateRegion gave; null is allowed.
+// Frees memory of AllocateRegion; null is allowed.
 void ReleaseRegion(void* memory);
-// Where [pointer, pointer + bytes) lies, when it lies within one region whole.
+// The place of [pointer, pointer + bytes), if it lies within one region.
 std::optional<RegionRef> FindRegion(const void* pointer, std::size_t bytes);
 
 class PeerRegions {
  public:
-  // The same place, mapped here, with `bytes` behind it. Throws sdk::Failure. What it gave stays
-  // valid until the peer frees the buffer.
+  // The same place, mapped here, with `bytes` behind it. Throws sdk::Failure. The pointer stays valid until
+  // the peer frees the buffer.
   std::byte* Resolve(int rank, pid_t pid, const RegionRef& ref, std::size_t bytes);
 
  private:

@@ -1,5 +1,4 @@
-// The shared-memory engine: everything a backend must do is inherited; what is its own stands
-// here.
+// The shared-memory engine: tests what is particular to it; the suite of all backends covers the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +23,7 @@ const Subject& Engine() {
   return engine;
 }
 
-// `change` makes the call of rank 2 differ; every rank must hear of both sides.
+// `change` makes the call of rank 2 differ; every rank must get both sides in its error.
 void ExpectMismatch(const dtrun_op& op, const std::function<void(dtrun_op&)>& change, const std::string& ours,
                     const std::string& theirs) {
   Engine().Play(3, [&](Rank& rank) {
@@ -58,7 +57,7 @@ TEST(ShmContract, NamesEverythingThatMayDiffer) {
   }
 }
 
-// Only the root knows what it expects, only the others what they give.
+// Only the root knows what it expects, and only the others what they give.
 TEST(ShmContract, NamesCountsThatDoNotMeet) {
   Engine().Play(2, [](Rank& rank) {
     std::vector<float> send(10, 1), recv(20);
@@ -133,7 +132,7 @@ TEST(ShmRegions, MixWithPrivateBuffers) {
   }
 }
 
-// Mappings of this process that are a rank's buffers.
+// Mappings in this process that are a rank's buffers.
 std::ptrdiff_t MappedBuffers() {
   std::ifstream maps("/proc/self/maps");
   std::string line;
@@ -162,7 +161,7 @@ TEST(ShmRegions, LeaveNoMappingWithTheOthersOnceTheyAreFreed) {
 // What rank `from` gives to rank `to`.
 float Gift(int from, int to) { return static_cast<float>(1 + from + 10 * to); }
 
-// The operations whose operand has a part for every rank, and reduce, in every combination.
+// Reduce, and the operations with a part of the operand for every rank, in every combination.
 TEST(ShmRegions, MixWithPrivateBuffersWhereEveryRankGetsAPart) {
   constexpr std::size_t kPart = 50'001, kAll = 3 * kPart;
   for (int registered = 0; registered < 8; ++registered) {

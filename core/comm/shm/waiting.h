@@ -1,7 +1,7 @@
-// How a rank waits for another: it spins briefly, gives way, then sleeps in the kernel.
+// How a rank waits for another: it spins briefly, yields, then sleeps in the kernel.
 //
-// With more ranks than processors it does not spin at all, nor does the thread of a queue: its program
-// computes meanwhile. Thread-safe; no state but the measure of the machine.
+// With more ranks than processors it does not spin; nor does a queue's thread, because its program computes
+// meanwhile. Thread-safe; stateless, except for the measured properties of the machine.
 #pragma once
 
 #include <linux/futex.h>
@@ -21,7 +21,7 @@
 
 namespace dtrun::shm {
 
-// Longest sleep before a waiter looks for dead peers, aborts and its deadline.
+// Longest sleep before a waiter checks for dead peers, aborts and its deadline.
 inline constexpr std::chrono::milliseconds kLookAround{20};
 
 inline void Pause() {
@@ -32,9 +32,8 @@ inline void Pause() {
 #endif
 }
 
-// Asks for the line of `place` as one that is going to be written. The builtin asks for one to
-// read unless it is compiled for processors that all have the other instruction; on x86-64 those
-// that lack it take it for no instruction at all.
+// Prefetches the line of `place` for writing. The builtin prefetches for reading unless it is compiled for
+// processors that all have this instruction. x86-64 processors without it execute it as a no-op.
 inline void PrefetchToWrite(const void* place) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(place)));
@@ -48,7 +47,7 @@ inline bool Reached(std::uint32_t value, std::uint32_t target) {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
-// Sleeps while `word` is `seen`, at most `timeout`. Shared between processes.
+// Sleeps while `word` is `seen`, at most `timeout`. Works between processes.
 inline void Sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
                   std::chrono::nanoseconds timeout) {
   const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
@@ -59,25 +58,25 @@ inline void WakeAll(const std::atomic<std::uint32_t>& word) {
   (void)syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// Who publishes stores a word and looks at a flag; who goes to sleep sets the flag and looks at
-// the word. One of the two must see the other's store, so each needs a barrier in between.
-// Publishing is frequent and sleeping is not: where the system has membarrier, the sleeper pays
-// for both, and who publishes need not wait until the line it writes is its own.
+// A publisher stores a word and reads a flag; a sleeper sets the flag and reads the word. One of them must
+// see the other's store, so each needs a barrier in between. Publishing is frequent and sleeping is rare:
+// with membarrier the sleeper pays for both, and the publisher need not wait until it owns the line it
+// writes.
 enum class Ordering { kByPublisher, kBySleeper };
 
-// kBySleeper when this process can take part in it; all that share memory must.
+// kBySleeper if this process supports it; all that share the memory must.
 inline Ordering BestOrdering() {
   const bool can = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
   return can ? Ordering::kBySleeper : Ordering::kByPublisher;
 }
 
-// Says that this thread is about to sleep. The next look at the word decides.
+// Announces that this thread is about to sleep. Read the word again before sleeping.
 inline void Announce(std::atomic<std::uint32_t>& sleepers, Ordering ordering) {
   sleepers.store(1);
   if (ordering == Ordering::kBySleeper) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-// Publishes a value of `word` and wakes who sleeps on it.
+// Publishes a value of `word` and wakes its sleepers.
 inline void Publish(std::atomic<std::uint32_t>& word, std::uint32_t value,
                     std::atomic<std::uint32_t>& sleepers, Ordering ordering) {
   if (ordering == Ordering::kBySleeper) {

@@ -15,7 +15,7 @@ struct Side {
   std::atomic<std::uint32_t> sleepers{0};
 };
 
-// Two threads wait for each other in turns and always sleep: a wake-up that is lost costs a minute.
+// Two threads wait for each other in turns and always sleep: a lost wake-up costs a minute.
 void TakeTurns(Ordering ordering) {
   constexpr std::uint32_t kTurns = 3000;
   constexpr std::chrono::minutes kLong(1);
