@@ -11,8 +11,8 @@
 namespace dtrun::comm {
 namespace {
 
-// How much later than the layer below it a layer gives up: a leader that misses a rank of its host
-// speaks before the leaders that miss the leader.
+// How much later than the layer below it a layer gives up: a leader that misses a rank of its host reports
+// before the leaders that miss that leader.
 constexpr std::chrono::milliseconds kGrace{250};
 
 std::vector<int> AllRanks(int size) {
@@ -54,7 +54,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   const bool leads = topology_.Leads();
   local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
-  // Before the leaders' own, for wires that start with all ranks or not at all.
+  // Before the leaders' wire, for wires that start with all ranks or not at all.
   if (params.size <= kMessageRanks || (caps.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
     wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
   }

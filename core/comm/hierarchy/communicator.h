@@ -1,9 +1,9 @@
 // A communicator over one layer or two.
 //
-// Collectives run in order, as in the shared-memory engine; with ranks on several hosts, some of
-// them together, in steps of both layers. Messages between ranks then go over a wire of their own
-// that joins all of them. Where that connects every two ranks at once, it exists in communicators of at
-// most kMessageRanks. Owned by core through the table; thread classes as in dtrun/abi/backend.h.
+// Collectives run in order, as in the shared-memory engine. If the ranks are on several hosts, some of them
+// together, collectives run in steps of both layers. Messages then use a separate wire that joins all ranks.
+// If that wire connects every pair of ranks at once, only communicators of at most kMessageRanks have it.
+// Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <array>
@@ -41,17 +41,17 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
                         shm::Deadline deadline);
   void Run(sdk::Running& running) override;
   void Abandon(const sdk::Running& running) override;
-  // Those between hosts; either may be null.
+  // The layers between hosts; either may be null.
   std::array<Layer*, 2> Wires() { return {wire_ ? &*wire_ : nullptr, messages_ ? &*messages_ : nullptr}; }
 
   const std::string name_;
   const Topology topology_;
   sdk::KvPart local_kv_, wire_kv_, message_kv_;
   Ending ending_;
-  std::optional<Layer> local_;     // the ranks of this host; this rank alone where all live apart
-  std::optional<Layer> wire_;      // the leaders; all ranks where all live apart
+  std::optional<Layer> local_;     // the ranks of this host; this rank alone if no two share a host
+  std::optional<Layer> wire_;      // the leaders; all ranks if no two share a host
   std::optional<Layer> messages_;  // all ranks, for messages
-  Layer* sole_ = nullptr;          // takes every call, where one layer does
+  Layer* sole_ = nullptr;          // takes every call, if one layer is enough
   std::optional<LayeredCalls> steps_;
   std::atomic<std::uint64_t> last_started_{0};
   std::atomic<std::uint64_t> last_completed_{0};

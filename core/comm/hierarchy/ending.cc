@@ -10,7 +10,7 @@ sdk::Failure Ending::FirstOfAll(const sdk::Failure& mine) const {
     members_.PublishFailure(mine);
     first = members_.FirstPublished();
   } catch (const sdk::Failure&) {
-    return mine;  // the store went with the job: what this rank saw is all there is to say
+    return mine;  // the store is gone with the job: only this rank's view is left
   }
   if (!first || first->rank == members_.rank()) return mine;
   const sdk::Failure& theirs = first->failure;

@@ -1,9 +1,9 @@
-// How a communicator of several layers ends: one first cause, the same on all ranks.
+// How a communicator of several layers ends: with one first cause, the same on all ranks.
 //
-// Whoever fails first puts the cause into the communicator's key-value space and then aborts its
-// layers; whoever is torn down by that reads there why. So an error names the rank that really
-// failed, by its number in the communicator, and not the leader that passed it on. Owned by the
-// communicator; any thread.
+// The rank that fails first writes the cause into the communicator's key-value space and then aborts its
+// layers. Ranks that this tears down read the cause there. So an error names the rank that really failed, by
+// its number in the communicator, and not the leader that passed it on. Owned by the communicator; any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,11 @@ namespace dtrun::comm {
 
 class Ending {
  public:
-  // `reports`: peers that failed, to the host; core does that itself.
+  // `reports`: report failed peers to the host; core does that itself.
   Ending(const sdk::Host& host, const sdk::CommParams& params, bool reports)
       : health_(host), members_(params), reports_(reports) {}
 
-  // What is to be aborted; set before the first failure.
+  // Sets what aborts the layers; call it before the first failure.
   void OnEnd(std::function<void(const std::string& reason)> abort) { abort_ = std::move(abort); }
 
   // Ends the communicator with `failure`, unless it has ended, and throws the first cause.
@@ -33,15 +33,15 @@ class Ending {
   void End(const sdk::Failure& failure);
   void Abort(const std::string& reason);
   void ThrowIfFailed() const { failure_.ThrowIfSet(); }
-  // Waits for somebody to end it, at most `patience`.
+  // Waits at most `patience` until the communicator has ended.
   void AwaitEnd(std::chrono::nanoseconds patience);
   // Empty while there is none.
   const sdk::FirstFailure& failure() const { return failure_; }
-  // Tells the host of a peer that failed.
+  // Reports a failed peer to the host.
   void Report(const sdk::Failure& failure) const;
 
  private:
-  // The first failure of all ranks, as far as the store can tell, from this rank's side.
+  // The first failure of all ranks, as far as the store knows, from this rank's side.
   sdk::Failure FirstOfAll(const sdk::Failure& mine) const;
 
   const sdk::Health health_;

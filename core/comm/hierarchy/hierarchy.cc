@@ -9,7 +9,7 @@ using sdk::Bits;
 
 const Layers& Of(dtrun_instance* self) { return *reinterpret_cast<const Layers*>(self); }
 
-// The operation of the wire that a collective of several hosts is made of.
+// The wire operation that implements a collective over several hosts.
 constexpr std::int32_t WireKind(std::int32_t kind) {
   switch (kind) {
     case DTRUN_ALLGATHER: return DTRUN_ALLGATHERV;
@@ -30,7 +30,7 @@ dtrun_backend_caps CapsOf(const dtrun_backend& table, dtrun_instance* instance) 
   return caps;
 }
 
-// What both layers can do, alone and in steps.
+// What both layers support, alone and in steps.
 dtrun_backend_caps CapsOf(const Layers& layers) {
   const dtrun_backend_caps local = CapsOf(layers.local, layers.local_instance);
   const dtrun_backend_caps wire = CapsOf(layers.wire, layers.wire_instance);
@@ -53,7 +53,7 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   return caps;
 }
 
-// Gives the slots of a communicator and its requests; an instance is made by hand.
+// Provides the table's slots for a communicator and its requests; the instance is written by hand.
 class Slots : public sdk::Backend<HierarchyCommunicator> {
  public:
   sdk::Caps QueryCaps() const override { return {}; }
@@ -67,7 +67,7 @@ dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_erro
   });
 }
 
-// What one layer lacks the whole lacks.
+// What one layer does not support, the whole does not.
 dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
   const Layers& layers = Of(self);
   for (const auto& [table, instance] :

@@ -1,17 +1,16 @@
 // Ranks on several hosts: shared memory inside each, the backend between one leader per host.
 //
-// A backend table like any other, made of two: `local` joins the ranks of one host, `wire`
-// reaches every rank. A communicator whose ranks share one host uses `local` alone; one whose
-// ranks all live apart uses `wire` alone. Owned by the runtime; thread classes as in
-// dtrun/abi/backend.h. Why it is built so: docs/decisions/007-hierarchy.md.
+// A backend table like any other, built from two: `local` joins the ranks of one host, `wire` reaches every
+// rank. If all ranks of a communicator share one host, it uses `local` alone; if no two do, `wire` alone.
+// Owned by the runtime; thread classes as in dtrun/abi/backend.h. Rationale: docs/decisions/007-hierarchy.md.
 #pragma once
 
 #include "dtrun/abi/backend.h"
 
 namespace dtrun::comm {
 
-// What the table works on; its instance is a pointer to this. The plugins know ranks and keys of a part of
-// each communicator only.
+// The table's state; its instance is a pointer to this. The plugins see only the ranks and keys of their part
+// of each communicator.
 struct Layers {
   dtrun_backend local{};  // full tables
   dtrun_instance* local_instance = nullptr;
@@ -19,7 +18,7 @@ struct Layers {
   dtrun_instance* wire_instance = nullptr;
   int host = 0;  // of this rank
   const dtrun_host* services = nullptr;
-  // Works without core, which else reports peers: does so itself.
+  // Runs without core, which otherwise reports failed peers: reports them itself.
   bool coreless = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 // Longer than the recorder takes to find calls that differ.
 constexpr std::chrono::milliseconds kRecorderTime{1500};
 
-// Whether nothing was started.
+// Whether the call was rejected, so that nothing was started.
 bool IsRefusal(dtrun_status status) {
   return status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED;
 }
@@ -26,7 +26,7 @@ dtrun_error FreshError() {
   return error;
 }
 
-// A request of a layer that stands for the user's own.
+// A layer's request that represents the user's own.
 class Forwarded final : public sdk::Request {
  public:
   Forwarded(Layer& layer, dtrun_request* request) : layer_(layer), request_(request) {}
@@ -59,7 +59,7 @@ Step::~Step() {
 }
 
 void Step::Wait() {
-  if (request_ == nullptr) return;  // it had completed at once
+  if (request_ == nullptr) return;  // it completed at once
   dtrun_error error = FreshError();
   const dtrun_status status = layer_->table().req_wait_host(request_, -1, &error);
   if (status == DTRUN_OK) {
@@ -112,7 +112,7 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
   dtrun_error error = FreshError();
   dtrun_request* request = nullptr;
   dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
-  if (IsRefusal(status)) status = DTRUN_INTERNAL;  // core has checked it, and the others go on
+  if (IsRefusal(status)) status = DTRUN_INTERNAL;  // core has checked it, and the others continue
   if (status != DTRUN_OK && status != DTRUN_PENDING) Throw(status, error);
   return Step(*this, status == DTRUN_OK ? nullptr : request);
 }
@@ -166,7 +166,7 @@ void Layer::Register(const dtrun_mem_params& params, void* memory) {
 void Layer::Throw(dtrun_status status, const dtrun_error& error) {
   const sdk::Failure failure = InWhole(status, error);
   if (!place_.sole && status == DTRUN_MISMATCH) {
-    // Core's recorder knows the calls themselves and ends the communicator in a moment.
+    // Core's recorder knows the calls themselves and ends the communicator shortly.
     ending_.AwaitEnd(kRecorderTime);
     ending_.Fail(sdk::Failure(status, fmt::format("calls differ, seen in a step of one: {}", failure.what()),
                               failure.peer()));

@@ -1,8 +1,7 @@
 // A communicator of one layer: some ranks of the whole one, joined by the local engine or the wire.
 //
-// Speaks to a backend table; what it throws names ranks by their numbers in the whole
-// communicator. Owned by HierarchyCommunicator. Start and Do belong to the thread that runs
-// calls; the rest: any thread.
+// Calls a backend table; its exceptions name ranks by their numbers in the whole communicator. Owned by
+// HierarchyCommunicator. Start and Do belong to the thread that runs calls; the rest: any thread.
 #pragma once
 
 #include <memory>
@@ -17,8 +16,8 @@ namespace dtrun::comm {
 
 class Layer;
 
-// An operation of a layer under way. One that is dropped before it was waited for ends the
-// communicator: its call did not come to an end, so the others cannot either.
+// An operation of a layer in flight. Dropping it before Wait ends the communicator: its call did not
+// complete, so the others cannot either.
 class Step {
  public:
   Step(Layer& layer, dtrun_request* request) : layer_(&layer), request_(request) {}
@@ -40,13 +39,13 @@ class Layer {
  public:
   struct Place {
     std::string name;        // for messages of the layer itself
-    std::vector<int> ranks;  // of the whole communicator, this process's among them
+    std::vector<int> ranks;  // of the whole communicator, this process's included
     int hosts = 1;
     dtrun_kv* kv = nullptr;
     // All calls go to this layer, and it fails by its own rules.
     bool sole = false;
-    // How much longer than the caller's limit this layer waits, so that the rank that sees the
-    // culprit speaks first.
+    // How much longer than the caller's limit this layer waits, so that the rank that sees the culprit
+    // reports first.
     std::chrono::nanoseconds grace{0};
   };
   // Collective over the ranks. Throws sdk::Failure.
@@ -58,7 +57,7 @@ class Layer {
 
   int size() const { return static_cast<int>(place_.ranks.size()); }
 
-  // `op` as this layer's next call; any timeout in it is replaced by what `deadline` leaves.
+  // Starts `op` as this layer's next call; what is left of `deadline` replaces its timeout.
   Step Start(dtrun_op op, shm::Deadline& deadline);
   void Do(const dtrun_op& op, shm::Deadline& deadline) { Start(op, deadline).Wait(); }
   // The user's own operation, unchanged.
@@ -68,7 +67,7 @@ class Layer {
   void Snapshot(const sdk::SnapshotSink& sink);
   void* Alloc(const dtrun_mem_params& params);
   void Free(void* memory) { table_.mem_free(comm_, memory); }
-  // Where the table has it.
+  // If the table supports it.
   void Register(const dtrun_mem_params& params, void* memory);
   void Deregister(void* memory) {
     if (table_.mem_deregister != nullptr) table_.mem_deregister(comm_, memory);
@@ -76,7 +75,7 @@ class Layer {
 
   const dtrun_backend& table() const { return table_; }
   Ending& ending() { return ending_; }
-  // Throws what the layer reported, as the communicator's failure.
+  // Throws the layer's error as the communicator's failure.
   [[noreturn]] void Throw(dtrun_status status, const dtrun_error& error);
 
  private:
@@ -92,7 +91,7 @@ class Layer {
   std::atomic<bool> reported_{false};
 };
 
-// "rank 1" of `text`, and lists such as "ranks 0, 2", as numbers of the whole communicator.
+// `text` with "rank 1", and lists such as "ranks 0, 2", renumbered for the whole communicator.
 std::string Renumbered(const std::string& text, const std::vector<int>& ranks);
 
 }  // namespace dtrun::comm

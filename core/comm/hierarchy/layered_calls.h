@@ -1,9 +1,9 @@
 // The collectives over two layers: a step inside each host, one between the leaders, one back.
 //
-// allreduce and broadcast go in chunks: while one is on the wire, the next is combined (or spread)
-// inside the host, and each host sends what an allreduce among the leaders sends, 2S(h-1)/h for a
-// ring. The others go in rounds of what fits into a scratch buffer, whose parts lie in packed
-// order: by host, then by place in it. Belongs to the thread that runs calls.
+// allreduce and broadcast run in chunks: while one is on the wire, the next is combined (or spread) inside
+// the host. Each host sends as much as in an allreduce among the leaders, 2S(h-1)/h for a ring. The others
+// run in rounds that fit into a scratch buffer. Its parts are in packed order: by host, then by place in the
+// host. Belongs to the thread that runs calls.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace dtrun::comm {
 // The most that a round moves at a time.
 inline constexpr std::size_t kScratchBytes = 4 << 20;
 
-// Element `element` of a buffer whose elements have `width` bytes; the user's own buffers are const where
-// only read.
+// Element `element` of a buffer with elements of `width` bytes; buffers of the user that are only read are
+// const.
 inline std::byte* At(const void* data, std::uint64_t element, std::uint64_t width) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(data)) + element * width;
 }
@@ -37,7 +37,7 @@ class LayeredCalls {
   void Run(shm::Running& running);
 
  private:
-  // Elements of every rank's part that a round moves, at their place in packed order.
+  // The elements of every rank's part that a round moves, at their place in packed order.
   struct Round {
     sdk::Parts parts;
     std::uint64_t total = 0;
@@ -54,20 +54,20 @@ class LayeredCalls {
   void Allgather(shm::Running& running);
   // gather(v), scatter(v), alltoall(v): every rank gives a part to each and takes one of each.
   void Exchange(shm::Running& running);
-  // The counts of `rows` of all ranks of this host, on the leader: place, then rank.
+  // On the leader: `row` of all ranks of this host, by place, then rank.
   std::vector<std::uint64_t> GatherRows(std::vector<std::uint64_t> row, shm::Running& running);
   std::uint64_t MostOfAll(std::uint64_t value, shm::Running& running);
 
   // Elements [at, at + most) of each part, packed.
   Round RoundOf(const sdk::Parts& parts, std::uint64_t at, std::uint64_t most) const;
-  // Sums of `round` by host; sums of one host's by place.
+  // Sums of `round` per host; for this host, per place.
   std::vector<std::uint64_t> ByHost(const Round& round) const;
   std::vector<std::uint64_t> OfMine(const Round& round) const;
   std::uint64_t BeginOfMine(const Round& round) const;
 
   // An operation for a layer with type, reduction and scale of `op`.
   static dtrun_op StepOf(const dtrun_op& op, std::int32_t kind, std::uint64_t count);
-  // The same for what follows the first combination.
+  // The same for steps after the first combination.
   static dtrun_op WireReduction(const dtrun_op& op, std::int32_t kind, std::uint64_t count);
   static dtrun_op LocalReduction(const dtrun_op& op, std::uint64_t count);
   // The last step of an average.
@@ -82,7 +82,7 @@ class LayeredCalls {
   Layer* const wire_;
   const std::size_t size_;
   std::vector<std::size_t> packed_;  // ranks in packed order
-  std::byte* scratch_ = nullptr;     // of the local layer, which moves it fastest
+  std::byte* scratch_ = nullptr;     // from the local layer, which moves it fastest
   std::size_t scratch_bytes_ = 0;
 };
 

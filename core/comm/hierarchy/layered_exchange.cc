@@ -1,4 +1,4 @@
-// What moves between ranks without being combined, over two layers.
+// The collectives over two layers that move data without combining it.
 #include <algorithm>
 #include <cstring>
 
@@ -76,8 +76,8 @@ std::uint64_t LayeredCalls::MostOfAll(std::uint64_t value, shm::Running& running
   return value;
 }
 
-// Members hand their parts to the leader, packed; leaders sort them by host, exchange, and sort
-// what came by member.
+// Members hand their parts to the leader, packed. Leaders sort them by host, exchange, and sort what arrived
+// by member.
 void LayeredCalls::Exchange(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
@@ -92,7 +92,7 @@ void LayeredCalls::Exchange(shm::Running& running) {
   }
   const std::vector<std::uint64_t> rows = GatherRows(std::move(row), running);
 
-  // Of what one rank gives to another in one round; equal on all ranks.
+  // The most that one rank gives to another in one round; equal on all ranks.
   const std::uint64_t pairs = size_ * topology_.MostMembers();
   const std::uint64_t most = std::max<std::uint64_t>(1, kScratchBytes / (pairs * width));
   const std::size_t block = most * pairs * width;
@@ -109,7 +109,7 @@ void LayeredCalls::Exchange(shm::Running& running) {
       if (part.size == 0) continue;
       Copy(At(own, part.begin, width), At(op.send, gives[rank].begin + at, width), part.size * width);
     }
-    // By member: what it gives, what it takes.
+    // By member: what it gives, and what it takes.
     std::vector<Round> given, taken;
     std::vector<std::uint64_t> given_totals, taken_totals, given_begins, taken_begins;
     std::uint64_t given_total = 0;

@@ -13,8 +13,8 @@ constexpr std::size_t kChunkBytes = 1 << 20;
 
 }  // namespace
 
-// The leader's result buffer takes what its host has, goes over the wire in place, and is what the
-// host reads in the end.
+// The leader's result buffer collects its host's data, goes over the wire in place, and is what the host
+// reads in the end.
 void LayeredCalls::Allreduce(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);

@@ -1,5 +1,4 @@
-// The hierarchy over two hosts: everything a backend must do is inherited; what is its own stands
-// here.
+// The hierarchy over two hosts: tests what is particular to it; the suite of all backends covers the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ BackendUnderTest TheHierarchy() {
       .options = {{"hosts", "2"}, {"deal", HIERARCHY_DEAL}, {"wire", HIERARCHY_WIRE}},
       .skips = {{"Collectives.SixteenBitSumsAreAccumulatedInFloat32",
                  "sums are rounded once per host, see docs/decisions/007-hierarchy.md"}}};
-  // Gigabytes are cut into rounds in the same way, however the ranks are dealt and whatever the wire is.
+  // Gigabytes are cut into rounds in the same way, however ranks are dealt to hosts and whatever the wire is.
   if (std::string(HIERARCHY_DEAL) != "blocks") {
     for (const char* greedy :
          {"Sizes.AllreduceOfMoreThan2To31Elements", "Sizes.BroadcastOfMoreThan2To31Elements",
@@ -28,8 +27,8 @@ const BackendUnderTest kHierarchy = TheHierarchy();
 
 const bool kRegistered = RegisterBackendSuite(kHierarchy);
 
-// An allreduce of S bytes among h leaders sends 2S(h-1)/h from each, over any wire that sends the
-// least there is; so each leader has to give it every byte once, and nobody else any.
+// An allreduce of S bytes among h leaders sends 2S(h-1)/h from each, over any wire that sends the minimum. So
+// each leader must give it every byte once, and no other rank may give it any.
 TEST(Hierarchy, GivesAVectorToTheWireOncePerHost) {
   const Subject subject(kHierarchy);
   subject.Play(7, [](Rank& rank) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kHost[] = "host";
 
-// The hosts in the order of the ranks: rank 0 asks for each and tells everybody.
+// The hosts in rank order: rank 0 collects them and publishes the list.
 std::string ListHosts(const sdk::Membership& members, const sdk::Deadline& deadline) {
   constexpr char kHosts[] = "hosts";
   if (members.rank() != 0) return members.kv().Get(kHosts, deadline.Left());

@@ -1,6 +1,6 @@
-// Which rank of a communicator lives on which host.
+// The hosts of a communicator's ranks.
 //
-// A value, the same on all ranks but for `rank`; any thread.
+// A value, the same on all ranks except for `rank`; any thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace dtrun::comm {
 struct Topology {
   int rank = 0;
   std::vector<int> host_of;               // by rank; hosts are numbered as they first appear
-  std::vector<int> place_of;              // by rank: its place among those of its host
-  std::vector<std::vector<int>> members;  // by host: its ranks, rising; the first is the leader
+  std::vector<int> place_of;              // by rank: its index among the ranks of its host
+  std::vector<std::vector<int>> members;  // by host: its ranks, ascending; the first is the leader
 
   int size() const { return static_cast<int>(host_of.size()); }
   int hosts() const { return static_cast<int>(members.size()); }
@@ -34,8 +34,8 @@ struct Topology {
 // `hosts` by rank, any numbers.
 Topology MakeTopology(int rank, const std::vector<int>& hosts);
 
-// Tells the others where this rank lives and learns where they do. Throws sdk::Failure, naming a
-// rank that did not come by the deadline.
+// Publishes this rank's host and collects the others'. Throws sdk::Failure that names a rank missing at the
+// deadline.
 Topology Meet(const sdk::CommParams& params, int host, shm::Deadline& deadline);
 
 }  // namespace dtrun::comm

@@ -1,5 +1,5 @@
-// The hierarchy behind a plugin's entry point, for the conformance suite: the shared-memory engine
-// inside hosts; between them another plugin, or the engine again.
+// The hierarchy behind a plugin's entry point, for the conformance suite: the shared-memory engine inside
+// hosts; between them another plugin, or the engine again.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@ constexpr char kHosts[] = "hosts";
 constexpr char kDeal[] = "deal";
 constexpr const char* kDeals[] = {"blocks", "cards"};
 
-// Ranks are threads of one process or many, so the host of each comes from its number.
+// Ranks may be threads of one process or of many, so each host is derived from the rank's number.
 struct Ranks {
   std::vector<Layers> layers;  // by host
   const dtrun_plugin* wire = nullptr;
@@ -86,7 +86,7 @@ void Shutdown(dtrun_instance* self) {
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static const std::array<dtrun_option, 4> options = [] {
     dtrun_option wire = dtrun::sdk::Option(kWire, DTRUN_TYPE_STRING, "", "file of a backend plugin");
-    // The one option of gloo, so that it finds it.
+    // The one option that gloo requires.
     dtrun_option interface = dtrun::sdk::Option("interface", DTRUN_TYPE_STRING, "lo", "of the wire");
     dtrun_option hosts = dtrun::sdk::Option(kHosts, DTRUN_TYPE_UINT, "2", "hosts that the ranks pretend");
     dtrun_option deal = dtrun::sdk::Option(kDeal, DTRUN_TYPE_ENUM, "blocks", "how ranks are dealt to them");
