@@ -14,14 +14,14 @@ using sdk::Failure;
 
 namespace {
 
-// Of a buffer that is cut, where all ranks can pin as much. Not tuned on a device yet.
+// For a buffer that is cut, if all ranks can pin as much. Not tuned on a device yet.
 constexpr std::uint64_t kPieceBytes = 4 << 20;
-// How much later than the wire this one gives up.
+// How much later than the wire staging gives up.
 constexpr std::chrono::milliseconds kWireSpeaks{500};
-// What a device may take to end the copies of a communicator that has failed.
+// How long a device may take to end the copies of a communicator that has failed.
 constexpr std::chrono::seconds kCopiesEnd{5};
 
-// Two messages that the wire matches in the order of their starts.
+// Whether the wire matches the two messages in the order of their starts.
 bool MustStayInOrder(const dtrun_op& a, const dtrun_op& b) {
   const bool any = a.peer == DTRUN_ANY_SOURCE || b.peer == DTRUN_ANY_SOURCE;
   return a.kind == b.kind && a.tag == b.tag && (any || a.peer == b.peer);
@@ -60,7 +60,7 @@ StagedRequest::~StagedRequest() {
   try {
     comm_.Wait(*operation_, sdk::kNoLimit);
   } catch (const Failure&) {
-    // it has ended, and the communicator keeps why
+    // it has ended, and the communicator keeps the reason
   }
 }
 bool StagedRequest::Test() { return comm_.Poll(*operation_); }
@@ -129,7 +129,7 @@ void StagingCommunicator::Launch(const std::vector<Grouped>& operations) {
 void StagingCommunicator::OrderAfter(const Staged& operation, const dtrun_stream& stream) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return operation.given() || Ended(operation) || failure_; });
-  if (operation.outcome() == Staged::Outcome::kDone) return;  // what comes now comes after it
+  if (operation.outcome() == Staged::Outcome::kDone) return;  // later work on the stream follows it anyway
   failure_.ThrowIfSet();
   if (operation.last_copy() != nullptr) device_.WaitEvent(operation.last_copy(), stream);
 }
@@ -179,7 +179,7 @@ void StagingCommunicator::Run() {
       if (idle) changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
       for (; !queue_.empty(); queue_.pop_front())
         (queue_.front()->collective() ? collectives_ : messages_).push_back(queue_.front());
-      // What still runs when the communicator is destroyed was aborted before.
+      // Operations that still run when the communicator is destroyed were aborted before.
       if (stop_ && collectives_.empty() && messages_.empty()) return;
     }
     try {
@@ -224,8 +224,8 @@ bool StagingCommunicator::AdvanceAll() {
 }
 
 bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool first) {
-  // On the wire it is the wire that knows which rank is missing; what waits for its turn behind another has
-  // no story of its own.
+  // For an operation on the wire, the wire knows which rank is missing; one that waits for its turn behind
+  // another has nothing to report.
   const bool speaks = first && !operation.sent();
   if (operation.deadline().passed() &&
       (speaks || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
@@ -233,7 +233,7 @@ bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool firs
   }
   const bool advanced = operation.Advance({device_, *out_, *in_, pieces_, wire_}, may_send);
   if (advanced && operation.MarkGiven()) {
-    const std::lock_guard lock(mutex_);  // who waits for it looks under the lock
+    const std::lock_guard lock(mutex_);  // waiters check under the lock
     changed_.notify_all();
   }
   return advanced;
@@ -250,7 +250,7 @@ Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string
 }
 
 void StagingCommunicator::Pause() {
-  // A wire that may run dry waits for copies, which only a look shows.
+  // A wire that may run dry waits for copies, and only polling shows their end.
   constexpr std::chrono::microseconds kLook{100}, kLookWhileBusy{1000};
   for (const Operations* operations : {&collectives_, &messages_}) {
     for (const std::shared_ptr<Staged>& operation : *operations) {
@@ -271,7 +271,7 @@ void StagingCommunicator::Finish(Staged& operation) {
   operation.Free(device_);
 }
 
-// Of a communicator that has failed.
+// For a communicator that has failed.
 void StagingCommunicator::EndAll() {
   Operations all;
   all.swap(collectives_);
@@ -290,7 +290,7 @@ void StagingCommunicator::EndAll() {
       sdk::Patience look;
       while ((runs = operation->Copies(device_)) && !patience.passed()) look.Wait(patience);
     } catch (const Failure&) {
-      runs = true;  // the device says no more of it, so its memory is left where it is
+      runs = true;  // the device no longer answers for it, so its memory is leaked
     }
     End(*operation, Staged::Outcome::kFailed);
     if (runs) {

@@ -1,11 +1,11 @@
-// A communicator whose operations are staged.
+// A communicator that stages its operations.
 //
-// One thread moves all operations on: collectives in the order of the calls, with the rounds of two of them
-// on their way at a time, messages beside them. A stream is only ever told to wait for copies that the device
-// has been given already, so the device never waits for the host or for another rank, and no call of its
-// library can wait for them either. Ordering a stream therefore blocks the host until the data has come. Any
-// failure ends the communicator; its first cause is what every later call reports. Owned by core; thread
-// classes as in dtrun/abi/backend.h, but requests order streams on any thread. Why:
+// One thread advances all operations: collectives in the order of the calls, with rounds of two of them in
+// flight at a time, and messages beside them. A stream only waits for copies that the device already has. So
+// the device never waits for the host or for another rank, and no call of its library can wait for them
+// either. Ordering a stream therefore blocks the host until the data has arrived. Any failure ends the
+// communicator; every later call reports its first cause. Owned by core; thread classes as in
+// dtrun/abi/backend.h, but requests order streams on any thread. Rationale:
 // docs/decisions/031-staging-without-waits.md.
 #pragma once
 
@@ -54,29 +54,29 @@ class StagingWire final : public Wire {
   dtrun_request* Start(dtrun_op op, const sdk::Deadline& deadline) override;
   bool Test(dtrun_request* request) override;
   void Release(dtrun_request* request) override { table_.req_release(request); }
-  // Sleeps until it has ended, at most `timeout`.
+  // Waits at most `timeout` for its end.
   void Wait(dtrun_request* request, sdk::Nanoseconds timeout);
   // [abort-safe]
   void Abort(const std::string& reason);
-  // The least of all ranks' values, or `otherwise` where the wire cannot tell. Before any operation.
+  // The minimum of all ranks' values, or `otherwise` if the wire cannot compute it. Before any operation.
   std::uint64_t Least(std::uint64_t value, std::uint64_t otherwise, const sdk::Deadline& deadline);
-  // Whether it takes that operation in the device's memory.
+  // Whether the wire supports that operation in the device's memory.
   bool Takes(const dtrun_op& op, const DeviceCalls& device) const;
-  // Memory of the device that the wire may take; other memory is left alone.
+  // Registers device memory that the wire supports; ignores other memory.
   void Register(const dtrun_mem_params& params, void* memory);
   void Deregister(void* memory);
 
  private:
   const dtrun_backend& table_;
   dtrun_instance* const instance_;
-  std::uint64_t kinds_ = 0;  // of devices whose memory it takes
-  const bool alone_;         // one rank, which has nothing to send
+  std::uint64_t kinds_ = 0;  // of devices with memory that it supports
+  const bool alone_;         // one rank: nothing to send
   bool has_least_ = false;
   const std::string name_;
   std::optional<sdk::KvPart> kv_;  // none in a world of one that dtrun did not start
   dtrun_backend_comm* comm_ = nullptr;
   std::uint64_t calls_ = 0;
-  std::mutex mutex_;  // guards the next
+  std::mutex mutex_;  // guards registered_
   std::set<void*> registered_;
 };
 
@@ -95,10 +95,10 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
 
   // ---- for StagedRequest ----
 
-  // Throws what ended it.
+  // Throws the failure that ended it.
   bool Poll(const Staged& operation);
   bool Wait(const Staged& operation, sdk::Nanoseconds timeout);
-  // Blocks until the device has the copies that `stream` is to wait for.
+  // Blocks until the device has the copies that `stream` must wait for.
   void OrderAfter(const Staged& operation, const dtrun_stream& stream);
 
  private:
@@ -109,18 +109,18 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   };
   using Operations = std::deque<std::shared_ptr<Staged>>;
 
-  // Marks where the operations' streams are now, and gives the operations to the thread.
+  // Records the current position of the operations' streams, and hands the operations to the thread.
   void Launch(const std::vector<Grouped>& operations);
-  // It has an outcome, or is of a group that will not start any more.
+  // It has an outcome, or belongs to a group that will not start any more.
   bool Ended(const Staged& operation) const;
   // Its events may be freed afterwards.
   void End(Staged& operation, Staged::Outcome outcome);
 
   void Run();
-  // False when nothing could be moved on.
+  // False if nothing could be advanced.
   bool AdvanceAll();
   bool AdvanceOne(Staged& operation, bool may_send, bool first);
-  // The thread has nothing to move on at the moment.
+  // Called when the thread has nothing to advance.
   void Pause();
   void Finish(Staged& operation);
   void Fail(const sdk::Failure& cause);
@@ -141,7 +141,7 @@ class StagingCommunicator final : public sdk::Communicator<StagedRequest> {
   bool grouping_ = false;
   std::vector<Grouped> group_;
 
-  // The thread's own.
+  // Used by the thread only.
   Operations collectives_, messages_;
   sdk::Patience patience_;
 

@@ -1,4 +1,4 @@
-// The members of a device plugin that staging uses, as a class: failures are thrown, and what is made is
+// The device plugin's members that staging uses, as a class: failures are thrown, and created objects are
 // owned.
 //
 // A view of a Device, which outlives it; any thread.
@@ -53,7 +53,7 @@ class DeviceCalls {
     return stream;
   }
   void DestroyStream(const dtrun_stream& stream) const { table_.stream_destroy(self_, &stream); }
-  // Of the host, for copies that do not block. Null when there is none left.
+  // Host memory for copies that do not block. Null if there is none left.
   void* AllocateHost(std::uint64_t bytes) const {
     const dtrun_mem_params params = HostMemory(bytes);
     void* memory = nullptr;

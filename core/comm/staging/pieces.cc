@@ -10,8 +10,8 @@ namespace dtrun::comm {
 namespace {
 
 constexpr std::uint64_t kSmallest = 64 << 10;
-// Pieces that wait for their next use. What an operation with a count for every rank took goes back at once
-// when it is larger than any cut piece.
+// Pieces kept for their next use. The piece of an operation with a count for every rank is freed at once if
+// it is larger than any cut piece.
 constexpr std::size_t kKept = 16;
 constexpr std::uint64_t kLargestKept = 8 << 20;
 

@@ -1,6 +1,6 @@
-// Memory of the host for what is staged: used again and again, pinned where there is enough of it.
+// Host memory for staging: reused, and pinned while there is enough of it.
 //
-// Owned by a communicator and used by its one thread. Copies must be done with a piece before it comes back.
+// Owned by a communicator and used by its one thread. Copies must be done with a piece before it is returned.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +42,19 @@ class Piece {
 
 class PiecePool {
  public:
-  // `name`: of the communicator, for messages.
+  // `name`: the communicator's, for messages.
   PiecePool(const DeviceCalls& device, std::string name) : device_(device), name_(std::move(name)) {}
   ~PiecePool();
   PiecePool(const PiecePool&) = delete;
   PiecePool& operator=(const PiecePool&) = delete;
 
-  // At least `bytes`; null memory for none. Memory that cannot be pinned is ordinary, whose copies may block.
-  // Throws DTRUN_OUT_OF_MEMORY when there is neither.
+  // At least `bytes`; for 0 the memory is null. Memory that cannot be pinned is pageable, and its copies may
+  // block. Throws DTRUN_OUT_OF_MEMORY if there is neither.
   Piece Take(std::uint64_t bytes);
-  // The largest size, at most `most` and halved from there, of which a piece each way can be pinned; `most`
-  // when none can.
+  // The largest size, `most` or a halving of it, for which one piece each way can be pinned; `most` if none
+  // can.
   std::uint64_t Affordable(std::uint64_t most);
-  // Nothing is freed any more: copies that never ended may still use it.
+  // Frees nothing from now on: copies that never ended may still use it.
   void Leak() { leak_ = true; }
   // Whether pinned memory has run out.
   bool short_of_pinned() const { return short_of_pinned_; }

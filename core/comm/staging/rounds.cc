@@ -17,7 +17,7 @@ bool IsEven(Shape shape) {
 
 bool CanBeCut(const dtrun_op& op) {
   const Form& form = sdk::FormOf(op.kind);
-  // A sender does not know whether its message meets a receive from any rank, whose pieces could come from
+  // A sender does not know whether its message meets a receive from any rank, which could get pieces of
   // several.
   return sdk::IsCollective(op.kind) && op.kind != DTRUN_BARRIER && IsEven(form.send) && IsEven(form.recv);
 }
@@ -54,7 +54,7 @@ Round Rounds::At(std::uint64_t index) const {
   };
   round.send_bytes = plan(form.send, form.send_on, round.out);
   round.recv_bytes = plan(form.recv, form.recv_on, round.in);
-  if (op_.kind == DTRUN_BROADCAST && op_.root == rank_) {  // it sends from the buffer where others receive
+  if (op_.kind == DTRUN_BROADCAST && op_.root == rank_) {  // sends from where others receive
     round.out = std::move(round.in);
     round.in.clear();
   }

@@ -1,9 +1,9 @@
-// How an operation is cut into rounds, each small enough for a piece of the host's memory.
+// How an operation is cut into rounds, each small enough for a piece of host memory.
 //
 // A round is an operation of the same kind on a part of the elements, in packed buffers, and the copies that
-// fill and empty those. All ranks cut alike: it depends on kind, counts and number of ranks only. Operations
-// with a count for every rank, and receives from any rank, are one round each, because a rank does not know
-// the others' counts, or who sends. Values; any thread.
+// fill and empty those. All ranks cut alike: the cut depends on kind, counts and number of ranks only.
+// Operations with a count for every rank, and receives from any rank, are one round each, because a rank does
+// not know the others' counts, or the sender. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Round {
 
 class Rounds {
  public:
-  // `op` outlives it. `most_bytes`: of a packed buffer, where the operation can be cut.
+  // `op` outlives it. `most_bytes`: of a packed buffer, if the operation can be cut.
   Rounds(const dtrun_op& op, int rank, int size, std::uint64_t most_bytes);
 
   std::uint64_t size() const { return rounds_; }

@@ -5,8 +5,8 @@
 namespace dtrun::comm {
 
 bool Staged::Advance(const Lanes& lanes, bool may_send) {
-  // Asked by the host, because all operations share two streams: a wait there would hold up the copies of
-  // those before this one, whose end `ready` may need.
+  // The host polls it, because all operations share two streams: a wait there would hold up the copies of
+  // earlier operations, and `ready` may depend on their end.
   if (!begun_ && ready != nullptr && !lanes.device.Test(ready)) return false;
   bool advanced = !begun_;
   if (!begun_) slots_.resize(std::min(kSlots, rounds()));
@@ -60,7 +60,7 @@ bool Staged::Hold(const Lanes& lanes, Slot& slot) {
     return true;
   } catch (const sdk::Failure& failure) {
     if (next_out_ == 0 || failure.code() != DTRUN_OUT_OF_MEMORY) throw;
-    slots_.resize(next_out_);  // this slot's first round, and that of those behind it
+    slots_.resize(next_out_);  // up to the slots in use: this one and later ones have had no round
     return false;
   }
 }

@@ -1,6 +1,7 @@
-// An operation that is being staged: its rounds go out, over the wire and in, several at a time.
+// An operation that is being staged: its rounds are copied out, sent and copied in, several at a time.
 //
-// Made by the thread that enqueues, then moved on by the communicator's thread alone, except for its outcome.
+// The enqueuing thread creates it; afterwards only the communicator's thread advances it. Its outcome is for
+// any thread.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ class Staged {
   enum class Outcome : int { kRunning, kDone, kFailed };
 
   // `number`: of this operation on its communicator, from 1.
-  // `direct`: the wire takes the device's memory, so nothing is copied.
+  // `direct`: the wire supports the device's memory, so nothing is copied.
   Staged(const dtrun_op& op, int rank, int size, std::uint64_t number, std::uint64_t most_bytes, bool direct)
       : direct_(direct),
         op_(op, size),
@@ -44,16 +45,16 @@ class Staged {
   Outcome outcome() const { return outcome_.load(std::memory_order_acquire); }
   void End(Outcome outcome) { outcome_.store(outcome, std::memory_order_release); }
 
-  // Where its stream must have come to before it starts; null: nowhere. The communicator's.
+  // The event that its stream must reach before it starts; null: none. Owned by the communicator.
   dtrun_event* ready = nullptr;
 
-  // It has been given to the communicator's thread, which ends it.
+  // The communicator's thread has it, and will end it.
   std::atomic<bool> launched = false;
 
-  // The device has all copies of it that later work on a stream must come after. Those of an operation that
-  // only sends are the ones out: its buffer may then be written again.
+  // The device has all copies that later work on a stream must follow. If the operation only sends, these are
+  // the copies out: its buffer may be written again afterwards.
   bool given() const { return given_.load(std::memory_order_acquire); }
-  // Behind those copies; null: there are none. REQUIRES: given, and not freed.
+  // The event behind those copies; null: there are none. REQUIRES: given, and not freed.
   dtrun_event* last_copy() const { return last_copy_; }
 
   // ---- the communicator's thread ----
@@ -65,22 +66,22 @@ class Staged {
     PiecePool& pieces;
     Wire& wire;
   };
-  // Moves on what can; false when nothing could. `may_send`: the operations before it have given theirs to
-  // the wire.
+  // Advances what it can; false if nothing. `may_send`: all operations before it have given theirs to the
+  // wire.
   bool Advance(const Lanes& lanes, bool may_send);
   bool sent() const { return next_wire_ == rounds(); }
   bool done() const { return next_done_ == rounds(); }
-  // Whether it has become `given` now.
+  // Sets `given` if it is reached; true if this call set it.
   bool MarkGiven();
-  // The first request under way, to wait for; null: none.
+  // The first request in flight, to wait for; null: none.
   dtrun_request* Waiting() const;
-  // Another one is under way behind it, so the wire does not run dry when it ends.
+  // Another one is in flight behind it, so the wire does not run dry when it ends.
   bool MoreBehind() const { return next_wire_ > next_in_ + 1; }
-  // Lets go of what is under way on the wire, which has been aborted.
+  // Releases its requests on the wire, which has been aborted.
   void Drop(Wire& wire);
-  // Copies of it that may still run.
+  // Whether copies of it may still run.
   bool Copies(const DeviceCalls& device) const;
-  // Gives events and pieces back.
+  // Frees its events and pieces.
   void Free(const DeviceCalls& device);
 
  private:
@@ -95,7 +96,7 @@ class Staged {
   static constexpr std::uint64_t kSlots = 4;
 
   Slot& SlotOf(std::uint64_t round) { return slots_[round % slots_.size()]; }
-  // Memory for its round. False when there is none, and rounds before it are on their way: they will do.
+  // Takes memory for its round. False if there is none, but earlier rounds have some: they will do.
   bool Hold(const Lanes& lanes, Slot& slot);
   void CopyOut(const Lanes& lanes, Slot& slot);
   void Send(const Lanes& lanes, Slot& slot);

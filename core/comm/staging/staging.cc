@@ -7,14 +7,14 @@ namespace {
 
 const Staging& Of(dtrun_instance* self) { return *reinterpret_cast<const Staging*>(self); }
 
-// Gives the slots of a communicator and its requests; an instance is made by hand.
+// Provides the table's slots for a communicator and its requests; the instance is written by hand.
 class Slots : public sdk::Backend<StagingCommunicator> {
  public:
   sdk::Caps QueryCaps() const override { return {}; }
   std::unique_ptr<StagingCommunicator> CreateCommunicator(const sdk::CommParams&) override { return {}; }
 };
 
-// What the wire does, in the memory of the device.
+// The wire's capabilities, for device memory.
 dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
   return sdk::Guard(err, [&] {
     const Staging& staging = Of(self);

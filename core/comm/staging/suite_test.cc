@@ -1,4 +1,5 @@
-// Staging over two wires: everything a backend must do is inherited; what is its own, streams, stands here.
+// Staging over two wires: tests streams, which are particular to it; the suite of all backends covers the
+// rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ const BackendUnderTest kStaging = {
 
 const bool kRegistered = RegisterBackendSuite(kStaging);
 
-// A stream of one rank's device, and what a program does with it.
+// A stream of one rank's device, and how a program uses it.
 class OnStream {
  public:
   OnStream(const Subject& subject, const Rank& rank)
@@ -43,7 +44,7 @@ class OnStream {
   }
 
   void Post(std::function<void()> task) { stream_->post(std::move(task)); }
-  // Later work on the stream comes after it.
+  // Makes later work on the stream follow it.
   void Do(const dtrun_op& op) {
     Start(op);
     Order();
@@ -58,7 +59,7 @@ class OnStream {
     ASSERT_EQ(table_.enqueue(rank_.raw(), &op, &stream, &request, &error), DTRUN_PENDING) << error.message;
     requests_.push_back(request);
   }
-  // Later work on the stream comes after all that was started.
+  // Makes later work on the stream follow all started operations.
   void Order() {
     const dtrun_stream stream = Native();
     for (; ordered_ < requests_.size(); ++ordered_) {
@@ -87,7 +88,7 @@ class OnStream {
   std::size_t ordered_ = 0;
 };
 
-// Without any of the waits some seed shows a wrong sum: the buffer is written late, and read early.
+// Without any of the waits some seed gives a wrong sum: the buffer is written late, and read early.
 TEST(Staging, IsOrderedWithTheWorkOnItsStream) {
   const Subject subject(kStaging);
   for (int seed = 1; seed <= 20; ++seed) {
@@ -130,7 +131,7 @@ TEST(Staging, ExchangesMessagesOfAGroupOnOneStream) {
   });
 }
 
-// Ordering a stream after a send waits for the copy out alone: both ranks send first, on one stream.
+// Ordering a stream after a send waits only for the copy out: both ranks send first, on one stream.
 TEST(Staging, LetsAStreamGoOnWhenTheBufferOfASendIsFree) {
   const Subject subject(kStaging);
   subject.Play(2, [&](Rank& rank) {
@@ -145,9 +146,9 @@ TEST(Staging, LetsAStreamGoOnWhenTheBufferOfASendIsFree) {
   });
 }
 
-// Drivers hold a lock in calls that wait for the whole device, such as a free, and map streams onto few queues.
-// A stream that waited for the host, or for a copy that the device does not have yet, would then stand for
-// ever: the thread that moves the operation on could not give the copy.
+// Drivers hold a lock in calls that wait for the whole device, such as a free, and map streams onto few
+// queues. A stream that waited for the host, or for a copy that the device does not have yet, would deadlock:
+// the thread that advances the operation could not issue the copy.
 TEST(Staging, GoesOnBesideCallsThatWaitForTheDevice) {
   const Subject subject(kStaging);
   fake::set_delays({1, 0, 500});
@@ -187,7 +188,7 @@ TEST(Staging, GoesOnBesideCallsThatWaitForTheDevice) {
   EXPECT_EQ(fake::deadlocks(), 0u);
 }
 
-// Its operations never start, and must not be waited for.
+// Its operations never start, and no call may wait for them.
 TEST(Staging, AnAbortEndsTheOperationsOfAGroupThatIsOpen) {
   const Subject subject(kStaging);
   subject.Play(2, [&](Rank& rank) {
@@ -199,7 +200,7 @@ TEST(Staging, AnAbortEndsTheOperationsOfAGroupThatIsOpen) {
   });
 }
 
-// An allreduce of several pieces on three ranks; gives what each says of the size of its pieces.
+// Runs an allreduce of several pieces on three ranks; returns the piece size that each reports.
 std::set<std::string> PiecesOfThree(const Subject& subject) {
   std::mutex mutex;
   std::set<std::string> pieces;
@@ -219,7 +220,7 @@ std::set<std::string> PiecesOfThree(const Subject& subject) {
   return pieces;
 }
 
-// Ranks with pieces of other sizes would start other operations on the wire.
+// Ranks with different piece sizes would start different operations on the wire.
 TEST(Staging, WithLittlePinnedMemoryAllRanksUseSmallerPieces) {
   const Subject subject(kStaging);
   EXPECT_THAT(PiecesOfThree(subject), ElementsAre("in pieces of 4096 KiB"));
@@ -229,7 +230,7 @@ TEST(Staging, WithLittlePinnedMemoryAllRanksUseSmallerPieces) {
   EXPECT_THAT(pieces, ElementsAre(Not("in pieces of 4096 KiB")));
 }
 
-// Sums of parts go in one piece, which no host has memory for.
+// A sum of parts goes in one piece, larger than any host's memory.
 TEST(Staging, WithoutMemoryOfTheHostFailsWithTheReason) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "because the sanitizer ends a process that asks for so much";

@@ -96,7 +96,7 @@ std::uint64_t StagingWire::Least(std::uint64_t value, std::uint64_t otherwise,
   dtrun_request* const request = Start(op, deadline);
   if (request == nullptr) return value;
   const std::unique_ptr<dtrun_request, void (*)(dtrun_request*)> owned(request, table_.req_release);
-  while (!Test(request)) Wait(request, sdk::kNoLimit);  // its own time ends it
+  while (!Test(request)) Wait(request, sdk::kNoLimit);  // its own timeout ends it
   return value;
 }
 
@@ -111,7 +111,7 @@ bool StagingWire::Test(dtrun_request* request) {
 }
 
 void StagingWire::Wait(dtrun_request* request, sdk::Nanoseconds timeout) {
-  // Whatever it says, Test says again.
+  // Test reports the outcome again, so ignore it here.
   static_cast<void>(table_.req_wait_host(request, timeout.count(), nullptr));
 }
 

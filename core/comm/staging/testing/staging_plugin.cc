@@ -34,7 +34,7 @@ dtrun_status Create(dtrun_instance* self, const dtrun_comm_params* params, dtrun
   return Table().comm_create(dtrun::comm::AsInstance(&parts.staging), &own, out, err);
 }
 
-// The suite gives memory of the host, and no stream.
+// The suite uses host memory and no stream.
 dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
@@ -87,7 +87,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   static const std::array<dtrun_option, 3> options = {
       sdk::Option("wire", DTRUN_TYPE_STRING, "", "file of a backend plugin"),
       sdk::Option("device", DTRUN_TYPE_STRING, "", "file of a device plugin"),
-      // The one option of gloo, so that it finds it.
+      // The one option that gloo requires.
       sdk::Option("interface", DTRUN_TYPE_STRING, "lo", "of the wire")};
   static const dtrun_backend backend = [] {
     dtrun_backend table = Table();
