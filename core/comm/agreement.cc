@@ -19,13 +19,13 @@ constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
 std::string Key(std::string_view what, int attempt) { return fmt::format("{}/{}", what, attempt); }
 
-// Told by whoever knows first.
+// The first rank that knows the verdict publishes it.
 Status Tell(dtrun_kv& kv, int attempt, const std::string& verdict) {
   const Result<bool> told = kv.CompareSet(Key("verdict", attempt), false, {}, verdict);
   return told ? Status() : told.error();
 }
 
-// The ranks that others wait for.
+// The ranks that have not published yet.
 std::vector<int> Missing(const Making& making, int attempt) {
   std::vector<int> missing;
   for (int rank = 0; rank < making.size; ++rank) {
@@ -44,7 +44,7 @@ Error NobodyCame(const Making& making, int attempt, const std::string& device) {
       missing.size() == 1 ? missing.front() : -1};
 }
 
-// What this rank knows of all: nothing, the error of one, or that all can.
+// The verdict as far as this rank knows: empty, the error of one rank, or that all can.
 Result<std::string> Compare(const Making& making, int attempt, const std::string& mine) {
   dtrun_kv& kv = *making.device_kv;
   const std::string said = fmt::format("{} {}", making.rank, mine);
@@ -65,7 +65,7 @@ Result<std::string> Compare(const Making& making, int attempt, const std::string
   return *ready == making.size ? std::string(kAll) : std::string();
 }
 
-// The answer that some rank gives for all.
+// Waits for the verdict that some rank publishes for all.
 Result<std::string> AwaitVerdict(const Making& making, int attempt, const std::string& device,
                                  const std::function<Status()>& usable) {
   const auto start = std::chrono::steady_clock::now();

@@ -22,7 +22,7 @@ class Agreement : public ::testing::Test {
  protected:
   static constexpr int kRanks = 3;
 
-  // What each rank hears, when those of `mine` come; the time is no more than a test's.
+  // The result on each rank for the answers `mine`. The timeout only bounds the test.
   std::vector<Status> All(const std::vector<Result<std::string>>& mine, Nanoseconds timeout = 60s) {
     ++attempt_;
     std::vector<std::future<Status>> ranks;

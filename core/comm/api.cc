@@ -17,7 +17,7 @@ using dtrun::comm::WithWork;
 
 namespace {
 
-// Makes a communicator and hands it out. `out` is untouched on failure.
+// Makes a communicator and returns it in `out`, which is untouched on failure.
 template <class Body>
 dtrun_status Make(dtrun_comm* comm, dtrun_comm** out, dtrun_error* err, Body&& body) noexcept {
   return WithComm(comm, err, [&]() -> dtrun_status {
@@ -133,7 +133,7 @@ dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* 
 }
 
 void dtrun_work_release(dtrun_work* work) {
-  // In a forked child, where the guard stops, the operation is the parent's: it is left alone.
+  // In a forked child, where the guard stops, the operation belongs to the parent: leave it alone.
   GuardVoid([&] {
     if (work == nullptr) return;
     if (!dtrun_work::IsHeld(work)) {

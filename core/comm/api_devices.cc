@@ -24,7 +24,7 @@ Status CheckSize(const dtrun_stream* stream, const char* call) {
                                                call, stream->struct_size)};
 }
 
-// A caller's stream, as far as these headers know it.
+// A copy of the caller's stream, up to the fields that these headers know.
 Result<dtrun_stream> Given(const dtrun_stream* stream, const char* call) {
   if (Status size = CheckSize(stream, call); !size) return std::move(size).error();
   if (const std::uint32_t unknown = stream->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0)
@@ -112,7 +112,7 @@ void dtrun_deregister(dtrun_comm* comm, void* memory) {
 dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> dtrun_status {
-    // Of what it fills only the size is read: how much of a stream the caller's headers know.
+    // Only the size of the output is read: it tells how much of a stream the caller's headers know.
     if (Status size = CheckSize(out, "dtrun_stream_create"); !size) return size.error().CopyTo(err);
     if (priority != 0 && priority != 1) {
       return Error{DTRUN_INVALID_ARGUMENT,

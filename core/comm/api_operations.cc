@@ -5,7 +5,7 @@ using dtrun::comm::WithComm;
 
 namespace {
 
-// One operation on its way from arguments to the communicator.
+// One operation, from its arguments to the communicator.
 class Call {
  public:
   Call(std::int32_t kind, std::int32_t dtype) {

@@ -30,7 +30,7 @@ TEST_F(Api, KnowsNothingBeforeInit) {
   EXPECT_EQ(dtrun_allreduce(nullptr, &x_, &x_, 1, DTRUN_FLOAT32, DTRUN_SUM, nullptr, &error_),
             DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("dtrun_init"));
-  dtrun_finalize();  // without an init: nothing
+  dtrun_finalize();  // without an init: no effect
 }
 
 TEST_F(Api, CountsInits) {
@@ -83,7 +83,7 @@ TEST_F(Api, RefusesNullCommunicatorsAndOutputs) {
 TEST_F(Api, SubmitsOperationsOfAnyAgeAndReadsNothingElse) {
   ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
   dtrun_op op;
-  std::memset(&op, 0xff, sizeof op);  // what the kind does not use is not looked at
+  std::memset(&op, 0xff, sizeof op);  // members that the kind does not use are not read
   op.struct_size = sizeof op;
   op.kind = DTRUN_ALLGATHER;
   op.dtype = DTRUN_FLOAT32;

@@ -1,7 +1,7 @@
-// Whether all ranks of a world have the same libdtrun and backend: two versions may speak differently, and
-// then hang or compute nonsense.
+// Checks that all ranks of a world have the same libdtrun and backend. Different versions may not understand
+// each other, and then hang or compute nonsense.
 //
-// Waits for nobody: each rank compares itself with the first one that came. Any thread.
+// Does not block: each rank compares itself with the first one that published its versions. Any thread.
 #pragma once
 
 #include <string>

@@ -21,10 +21,10 @@ namespace sdk = dtrun::sdk;
 
 namespace {
 
-// A rank that has found out why the calls fail does not leave before the others have looked at its own.
+// A rank that knows why the calls fail stays this long, so that the others can read its calls.
 constexpr std::chrono::milliseconds kOthersLook{200};
 
-// The caller's mistakes leave the communicator usable: nothing was started.
+// Mistakes of the caller leave the communicator usable: nothing was started.
 bool IsRefusal(dtrun_status status) {
   return status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED;
 }
@@ -85,7 +85,7 @@ dtrun_comm::~dtrun_comm() {
   }
   bool running = false;
   for (dtrun_work* work = works_; work != nullptr; work = work->next) {
-    PluginError ignored;  // whoever started it did not ask either
+    PluginError ignored;  // the program did not ask for its result either
     running = running || (work->request != nullptr && !work->succeeded &&
                           work->route->carrier.table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
@@ -100,7 +100,7 @@ dtrun_comm::~dtrun_comm() {
     Unlink(work);
     if (work.dropped) delete &work;
   }
-  Delete(group_.first);  // a group that was never ended belongs to nobody else
+  Delete(group_.first);  // a group that was never ended has no other owner
   while (!streams_.empty()) DestroyStream(dtrun_stream(streams_.back()));
   while (!registered_.empty()) {
     const std::uintptr_t first = registered_.begin()->first;
@@ -113,7 +113,7 @@ dtrun_comm::~dtrun_comm() {
   }
 }
 
-// The streams have gone on, but the program waits for something else.
+// The streams have gone on, but the program may wait for something else.
 void dtrun_comm::TellUnheard() {
   if (heard_ || !making_.unheard) return;
   making_.unheard(
@@ -158,7 +158,7 @@ void dtrun_comm::AbortBackend(std::string_view reason) {
     if (route == nullptr || !route->CanAbort()) continue;
     PluginError error;
     if (route->carrier.table.comm_abort(route->comm, &params, &error) == DTRUN_OK) continue;
-    // Its calls end with their deadlines all the same, and the first failure stays what it was.
+    // Its calls still end with their deadlines, and the first failure remains.
     if (!making_.warn) continue;
     making_.warn(fmt::format("backend '{}' has not aborted '{}': {}", route->carrier.name, making_.name,
                              dtrun::Printable(error.message)));
@@ -167,7 +167,7 @@ void dtrun_comm::AbortBackend(std::string_view reason) {
 
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,
                               dtrun_error* err) {
-  // A backend may meet other bytes than it expects, or lose a rank that has, before the checker has looked.
+  // A backend may get other bytes than it expects, or lose a rank that did, before the checker has run.
   if (ring_ != nullptr) {
     std::optional<Error> differs;
     if (sdk::IsCollective(op.kind)) differs = making_.recorder->Difference(*ring_, making_.name, op.sequence);
@@ -202,7 +202,7 @@ bool dtrun_comm::Remember(const Error& error, const dtrun_error& cause) {
   if (failed_.load(std::memory_order_relaxed)) return false;
   DTRUN_INIT(failure_);
   error.CopyTo(&failure_);
-  char domain[sizeof cause.vendor_domain + 1] = {};  // a plugin's may have no end
+  char domain[sizeof cause.vendor_domain + 1] = {};  // a plugin's may not end with NUL
   std::memcpy(domain, cause.vendor_domain, sizeof cause.vendor_domain);
   dtrun_error_set_vendor(&failure_, domain, cause.vendor_code);
   failed_.store(true, std::memory_order_release);

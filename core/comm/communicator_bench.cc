@@ -1,5 +1,5 @@
-// What the ABI, the C++ wrapper and core cost a call: nanoseconds over tables whose operations are done at
-// once. Prints the median and the best of several runs.
+// The cost per call of the ABI, the C++ wrapper and core, in nanoseconds, measured with tables that complete
+// operations at once. Prints the median and the best of several runs.
 //
 //   comm_bench [libdtrun_backend_instant.so]     the plugin beside it that the C++ wrapper makes
 #include <algorithm>
@@ -42,7 +42,7 @@ dtrun_backend NullTable() {
   return t;
 }
 
-// A call that is refused is quick.
+// A rejected call would look fast.
 void Must(dtrun_status status) {
   if (status == DTRUN_OK) return;
   std::fprintf(stderr, "a call failed with status %d\n", status);
@@ -75,7 +75,7 @@ dtrun_op Op(std::int32_t kind, float* send, float* recv) {
   return op;
 }
 
-// Through the table of a plugin in C++, as core calls it: an operation done in enqueue, and one with a
+// Through the table of a C++ plugin, as core calls it: an operation that completes in enqueue, and one with a
 // request.
 void MeasureWrapper(const char* path) {
   const dtrun::plugin::File file{dtrun::plugin::Kind::kBackend, "instant", path, "argument", {}, {}};

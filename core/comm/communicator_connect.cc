@@ -1,6 +1,6 @@
-// How a communicator is connected by devices: its second route.
+// Connects a communicator to devices: opens its second route.
 //
-// The route is opened by the first call that needs it, which all ranks make; then it stays.
+// All ranks make the first call that needs the route, which opens it; then it stays open.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int32_t kLastKind = 62;  // types.h
 
-// Of the process's environment, where that says which devices it sees: numbers, or UUIDs of GPUs and slices.
+// The environment's setting of visible devices, if any: numbers, or UUIDs of GPUs and slices.
 std::string Visible(std::int32_t kind) {
   constexpr const char* kVariables[] = {nullptr, "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                         "ZE_AFFINITY_MASK"};
@@ -118,7 +118,8 @@ Result<std::unique_ptr<Route>> dtrun_comm::FindDevice(std::int32_t kind, std::in
   return route;
 }
 
-// Other ranks may be in another call, and would never come: they are compared with this one from now on.
+// Other ranks may be in another call and would never arrive: from now on their calls are compared with this
+// one.
 Status dtrun_comm::ConnectLocked(const dtrun_op* op, std::int32_t kind, std::int32_t index) {
   if (Status usable = Usable(); !usable) return usable;
   if (making_.devices == nullptr) return NoDevices(making_.name, kind);
@@ -129,11 +130,11 @@ Status dtrun_comm::ConnectLocked(const dtrun_op* op, std::int32_t kind, std::int
 }
 
 std::uint64_t dtrun_comm::Announce(const dtrun_op* op, std::int32_t kind) {
-  if (ring_ != nullptr) (void)making_.devices->Plugin(kind);  // which names the kind
+  if (ring_ != nullptr) (void)making_.devices->Plugin(kind);  // names the kind
   sdk::Signature signature;
   dtrun_op call = op == nullptr ? dtrun_op{} : *op;
   if (op != nullptr) ClearUnused(call);
-  if (op != nullptr && comm::Check(call, host_.scope).ok()) {  // a wrong one is refused later
+  if (op != nullptr && comm::Check(call, host_.scope).ok()) {  // a wrong one is rejected later
     call.count = comm::Elements(call, host_.scope);
     signature = sdk::SignatureOf(call, making_.size);
   }
@@ -148,8 +149,8 @@ std::uint64_t dtrun_comm::Announce(const dtrun_op* op, std::int32_t kind) {
   return sequence_;
 }
 
-// A rank that refuses leaves all as they were. What fails later leaves the communicator failed, as a failed
-// operation would.
+// If a rank refuses, all stay as they were. A later failure fails the communicator, as a failed operation
+// would.
 Status dtrun_comm::ConnectDevice(std::int32_t kind, std::int32_t index) {
   Result<std::unique_ptr<Route>> found = FindDevice(kind, index);
   const std::string device = comm::KindName(kind);

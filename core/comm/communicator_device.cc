@@ -1,5 +1,4 @@
-// Operations on the memory of devices, which go by the second route of a communicator; that memory, and
-// streams.
+// Operations on device memory, which use a communicator's second route; device memory and streams.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +66,7 @@ Status dtrun_comm::CheckMemory(const dtrun_op& op, const Route& route) const {
     if (buffer == nullptr) continue;
     Result<dtrun_memory> memory = MemoryOf(op, buffer, which);
     if (!memory) return std::move(memory).error();
-    // An index of -1 is the host's, or memory that the device's library moves between the two.
+    // An index of -1 means host memory, or memory that the device's library moves between the two.
     const bool managed = memory->device_kind != DTRUN_DEVICE_HOST && memory->device_index < 0;
     const bool right = memory->device_kind == route.device_kind && memory->device_index == route.device_index;
     if (!right && !managed)

@@ -57,7 +57,7 @@ class OnDevices : public testing::CommunicatorTest {
 
 TEST_F(OnDevices, CountWithTheHostsCallsAndAreLetGoWhenTheyEnd) {
   fake_.complete_at_once = false;
-  EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;  // nobody waits
+  EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;  // no thread waits
   EXPECT_EQ(fake_.created.size(), 2u) << "the host's communicator and the device's";
   fake_.complete_at_once = true;
   devices_.memory.clear();
@@ -81,7 +81,7 @@ TEST_F(OnDevices, AFailureThatNoCallAsksForEndsTheCommunicator) {
   EXPECT_THAT(reports_[0], HasSubstr("1 allreduce #2"));
 }
 
-// Its streams go on, but it may wait for something else.
+// Its streams go on, but the program may wait for something else.
 TEST_F(OnDevices, WhoseFailureTheProgramDoesNotComeToHearOfTellIt) {
   std::promise<std::string> ended;
   Making making = AMaking();

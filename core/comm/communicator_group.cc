@@ -1,6 +1,6 @@
 // Groups: operations that start together and end as one work.
 //
-// The works of a group are chained by `together`; the first stands for all of them.
+// The works of a group are chained by `together`; the first represents all of them.
 #include <fmt/format.h>
 
 #include <utility>
@@ -80,7 +80,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
     for (const comm::Route* route : Routes()) {
       const bool open = route != nullptr && (!route->OfDevice() || group_.of_device);
       if (!open || route->carrier.table.group_end == nullptr) continue;
-      // Both end, also when one fails: what is left open would never start, and never end.
+      // End both, even if one fails: an open group would never start, and never end.
       PluginError own;
       const dtrun_status ended = route->carrier.table.group_end(route->comm, &kGroup, &own);
       if (status != DTRUN_OK || ended == DTRUN_OK) continue;
@@ -97,7 +97,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
       group = empty.release();
     }
   }
-  // Unlike a single call, a refusal here leaves operations behind that may have started.
+  // Unlike a rejected single call, this leaves operations behind that may have started.
   if (status != DTRUN_OK) {
     Record(Explained(status, cause, fmt::format("group on '{}'", making_.name)), cause);
   }

@@ -1,5 +1,4 @@
-// Memory for buffers: the backend's where it has some, else aligned host memory; and registration of the
-// program's.
+// Memory for buffers, from the backend or else aligned host memory; and registration of the program's memory.
 #include <fmt/format.h>
 
 #include <cstdlib>

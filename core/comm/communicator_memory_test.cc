@@ -89,7 +89,7 @@ TEST_F(Registration, IsTheBackendsUntilItIsTakenBack) {
   EXPECT_EQ(fake_.registered[0].second.bytes, 16u);
   EXPECT_EQ(fake_.registered[0].second.alignment, 0u);
   EXPECT_EQ(fake_.registered[0].second.device_index, -1);
-  Comm().Deregister(mine_);  // not what was registered
+  Comm().Deregister(mine_);  // not the registered address
   EXPECT_EQ(fake_.registered.size(), 1u);
   Comm().Deregister(mine_ + 8);
   Comm().Deregister(mine_ + 8);

@@ -1,4 +1,4 @@
-// Starting operations and waiting for their end.
+// Starts operations and waits for their end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   if (Status valid = comm::Check(op, scope); !valid) return valid.error().CopyTo(err);
   if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope);
   bool captured = false;
-  // Whose memory it is can be asked once devices are in use.
+  // The owner of memory can be queried once devices are in use.
   if (device_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
     const dtrun_status status = PrepareOnDevice(route, op, stream, out != nullptr, &captured, err);
     if (status != DTRUN_OK) return status;
@@ -72,7 +72,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   }
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
   if (stream != nullptr && work != nullptr && out == nullptr) [[unlikely]] {
-    if (request != nullptr) {  // without the lock: another thread's call may have to come first
+    if (request != nullptr) {  // without the lock: another thread's call may have to go first
       status = WaitOnStream(*work, *stream, err);
       Release(work.release());
       return status;
@@ -101,11 +101,11 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   } else if (notes && route.OfDevice()) {
     before = NoteMessage(route, op);  // enqueue may connect to the peer, and wait for it
   }
-  // Without elements there is nothing to move, on any rank; the call is only counted.
+  // Without elements there is nothing to move on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
     const dtrun_status status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
     if (status == DTRUN_OK) {
-      *request = nullptr;  // it has completed, whatever the plugin has left there
+      *request = nullptr;  // it has completed, whatever the plugin left there
       NoteEnd(op);
     } else if (status == DTRUN_PENDING && *request == nullptr) {
       return dtrun_error_set(
@@ -122,7 +122,7 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
     }
   }
   if (collective) ++sequence_;
-  if (notes && !route.OfDevice()) static_cast<void>(NoteMessage(route, op));  // the message is on its way
+  if (notes && !route.OfDevice()) static_cast<void>(NoteMessage(route, op));  // the message is in flight
   if (work == nullptr) return DTRUN_OK;
   work->comm = this;
   work->route = &route;
@@ -146,10 +146,10 @@ std::optional<dtrun::contract::MessageLog> dtrun_comm::NoteMessage(const comm::R
 
 dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause,
                                       dtrun_error* err) {
-  // No clock is read: the wait begins when the operation does, near enough.
+  // Reads no clock: the wait begins close enough to the operation's start.
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
   dtrun_status status = host_.carrier.table.req_wait_host(request, budget, &cause);
-  if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
+  if (status == DTRUN_PENDING && budget >= 0) {  // the backend missed the deadline
     const dtrun_status overrun = Overrun(host_, op, err);
     ReleaseRequest(host_, request);
     return overrun;
@@ -210,7 +210,7 @@ dtrun_status dtrun_comm::Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_e
   return DTRUN_OK;
 }
 
-// DTRUN_PENDING when the caller's time is up and the operation's is not.
+// DTRUN_PENDING if the caller's time is up but the operation's is not.
 dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err) {
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
   std::int64_t budget = timeout_ns;
@@ -228,7 +228,7 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
       return DTRUN_OK;
     }
     if (status != DTRUN_PENDING || budget < 0) return Fail(work.op, status, cause, err);
-    // The caller's time is up, or the operation's own: only the latter ends it.
+    // Either the caller's time or the operation's own is up; only the latter ends the operation.
     if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
     if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
     // The backend woke a little before the deadline.

@@ -1,4 +1,4 @@
-// What happens when a backend does not end an operation in time: communicator_work.cc.
+// A backend that does not end an operation in time: communicator_work.cc.
 #include <chrono>
 #include <future>
 
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Le;
 
-// Operations end when the test says so, which is never.
+// Operations end only when the test ends them, which is never.
 class Deadline : public testing::CommunicatorTest {
  protected:
   Deadline() { fake_.complete_at_once = false; }

@@ -9,7 +9,7 @@
 namespace dtrun::comm {
 namespace {
 
-// How soon a failure is noticed that no call asks for; nobody's result waits for it.
+// How soon a failure that no call asks for is noticed; no result waits for it.
 constexpr std::chrono::milliseconds kPeriod{2};
 
 }  // namespace
@@ -86,8 +86,8 @@ std::vector<dtrun_work*> DeviceWatch::Look() {
   for (auto at = works_.begin(); at != works_.end();) {
     dtrun_work* const work = *at;
     const bool ended = hooks_.ended(*work);
-    // Collectives end in the order of the calls: the first that runs stands for those after it, whose
-    // deadlines are later. Messages may overtake.
+    // Collectives end in call order: the first that runs stands for those after it, which have later
+    // deadlines. Messages may overtake.
     if (!ended && sdk::IsCollective(work->op.kind)) break;
     if (!ended) {
       ++at;

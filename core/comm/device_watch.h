@@ -1,9 +1,9 @@
-// Looks after operations on devices, which nobody else waits for: asks for their end, lets their deadlines
-// pass into failures, and drops what the program has dropped. Tells when a program does not come to hear of
-// one.
+// Watches operations on devices, which no other thread waits for: polls for their end, turns missed deadlines
+// into failures, and releases what the program has dropped. Reminds when a program has not learned of a
+// failure.
 //
-// Owned by its communicator, which knows how to test and to forget a work. Its thread starts with the first
-// work and asks only while there is one. The members: any thread, but End one.
+// Owned by its communicator, which tests and forgets works. Its thread starts with the first work and polls
+// only while there is one. Any thread may call the members, but only one may call End.
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,9 @@ namespace dtrun::comm {
 class DeviceWatch {
  public:
   struct Hooks {
-    std::function<bool(dtrun_work&)> ended;   // asks; what failed has ended
+    std::function<bool(dtrun_work&)> ended;   // polls; a failed one has ended
     std::function<void(dtrun_work*)> forget;  // one that is dropped and has ended
-    std::function<void()> unheard;            // what Remind asked for
+    std::function<void()> unheard;            // what Remind schedules
   };
 
   explicit DeviceWatch(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -36,39 +36,39 @@ class DeviceWatch {
   DeviceWatch& operator=(const DeviceWatch&) = delete;
 
   void Add(dtrun_work& work);
-  // Nobody holds it any more: true when it is the watch's to forget, false when the caller must.
+  // The program has dropped its handle. True if the watch will forget it, false if the caller must.
   bool Drop(dtrun_work& work);
-  // Takes it out; afterwards the watch does not touch it.
+  // Removes it; afterwards the watch does not touch it.
   void Remove(dtrun_work& work);
-  // Calls `unheard` so long from now; only the first one counts. By its own thread, which has found a
-  // failure.
+  // Calls `unheard` after that time; only the first call counts. For the watch's own thread, which has found
+  // a failure.
   void Remind(std::chrono::nanoseconds after) {
     if (!std::exchange(reminds_, true)) remind_at_ = Clock::now() + after;
   }
-  // Whether the caller is its thread.
+  // Whether the caller is the watch's thread.
   bool IsCaller() const { return caller_.load() == std::this_thread::get_id(); }
-  // Waits until nothing that was dropped is left; the deadlines of the operations end this.
+  // Waits until no dropped operation is left; the deadlines of the operations bound the wait.
   void AwaitDropped();
-  // Ends the thread; what is left is no longer watched. Idempotent.
+  // Ends the thread; remaining works are no longer watched. Idempotent.
   void End();
 
  private:
   using Clock = std::chrono::steady_clock;
   void Run();
-  // Until there is something to do. REQUIRES mutex_, by `lock`.
+  // Sleeps until there is something to do. REQUIRES mutex_, held by `lock`.
   void Sleep(std::unique_lock<std::mutex>& lock);
-  // Takes out what has ended; gives what is to be forgotten. REQUIRES mutex_.
+  // Removes ended works; returns those to be forgotten. REQUIRES mutex_.
   std::vector<dtrun_work*> Look();
 
   const Hooks hooks_;
-  std::mutex mutex_;  // of works_, their `dropped`, and of the questions asked
+  std::mutex mutex_;  // guards works_, their `dropped`, and polling
   std::condition_variable changed_;
-  std::list<dtrun_work*> works_;  // in the order of their starts
+  std::list<dtrun_work*> works_;  // in start order
   std::size_t dropped_ = 0;
   bool end_ = false;
   std::thread thread_;
   std::atomic<std::thread::id> caller_;
-  bool reminds_ = false;  // the thread's own, as the next
+  bool reminds_ = false;  // used by the thread only, as is remind_at_
   std::optional<Clock::time_point> remind_at_;
 };
 

@@ -14,7 +14,7 @@ struct Names {
 };
 
 Names& AllNames() {
-  static auto* const names = new Names;  // for what ends with the process
+  static auto* const names = new Names;  // never freed: used until the process ends
   return *names;
 }
 

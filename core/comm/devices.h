@@ -1,6 +1,6 @@
-// What a communicator knows of devices: the plugin of each kind, and what carries its memory.
+// A communicator's view of devices: the plugin of each kind, and the backend that carries its memory.
 //
-// The same answers for all communicators of a rank and, as to carriers, on all ranks. Owned by the runtime;
+// All communicators of a rank get the same answers; all ranks get the same carriers. Owned by the runtime;
 // any thread.
 #pragma once
 
@@ -20,17 +20,17 @@ struct Device {
   std::string name;  // "cuda"
 };
 
-// What messages call a kind: "cuda"; of one that the ABI has no name for, that of its device plugin, once
-// that is loaded. Any thread.
+// The name of a kind in messages: "cuda". If the ABI has no name for it, that of its device plugin once
+// loaded. Any thread.
 std::string KindName(std::int32_t kind);
 void NameKind(std::int32_t kind, const std::string& name);
 
 class Devices {
  public:
   virtual ~Devices() = default;
-  // Loads the plugin at first use. Errors say where it was looked for, or why it cannot serve.
+  // Loads the plugin on first use. Errors say where it was searched for, or why it cannot serve.
   virtual Result<const Device*> Plugin(std::int32_t kind) = 0;
-  // The device backend of the job; else the host's, where it moves that memory; else staging over the host's.
+  // The job's device backend; else the host's if it moves that memory; else staging over the host's.
   virtual Result<Carrier> CarrierOf(std::int32_t kind) = 0;
 };
 

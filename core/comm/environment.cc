@@ -26,7 +26,7 @@ constexpr const char* kRequired[] = {
 constexpr const char* kRequiredOfARank[] = {contract::kRank, contract::kLocalRank};
 constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendFileId,
                                                contract::kBackendOptions};
-// What launchers of the world's programs set, torchrun's above all.
+// Variables that common launchers set, above all torchrun.
 constexpr char kTheirLocalRank[] = "LOCAL_RANK";
 constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
 constexpr char kTheirWorldSize[] = "WORLD_SIZE";
@@ -37,7 +37,7 @@ int OwnProcessors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// Collects the first problem, so that the fields can be read one line each.
+// Collects the first problem, so that each field can be read in one line.
 class Reader {
  public:
   explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
@@ -79,8 +79,8 @@ Error Incomplete(const std::vector<const char*>& missing) {
                   names, missing.size() == 1 ? "is" : "are")};
 }
 
-// Which of the ranks of its host this process is, when they were started by a launcher of the user's
-// own. It has to start as many as the job has there: fewer would be waited for in vain.
+// Which rank of its host this process is, if the user's own launcher started the ranks. That launcher must
+// start as many as the job has here; the job would wait in vain for missing ones.
 void ReadPlaceOnHost(Reader& reader, Environment* e) {
   const auto expect = [&](const char* name, int ranks, const char* where) {
     if (!reader.Has(name) || reader.Text(name) == std::to_string(ranks)) return;
@@ -97,7 +97,7 @@ void ReadPlaceOnHost(Reader& reader, Environment* e) {
   e->rank = first + e->local_rank;
 }
 
-// Empty when the variable is not there.
+// Empty if the variable is not set.
 std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
   if (!reader.Has(contract::kHostRanks)) return {};
   const std::string text = reader.Text(contract::kHostRanks);
@@ -125,7 +125,7 @@ PluginSetting ReadPlugin(Reader& reader, const char* name, const char* path, con
   return plugin;
 }
 
-// "cuda=/path#build-id 0f". Nothing where it is no such text: a path with ':' or '#' is cut elsewhere.
+// "cuda=/path#build-id 0f". Empty for other texts: a path with ':' or '#' is split wrongly.
 std::optional<PluginSetting> DeviceIn(std::string_view text) {
   const std::size_t equals = text.find('=');
   const std::size_t hash = std::min(text.find('#'), text.size());

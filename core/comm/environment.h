@@ -1,4 +1,4 @@
-// What a rank's environment says of its place: the reader of core/contract/environment.h.
+// A rank's place in the job, read from its environment (core/contract/environment.h).
 //
 // Values; any thread.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace dtrun::comm {
 
-// A plugin as the environment names it.
+// A plugin as named in the environment.
 struct PluginSetting {
   std::string name;
   std::string path;     // absolute
@@ -26,7 +26,7 @@ struct Environment {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
-  bool own_launcher = false;  // of the user's: it started this rank, and LOCAL_RANK says which it is
+  bool own_launcher = false;  // the user's own launcher started this rank; LOCAL_RANK says which it is
   int node_rank = 0;
   int host_count = 1;
   std::vector<int> host_ranks;  // how many ranks each host has; empty: not known
@@ -35,18 +35,18 @@ struct Environment {
   std::string store;
   std::string job_key;
   std::string recorder;                // empty: calls are not recorded
-  PluginSetting backend;               // "none": the job wants no communicator
-  PluginSetting device_backend;        // no name: there is none beside the host's
+  PluginSetting backend;               // "none": the job uses no communicator
+  PluginSetting device_backend;        // no name: the job has no separate one
   std::vector<PluginSetting> devices;  // plugins that may be loaded
   bool staging = true;                 // of device memory that no backend moves
   Nanoseconds timeout{-1};             // -1: no limit
-  std::string interface_name;          // of this host, to reach the others; empty: dtrun has chosen none
-  std::string address;                 // its own, numeric
-  int local_processors = 0;            // that the ranks of this host may use together
-  bool shared_memory = true;           // joins the ranks of one host
-  int emulated_hosts = 1;              // more than one: what the ranks pretend to live on, for tests
+  std::string interface_name;          // this host's, to reach the others; empty: dtrun chose none
+  std::string address;                 // this host's, numeric
+  int local_processors = 0;            // available to this host's ranks together
+  bool shared_memory = true;           // between the ranks of one host
+  int emulated_hosts = 1;              // more than one: the number of hosts to emulate, for tests
 
-  // The host that this rank lives on, as communicators see it, and how many there are.
+  // The host of this rank, as communicators see it, and the number of hosts.
   int host() const { return emulated_hosts > 1 ? Emulated(rank) : node_rank; }
   int hosts() const { return emulated_hosts > 1 ? emulated_hosts : host_count; }
   // By rank; empty: not known.
@@ -59,8 +59,8 @@ struct Environment {
 // A variable's value, or null.
 using Lookup = std::function<const char*(const char* name)>;
 
-// Reads and checks everything. Without any of the variables: a world of one. With some
-// but not all: an error that names the missing ones. Values never include the job key.
+// Reads and checks all variables. If none is set: a world of one. If some are missing: an error that names
+// them. Errors never quote the job key.
 Result<Environment> ReadEnvironment(const Lookup& lookup);
 
 }  // namespace dtrun::comm

@@ -125,7 +125,7 @@ TEST(Environment, NeedsNoPluginWhenTheBackendIsNone) {
   EXPECT_THAT(Read(variables).error().text, HasSubstr("DTRUN_BACKEND_PATH"));
 }
 
-// Without it any file at the path would be loaded.
+// Without the id, any file at the path would be loaded.
 TEST(Environment, NeedsTheIdOfThePluginsFile) {
   Variables variables = Complete();
   variables.erase("DTRUN_BACKEND_FILE_ID");

@@ -11,12 +11,12 @@
 namespace dtrun::comm {
 namespace {
 
-// The parts of a buffer, one for every rank.
+// The parts of a buffer, one per rank.
 struct Parts {
   const char* counts_name;
   const char* offsets_name;
   const std::uint64_t* counts;
-  const std::uint64_t* offsets;  // null: one behind the other
+  const std::uint64_t* offsets;  // null: contiguous
   int size;
 };
 
@@ -28,8 +28,8 @@ Parts RecvParts(const dtrun_op& op, const Scope& scope) {
   return {"recv_counts", "recv_offsets", op.recv_counts, op.recv_offsets, scope.size};
 }
 
-// Calls `body(rank, offset, count)` in the order of ranks until it returns false. False also
-// when a part's place cannot be numbered.
+// Calls `body(rank, offset, count)` in rank order until it returns false. Also returns false if a part's
+// offset overflows.
 template <class Body>
 bool Walk(const Parts& parts, Body&& body) {
   std::uint64_t behind = 0;
@@ -41,7 +41,7 @@ bool Walk(const Parts& parts, Body&& body) {
   return true;
 }
 
-// Counts that were negative before they became unsigned are the usual reason.
+// The usual reason is a negative count that became unsigned.
 Error TooLarge(const dtrun_op& op, const Scope& scope, std::uint64_t count) {
   std::string shown = fmt::format("{}", count);
   if (count > INT64_MAX) shown += fmt::format(" ({} as a signed number)", static_cast<std::int64_t>(count));
@@ -74,7 +74,7 @@ Status CheckReceivedApart(const dtrun_op& op, const Parts& parts) {
   return {};
 }
 
-// Elements from the start of the buffer to behind its last one.
+// Elements from the start of the buffer to the end of its last part.
 Status Span(const dtrun_op& op, const Scope& scope, const Parts& parts, bool received, std::uint64_t& out) {
   if (parts.counts == nullptr) {
     return Invalid(op, fmt::format("{} is null; it has a count for each of the {} ranks of '{}'",
@@ -121,7 +121,7 @@ Status Count(const dtrun_op& op, const Scope& scope, sdk::Shape shape, bool rece
   return {};
 }
 
-// The kinds whose own part is told twice.
+// The kinds that specify a rank's own part twice.
 bool HasOwnPart(std::int32_t kind) {
   return kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
 }
@@ -139,7 +139,7 @@ Status CheckOwnPart(const dtrun_op& op, const Scope& scope) {
   return {};
 }
 
-// The elements before this rank's own part, in the buffer that has a part for every rank.
+// The elements before this rank's own part, in the buffer with a part for every rank.
 std::uint64_t OwnPart(const dtrun_op& op, const Scope& scope) {
   const sdk::Form& form = sdk::FormOf(op.kind);
   const sdk::Shape shape = form.in_place == sdk::InPlace::kSendInRecv ? form.recv : form.send;

@@ -1,4 +1,4 @@
-// The bytes that an operation touches on this rank, and whether its parts are sound.
+// Computes the bytes that an operation touches on this rank, and checks its parts.
 //
 // Pure functions; any thread.
 #pragma once
@@ -12,22 +12,22 @@
 
 namespace dtrun::comm {
 
-// Bytes from the first element of a buffer to behind its last; 0 where this rank has none.
+// Bytes from a buffer's first element to the end of its last; 0 if this rank has none.
 struct Extent {
   std::uint64_t send = 0;
   std::uint64_t recv = 0;
-  // Where this rank's own part begins in the buffer that has a part for every rank.
+  // Where this rank's own part begins in a buffer with a part for every rank.
   std::uint64_t own_part = 0;
 };
 
-// What is wrong with `op`, behind the name of its kind.
+// The error text: the name of `op`'s kind, then `text`.
 Error Invalid(const dtrun_op& op, std::string_view text);
 
 // REQUIRES a known kind and type, and a root inside the communicator.
 Status Measure(const dtrun_op& op, const Scope& scope, Extent& out);
 
-// As Measure, where every rank's buffers have `count` elements and they fit into memory: the common case,
-// without a Status. False, and nothing done, for others.
+// Measure for the common case that every rank's buffers have `count` elements and fit into memory; needs no
+// Status. Returns false, and does nothing, in other cases.
 inline bool MeasureCount(const dtrun_op& op, const sdk::Form& form, Extent& out) {
   constexpr auto counted = [](sdk::Shape shape) {
     return shape == sdk::Shape::kNone || shape == sdk::Shape::kCount;
@@ -42,7 +42,7 @@ inline bool MeasureCount(const dtrun_op& op, const sdk::Form& form, Extent& out)
   return true;
 }
 
-// True when the buffers share no byte, or overlap as the in-place form of the kind does.
+// True if the buffers share no byte, or overlap as the in-place form of the kind does.
 bool MayCoexist(const dtrun_op& op, const Scope& scope, const Extent& extent);
 
 // The overlap allowed, for messages: "send == recv".

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kRanksInAName = 16;
 
-// What a rank tells the others of itself.
+// What a rank publishes about itself.
 struct Card {
   std::int32_t color = 0;
   std::int32_t key = 0;
@@ -69,14 +69,14 @@ Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, std::
   return cards;
 }
 
-// Tells the agent when a peer or the time is the cause.
+// Reports to the agent if a peer or a timeout is the cause.
 Error Blamed(const std::function<void(int, std::string_view)>& report, Error error) {
   const bool peers = error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE;
   if (report && peers) report(error.peer, error.text);
   return error;
 }
 
-// Of `parent`, as ranks of the world.
+// Ranks of `parent` as world ranks.
 std::vector<int> InWorld(const Making& parent, const std::vector<int>& ranks) {
   if (parent.world_ranks.empty()) return ranks;
   std::vector<int> out;
@@ -84,7 +84,7 @@ std::vector<int> InWorld(const Making& parent, const std::vector<int>& ranks) {
   return out;
 }
 
-// The same of a call that only `ranks` of the parent make.
+// The same for a call that only `ranks` of the parent make.
 Error BlamedAmong(const Making& parent, const std::vector<int>& ranks, Error error) {
   const auto tell = [&](int peer, std::string_view what) {
     if (parent.report_of_part)
@@ -99,7 +99,7 @@ std::vector<int> AllRanks(int size) {
   return ranks;
 }
 
-// "0,2,5"; a long list by its length and hash, which is the same on every member.
+// "0,2,5"; for a long list its length and hash, the same on every member.
 std::string ListText(std::span<const std::int32_t> ranks) {
   if (ranks.size() <= kRanksInAName) return fmt::format("{}", fmt::join(ranks, ","));
   sdk::Fnv1a hash;
@@ -197,8 +197,8 @@ Result<std::unique_lock<std::mutex>> Family::TakeTurn(const dtrun_comm& parent, 
     return all.error();
   }
 
-  // Nobody who holds a turn waits for a call that is still to come, nor for the turn of a lower rank of the
-  // world.
+  // A process that holds a turn never waits for a call that is still to come, nor for the turn of a lower
+  // world rank.
   std::vector<int> order = ranks;
   const auto in_world = [&](int rank) {
     return making.world_ranks.empty() ? rank : making.world_ranks[static_cast<std::size_t>(rank)];
@@ -233,7 +233,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.kv = member.kv.get();
   making.device_kv = member.device_kv.get();
   making.making_kv = member.making_kv.get();
-  // The agent knows ranks of the world.
+  // The agent knows world ranks only.
   making.report = {};
   if (making.report_of_part) {
     making.report = [tell = making.report_of_part, ranks = making.world_ranks](int peer,
@@ -243,7 +243,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
     };
   }
   if (member.kv != nullptr) member.kv->report = member.device_kv->report = making.report;
-  making.aborted = {};  // the job goes on without a part of it
+  making.aborted = {};  // the job goes on without a part of itself
   const auto report = making.report;
   Result<std::unique_ptr<dtrun_comm>> made = dtrun_comm::Create(std::move(making));
   if (!made) return Blamed(report, std::move(made).error());

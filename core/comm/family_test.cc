@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// As real backends do: a communicator is made once all its ranks are there.
+// Like real backends: makes a communicator once all its ranks have arrived.
 dtrun_status MakeTogether(dtrun_instance* instance, const dtrun_comm_params* params, dtrun_backend_comm** out,
                           dtrun_error* err) {
   if (params->kv != nullptr && params->size > 1) {
@@ -32,8 +32,8 @@ dtrun_status MakeTogether(dtrun_instance* instance, const dtrun_comm_params* par
   return SelfBackend().comm_create(instance, params, out, err);
 }
 
-// Ranks are threads, each with its world and family over one key-value store. The backend is
-// self's: only who meets whom matters here.
+// Ranks are threads, each with its world and family over one key-value store. The backend is self's, because
+// these tests are about which ranks meet.
 struct Rank {
   Rank(testing::LocalSpaces& spaces, int rank, int size, int host, std::chrono::milliseconds timeout)
       : family([&](std::string prefix) { return spaces.Space(std::move(prefix)); }) {
@@ -68,7 +68,7 @@ class Families : public ::testing::Test {
       ranks_.push_back(std::make_unique<Rank>(spaces_, r, kSize, r / 2, timeout));
     }
   }
-  // Runs `body(rank number, rank)` on these ranks at once; its text by rank.
+  // Runs `body(rank number, rank)` on these ranks at once; returns its text by rank.
   template <class Body>
   std::vector<std::string> On(const std::vector<int>& who, Body&& body) {
     std::vector<std::string> texts(kSize);
@@ -143,7 +143,7 @@ TEST_F(Families, NameLongListsByTheirHash) {
   const auto world = std::move(dtrun_comm::Create(std::move(making))).value();
   std::vector<std::int32_t> list;
   for (int r = 0; r < 99; ++r) list.push_back(r);
-  Family family{Family::Spaces()};  // the others do not come
+  Family family{Family::Spaces()};  // the others do not join
   const std::string name = Text(family.Subset(*world, list));
   EXPECT_THAT(name, AllOf(HasSubstr("world.{99 ranks "), HasSubstr("} 0/99")));
   std::swap(list[1], list[2]);
@@ -182,7 +182,7 @@ TEST_F(Families, AreMadeByThreadsInAnyOrder) {
   };
   for (const bool split : {true, false}) {
     const auto texts = On({0, 1, 2, 3}, [&](int r, Rank& rank) {
-      const std::size_t first = r % 2;  // half of the ranks come to the other parent first, and wait in there
+      const std::size_t first = r % 2;  // half of the ranks reach the other parent first, and wait there
       std::string text;
       std::thread early([&] { text = make(r, rank, first, split); });
       const std::string parent = fmt::format("world.{}:0", first + 1), mine = std::to_string(kSize - 1 - r);

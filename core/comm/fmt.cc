@@ -1,7 +1,7 @@
-// fmt.cc - libdtrun's own copy of what it calls of the library fmt, so that programs need not have that
-// library's version.
+// fmt.cc - libdtrun's own copy of the parts of the fmt library that it calls, so that programs need not have
+// that library's version.
 //
-// As fmt compiles it in its own sources. Hidden, as all that dtrun.map does not name; any thread.
+// Compiled as fmt compiles its own sources. Hidden, like everything that dtrun.map does not name; any thread.
 #include <fmt/format-inl.h>
 
 template auto fmt::detail::thousands_sep_impl<char>(fmt::detail::locale_ref)

@@ -1,4 +1,4 @@
-// The way into the C API: no exception leaves, and a forked child gets no further.
+// The entry to the C API: lets no exception out, and rejects calls in a forked child.
 //
 // Stateless; any thread.
 #pragma once
@@ -25,7 +25,7 @@ inline Error Thrown(const std::exception& error) {
   return Error{DTRUN_INTERNAL, std::string("unexpected exception: ") + error.what()};
 }
 
-// Runs what may fail; an exception becomes a status.
+// Runs `body`; an exception becomes a status.
 template <class Body>
 dtrun_status Guard(dtrun_error* err, Body&& body) noexcept {
   try {
@@ -85,7 +85,7 @@ dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept 
   });
 }
 
-// A caller's operation, as far as these headers know it.
+// A copy of the caller's operation, up to the fields that these headers know.
 inline Result<dtrun_op> GivenOp(const dtrun_op* op, const char* call) {
   constexpr std::size_t kSmallest = offsetof(dtrun_op, kind) + sizeof op->kind;
   if (op == nullptr) return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op is null"};

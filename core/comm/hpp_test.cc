@@ -168,7 +168,7 @@ TEST(Wrapper, ThrowsWhatTheCallReports) {
   EXPECT_THROW(world.barrier(), dtrun::Failure);
 }
 
-// Memory of the fake accelerator, which is the host's in truth, staged over a world of one.
+// Memory of the fake accelerator, which is really host memory, staged over a world of one.
 class OnDevice : public ::testing::Test {
  protected:
   static constexpr int kKind = DTRUN_DEVICE_OTHER;

@@ -1,4 +1,4 @@
-// instant.cc - a backend whose operations are done at once, for communicator_bench.cc.
+// instant.cc - a backend that completes operations at once, for communicator_bench.cc.
 #include <memory>
 
 #include "dtrun/plugin.hpp"

@@ -22,13 +22,14 @@ std::string MadeKey(std::string_view route, int rank) {
   return MakingKey(route, fmt::format("made/{}", rank));
 }
 
-// Of the rank that was the first to fail.
+// The error of the first rank that failed.
 std::optional<Error> Refusal(const Making& making, std::string_view route) {
   const Result<std::string> told = making.making_kv->TryGet(MakingKey(route, "refusal"));
   return told ? std::optional(DecodeError(*told)) : std::nullopt;
 }
 
-// Whether the rank lacks something itself, as a library: that is its own error, whoever else has failed.
+// Whether this rank itself lacks something, such as a library: then its own error counts, whichever rank
+// failed first.
 bool IsOwn(const Error& mine, const Error& first) {
   const bool lacks = mine.code == DTRUN_INVALID_ARGUMENT || mine.code == DTRUN_FAILED_PRECONDITION ||
                      mine.code == DTRUN_UNSUPPORTED;
@@ -36,7 +37,7 @@ bool IsOwn(const Error& mine, const Error& first) {
 }
 
 Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs, Error mine) {
-  // It may be what the others were told that has ended it here.
+  // The failure published to the others may have ended it here.
   if (std::optional<Error> first = Refusal(making, route)) return IsOwn(mine, *first) ? mine : *first;
   if (mine.code == DTRUN_TIMEOUT || mine.code == DTRUN_ABORTED) return mine;
   const bool noticed = mine.code == DTRUN_REMOTE_FAILURE && mine.peer >= 0;
@@ -45,7 +46,7 @@ Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs
   const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank};
   const Result<bool> first =
       making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, EncodeError(told));
-  // A store that is gone has nobody to tell.
+  // If the store is gone, no rank can be told.
   static_cast<void>(making.making_kv->Fail(told.text));
   if (theirs != nullptr) static_cast<void>(theirs->Fail(told.text));
   if (first && !*first) {

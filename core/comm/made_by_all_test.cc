@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Ranks that are threads; each makes its communicator as `make` says, which may wait in the backend's space.
+// Ranks are threads; each makes its communicator with `make`, which may wait in the backend's space.
 class MadeByAllTest : public ::testing::Test {
  protected:
   using Make = std::function<Status(int rank, dtrun_kv& kv)>;
@@ -53,13 +53,13 @@ TEST_F(MadeByAllTest, SucceedsWhereAllHaveMadeIt) {
   for (const Status& outcome : Play(3, [](int, dtrun_kv&) { return Status(); })) EXPECT_TRUE(outcome.ok());
 }
 
-// No limit: each of them would wait for ever.
+// No time limit: each of them would wait for ever.
 TEST_F(MadeByAllTest, TellsRanksThatWaitInTheBackendAndThoseThatHaveMadeIt) {
   const auto outcomes = Play(3, [](int rank, dtrun_kv& kv) -> Status {
     if (rank == 1) return Error{DTRUN_UNSUPPORTED, "there is no device"};
     if (rank == 0) return {};
     const auto waited = kv.Get("of rank 1", Nanoseconds(-1));
-    // What a backend may make of it is not what the program reads.
+    // The program must not get the error that a backend makes of it.
     return Error{DTRUN_VENDOR, "a get failed: " + waited.error().text};
   });
   ExpectTold(outcomes[0], 1, "rank 1: there is no device");
@@ -69,7 +69,7 @@ TEST_F(MadeByAllTest, TellsRanksThatWaitInTheBackendAndThoseThatHaveMadeIt) {
 
 TEST_F(MadeByAllTest, ARankThatLacksSomethingItselfSaysSoWhoeverWasFirst) {
   const auto outcomes = Play(2, [](int rank, dtrun_kv& kv) -> Status {
-    if (rank == 1) static_cast<void>(kv.Get("of rank 0", Nanoseconds(-1)));  // has failed by then
+    if (rank == 1) static_cast<void>(kv.Get("of rank 0", Nanoseconds(-1)));  // until rank 0 fails
     return Error{DTRUN_FAILED_PRECONDITION, "rank " + std::to_string(rank) + " finds no library"};
   });
   for (const int rank : {0, 1}) {
@@ -96,7 +96,7 @@ TEST_F(MadeByAllTest, NamesTheRankThatDoesNotMakeItInTime) {
   EXPECT_EQ(outcomes[0].error().code, DTRUN_TIMEOUT);
   EXPECT_EQ(outcomes[0].error().peer, 1);
   EXPECT_THAT(outcomes[0].error().text, HasSubstr("rank 1 of 2 did not join 'pair' within 1ms"));
-  EXPECT_THAT(outcomes[1].error().text, HasSubstr("rank 0 did not come"));  // its own, not told
+  EXPECT_THAT(outcomes[1].error().text, HasSubstr("rank 0 did not come"));  // its own, not published
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Error Unsupported(const dtrun_op& op, const Scope& scope) {
   return Error{DTRUN_UNSUPPORTED, text + "; choose another with backend.name"};
 }
 
-// What to do instead of a pair of type and reduction that has no meaning.
+// What to use instead of a meaningless pair of type and reduction.
 const char* Instead(std::int32_t dtype, std::int32_t reduce) {
   const bool complex = dtype == DTRUN_COMPLEX64 || dtype == DTRUN_COMPLEX128;
   switch (reduce) {
@@ -38,7 +38,7 @@ const char* Instead(std::int32_t dtype, std::int32_t reduce) {
   }
 }
 
-// Of a pair that kernels do not support.
+// The error for a pair that kernels do not support.
 Error NoReduction(const dtrun_op& op) {
   if (op.reduce < DTRUN_SUM || op.reduce >= sdk::kReductionEnd)
     return Invalid(op, fmt::format("unknown reduction {}", op.reduce));
@@ -68,7 +68,7 @@ Status CheckPeer(const dtrun_op& op, const Scope& scope) {
   return Invalid(op, fmt::format("peer {} is this rank itself; copy the memory instead", op.peer));
 }
 
-// On the path of every call, so without a division or a Status.
+// On the path of every call, so it uses no division and no Status.
 bool IsSound(const void* buffer, std::uint64_t bytes, std::uint64_t alignment) {
   return bytes == 0 ||
          (buffer != nullptr && (reinterpret_cast<std::uintptr_t>(buffer) & (alignment - 1)) == 0);
@@ -83,7 +83,7 @@ Error Unsound(const dtrun_op& op, const char* what, const void* buffer, std::uin
                                  kernels::ElementAlignment(op.dtype), sdk::TypeName(op.dtype)));
 }
 
-// Asks the backend about what its masks cannot exclude.
+// Asks the backend about what its masks leave open.
 bool Supports(const dtrun_op& op, const Scope& scope, bool reduces) {
   dtrun_support_query query;
   DTRUN_INIT(query);

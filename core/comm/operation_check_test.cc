@@ -1,4 +1,4 @@
-// Also of extent.cc, whose two functions are the middle of the check.
+// Also tests extent.cc: its two functions are the middle of the check.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST_F(Operation, IsAcceptedForExactlyThePairsOfTheTable) {
       accepted += Check(op, scope_).ok() ? 1 : 0;
     }
   }
-  // Of the table in abi/types.h: 4 floating types x 6, 8 integers x 9, bool x 9, 2 complex x 4.
+  // From the table in abi/types.h: 4 floating types x 6, 8 integers x 9, bool x 9, 2 complex x 4.
   EXPECT_EQ(accepted, 4 * 6 + 8 * 9 + 9 + 2 * 4);
 }
 

@@ -19,14 +19,13 @@ namespace {
 
 constexpr char kNext[] = "report it to the plugin's author, or choose another backend";
 
-// Until the first question whether a call is in vain, which then come ever more seldom.
+// Time until the first poll whether a call is in vain; later polls become rarer.
 constexpr std::chrono::seconds kFirstQuestion{1};
 constexpr std::chrono::seconds kLastQuestion{60};
-// For a plugin to notice by itself that its call is in vain.
+// Time for a plugin to notice by itself that its call is in vain.
 constexpr std::chrono::seconds kNotices{10};
 
-// Whether a signal's handler is under way on this thread: its exit is the program's, wherever the signal
-// came.
+// Whether a signal handler is running on this thread: its exit is the program's, wherever the signal arrived.
 bool HandlesSignal() {
   bool handles = false;
   const auto look = [](_Unwind_Context* frame, void* found) {
@@ -39,7 +38,7 @@ bool HandlesSignal() {
   return handles;
 }
 
-// NAME of a path that ends with libdtrun_backend_NAME.so (rule V1); empty for another one.
+// NAME of a path that ends with libdtrun_backend_NAME.so (rule V1); empty for any other.
 std::string_view BackendOf(std::string_view path) {
   constexpr std::string_view kBegin = "libdtrun_backend_", kEnd = ".so";
   path.remove_prefix(path.rfind('/') + 1);
@@ -65,7 +64,7 @@ std::string BackendOnStack() {
 
 void EndProcess(const std::string& what, const PluginReport& report) {
   const std::string line = fmt::format("dtrun: {}\n", what);
-  // The report is the better way; this one is for the log.
+  // Written for the log, besides the report.
   const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   (void)written;
   if (report) {
@@ -86,7 +85,7 @@ std::string CalledExit(std::string_view call) {
 thread_local PluginCall* PluginCall::current_ = nullptr;
 constinit thread_local const OperationCall* OperationCall::current_ = nullptr;
 
-// Runs on the thread that has called exit.
+// Runs on the thread that called exit.
 void EndOfPluginsExit() {
   if (HandlesSignal()) return contract::MemberMarks::Retire();
   if (const PluginCall* call = PluginCall::current_) EndProcess(CalledExit(call->call_), call->report_);

@@ -1,9 +1,9 @@
-// Calls into a plugin, watched from outside: a plugin that does not return, or calls exit, must not leave a
-// job that hangs or one that succeeded.
+// Watches calls into a plugin. A plugin that does not return, or calls exit, must not leave a job that hangs
+// or seems to succeed.
 //
-// On the stack of the thread that calls the plugin, for as long as the call takes. exit is seen on that
-// thread, and on one of the plugin's own that has a function of the plugin on its stack. After `_exit` the
-// host sees the mark of the call in the flight recorder.
+// Lives on the stack of the calling thread, for the duration of the call. Detects an exit on that thread, and
+// on one of the plugin's own that has a function of the plugin on its stack. After `_exit` the host finds the
+// mark of the call in the flight recorder.
 #pragma once
 
 #include <condition_variable>
@@ -18,24 +18,24 @@
 
 namespace dtrun::comm {
 
-// Gets the sentence that says what happened, on any thread, before the process ends. `peer`: -1.
+// Receives the sentence that describes the event, on any thread, before the process ends. `peer`: -1.
 using PluginReport = std::function<void(int peer, std::string_view what)>;
 
-// Says why and to the agent, and ends the process with PluginCall::kExitCode.
+// Prints the reason, reports it to the agent, and ends the process with PluginCall::kExitCode.
 [[noreturn]] void EndProcess(const std::string& what, const PluginReport& report);
 
-// Of a member that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has a
-// thread of its own.
+// For members that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has
+// its own thread.
 class PluginCall {
  public:
-  // What a process exits with that a plugin has kept or tried to end, or that does not come to hear of a
-  // failure: EX_SOFTWARE of sysexits.h.
+  // Exit code of a process that a plugin blocked or tried to end, or that does not learn of a failure:
+  // EX_SOFTWARE of sysexits.h.
   static constexpr int kExitCode = 70;
 
-  // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps to its own limits is
-  // back long before. Without a `report` nothing is watched. `in_vain`: asked now and then whether the call
-  // has no point any more, on another thread; a plugin that has not returned a while after that was said, in
-  // words, is not waited for until the limit.
+  // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps its own limits returns
+  // long before. Without a `report` nothing is watched. `in_vain`: polled on another thread; a non-empty text
+  // says why the call has become pointless. The plugin then has only a short time to return, whatever the
+  // limit.
   PluginCall(std::string call, Nanoseconds limit, PluginReport report,
              std::function<std::string()> in_vain = {});
   ~PluginCall();
@@ -45,7 +45,7 @@ class PluginCall {
  private:
   friend void EndOfPluginsExit();
   void Watch(Nanoseconds limit);
-  // Whether the member has returned within the time.
+  // Whether the member returns within the time.
   bool ReturnsWithin(Nanoseconds time);
 
   static thread_local PluginCall* current_;
@@ -54,15 +54,15 @@ class PluginCall {
   const PluginReport report_;
   const std::function<std::string()> in_vain_;
   const contract::InMember mark_ = contract::InMember::Of(call_);
-  PluginCall* const outer_ = current_;  // a plugin that makes another one's communicator
+  PluginCall* const outer_ = current_;  // a plugin may make another one's communicator
   std::mutex mutex_;
   std::condition_variable returned_;
   bool done_ = false;
   std::thread watch_;
 };
 
-// Of a member that an operation calls: takes nanoseconds, and leaves time limits to the operation.
-// REQUIRES: a PluginCall with a report came before; both arguments outlive it
+// For members that operations call: costs nanoseconds, and leaves time limits to the operation. REQUIRES an
+// earlier PluginCall with a report; both arguments outlive it.
 class OperationCall {
  public:
   OperationCall(const std::string& backend, const PluginReport& report)
@@ -76,7 +76,7 @@ class OperationCall {
  private:
   friend void EndOfPluginsExit();
 
-  // libdtrun is loaded late by Python; this takes 8 of the bytes that the loader keeps for such libraries.
+  // Python loads libdtrun late; this takes 8 of the bytes that the loader reserves for such libraries.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local const OperationCall* current_;
 
   const contract::InMember mark_;

@@ -10,7 +10,7 @@ namespace dtrun::comm {
 Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& setting, const char* options_name,
                                   dtrun_options& options, Nanoseconds limit, const PluginReport& report) {
   const std::string who = fmt::format("{} '{}'", plugin::KindText(kind), setting.name);
-  // The file that was found for the job, by its real path: a link to it may have been what bears the name.
+  // The file found for the job, by its real path; the name may have been that of a link to it.
   plugin::File file;
   file.kind = kind;
   file.name = plugin::FileForm(setting.name);

@@ -1,6 +1,6 @@
-// Loading a plugin that the job has named, and starting it, each under a watch that names it.
+// Loads a plugin that the job has named and starts it, each under a watch that names the plugin.
 //
-// The instance is the caller's, who ends it with shutdown. From one thread at a time.
+// The caller owns the instance and ends it with shutdown. From one thread at a time.
 #pragma once
 
 #include "core/base/result.h"
@@ -17,8 +17,8 @@ struct StartedPlugin {
   dtrun_instance* instance = nullptr;
 };
 
-// `options` takes what the setting holds and outlives the instance. `options_name`: of the variable, for
-// messages. `limit`, `report`: of PluginCall.
+// `options` receives the setting's options and outlives the instance. `options_name`: the variable's name,
+// for messages. `limit`, `report`: as in PluginCall.
 Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& setting, const char* options_name,
                                   dtrun_options& options, Nanoseconds limit, const PluginReport& report);
 

@@ -1,6 +1,6 @@
-// The process's one runtime: counted init, and what a fork leaves of it.
+// The process's only runtime: counted init, and its state after a fork.
 //
-// Init and Finalize from one thread at a time, the rest from any.
+// Call Init and Finalize from one thread at a time, the rest from any.
 #pragma once
 
 #include "core/base/result.h"
@@ -8,13 +8,13 @@
 
 namespace dtrun::comm {
 
-// Joins the job at the first call, counts the others.
+// The first call joins the job; later ones are counted.
 Status Init();
-// Undoes one Init; the last leaves the job. Without an Init, or after a fork, nothing.
+// Undoes one Init; the last one leaves the job. No effect without an Init, or after a fork.
 void Finalize();
 
-// The runtime between the first Init and the last Finalize; null otherwise. A forked child
-// still sees its parent's, for its numbers only.
+// The runtime between the first Init and the last Finalize; null otherwise. A forked child still sees its
+// parent's, but only for its numbers.
 Runtime* Current();
 
 // True in a child that was forked while the runtime was up: its sockets and threads belong

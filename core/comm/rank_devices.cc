@@ -113,7 +113,7 @@ Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
     if (!caps) return std::move(caps).error();
     if ((caps->device_kinds >> kind & 1) == 0) continue;
     if ((caps->flags & DTRUN_CAP_NO_STREAM) == 0) return *carrier;
-    return StagingOver(*carrier, kind, carrier->name);  // which orders its operations with streams
+    return StagingOver(*carrier, kind, carrier->name);  // orders its operations with streams
   }
   if (environment_.staging) return StagingOver(host_, kind, "staging over " + host_.name);
   return Error{

@@ -1,6 +1,6 @@
 // The devices of a rank: loads device plugins and the device backend when a communicator first needs them.
 //
-// Owned by the runtime; any thread. What it has loaded stays until it ends, after all communicators.
+// Owned by the runtime; any thread. Everything it loads stays until it ends, after all communicators.
 #pragma once
 
 #include <deque>
@@ -18,8 +18,7 @@ namespace dtrun::comm {
 
 class RankDevices final : public Devices {
  public:
-  // `host`: what carries the host's memory; `backend`: the backend plugin below it, which may move a device's
-  // too.
+  // `host` carries host memory. `backend`: the backend plugin below it, which may also move device memory.
   RankDevices(const Environment& environment, Carrier host, Carrier backend, Nanoseconds limit,
               PluginReport report)
       : environment_(environment),
@@ -31,14 +30,14 @@ class RankDevices final : public Devices {
 
   Result<const Device*> Plugin(std::int32_t kind) override;
   Result<Carrier> CarrierOf(std::int32_t kind) override;
-  // An operation will never end: nothing is shut down.
+  // An operation will never end: shut nothing down.
   void LeaveRunning() { stuck_ = true; }
 
  private:
   // All of them REQUIRE mutex_.
   Result<const Device*> PluginLocked(std::int32_t kind);
   Result<const Device*> Start(const PluginSetting& setting);
-  // Files that may be of the kind, as the job or the search path knows them.
+  // Files that may serve the kind, from the job's list or the search path.
   Result<std::vector<PluginSetting>> Candidates(std::int32_t kind) const;
   Result<Carrier> DeviceBackend();
   Result<Carrier> StagingOver(const Carrier& wire, std::int32_t kind, std::string name);

@@ -69,7 +69,7 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
       m.hosts.begin(), m.hosts.begin() + std::min<std::ptrdiff_t>(m.rank, std::ssize(m.hosts)), m.node_rank));
   params.device_kind = route.device_kind;
   params.device_index = route.device_index;
-  params.parent = route.OfDevice() ? nullptr : m.parent;  // a device's may have gone meanwhile
+  params.parent = route.OfDevice() ? nullptr : m.parent;  // a device's may be gone by now
   PluginError error;
   const std::string& backend = route.carrier.name;
   const PluginCall call(fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,

@@ -1,7 +1,7 @@
-// A communicator's way for one kind of memory: a backend, and its communicator.
+// A communicator's route for one kind of memory: a backend and its communicator.
 //
-// The host's is made with the communicator, a device's by the first operation on it. Owned by the
-// communicator. `table` and `scope` are constant once it is open; any thread.
+// The host route is made with the communicator, a device route by the first operation on the device. Owned by
+// the communicator. `table` and `scope` are constant once it is open; any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Carrier {
   dtrun_backend table{};               // full table
   dtrun_instance* instance = nullptr;  // outlives the communicator
   std::string name;                    // "gloo"
-  // A stream can only wait for an operation when the host has moved its data: req_wait_stream blocks until
-  // then, and any thread may call it. So does a call on a stream that gives no handle.
+  // A stream can wait for an operation only after the host has moved its data: req_wait_stream blocks until
+  // then, and any thread may call it. A call on a stream without a handle blocks, too.
   bool orders_on_host = false;
 };
 
@@ -39,15 +39,15 @@ struct Route {
   }
 };
 
-// What it can do. `limit`, `report`: of PluginCall.
+// The carrier's capabilities. `limit`, `report`: as in PluginCall.
 Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, const PluginReport& report);
-// Asks what the carrier of `route` can do. REQUIRES: carrier and kind are set; `making` outlives the route.
+// Queries the capabilities of its carrier. REQUIRES: carrier and kind are set; `making` outlives the route.
 Status Ask(const Making& making, Route& route);
-// Makes its communicator on all ranks or on none: collective. REQUIRES: Ask succeeded.
+// Creates its communicator on all ranks or on none. Collective. REQUIRES: Ask succeeded.
 Status Open(const Making& making, dtrun_kv* kv, Route& route);
-// This rank makes none with that key-value space: tells the others, and returns the error of this rank.
+// This rank creates none in that key-value space: notifies the others, and returns this rank's error.
 Error Refuse(const Making& making, dtrun_kv* kv, Error why);
-// Ends its communicator. REQUIRES: it has one
+// Destroys its communicator. REQUIRES: it has one
 void Destroy(const Making& making, Route& route);
 
 }  // namespace dtrun::comm

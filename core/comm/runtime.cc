@@ -28,9 +28,9 @@
 namespace dtrun::comm {
 namespace {
 
-// As NCCL does: each communicator of n ranks may take n descriptors, and the soft limit is 1024 or less. Not
-// before a program joins, as select() cannot take numbers from 1024 on; not beyond what systemd has for
-// everybody, as some programs close all descriptors up to the limit.
+// Raises the limit as NCCL does: each communicator of n ranks may take n descriptors, and the soft limit is
+// 1024 or less. Not before a program joins, as select() cannot take numbers from 1024 on. Not beyond
+// systemd's default, as some programs close all descriptors up to the limit.
 void RaiseOpenFiles() {
   constexpr rlim_t kEnough = 512 * 1024;
   rlimit limit{};
@@ -68,7 +68,7 @@ Runtime::~Runtime() {
     plugin_->table().shutdown(instance_);
   }
   plugin::SetHealthHooks({}, {});
-  // A rank that failed to join leaves without a word, so that the agent sees it as failed.
+  // A rank that failed to join does not sign off, so that the agent sees it as failed.
   if (joined && client_ != nullptr) client_->Goodbye();
 }
 
@@ -101,7 +101,7 @@ Status Runtime::JoinJob() {
   const Result<log::Options> logged = log::OptionsOfEnvironment();
   if (!logged) return logged.error();
   log::Start(*logged, hosts::HostName(), e.rank);
-  // A process that made its ranks itself has left them the number of the first one.
+  // A process that forked its ranks has left them the number of the first one.
   const std::string rank = std::to_string(e.rank);
   if (const char* served = std::getenv("PMIX_RANK"); served != nullptr && served != rank) {
     ::setenv("PMIX_RANK", rank.c_str(), 1);
@@ -111,7 +111,7 @@ Status Runtime::JoinJob() {
       store::Client::Connect({e.store, e.job_key, e.generation, e.rank});
   if (!client) return std::move(client).error();
   client_ = *std::move(client);
-  // What an earlier time of this process in the job has left in the store is no part of this one.
+  // Keys that this process left in the store when it joined before are kept apart.
   static std::atomic<int> joined{0};
   const std::string time = joined == 0 ? "" : fmt::format("again.{}/", joined.load());
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
@@ -119,7 +119,7 @@ Status Runtime::JoinJob() {
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (Status opened = OpenRecorder(); !opened) return opened;
-  // PMIx tells a process of several ranks the first one's number.
+  // PMIx gives a process of several ranks the number of the first one.
   if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
     ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
   }
@@ -145,7 +145,7 @@ void Runtime::OpenSpaces(const Spaces& space, const std::string& world) {
   making_kv_ = space("making/" + world + "/");
 }
 
-// What this process does is then not seen from outside; it is no reason not to run.
+// Without a recorder this process's calls cannot be seen from outside, but it can still run.
 Status Runtime::OpenRecorder() {
   const Environment& e = environment_;
   if (e.recorder.empty()) return {};

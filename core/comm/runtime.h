@@ -1,7 +1,7 @@
 // The runtime of a rank: store connection, backend plugin and the world communicator.
 //
-// One per process at a time, owned by core/comm/process.h. Made and ended by one thread;
-// read by any.
+// One per process at a time, owned by core/comm/process.h. One thread makes and ends it; any thread may read
+// it.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,17 @@ namespace dtrun::comm {
 
 class Runtime {
  public:
-  // Meets the other ranks; blocks at most the timeout of the environment. A world of one
-  // when the environment is not dtrun's.
+  // Meets the other ranks; blocks at most for the environment's timeout. Makes a world of one if dtrun did
+  // not set the environment.
   static Result<std::unique_ptr<Runtime>> Join(Environment environment);
-  // Destroys all communicators, ends the backend and tells the agent goodbye.
+  // Destroys all communicators, ends the backend and signs off from the agent.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   const Environment& environment() const { return environment_; }
   dtrun_comm& world() { return *world_; }
-  // What was made from the world.
+  // The communicators made from the world.
   Family& family() { return *family_; }
 
  private:
@@ -40,26 +40,25 @@ class Runtime {
   Status JoinJob();
   Status OpenRecorder();
   using Spaces = std::function<std::unique_ptr<dtrun_kv>(std::string prefix)>;
-  // Starts the backend, and the engine where it is used.
+  // Starts the backend, and the shared-memory engine if it is used.
   Status Prepare(dtrun_kv& builds);
   Status StartBackend();
-  // Shared memory for the ranks of each host, where the config and the backend allow it.
+  // Shared memory for the ranks of each host, if the config and the backend allow it.
   Status StartEngine();
   Making WorldMaking();
-  // Where a rank cannot share memory with those of its host, all learn that from the first try, and make the
-  // world over the backend alone.
+  // If a rank cannot share memory with those of its host, all ranks learn this from the first try and make
+  // the world over the backend alone.
   Result<std::unique_ptr<dtrun_comm>> MakeWorld(const Spaces& space);
   void OpenSpaces(const Spaces& space, const std::string& world);
-  // Makes the others' part of making the world fail.
+  // Makes world creation fail on the other ranks.
   Error RefuseWorld(Error why);
 
-  // For calls of the plugin's members that no operation calls: who is told, and by when they must have
-  // returned.
+  // For plugin members that no operation calls: where to report, and by when they must return.
   PluginReport PluginReports() const;
   Nanoseconds PluginLimit() const;
 
   const Environment environment_;
-  // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
+  // What plugins read through dtrun.health/1; shared with the hook, which may outlive this.
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
   std::unique_ptr<dtrun_kv> kv_, device_kv_, making_kv_;
@@ -67,7 +66,7 @@ class Runtime {
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;
-  dtrun_instance* engine_ = nullptr;  // of shared memory; null: not used
+  dtrun_instance* engine_ = nullptr;  // shared memory; null: not used
   Layers layers_;                     // of several hosts
   std::atomic<bool> stuck_ = false;   // the backend has an operation that will never end
   std::unique_ptr<RankDevices> devices_;

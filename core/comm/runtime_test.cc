@@ -1,4 +1,4 @@
-// Jobs of several processes: the C program of testing/, the relay backend, a real store.
+// Jobs of several processes: the C program in testing/, the relay backend, a real store.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 
 using Variables = std::map<std::string, std::string>;
 
-// A rank program under way. Its stderr is kept.
+// A running rank program. Keeps its stderr.
 class Process {
  public:
   Process(const std::string& mode, const Variables& variables) {
@@ -53,7 +53,7 @@ class Process {
     posix_spawn_file_actions_destroy(&actions);
   }
 
-  // Its exit status, or minus the signal that ended it; `errors` is its stderr.
+  // Returns its exit status, or minus the signal that ended it; `errors` is its stderr.
   int Join() {
     char chunk[4096];
     for (;;) {
@@ -92,7 +92,7 @@ class Runtime : public ::testing::Test {
     variables["DTRUN_WORLD_SIZE"] = variables["DTRUN_LOCAL_WORLD_SIZE"] = std::to_string(size);
     return variables;
   }
-  // The exit status of every rank; what they said goes into the test's output.
+  // Returns the exit status of every rank; their output goes into the test's output.
   std::vector<int> Run(const std::string& mode, int size) {
     std::vector<Process> ranks;
     for (int rank = 0; rank < size; ++rank) ranks.emplace_back(mode, Of(rank, size));
@@ -103,7 +103,7 @@ class Runtime : public ::testing::Test {
     }
     return statuses;
   }
-  // Starts one rank that must fail, and returns what it said.
+  // Starts one rank that must fail, and returns its stderr.
   std::string RunAndFail(const Variables& variables) {
     Process rank("everything", variables);
     EXPECT_EQ(rank.Join(), 3) << rank.errors;
@@ -141,7 +141,7 @@ TEST_F(Runtime, TellsTheAgentWhoJoinedAndWhoLeft) {
 }
 
 TEST_F(Runtime, NamesARankThatDoesNotComeAndReportsItToTheAgent) {
-  timeout_ = "5s";  // also of joining, on a loaded machine
+  timeout_ = "5s";  // also for joining, on a loaded machine
   Run("missing_rank", 2);
   EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 1 barrier #1 on 'world': ")));
 }

@@ -41,7 +41,7 @@ dtrun_status Abort(dtrun_backend_comm* comm, const dtrun_abort_params*, dtrun_er
   return DTRUN_OK;
 }
 
-// Every operation has completed when this returns, so there are no requests.
+// Every operation is complete when this returns, so there are no requests.
 dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream*, dtrun_request**,
                      dtrun_error* err) {
   if (Of(comm)->aborted) return Error{DTRUN_ABORTED, "aborted"}.CopyTo(err);

@@ -1,7 +1,6 @@
 // The backend of a world of one: every operation is a local copy that is done at once.
 //
-// A program that dtrun did not start runs on it. Needs no plugin, no store and no peer. A constant table; any
-// thread.
+// For programs that dtrun did not start. Needs no plugin, store or peer. A constant table; any thread.
 #pragma once
 
 #include "dtrun/abi/backend.h"

@@ -1,4 +1,4 @@
-// An error as one rank writes it into a key-value space for the others.
+// Encodes an error that one rank writes into a key-value space for the others.
 //
 // Pure functions; any thread.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace dtrun::comm {
 
-// "15 2 rank 2 cannot ...": code, peer and text; its reader blames the same rank.
+// "15 2 rank 2 cannot ...": code, peer and text; the reader blames the same rank.
 std::string EncodeError(const Error& error);
 Error DecodeError(std::string_view told);
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-// So many handles are released before memory of one is used again.
+// This many handles are released before the memory of one is reused.
 constexpr std::size_t kKept = 256;
 
 struct Slot {
@@ -15,7 +15,7 @@ struct Slot {
   alignas(dtrun_work) std::byte work[sizeof(dtrun_work)];
 };
 
-// Released ones, the oldest first. Never freed: a program may ask for one of them at any time.
+// Released ones, oldest first. Never freed: a program may use one of them at any time.
 struct Released {
   std::mutex mutex;
   std::deque<Slot*> slots;

@@ -1,8 +1,8 @@
-// An operation that was started and not released yet; what dtrun_work stands for.
+// An operation that was started and not released yet; the type behind dtrun_work.
 //
-// Owned by the program; an operation on a stream that the program has no handle of, or no more, by its
-// communicator's watch. The communicator keeps a list of all, so that ending it leaves no request behind;
-// list and chain are the communicator's to change. One thread at a time, as dtrun.h says, besides the watch.
+// Owned by the program, or by its communicator's watch if it is on a stream and the program holds no handle.
+// The communicator lists all works, so that ending it leaves no request behind; only it changes list and
+// chain. One thread at a time, as dtrun.h says, besides the watch.
 #pragma once
 
 #include <atomic>
@@ -14,22 +14,22 @@
 #include "dtrun/dtrun.h"
 
 struct dtrun_work {
-  // Memory that is not given back to the system, so that a handle that is used once more is told from one
-  // that is held, until 256 others have been released. Any thread.
+  // Memory that is not returned to the system, so that IsHeld detects a released handle until 256 others have
+  // been released. Any thread.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* work);
   static bool IsHeld(dtrun_work* work);
 
   dtrun_comm* comm = nullptr;           // null once the communicator is gone
-  dtrun::comm::Route* route = nullptr;  // that carries it
+  dtrun::comm::Route* route = nullptr;  // carries it
   dtrun_request* request = nullptr;     // null: there was nothing to do
   dtrun_op op{};                        // for messages; its arrays are cleared
-  dtrun_stream stream{};                // that it is on; of a device's operation
-  std::int64_t deadline = 0;            // when core's patience ends, on the steady clock
-  std::atomic<bool> succeeded = false;  // reported; never asked of the backend again
+  dtrun_stream stream{};                // of a device's operation
+  std::int64_t deadline = 0;            // when core stops waiting, on the steady clock
+  std::atomic<bool> succeeded = false;  // reported; the backend is not polled again
   std::atomic<bool> ordered = false;    // a stream waits for it
-  bool dropped = false;                 // nobody holds it: the watch releases it. Guarded by the watch
+  bool dropped = false;                 // has no handle: the watch releases it. Guarded by the watch
   dtrun_work* together = nullptr;       // the next operation of its group
   dtrun_work* next = nullptr;           // of the communicator's list
-  dtrun_work** link = nullptr;          // what points at this one
+  dtrun_work** link = nullptr;          // points at this one
 };

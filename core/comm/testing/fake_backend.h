@@ -1,6 +1,6 @@
-// A backend whose every answer is set by the test: for the communicator's own tests.
+// A backend with answers that the test sets: for the communicator's own tests.
 //
-// Requests complete when the test says so. One at a time per process; any thread.
+// Requests complete when the test completes them. One at a time per process; any thread.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct FakeRequest {
   int peer = -1;
 };
 
-// What the backend was asked, and what it shall answer.
+// The calls that the backend received, and its answers.
 struct Fake {
   std::mutex mutex;
   std::condition_variable changed;

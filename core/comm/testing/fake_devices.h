@@ -1,7 +1,7 @@
-// Two devices whose memory is what a test says, carried by the fake backend: for the communicator's own
+// Two devices with memory that the test defines, carried by the fake backend: for the communicator's own
 // tests.
 //
-// One at a time per process; the test's thread, and any for what the communicator asks.
+// One at a time per process. For the test's thread; the communicator may query it from any thread.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-"""libdtrun needs no library but those given, and starts programs linked with it before it had versions of its symbols.
+"""libdtrun needs only the given libraries, and still starts programs linked before its symbols had versions.
 
 usage: libdtrun_test.py READELF CC LIBRARY HEADERS NEEDED...
 """
@@ -27,7 +27,7 @@ int main(void) {
   return 0;
 }
 """
-# Linked with instead of libdtrun as it was without versions.
+# Linked in place of a libdtrun without symbol versions.
 STAND_IN = """
 #include "dtrun/dtrun.h"
 dtrun_status dtrun_init(dtrun_error* err) { (void)err; return DTRUN_INTERNAL; }

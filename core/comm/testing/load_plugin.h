@@ -1,4 +1,4 @@
-// The table of a plugin's file, for plugins of the conformance suites that are made of others.
+// Loads the table of a plugin's file, for plugins of the conformance suites that wrap others.
 //
 // The file stays loaded. Any thread.
 #pragma once

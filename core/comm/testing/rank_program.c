@@ -91,7 +91,7 @@ static void parts(dtrun_comm* world) {
   for (int i = 0; i < rank; ++i)
     expect(recv[i] == n * (rank * (rank - 1) / 2 + i), "reduce_scatterv is right");
 
-  /* To rank r go `rank` elements, and from it come r. */
+  /* Sends `rank` elements to rank r, and receives r elements from it. */
   for (int r = 0; r < n; ++r) mine[r] = (uint64_t)rank;
   for (int i = 0; i < n * rank; ++i) send[i] = 1000 * rank + i / rank;
   expect(
@@ -142,7 +142,7 @@ static void roots(dtrun_comm* world) {
   expect(strstr(error.message, "use sum and divide") != NULL, "and is told what to do");
 }
 
-/* Each rank exchanges with both neighbours at once; rank 0 hears from all in any order. */
+/* Each rank exchanges with both neighbours at once; rank 0 receives from all in any order. */
 static void groups(dtrun_comm* world) {
   const int n = dtrun_comm_size(world), rank = dtrun_comm_rank(world);
   if (n == 1) return;
@@ -182,7 +182,7 @@ static void groups(dtrun_comm* world) {
 static void subsets(dtrun_comm* world) {
   const int n = dtrun_comm_size(world), rank = dtrun_comm_rank(world);
   dtrun_comm *half = NULL, *pair = NULL;
-  /* Backwards, so that the last of each color is its rank 0; the last rank takes no part. */
+  /* Backwards, so that the last of each color is its rank 0; the last rank does not take part. */
   const int color = rank == n - 1 && n > 1 ? -1 : rank % 2;
   expect(dtrun_comm_split(world, color, -rank, &half, &error) == DTRUN_OK, "split runs");
   expect((half == NULL) == (color < 0), "a negative color gets none");
@@ -242,7 +242,7 @@ static void everything(void) {
   subsets(world);
 }
 
-/* The last rank does not come to the split. */
+/* The last rank does not join the split. */
 static void missing_split(void) {
   dtrun_comm* made = NULL;
   if (dtrun_rank() == dtrun_world_size() - 1) return;
@@ -252,7 +252,7 @@ static void missing_split(void) {
   expect(made == NULL, "nothing is handed out");
 }
 
-/* The last rank does not come to the barrier. */
+/* The last rank does not enter the barrier. */
 static void missing_rank(void) {
   dtrun_comm* world = dtrun_world();
   if (dtrun_rank() == dtrun_world_size() - 1) return;
@@ -265,7 +265,7 @@ static void missing_rank(void) {
   expect(strcmp(again.message, error.message) == 0, "with the first cause");
 }
 
-/* Rank 0 starts what nobody answers, and gives up. */
+/* Rank 0 starts an operation that no rank answers, and gives up. */
 static void aborted(void) {
   dtrun_comm* world = dtrun_world();
   if (dtrun_rank() != 0) return;
@@ -308,7 +308,7 @@ static void forked(void) {
   expect(dtrun_barrier(dtrun_world(), NULL, &error) == DTRUN_OK, "the parent still communicates");
 }
 
-/* A handle outlives the session that it came from. */
+/* A handle outlives its session. */
 static void abandoned(void) {
   dtrun_work* work = NULL;
   expect(dtrun_barrier(dtrun_world(), &work, &error) == DTRUN_OK, "it starts");

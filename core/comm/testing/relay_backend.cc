@@ -1,9 +1,8 @@
 // A backend for tests: every operation goes through the key-value store.
 //
-// Real and slow, so that ranks in several processes can be tested without a network or a
-// vendor library. Collectives and receives run on one thread per communicator, in order;
-// a send stores its message at once. Keys are never erased: worlds of tests are short.
-// Knows every operation and type.
+// Real and slow, so that ranks in several processes can be tested without a network or a vendor library.
+// Collectives and receives run on one thread per communicator, in order; a send stores its message at once.
+// Keys are never erased, because worlds in tests are short-lived. Supports every operation and type.
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -67,7 +66,7 @@ struct dtrun_backend_comm {
            std::to_string(number);
   }
 
-  // Waits in slices, so that an abort is noticed.
+  // Waits in slices, so that it notices an abort.
   dtrun_status Fetch(const std::string& key, int peer, Clock::time_point deadline, std::string& out,
                      dtrun_error* err) {
     for (;;) {
@@ -96,7 +95,7 @@ struct dtrun_backend_comm {
     return kv_service->set(services, kv, View(key), bytes == 0 ? "" : data, bytes, err);
   }
 
-  // The rank whose next message with this tag has come, or -1.
+  // A rank with an unread message with this tag, or -1.
   int Sender(std::uint32_t tag) {
     for (int r = 0; r < size; ++r) {
       void* data = nullptr;

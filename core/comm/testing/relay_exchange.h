@@ -1,4 +1,4 @@
-// Every collective as messages between pairs of ranks: how the relay backend sees them.
+// Every collective as messages between pairs of ranks, for the relay backend.
 //
 // Pure functions; any thread.
 #pragma once
