@@ -17,7 +17,7 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr int kChecksUntilDamaged = 3;  // that must find a rank's pages damaged
+constexpr int kChecksUntilDamaged = 3;  // that find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
 struct SeenCall {
@@ -31,14 +31,14 @@ std::optional<SeenCall> At(const Ring& ring, std::uint64_t number) {
   return seen;
 }
 
-// Calls that do not all agree: those after `agreed`, to `last`.
+// Calls that do not all agree: those after `agreed`, up to `last`.
 struct CallSpan {
   std::uint64_t agreed = 0;
   std::uint64_t last = 0;
 };
 
-// The last call that both have begun and both remember tells whether all before it agree; else the last
-// checkpoint does. Nothing when they agree, or when there is no such call yet.
+// Compares the last call that both have begun and both remember, which covers all calls before it; without
+// one, the last checkpoint. Empty if they agree, or if there is no such call yet.
 std::optional<CallSpan> DifferingSpan(const Ring& first, const Ring& second, std::uint64_t last) {
   bool differ = false;
   if (const auto a = At(first, last), b = At(second, last); last > 0 && a && b) {
@@ -57,7 +57,7 @@ std::optional<CallSpan> DifferingSpan(const Ring& first, const Ring& second, std
   return differ ? std::optional(CallSpan{0, last}) : std::nullopt;
 }
 
-// The first call up to `last` that both remember and that is not the same.
+// The first call up to `last` that both remember and that differs.
 std::optional<std::uint64_t> FirstDifferingCall(const Ring& first, const Ring& second, std::uint64_t last) {
   std::optional<std::uint64_t> found;
   for (const Entry& entry : first.entries) {

@@ -1,9 +1,8 @@
-// The agent's side of the flight recorder: compares what the ranks call.
+// The agent's side of the flight recorder: compares the calls of the ranks.
 //
-// Every call is checked, also those that are long over: the digests of all calls up to one
-// number agree or they do not. Pages that make no sense accuse nobody but the rank whose they are,
-// and only when they stay so: a reader may come in the middle of a change. Owned by the agent; its
-// loop thread.
+// It checks every call, even one that ended long ago: the digests of all calls up to one number agree or
+// differ. Invalid pages are attributed only to their own rank, and only if they stay invalid, because a read
+// may hit the middle of a change. Owned by the agent; runs on its loop thread.
 #pragma once
 
 #include <optional>
@@ -24,13 +23,13 @@ struct Difference {
   bool between_hosts = false;
 };
 
-// Pages of a rank that its calls cannot have made.
+// Pages of a rank that its calls cannot have produced.
 struct Damage {
   int rank = -1;  // of the world
   std::string text;
 };
 
-// Writes it into a recorder memory and wakes the ranks. Once for a recorder memory.
+// Writes it into a recorder memory and wakes the ranks. Once per recorder memory.
 void RaiseAlarm(const RecorderMemory& recorder_memory, const Difference& difference);
 
 class Checker {
@@ -38,12 +37,12 @@ class Checker {
   explicit Checker(const RecorderMemory& recorder_memory)
       : recorder_memory_(recorder_memory), damaged_(static_cast<std::size_t>(recorder_memory.ranks)) {}
 
-  // Compares once, every rank with the first one of its communicator. Knows nothing of hosts.
+  // Compares every rank once with the first one of its communicator. Does not know about hosts.
   std::optional<Difference> Check();
-  // Ranks that the last call check left out for the first time: what they call is not compared any more.
+  // Ranks that the last Check left out for the first time: their calls are not compared any more.
   std::vector<Damage> TakeDamage();
 
-  // What rank `rank` of the world called last, oldest first: a page for people, for after a failure.
+  // The last calls of world rank `rank`, oldest first: readable text, for after a failure.
   std::string History(int rank) const;
 
  private:
@@ -54,17 +53,17 @@ class Checker {
   };
   struct Damaged {
     const char* why = nullptr;  // in this call check
-    int checks = 0;             // one after the other that found damage
+    int checks = 0;             // consecutive checks that found damage
     bool left_out = false;
   };
 
   std::optional<Difference> CompareAll();
-  // What every member sends with what its peers receive.
+  // Compares the sends of every member with the receives of its peers.
   static std::optional<Difference> CompareMessages(const std::vector<Member>& members);
-  // What a rank has open; nothing when its pages make no sense.
+  // The open communicators of a rank; empty if its pages are invalid.
   std::vector<Member> MembersOf(int rank);
   std::optional<Difference> Compare(const Member& first, const Member& second);
-  // Whether one of them does not make sense in itself.
+  // Whether one of them is invalid in itself.
   bool EitherDamaged(const Member& first, const Member& second);
 
   const RecorderMemory recorder_memory_;

@@ -1,4 +1,4 @@
-// Pages of the flight recorder as a rank leaves them whose memory goes wrong.
+// Pages of the flight recorder written by a rank with corrupt memory.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class DamageTest : public ::testing::Test {
       for (Ring* const ring : rings_) Begin(*ring, number, call);
     }
   }
-  // Everything that reads pages.
+  // Calls everything that reads pages.
   void Read() {
     EXPECT_FALSE(checker_.Check());
     (void)reporter_.Report();

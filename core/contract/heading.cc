@@ -10,11 +10,11 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 62;  // of a communicator; a century has fewer
+constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 62;  // of a communicator; over a century
 
 const char* DamageOf(const Heading& heading, std::string_view name, bool name_ends, int ranks) {
   if (!name_ends) return "a communicator's name has no end";
-  // A name that was cut does not have the digest of the whole.
+  // The digest of a truncated name differs from that of the whole name.
   const bool whole = name.size() < kRingNameBytes - 1;
   if (heading.communicator != 0 && whole && NameDigest(name) != heading.communicator) {
     return "a communicator's name and its digest do not belong together";

@@ -1,7 +1,7 @@
-// What a ring says of itself, read once and found to make sense.
+// The header of a ring, read once and validated.
 //
-// Ranks write their pages themselves, and a rank whose memory is going wrong writes anything: a reader
-// takes its own copy and looks whether it can be true. Values; any thread.
+// Ranks write their pages themselves, and a rank with corrupt memory may write anything: a reader takes its
+// own copy and checks it. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace dtrun::contract {
 
 struct Heading {
-  std::uint64_t communicator = 0;  // 0: it is over, and its ring free
+  std::uint64_t communicator = 0;  // 0: it has ended, and its ring is free
   std::uint64_t started = 0;
   std::uint64_t ended = 0;
   std::int32_t rank = -1;  // in the communicator
@@ -21,17 +21,16 @@ struct Heading {
   std::string name;  // printable
 };
 
-// At most one of the two; neither: nobody has used the ring, or it became another's just now.
+// At most one of the two is set. Neither: the ring is unused, or has just changed its communicator.
 struct HeadingRead {
   std::optional<Heading> heading;
-  const char* damage = nullptr;  // why it cannot be true, for people
+  const char* damage = nullptr;  // why it is invalid, for messages
 };
 
 // In a world of `ranks` ranks.
 HeadingRead ReadHeading(const Ring& ring, int ranks);
 
-// Why the calls that `ring` remembers cannot be what its rank called; null when they may be. Costs a
-// look at all of them.
+// Why the calls that `ring` remembers cannot be what its rank called; null if they may be. Reads all of them.
 const char* DamageIn(const Ring& ring, const Heading& heading);
 
 }  // namespace dtrun::contract

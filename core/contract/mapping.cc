@@ -26,7 +26,7 @@ Result<RecorderMapping> RecorderMapping::Create(int ranks) {
   }
   void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return Error::System("map the flight recorder", errno);
-  // Its pages are zero already, which is the empty state of the rings.
+  // New pages are zero, which is the empty state of the rings.
   return RecorderMapping(std::move(fd), RecorderMemory{new (base) RecorderHead, ranks});
 }
 

@@ -1,6 +1,6 @@
 // The memory of a RecorderMemory: made by the agent, mapped by its ranks. Move-only; one owner.
 //
-// Its size is sealed: nobody can cut it under those who read it. Any thread may read it.
+// Its size is sealed, so no process can truncate it under its readers. Any thread may read it.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ class RecorderMapping {
  public:
   // An empty recorder memory for `ranks` ranks.
   static Result<RecorderMapping> Create(int ranks);
-  // The recorder memory at `path`, as Path gives it: the pages of `rank` for writing, the others for reading.
+  // Maps the recorder memory at `path`, from Path: the pages of `rank` for writing, the others for reading.
   static Result<RecorderMapping> Open(const std::string& path, int rank);
-  // The same behind a descriptor, that `name` stands for in errors.
+  // The same for a descriptor; errors call it `name`.
   static Result<RecorderMapping> Open(int fd, const std::string& name, int rank);
 
   RecorderMapping(RecorderMapping&& other) noexcept
@@ -27,9 +27,9 @@ class RecorderMapping {
   ~RecorderMapping();
 
   const RecorderMemory& recorder_memory() const { return recorder_memory_; }
-  // Where other processes find it while this one lives.
+  // The path for other processes, while this object lives.
   std::string Path() const;
-  // For those that cannot reach Path from their namespaces. -1 where this one was opened.
+  // For processes that cannot reach Path from their namespaces. -1 if this mapping was opened.
   int fd() const { return fd_.get(); }
 
  private:

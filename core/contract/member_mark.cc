@@ -11,14 +11,14 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr std::int32_t kDeepest = 64;  // more is no depth but damage
+constexpr std::int32_t kDeepest = 64;  // a larger value is damage
 
-// Where those go that find no place: nobody reads it.
+// For threads that get no mark; never read.
 MemberMark unread;
 std::atomic<MemberMark*> marks{nullptr};  // kMarks of them
-std::atomic<pid_t> owner{0};              // whose they are, not a copy's
+std::atomic<pid_t> owner{0};              // the process that mapped them, not a forked child
 
-// Gives the mark back with the thread; not that of the thread that this process was forked by.
+// Returns the mark when its thread ends, except in a forked child.
 struct Holder {
   MemberMark* mark = nullptr;
   ~Holder() { Leave(); }
@@ -97,7 +97,7 @@ void MemberMarks::Retire() {
   if (first != nullptr && owner == getpid()) first->retired = 1;
 }
 
-// In a mark of the thread's own, unless it is inside a member: that one goes on to count it.
+// Writes to the thread's own mark, unless the thread is inside a member: that mark goes on counting it.
 void InMember::Write(const void* what, const std::string& name, std::string_view rest) {
   const std::uint32_t round = marks_round.load(std::memory_order_relaxed);
   const bool inside = thread_mark.mark != nullptr && thread_mark.mark != &unread &&

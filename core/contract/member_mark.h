@@ -1,8 +1,8 @@
-// Which members of plugins a rank's threads are in, in its pages of the flight recorder: that outlives a
-// process that ends by `_exit`, so that its host can say where it was.
+// Marks which plugin members a rank's threads are in, in its pages of the flight recorder. These outlive a
+// process that ends by `_exit`, so its host can report where it was.
 //
-// A thread takes a mark when it first enters a member and gives it back when it ends. MemberMarks is one per
-// process; InMember lies on the stack of the thread that calls. The host reads what it does not believe.
+// A thread takes a mark when it first enters a member and returns it when the thread ends. MemberMarks is one
+// per process; InMember lies on the stack of the thread that calls. The host treats the marks as untrusted.
 #pragma once
 
 #include <atomic>
@@ -16,29 +16,29 @@ namespace dtrun::contract {
 
 class MemberMarks {
  public:
-  // From now on in the pages of `rank` of the recorder behind `fd`, which stay mapped for good. A recorder that
-  // cannot be mapped leaves them where nobody reads them, as before the first call.
+  // From now on marks are in the pages of `rank` of the recorder behind `fd`, which stay mapped for good. If
+  // it cannot be mapped, they stay in private memory, as before the first call.
   static void Use(int fd, int rank);
-  // The process ends by `exit`, which tells who has called it: none of its marks counts any more.
+  // The process ends by `exit`, which reports its caller: none of its marks counts any more.
   static void Retire();
 };
 
-// What a thread has at hand to mark with.
+// A thread's current mark.
 struct ThreadMark {
   MemberMark* mark = nullptr;
   std::uint32_t round = 0;     // of MemberMarks; 0: none yet
-  const void* what = nullptr;  // whose text the mark has
+  const void* what = nullptr;  // identifies the text in the mark
 };
-// libdtrun is loaded late by Python; this takes 24 of the bytes that the loader keeps for such libraries.
+// Python loads libdtrun late; this takes 24 of the bytes that the loader reserves for such libraries.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadMark thread_mark;
 extern std::atomic<std::uint32_t> marks_round;
 
-// Takes nanoseconds where the thread was in the same backend before.
+// Costs nanoseconds if the thread's last member was of the same backend.
 class InMember {
  public:
-  // An operation of `backend`. A text at its address is taken for the same one until the next Of.
+  // An operation of `backend`. The same address means the same text until the next Of.
   explicit InMember(const std::string& backend) : InMember(&backend, backend, ", in an operation") {}
-  // A call that has a text of its own: "backend 'demo', in its init".
+  // A call with its own text: "backend 'demo', in its init".
   static InMember Of(const std::string& call) {
     ++marks_round;
     return {&call, call, {}};
@@ -67,8 +67,8 @@ struct UnderWay {
   std::string members;       // "backend 'gloo', in an operation", of each thread that was in one
   bool main_thread = false;  // the process' first thread was among them
 };
-// After the end of a process of `count` ranks, `rank` first: of the first that was in one. Nothing when it
-// was in none, or has ended by `exit`.
+// After the end of a process of `count` ranks, from `rank` on: the members of the first rank that was in one.
+// Empty if none was, or if the process ended by `exit`.
 UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int count = 1);
 
 }  // namespace dtrun::contract

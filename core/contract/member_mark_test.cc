@@ -16,7 +16,7 @@ namespace {
 
 const std::string kBackend = "demo";
 
-// What is known of rank 1 after a process has played it.
+// What the recorder shows of rank 1 after a process has run `play`.
 std::string After(const std::function<void()>& play) {
   const RecorderMapping recorder = *RecorderMapping::Create(2);
   const pid_t child = ::fork();

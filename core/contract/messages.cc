@@ -10,7 +10,7 @@ namespace dtrun::contract {
 namespace {
 
 constexpr int kProbes = 8;       // rows that a key may be in
-constexpr int kRemembered = 24;  // messages in `last`
+constexpr int kRemembered = 24;  // messages whose kind of memory `last` holds
 constexpr std::uint64_t kRecent = (std::uint64_t{1} << kRemembered) - 1;
 constexpr std::uint64_t kUncounted = ~std::uint64_t{0};  // in `last`, for good
 constexpr std::uint64_t kReceives = std::uint64_t{1} << 32;
@@ -39,7 +39,7 @@ void Store(MessageRow& row, const MessageLog& log) {
   row.seal.store(SealOf(log), std::memory_order_release);
 }
 
-// Nothing when it changes just now, or was written over.
+// Empty if it is changing, or was overwritten.
 std::optional<MessageLog> Load(const MessageRow& row) {
   const std::uint64_t seal = row.seal.load(std::memory_order_acquire);
   const MessageLog log{row.key.load(std::memory_order_relaxed), row.last.load(std::memory_order_relaxed),
@@ -49,7 +49,7 @@ std::optional<MessageLog> Load(const MessageRow& row) {
   return log;
 }
 
-// The row with that key, or a free one; null when all where it may be are taken.
+// The row with that key, or a free one; null if all its possible rows are taken.
 MessageRow* RowFor(Ring& ring, std::uint64_t key) {
   for (int probe = 0; probe < kProbes; ++probe) {
     MessageRow& row = ring.messages[RowOf(key, probe)];
@@ -71,7 +71,7 @@ std::optional<MessageLog> Find(const Ring& ring, std::uint64_t key) {
 
 std::uint64_t CountOf(const MessageLog& log) { return log.last >> kRemembered; }
 
-// Whether message `number`, which there was, was in a device's memory; nothing when that is not remembered.
+// Whether message `number`, which was recorded, was in a device's memory; empty if that is not remembered.
 std::optional<bool> OnDevice(const MessageLog& log, std::uint64_t number) {
   const std::uint64_t later = CountOf(log) - number, run = log.first >> 1;
   const bool first = (log.first & 1) != 0;
@@ -96,7 +96,7 @@ std::optional<std::uint64_t> FirstDiffering(const MessageLog& a, const MessageLo
     const std::optional<bool> of_a = OnDevice(a, number), of_b = OnDevice(b, number);
     return of_a && of_b && *of_a != *of_b;
   };
-  // Their runs of one kind end at different places, or the last ones tell.
+  // Either their runs of one kind end at different places, or the last messages show the difference.
   for (const std::uint64_t number : {std::uint64_t{1}, std::min(a.first >> 1, b.first >> 1) + 1}) {
     if (differs(number)) return number;
   }
@@ -171,7 +171,7 @@ std::optional<MessageDifference> DifferingMessage(const Ring& from, const std::s
     const Ring& to = *ring;
     const auto tag = static_cast<std::uint32_t>(sent->key);
     const std::optional<MessageLog> received = Find(to, KeyOf(false, from.rank, tag));
-    // Read last: what was received after a message from any rank is noted later than that.
+    // Read last: a receive that follows a message from any rank is recorded later than that message.
     const bool from_any = Find(to, KeyOf(false, -1, tag)).has_value();
     if (!received || received->last == kUncounted || from_any) continue;
     const std::optional<std::uint64_t> number = FirstDiffering(*sent, *received);

@@ -1,10 +1,10 @@
-// The messages between two ranks, in the flight recorder: whose memory each of them was in.
+// The messages between two ranks, in the flight recorder: which kind of memory each side used.
 //
-// A message from the host's memory does not meet a receive on a device, because the two take different ways;
-// so both sides note what they call, and whoever reads both finds the first message that differs. Pairs match
-// by peer and tag, in order. Of a rank, as many combinations of peer, tag and direction are noted as there
-// are rows; the rest, receives from any rank and messages of a graph are not compared. A row has one writer,
-// as its ring.
+// A message from host memory does not meet a receive on a device, because the two use different routes. So
+// both sides record their calls, and a reader of both finds the first message that differs. Messages pair by
+// peer and tag, in order. Each rank has one row per combination of peer, tag and direction, while rows last.
+// The rest, receives from any rank and messages of a graph are not compared. A row has one writer, as its
+// ring.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace dtrun::contract {
 // What a row holds.
 struct MessageLog {
   std::uint64_t key = 0;
-  std::uint64_t last = 0;   // how many there were, over a bit for each of the last: 1 is a device's memory
-  std::uint64_t first = 0;  // how many of them, from the first, were in memory of one kind, over its bit
+  std::uint64_t last = 0;   // their count, above one bit for each of the last: 1 is a device's memory
+  std::uint64_t first = 0;  // how many, from the first, were in memory of one kind, above its bit
   friend bool operator==(const MessageLog&, const MessageLog&) = default;
 };
 
@@ -30,19 +30,19 @@ struct Message {
   std::int32_t peer = -1;  // -1: from any rank
   std::uint32_t tag = 0;
   bool on_device = false;
-  bool counted = true;  // a graph may have it any number of times
+  bool counted = true;  // false: a graph may have it any number of times
 };
 
-// Notes that a message begins. What it gives TakeBack undoes, for one that was refused; null: not noted.
+// Records that a message begins. TakeBack takes the result if it is refused; null: not recorded.
 std::optional<MessageLog> Note(Ring& ring, const Message& message);
 void TakeBack(Ring& ring, const MessageLog& before);
 void ClearMessages(Ring& ring);
 
-// All that make sense just now.
+// All that are valid at the moment.
 std::vector<MessageLog> ReadMessages(const Ring& ring);
-// Of a rank elsewhere.
+// Writes those of a rank on another host.
 void WriteMessages(Ring& ring, const std::vector<MessageLog>& logs);
-// Another one when there were more messages.
+// Changes when there are more messages.
 std::uint64_t MarkOf(const Ring& ring);
 
 struct MessageDifference {
@@ -51,10 +51,10 @@ struct MessageDifference {
   std::string text;
 };
 
-// Whether the rank has called anything on a device; what it calls it is then known.
+// Whether the rank has called anything on a device; the device's name is then known.
 bool UsesDevices(const Ring& ring);
-// The first message from the rank of `from`, as far as is remembered, that it and its peer call in different
-// memory. `name`: of the communicator. `ring_of`: of one of its ranks; null: not to be compared.
+// The first remembered message from the rank of `from` that it and its peer call in different memory. `name`:
+// the communicator's. `ring_of`: the ring of one of its ranks; null: not compared.
 std::optional<MessageDifference> DifferingMessage(const Ring& from, const std::string& name,
                                                   const std::function<const Ring*(int)>& ring_of);
 

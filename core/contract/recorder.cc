@@ -17,13 +17,13 @@
 namespace dtrun::contract {
 namespace {
 
-// Until the alarm has reached every host.
+// Time for the alarm to reach every host.
 constexpr std::chrono::milliseconds kAllHear{100};
 
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
-  // In another PID namespace it may be anything, such as a pipe.
+  // In another PID namespace the path may name anything, such as a pipe.
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
   return Open(fd.get(), path, rank);
@@ -42,7 +42,7 @@ Recorder::Recorder(RecorderMapping mapping, int rank) : mapping_(std::move(mappi
 
 Recorder::~Recorder() {
   stop_ = true;
-  // Other ranks sleep on the same word; they look, find nothing, and sleep again.
+  // Other ranks sleep on the same word; they wake, find nothing, and sleep again.
   (void)syscall(SYS_futex, &mapping_.recorder_memory().head->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
                 0);
   listener_.join();
@@ -73,7 +73,7 @@ void Recorder::Listen() {
   const RecorderHead& recorder_memory = *mapping_.recorder_memory().head;
   while (!stop_) {
     if (recorder_memory.alarm.load(std::memory_order_acquire) == 0) {
-      // A wake-up may come between the look at stop_ and the sleep; the limit makes up for it.
+      // A wake-up may fall between the check of stop_ and the sleep; the limit makes up for it.
       const timespec limit{0, 200'000'000};
       (void)syscall(SYS_futex, &recorder_memory.alarm, FUTEX_WAIT, 0, &limit, nullptr, 0);
       continue;

@@ -1,7 +1,7 @@
-// A rank's side of the flight recorder: its rings, and the thread that hears the alarm.
+// A rank's side of the flight recorder: its rings, and the thread that waits for the alarm.
 //
-// Owned by the runtime; outlives the communicators. Claim, Release and Watch from any thread;
-// a ring is written under its communicator's own lock.
+// Owned by the runtime; outlives the communicators. Claim, Release and Watch from any thread; a ring is
+// written under its communicator's own lock.
 #pragma once
 
 #include <functional>
@@ -27,28 +27,27 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Null when all rings are in use: the communicator is not recorded then.
+  // Null if all rings are in use: the communicator is not recorded then.
   Ring* Claim(const std::string& name, int rank, int size);
   void Release(Ring* ring);
 
-  // Called on the recorder's thread when calls on the communicator `name` were found to
-  // differ; `peer` is the other rank of the world that the finding names. Not called any more
-  // once Unwatch has returned.
+  // Called on the recorder's thread when calls on the communicator `name` differ; `peer` is the other world
+  // rank in the finding. Not called any more once Unwatch has returned.
   struct Alarm {
-    std::function<void(const Error&)> heard;  // to remember; at once
-    // To end it: once all hosts have heard, so that no rank takes another's end for the cause.
+    std::function<void(const Error&)> heard;  // to remember it; called at once
+    // To end it: called once all hosts know, so that no rank takes another's end for the cause.
     std::function<void(const Error&)> end;
   };
   void Watch(const void* owner, const std::string& name, Alarm alarm);
   void Unwatch(const void* owner);
 
-  // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3
-  // called no collective after #15". Only those that are behind `number`, or all when none is.
+  // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3 called no
+  // collective after #15". Only those behind `number`, or all if none is.
   std::string Whereabouts(const Ring& ring, std::uint64_t number) const;
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
-  // the checker, which looks later; empty when none is known to.
+  // the checker, which runs later; empty if no difference is known.
   std::optional<Error> Difference(const Ring& ring, const std::string& name, std::uint64_t number) const;
-  // As Difference, of the messages that any two of its ranks call.
+  // Like Difference, for the messages between any two of its ranks.
   std::optional<Error> MessageDifference(const Ring& ring, const std::string& name) const;
 
  private:
@@ -58,7 +57,7 @@ class Recorder {
   };
 
   Recorder(RecorderMapping mapping, int rank);
-  // Of a communicator, by rank; what does not make sense is left out.
+  // The rings of a communicator, by rank, without invalid ones.
   std::map<int, const Ring*> RingsOf(std::uint64_t communicator) const;
   void Listen();
   void Tell(std::function<void(const Error&)> Alarm::*what, const Error& error);

@@ -1,14 +1,14 @@
 // The flight recorder: what every rank of a host calls, in memory that outlives them.
 //
-// The agent makes one RecorderMemory for the ranks of its host, an anonymous shared file that they map.
-// Each rank writes its own pages and nobody else's: a call costs it a few stores and no
-// message. The agent reads all of them, names calls that differ, and wakes the ranks; after a
-// death it says what everybody was doing. Pages of ranks elsewhere hold what their agents tell
-// (core/contract/window.h). Layout only; who may write what stands beside the members.
+// The agent makes one RecorderMemory for the ranks of its host, an anonymous shared file that they map. Each
+// rank writes its own pages only: a call costs it a few stores and no message. The agent reads all of them,
+// names calls that differ, and wakes the ranks. After a death it reports what each rank was doing. Pages of
+// ranks elsewhere hold what their agents report (core/contract/window.h). Layout only; the comments say who
+// may write each part.
 //
-// A rank maps its own pages for writing and all others for reading, so a stray write stays in the
-// pages of the rank that made it. Nothing that stands in a rank's pages is believed: not a size,
-// not a number, not that a text ends (core/contract/heading.h).
+// A rank maps its own pages for writing and all others for reading, so a stray write stays in its own pages.
+// Readers do not trust a rank's pages: not a size, not a number, not the end of a text
+// (core/contract/heading.h).
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ inline constexpr int kCheckpoints = 64;                // of each communicator t
 inline constexpr int kMessageRows = 32;  // peers, tags and directions of each that are remembered
 inline constexpr std::size_t kRingNameBytes = 56;
 inline constexpr std::size_t kDeviceNameBytes = 32;
-inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be told
+inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be reported
 inline constexpr std::size_t kMarkTextBytes = 116;
-// The largest page of a machine that dtrun runs on: who may write is settled by the page.
+// The largest page of a machine that dtrun runs on: write access is set per page.
 inline constexpr std::size_t kRecorderPageBytes = 64 << 10;
 
 // One call. `number` is written last, so that a reader sees whole entries.
@@ -39,11 +39,11 @@ struct Entry {
   std::atomic<std::uint64_t> words[3];   // the Call
 };
 
-// The chain of a call whose number is a multiple of kCheckpointEvery: what hosts compare while calls go on.
+// The chain of a call with a number divisible by kCheckpointEvery: hosts compare these while calls go on.
 struct Checkpoint {
   std::atomic<std::uint64_t> number{0};  // written last
   std::atomic<std::uint64_t> chain{0};
-  std::atomic<std::uint64_t> seal{0};  // digest of both: nothing else tells that it was written over
+  std::atomic<std::uint64_t> seal{0};  // digest of both: shows that it was overwritten
 };
 
 // The messages with one peer and tag in one direction (messages.h).
@@ -51,10 +51,10 @@ struct MessageRow {
   std::atomic<std::uint64_t> key{0};  // 0: free
   std::atomic<std::uint64_t> last{0};
   std::atomic<std::uint64_t> first{0};
-  std::atomic<std::uint64_t> seal{0};  // digest of these, written last; 0: they change
+  std::atomic<std::uint64_t> seal{0};  // digest of these, written last; 0: they are changing
 };
 
-// One communicator of one rank. Written by that rank; that of a rank elsewhere by the agent.
+// One communicator of one rank. Written by that rank; by the agent if the rank is on another host.
 struct alignas(64) Ring {
   std::atomic<std::uint64_t> communicator{0};  // digest of its name; 0: free
   std::atomic<std::uint64_t> started{0};       // number of the last call
@@ -63,23 +63,23 @@ struct alignas(64) Ring {
   std::int32_t rank = -1;                      // in the communicator
   std::int32_t size = 0;
   char name[kRingNameBytes] = {};
-  char device[kDeviceNameBytes] = {};  // what its devices are called, before the first call on one
+  char device[kDeviceNameBytes] = {};  // the name of its devices, before the first call on one
   Entry entries[kEntries];
   Checkpoint checkpoints[kCheckpoints];
   MessageRow messages[kMessageRows];
 };
 
 inline constexpr std::uint32_t kByThread = 1, kByMainThread = 2;
-// A thread of a rank that calls plugins (member_mark.h). Written by that thread; the process that ends by
+// A thread of a rank that calls plugins (member_mark.h). Written by that thread; a process that ends by
 // `exit` writes `retired` of the first.
 struct alignas(64) MemberMark {
   std::atomic<std::uint32_t> taken{0};  // kByThread, or kByMainThread of the process
   std::atomic<std::uint32_t> retired{0};
-  std::atomic<std::int32_t> depth{0};  // members that it is in, one inside another
-  char text[kMarkTextBytes] = {};      // the one that it has entered last; may be half written
+  std::atomic<std::int32_t> depth{0};  // members that it is in, nested
+  char text[kMarkTextBytes] = {};      // the one entered last; may be half written
 };
 
-// What was found wrong, for all ranks to read. Written by the agent, before the alarm.
+// A difference, for all ranks to read. Written by the agent, before the alarm.
 struct Finding {
   std::atomic<std::uint64_t> communicator{0};
   std::int32_t first = -1;  // the world ranks that differ
@@ -106,7 +106,7 @@ constexpr std::size_t RecorderBytes(int ranks) {
   return kRecorderHeadBytes + static_cast<std::size_t>(ranks) * kRankPagesBytes;
 }
 
-// A recorder memory that is mapped. How many ranks it has, its reader knows by itself.
+// A mapped recorder memory. The number of ranks comes from its reader, not from the memory.
 struct RecorderMemory {
   RecorderHead* head = nullptr;
   int ranks = 0;  // of the world

@@ -12,7 +12,7 @@ namespace {
 
 using Words = sdk::SignatureWords;
 
-// What ranks have to agree on in a call.
+// The words of a call that ranks must agree on.
 Words Compared(const Words& call) {
   if ((call[0] & kConnects) == 0) [[likely]]
     return call;
@@ -27,7 +27,7 @@ std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
 }
 
 void Store(Entry& entry, std::uint64_t number, const Words& words, std::uint64_t chain) {
-  entry.number.store(0, std::memory_order_release);  // no reader mixes the old with the new
+  entry.number.store(0, std::memory_order_release);  // no reader mixes old and new
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_relaxed);
   entry.chain.store(chain, std::memory_order_relaxed);
@@ -60,7 +60,7 @@ std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
 
 void NameDevice(Ring& ring, std::string_view name) {
   const std::size_t length = std::min(name.size(), kDeviceNameBytes - 1);
-  std::copy_n(name.data(), length, ring.device);  // of an empty view there is no address to copy from
+  std::copy_n(name.data(), length, ring.device);  // an empty view has no address to copy from
   ring.device[length] = '\0';
 }
 

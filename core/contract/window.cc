@@ -10,8 +10,8 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr int kIdleLooks = 5;             // without a change, and ranks are idle
-constexpr std::uint64_t kLastCalls = 32;  // that are told of idle ranks
+constexpr int kIdleLooks = 5;             // without a change, until ranks are idle
+constexpr std::uint64_t kLastCalls = 32;  // reported of idle ranks
 
 void AddCalls(const Ring& ring, std::uint64_t last, std::uint64_t count, Window& to) {
   for (std::uint64_t left = std::min(last, count); left > 0; --left) {
@@ -49,7 +49,7 @@ std::vector<Window> Reporter::Report() {
     const Ring& ring =
         recorder_memory_.RingOf(ranks_[i / kRings], static_cast<int>(i % static_cast<std::size_t>(kRings)));
     const auto [heading, damage] = ReadHeading(ring, recorder_memory_.ranks);
-    if (damage != nullptr) continue;  // the checker says it
+    if (damage != nullptr) continue;  // the checker reports it
     const std::uint64_t communicator = heading ? heading->communicator : 0;
     if (communicator != told.communicator) {
       if (told.any) TellFreed(told, out);
@@ -86,7 +86,7 @@ Window& Reporter::Add(const Ring& ring, const Heading& heading, Told& told, std:
   return window;
 }
 
-// For all ranks of the host, which its agent compares.
+// For all ranks of the host; its agent compares them.
 void Reporter::TellProgress(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
   const std::uint64_t checkpoint = LastCheckpoint(ring);
   if (checkpoint > told.checkpoint) {
@@ -105,12 +105,12 @@ void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, st
     told.last = now;
     told.messages = messages;
     told.looks = 0;
-    if (std::exchange(told.idle, false)) Add(ring, heading, told, out);  // it calls on
+    if (std::exchange(told.idle, false)) Add(ring, heading, told, out);  // it makes calls again
     return;
   }
   if (told.idle || ++told.looks < kIdleLooks) return;
   Window::Seen last;
-  if (now.started > 0 && !Read(ring, now.started, &last.call, &last.chain)) return;  // it goes on just now
+  if (now.started > 0 && !Read(ring, now.started, &last.call, &last.chain)) return;  // it is making calls
   told.idle = true;
   for (Window& other : out) {
     const bool alike = other.communicator == told.communicator && other.idle == now && messages == 0 &&
@@ -140,9 +140,9 @@ Ring* RingFor(const RecorderMemory& recorder_memory, const Window& window, const
 }  // namespace
 
 bool MakesSense(const Window& window, int world_size) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // calls, which nobody makes
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // calls; more than any rank makes
   const auto is_number = [](std::uint64_t number) { return number > 0 && number < kMost; };
-  const int size = window.freed ? world_size : window.size;  // what is freed has no size any more
+  const int size = window.freed ? world_size : window.size;  // a freed one has no size any more
   const auto fits = [&](const Window::Member& member) {
     return member.world_rank >= 0 && member.world_rank < world_size && member.rank >= 0 && member.rank < size;
   };

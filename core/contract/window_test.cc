@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr int kLooksUntilRest = 6;  // the first one only sees where they are
+constexpr int kLooksUntilRest = 6;  // the first one only records their position
 
 sdk::Signature Allreduce(std::uint64_t count) {
   sdk::Signature call;
@@ -48,7 +48,7 @@ class WindowTest : public ::testing::Test {
   void Call(int rank, std::uint64_t number, std::uint64_t count = 8) {
     Begin(*rings_[static_cast<std::size_t>(rank)], number, Allreduce(count));
   }
-  // Looks at both hosts, and tells each what the other has seen.
+  // Reports from both hosts, and enters each report on the other.
   void Look() {
     for (const int site : {0, 1}) {
       for (const Window& window : sites_[site].reporter.Report())
@@ -76,7 +76,7 @@ TEST_F(WindowTest, TellsOfIdleRanksOnceAndForAllThatAreAlike) {
   ASSERT_TRUE(told[0].idle);
   EXPECT_EQ(told[0].idle->started, 1u);
   for (int look = 0; look < 20; ++look) EXPECT_THAT(sites_[0].reporter.Report(), IsEmpty()) << look;
-  End(*rings_[0], 1);  // is news again, of this rank alone
+  End(*rings_[0], 1);  // reported again, for this rank alone
   std::vector<Window> news;
   for (int look = 0; look < kLooksUntilRest && news.empty(); ++look) news = sites_[0].reporter.Report();
   ASSERT_THAT(news, SizeIs(1));
@@ -161,7 +161,7 @@ TEST_F(WindowTest, SaysWhereRanksElsewhereAre) {
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
   EXPECT_EQ(recorder->Whereabouts(*rings_[0], 2), "rank 3 has called no collective yet");
   for (std::uint64_t number = 1; number <= 70; ++number) Call(3, number);
-  Look();  // it goes on, so what was told of it is no longer true
+  Look();  // it makes calls again, so the last report is out of date
   EXPECT_THAT(recorder->Whereabouts(*rings_[0], 2), ::testing::Not(HasSubstr("rank 3")));
 }
 
@@ -171,7 +171,7 @@ TEST_F(WindowTest, KnowsIdleRanksWhenAnotherSpeaksForTheirHost) {
   }
   Call(0, 71);
   Idle();
-  rings_[2]->communicator = 0;  // rank 3 speaks from now on, and tells its checkpoints again
+  rings_[2]->communicator = 0;  // rank 3 reports from now on, and sends its checkpoints again
   Look();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
   EXPECT_THAT(recorder->Whereabouts(*rings_[0], 71), HasSubstr("rank 3 is in #70"));
@@ -228,7 +228,7 @@ TEST_F(WindowTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   EXPECT_FALSE(entered([](Window& one) { one.checkpoints = {{65, 1}}; }));
   EXPECT_TRUE(entered([](Window&) {}));
   EXPECT_EQ(RecorderOf(0).RingOf(2, 0).started, 7u);
-  window.members = {{1, 1}, {2, 2}};  // rank 1 lives here and writes itself
+  window.members = {{1, 1}, {2, 2}};  // rank 1 is on this host and writes itself
   EXPECT_TRUE(entered([](Window& one) { one.idle->started = 8; }));
   EXPECT_EQ(RecorderOf(0).RingOf(1, 0).started, 0u);
 }
