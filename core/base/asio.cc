@@ -1,4 +1,4 @@
-// What Asio does not have in its headers when BOOST_ASIO_SEPARATE_COMPILATION is set
+// The non-header part of Asio, needed with BOOST_ASIO_SEPARATE_COMPILATION
 // (cmake/DtrunBuild.cmake).
 #include "core/base/asio.h"
 

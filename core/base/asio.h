@@ -1,6 +1,6 @@
-// The parts of Boost.Asio that core uses, and their short names.
+// Short names for the parts of Boost.Asio that core uses.
 //
-// Names alone; each object is its owner's, and is used by the thread of its loop.
+// Only names: each object belongs to its owner and is used by the thread of that owner's loop.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.

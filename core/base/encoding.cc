@@ -7,7 +7,7 @@
 namespace dtrun {
 namespace {
 
-// A buffer that held a large frame gives its memory back.
+// A buffer larger than this is freed after use.
 constexpr std::size_t kKeptBytes = 1 << 20;
 
 }  // namespace

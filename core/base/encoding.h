@@ -1,11 +1,11 @@
-// Messages as bytes: the two halves that write and read their fields, and the cutter that
-// finds messages in a stream.
+// Binary encoding of messages: an encoder, a decoder, and a reader that splits a byte stream into
+// frames.
 //
-// Numbers are little endian, a flag is a byte 0 or 1, a text is a u32 size and its bytes, a
-// list or map a u32 count and its entries. Encoder and Decoder have the same members, so a
-// message lists its fields once, in a template over either. Limits are the reader's
-// business: whatever a stranger sends, no more than a limit is ever kept. Values; each is
-// used by one thread at a time.
+// Numbers are little endian; a flag is one byte, 0 or 1; a text is a u32 size and its bytes; a list
+// or map is a u32 count and its entries. Encoder and Decoder have the same members, so a message
+// lists its fields once, in a template over either. The reading side enforces the limits: it never
+// keeps more than a limit, whatever an untrusted peer sends. Values; each is used by one thread at
+// a time.
 #pragma once
 
 #include <bit>
@@ -38,7 +38,7 @@ class Encoder {
   void Texts(const std::vector<std::string>& values, std::size_t count_limit, std::size_t limit);
   void Pairs(const std::map<std::string, std::string>& values, std::size_t count_limit, std::size_t limit);
 
-  // The bytes alone, and with their size in front.
+  // Payload returns the bytes alone, Frame puts their size in front.
   std::string Payload() &&;
   std::string Frame() &&;
 
@@ -46,7 +46,8 @@ class Encoder {
   std::string out_ = std::string(sizeof(std::uint32_t), '\0');  // room for the size
 };
 
-// After the first problem every member leaves its argument alone or empty; Finish tells.
+// After the first error every member leaves its argument unchanged or empty; Finish returns the
+// error.
 class Decoder {
  public:
   static constexpr bool kWrites = false;
@@ -62,14 +63,14 @@ class Decoder {
   void Flag(bool& value);
   void Text(std::string& value, std::size_t limit);
   void Texts(std::vector<std::string>& values, std::size_t count_limit, std::size_t limit);
-  // Keys ascend and differ, so that a map has one encoding.
+  // Keys must be strictly ascending, so that a map has exactly one encoding.
   void Pairs(std::map<std::string, std::string>& values, std::size_t count_limit, std::size_t limit);
 
-  // For a field whose value makes no sense. `problem` is a literal.
+  // Reports an invalid field value. `problem` is a literal.
   void Fail(const char* problem);
 
   bool ok() const { return problem_ == nullptr; }
-  // "malformed WHAT: ..." unless all of exactly these bytes was read.
+  // Returns "malformed WHAT: ..." unless the fields read so far consumed exactly all bytes.
   Status Finish(std::string_view what) const;
 
  private:
@@ -81,7 +82,7 @@ class Decoder {
 template <class Coder, class Message>
 using Of = std::conditional_t<Coder::kWrites, const Message, Message>;
 
-// A list of at most `most` entries, each of which `each` codes.
+// Encodes or decodes a list of at most `most` entries, calling `each` for every entry.
 template <class Coder, class T, class Each>
 void List(Coder& coder, T& values, std::size_t most, Each each) {
   auto count = static_cast<std::uint32_t>(values.size());
@@ -94,7 +95,8 @@ void List(Coder& coder, T& values, std::size_t most, Each each) {
   }
 }
 
-// Makes `message` the alternative with that index, by its default; false where there is none.
+// Sets `message` to a default-constructed alternative with that index; false if there is no such
+// index.
 template <class Variant>
 bool MakeAlternative(std::size_t index, Variant& message) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -103,22 +105,22 @@ bool MakeAlternative(std::size_t index, Variant& message) {
   (std::make_index_sequence<std::variant_size_v<Variant>>());
 }
 
-// Cuts a stream of bytes into frames, each a u32 size and that many bytes.
+// Splits a stream of bytes into frames, each a u32 size and that many bytes.
 class FrameReader {
  public:
   explicit FrameReader(std::size_t limit) : limit_(limit) {}
   void SetLimit(std::size_t limit) { limit_ = limit; }
 
   void Append(std::string_view bytes);
-  // The payload of the next whole frame, valid until the next Append; nullopt when more
-  // bytes are needed; an error, and from then on only errors, when a frame is empty or
-  // larger than the limit.
+  // Returns the payload of the next whole frame, valid until the next Append, or nullopt if more
+  // bytes are needed. A frame that is empty or larger than the limit is an error, and every later
+  // call fails too.
   Result<std::optional<std::string_view>> Next();
 
  private:
   std::size_t limit_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // first byte not yet given out
+  std::size_t begin_ = 0;  // first byte not yet returned
 };
 
 }  // namespace dtrun

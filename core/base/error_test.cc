@@ -30,7 +30,7 @@ TEST(Error, CopyToANullPointerOnlyReturnsTheCode) {
   EXPECT_EQ((Error{DTRUN_BUSY, "busy"}.CopyTo(nullptr)), DTRUN_BUSY);
 }
 
-// Callers of other versions of the ABI, whose structs are shorter or longer than ours.
+// Callers built against other versions of the ABI pass shorter or longer structs.
 TEST(Error, CopyToWritesWhatTheCallersStructHolds) {
   struct Longer {
     dtrun_error error;

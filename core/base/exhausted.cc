@@ -47,7 +47,7 @@ MemoryUser::~MemoryUser() { memory_user.clear(); }
 std::string Exhausted(const std::exception& thrown) {
   if (dynamic_cast<const std::bad_alloc*>(&thrown) == nullptr)
     return fmt::format("{}; look at `ulimit -a`", thrown.what());
-  constexpr rlim_t kUnit = 1024;  // of a shell's ulimit
+  constexpr rlim_t kUnit = 1024;  // the unit of the shell's ulimit, in bytes
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   if (limited) return fmt::format("out of memory; raise `ulimit -v`, which is {}", limit.rlim_cur / kUnit);

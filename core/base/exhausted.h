@@ -1,4 +1,4 @@
-// What a user raises when the system gives a process no more memory or descriptors. Any thread.
+// Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,8 @@
 
 namespace dtrun {
 
-// What was thrown, and the limit to look at: "out of memory; raise `ulimit -v`, which is 30000".
+// Describes the exception and the limit to check: "out of memory; raise `ulimit -v`, which is
+// 30000".
 std::string Exhausted(const std::exception& thrown);
 
 // From now on a process that cannot go on without more memory says so and exits with `code`, also where no handler

@@ -14,7 +14,7 @@ TEST(Exhausted, NamesTheLimitOfMemory) {
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   if (before.rlim_max != RLIM_INFINITY) GTEST_SKIP() << "the address space is limited here";
   rlimit limited = before;
-  limited.rlim_cur = rlim_t{1} << 50;  // more than a sanitizer's shadow
+  limited.rlim_cur = rlim_t{1} << 50;  // larger than a sanitizer's shadow memory
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &limited), 0);
   const std::string text = Exhausted(std::bad_alloc());
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);

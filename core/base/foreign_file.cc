@@ -20,7 +20,7 @@ const char* KindOf(mode_t mode) {
   return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-// A call that fails ends it: what was read is what there is.
+// An error ends the read; the bytes read so far are returned.
 std::string ReadFirst(const UniqueFd& opened, std::size_t most) {
   std::string text;
   std::array<char, 65536> bytes;
@@ -38,7 +38,7 @@ std::string ReadFirst(const UniqueFd& opened, std::size_t most) {
 Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file) {
   UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
-  // A socket, or a device without a driver, cannot be opened at all.
+  // open() fails with ENXIO for a socket or a device without a driver.
   if (!opened && (errno != ENXIO || ::stat(file.c_str(), &status) != 0)) {
     const int number = errno;
     Error error = Error::System(fmt::format("open '{}'", file.string()), number);
@@ -56,7 +56,7 @@ Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std:
   const Result<UniqueFd> opened = OpenForeignFile(file);
   if (!opened) return opened.error();
   struct stat status {};
-  // Its size first: a file with holes costs its writer nothing.
+  // Check the size first: a sparse file costs its writer nothing.
   const bool fits = ::fstat(opened->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) <= most;
   std::string text = fits ? ReadFirst(*opened, most + 1) : std::string();
   if (fits && text.size() <= most) return text;

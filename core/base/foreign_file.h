@@ -1,8 +1,8 @@
-// A file that somebody else has written, or named, or that lies where others may write: read in bounded time
-// and memory, whatever stands there. An open never waits for a writer, and only an ordinary file is read:
-// pipes, devices and links to them might never end. A pipe that the user names is for config::ReadFile.
+// Reads files that another user wrote or named, or that lie in a shared folder, in bounded time and memory.
+// An open never waits for a writer. Only regular files are read, because pipes, devices and links to them
+// might never end. For a pipe that the user names, use config::ReadFile.
 //
-// Pure but for the read; any thread.
+// Pure except for the read; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace dtrun {
 
-// An error names the file, and what stands there instead.
+// An error names the file and its actual type.
 Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file);
 
-// All of it. A file of more than `most` bytes is an error.
+// Reads the whole file. A file larger than `most` bytes is an error.
 Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std::size_t most);
 
-// Its first `most` bytes; empty where no ordinary file can be read.
+// Reads the first `most` bytes; empty if `file` is not a readable regular file.
 std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most);
 
 }  // namespace dtrun

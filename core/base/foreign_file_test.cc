@@ -26,7 +26,7 @@ TEST_F(ForeignFileTest, ReadsTheFirstBytesOfAFile) {
   EXPECT_EQ(ReadForeignFile(folder_ / "none", 10), "");
 }
 
-// An open for reading would wait for a writer, and reads of the others never end.
+// Opening a pipe would wait for a writer, and reading the others would never end.
 TEST_F(ForeignFileTest, ReadsNoPipeNoFolderAndNoDevice) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(ReadForeignFile(folder_ / "pipe", 10), "");

@@ -4,7 +4,7 @@ namespace dtrun {
 
 namespace {
 
-// Json::parse has a callback that sees the depth, but with one it looks at all of a list's entries after each.
+// Json::parse with a callback sees the depth, but then rescans all entries of a list after each one.
 bool IsDeeperThan(std::string_view text, int most) {
   int depth = 0;
   bool in_string = false;

@@ -1,4 +1,4 @@
-// The JSON that dtrun reads and writes: keys keep their order. Any thread.
+// Reads and writes dtrun's JSON; keys keep their order. Any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,19 +9,20 @@ namespace dtrun {
 
 using Json = nlohmann::ordered_json;
 
-// Discarded (is_discarded()) when `text` is no JSON. What is nested deeper than 64 levels is left out: nobody
-// writes that to be read, and nlohmann's functions call themselves for each level.
+// Returns a discarded value (is_discarded()) if `text` is not JSON. Values nested deeper than 64 levels are
+// omitted, because nlohmann's functions recurse once per level.
 Json ParseJson(std::string_view text);
 
-// In one line, without its end. Bytes of strings that are no UTF-8, of paths and of what ranks print, become
+// JSON on one line, without the line feed. Invalid UTF-8, which paths and rank output may contain, becomes
 // U+FFFD, where dump() alone throws.
 std::string JsonLine(const Json& json);
 
-// JsonLine's, indented, for files and people; ends its last line.
+// Like JsonLine, but indented, for files and people; ends with a line feed.
 std::string JsonText(const Json& json);
 
-// JsonText of an object for other programs; the version of its layout is its first member, `schema`. Increase
-// it when a member goes, gets another name or another meaning, not when one is new (docs/stability.md).
+// JsonText of an object for other programs. Its first member, `schema`, is the version of its layout.
+// Increase it when a member is removed, renamed or changes its meaning, not when one is added
+// (docs/stability.md).
 std::string JsonDocument(int schema, const Json& members);
 
 }  // namespace dtrun

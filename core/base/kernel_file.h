@@ -1,4 +1,4 @@
-// Reading the small files in which the kernel says something: /proc, /sys. Any thread.
+// Reads small kernel files in /proc and /sys. Any thread.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace dtrun {
 
-// The content, as far as it could be read; empty when there is none. A process whose file it is may end
-// meanwhile, at which streams throw.
+// The content, as far as it could be read; empty if the file does not exist. The process behind a /proc file
+// may exit during the read, which makes streams throw.
 std::string ReadKernelFile(const std::string& path);
 
-// Without its line feed.
+// The first line, without its line feed.
 std::string FirstLineOf(const std::string& path);
 
-// By name. A file that cannot be listed is a folder without entries.
+// Sorted by name. Empty if the folder cannot be listed.
 std::vector<std::filesystem::path> EntriesOf(const std::filesystem::path& folder);
 
 }  // namespace dtrun

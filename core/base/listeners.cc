@@ -23,7 +23,8 @@ struct ListenersRequest {
   inet_diag_req_v2 body;
 };
 
-// Whether one of the answers in `bytes` is about `port`, as on the wire; `over` once it was the last.
+// Whether one of the answers in `bytes` is about `port` (network byte order); sets `over` after the last
+// answer.
 std::optional<bool> Among(const char* bytes, std::size_t size, std::uint16_t port, bool* over) {
   for (std::size_t at = 0; at + sizeof(nlmsghdr) <= size;) {
     nlmsghdr head{};
@@ -43,7 +44,7 @@ std::optional<bool> Among(const char* bytes, std::size_t size, std::uint16_t por
   return false;
 }
 
-// Nothing when the kernel does not say.
+// nullopt if the kernel does not support the query.
 std::optional<bool> HasListener(std::uint8_t family, std::uint16_t port) {
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel) return std::nullopt;

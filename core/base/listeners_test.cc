@@ -12,7 +12,7 @@ namespace {
 
 class Listeners : public ::testing::TestWithParam<int> {
  protected:
-  // The port that `socket` is bound to, on the loopback of its family.
+  // Binds `socket` to the loopback address of its family and returns the port.
   static int Bind(int socket) {
     sockaddr_in6 name{};
     socklen_t size = sizeof name;
@@ -27,7 +27,7 @@ class Listeners : public ::testing::TestWithParam<int> {
     }
     if (::bind(socket, reinterpret_cast<sockaddr*>(&name), size) != 0) return -1;
     EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size), 0);
-    return ntohs(name.sin6_port);  // at the same place in both
+    return ntohs(name.sin6_port);  // same offset in both families
   }
 };
 

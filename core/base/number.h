@@ -1,4 +1,4 @@
-// Numbers in text, read by the rules of std::from_chars: no sign '+', no blanks, no prefix. Pure; any thread.
+// Parses numbers by the rules of std::from_chars: no sign '+', no blanks, no prefix. Pure; any thread.
 #pragma once
 
 #include <charconv>
@@ -9,8 +9,8 @@
 
 namespace dtrun {
 
-// The number at the beginning of `*text`, which then begins behind it. Empty, and `*text` as it was, when
-// there is none or it does not fit. `base`: of whole numbers.
+// Parses the number at the start of `*text` and removes it from there. Returns nullopt and leaves `*text`
+// unchanged if there is no number or it does not fit. `base` applies to integers.
 template <class Number, class... Base>
 std::optional<Number> TakeNumber(std::string_view* text, Base... base) {
   Number number{};
@@ -20,7 +20,7 @@ std::optional<Number> TakeNumber(std::string_view* text, Base... base) {
   return number;
 }
 
-// `text` as a whole. Empty when it is not one number, or does not fit.
+// Parses all of `text`. nullopt if it is not exactly one number, or does not fit.
 template <class Number, class... Base>
 std::optional<Number> NumberOf(std::string_view text, Base... base) {
   const std::optional<Number> number = TakeNumber<Number>(&text, base...);

@@ -8,13 +8,14 @@
 
 namespace dtrun {
 
-// The largest number that such a list may hold.
+// The largest number that a list may hold.
 inline constexpr int kLargestListed = 1'000'000;
 
-// "0,4-7" of {0, 4, 5, 6, 7}. `numbers`: ascending.
+// "0,4-7" for {0, 4, 5, 6, 7}. `numbers` must be ascending.
 std::string NumberList(const std::vector<int>& numbers);
 
-// Ascending, each once. Empty when `text` is no such list, or holds more than kLargestListed.
+// Ascending, without duplicates. nullopt if `text` is not such a list or holds a number above
+// kLargestListed.
 std::optional<std::vector<int>> ReadNumberList(std::string_view text);
 
 }  // namespace dtrun

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int kWrite = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-// The umask takes nothing away. A file system without modes keeps its own: the folder decides there.
+// Overrides the umask. A file system without modes ignores this; there the folder's mode decides.
 void SetMode(int fd, mode_t mode) { (void)::fchmod(fd, mode); }
 
 std::string Next(int number) {
@@ -91,7 +91,7 @@ Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name
   const std::string fresh = fmt::format("{}.new-{}", name, ::getpid());
   int number = 0;
   UniqueFd fd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
-  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // of a process that was killed
+  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // left by a process that was killed
     fd = UniqueFd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
   }
   if (!fd) return Cannot("write", file, errno);
@@ -130,7 +130,7 @@ Status WriteNamedFile(const fs::path& file, std::string_view content) {
   if (!fd || ::fstat(fd.get(), &info) != 0) return Cannot("write", file, errno);
   const bool strange = IsStranger(info.st_uid, true) || (S_ISREG(info.st_mode) && info.st_nlink > 1);
   if (!link && shared && strange) return trap(info);
-  constexpr int kHasNoLength = EINVAL;  // a device, a pipe
+  constexpr int kHasNoLength = EINVAL;  // for a device or a pipe
   if (::ftruncate(fd.get(), 0) != 0 && errno != kHasNoLength) return Cannot("write", file, errno);
   const int number = WriteAll(fd.get(), content);
   return number == 0 ? Status() : Cannot("write", file, number);

@@ -85,7 +85,7 @@ TEST_F(OwnFileTest, KeepsTheOldContentWhenThereIsNoRoom) {
   ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "old", 0600));
   const auto write_much = [this] {
     ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{4096, 4096};  // of what is said too
+    const rlimit limit{4096, 4096};  // applies to the messages too
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const Status written = ReplaceOwnFile(fd_.get(), folder_, "verdict", std::string(100'000, 'x'), 0600);
     std::fprintf(stderr, "%s", written ? "written" : written.error().text.c_str());

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr int kMostLinks = 40;  // as the kernel
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 void Prepend(std::deque<std::string>& steps, const fs::path& path) {
   std::deque<std::string> more;
@@ -101,7 +101,8 @@ UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& num
   }
   struct stat info {};
   const UniqueFd readable(::openat(made.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Somebody who owns the outer folder may have put one of theirs in its place: it keeps its mode.
+  // The owner of the outer folder may have replaced it by a folder of their own; that one keeps its
+  // mode.
   if (readable && ::fstat(readable.get(), &info) == 0 && info.st_uid == ::geteuid())
     (void)::fchmod(readable.get(), mode);
   return made;

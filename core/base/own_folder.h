@@ -1,9 +1,9 @@
-// Folders on a path that other users may reach into, opened step by step, so that nobody else's link leads
-// dtrun elsewhere.
+// Opens folders on a path that other users may change, component by component, so that no other user's link
+// redirects dtrun.
 //
-// A link is followed where it belongs to this user or root, or is in a folder that nobody else can write
-// into; any other is an error that names the link and its owner. What was opened stays what it is, whatever
-// is done to the path afterwards. Pure functions; any thread.
+// A link is followed if it belongs to this user or root, or lies in a folder that no other user can write
+// into. Any other link is an error that names the link and its owner. An open folder stays the same folder,
+// whatever happens to the path afterwards. Pure functions; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,21 +16,22 @@
 
 namespace dtrun {
 
-// Opens `folder` for names below it (O_PATH). Missing ones on the way, itself included, are made with 0777
-// less the umask where `make` says so.
+// Opens `folder` for names below it (O_PATH). With `make`, creates it and missing parents with mode 0777 less
+// the umask.
 Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = false);
 
-// Whether somebody other than this user and root can put a name into the open folder.
+// Whether a user other than this one and root can create names in the open folder.
 bool OthersMayWrite(int folder);
 
-// Opens the folder, itself no link, and takes its lock (flock); nothing where somebody holds that.
+// Opens the folder, which must not be a link, and takes its lock (flock). Empty if another process
+// holds the lock.
 UniqueFd OpenLocked(const std::filesystem::path& folder);
 
-// Makes `name` in the open folder, with `mode` whatever the umask, and opens it (O_PATH). errno in `number`
-// where that fails: EEXIST when something exists there.
+// Creates `name` in the open folder, with `mode` whatever the umask, and opens it (O_PATH). On failure sets
+// `number` to the errno: EEXIST if the name exists.
 UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& number);
 
-// The folder `name` in the open folder, made where it is not there. Never through a link. `shown` is the
+// Opens the folder `name` in the open folder, creating it if missing. Never follows a link. `shown` is the
 // outer folder's name for errors.
 Result<UniqueFd> EnterFolderAt(int folder, const std::filesystem::path& shown, const std::string& name,
                                mode_t mode);

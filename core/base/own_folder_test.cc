@@ -36,7 +36,7 @@ class OwnFolderTest : public ::testing::Test {
     EXPECT_EQ(::stat(path.c_str(), &other), 0);
     return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
   }
-  // False where only root could do it.
+  // False unless run as root.
   bool StrangersLink(const fs::path& link) {
     fs::create_directory_symlink(folder_ / "target", link);
     return ::lchown(link.c_str(), kOtherUser, kOtherUser) == 0;
@@ -80,7 +80,7 @@ TEST_F(OwnFolderTest, RefusesTheLinkOfAStrangerWhereOthersMayWrite) {
   EXPECT_TRUE(fs::is_empty(folder_ / "target"));
 }
 
-// As the links to other disks that an administrator makes and gives away: nobody else can change them.
+// Administrators make links to other disks and give them away; no other user can change them.
 TEST_F(OwnFolderTest, FollowsTheLinkOfAStrangerWhereNobodyElseMayWrite) {
   if (!StrangersLink(folder_ / "link")) GTEST_SKIP() << "needs root";
   const auto fd = OpenFolder(folder_ / "link");

@@ -10,7 +10,7 @@
 namespace dtrun {
 namespace {
 
-// What stands for the users or groups that `map` lacks; -1 where every one has a number of its own.
+// The id that stands for users or groups missing in `map`; -1 if the map is complete.
 std::uint32_t Unmapped(const char* map, const char* overflow) {
   std::ifstream ranges(map);
   std::uint64_t inside = 0, outside = 0, count = 0;

@@ -35,8 +35,8 @@ constexpr int kMayNot = 77;
   ::_exit(right ? 0 : 1);
 }
 
-// In a user namespace with one user the rest of the world is the kernel's overflow user. In a process of its
-// own, as the rule is read once.
+// In a user namespace with one user, all other users appear as the kernel's overflow user. Runs in a child
+// process because the rule is read once.
 TEST(Owner, TakesTheUsersThatANamespaceLacksForRoot) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto right = [](int status) {

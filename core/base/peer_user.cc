@@ -22,7 +22,7 @@ namespace {
 
 struct End {
   std::array<std::uint32_t, 4> address{};
-  std::uint16_t port = 0;  // as on the wire
+  std::uint16_t port = 0;  // in network byte order
   std::uint8_t family = AF_UNSPEC;
 };
 
@@ -52,9 +52,9 @@ struct PeerRequest {
   inet_diag_req_v2 body;
 };
 
-// The kernel's entry of the socket whose own end is `own` and whose peer is `peer`.
+// The kernel's entry of the socket with local end `own` and remote end `peer`.
 struct Found {
-  bool told = false;  // the kernel answers such requests
+  bool told = false;  // the kernel supports such requests
   std::optional<inet_diag_msg> socket;
 };
 
@@ -79,14 +79,14 @@ Found Find(const End& own, const End& peer) {
     return {};
   alignas(nlmsghdr) std::array<char, 8192> answer{};
   const ssize_t size =
-      ::recv(kernel.get(), answer.data(), answer.size(), 0);  // there already: nobody is asked
+      ::recv(kernel.get(), answer.data(), answer.size(), 0);  // already queued; does not block
   const auto& head = reinterpret_cast<const nlmsghdr&>(answer);
   if (size < static_cast<ssize_t>(sizeof head)) return {};
   if (head.nlmsg_type == NLMSG_ERROR) {
     int error = 0;
     if (size < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof error)) return {};
     std::memcpy(&error, answer.data() + NLMSG_HDRLEN, sizeof error);
-    // TCP's part of it answers an exact request for which there is no socket so, and nobody else.
+    // Only the kernel's TCP handler answers ENOENT, when no socket matches an exact request.
     return {error == -ENOENT, std::nullopt};
   }
   if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
@@ -94,7 +94,7 @@ Found Find(const End& own, const End& peer) {
     return {};
   inet_diag_msg socket{};
   std::memcpy(&socket, answer.data() + NLMSG_HDRLEN, sizeof socket);
-  // Without a connection it gives what listens there.
+  // Without a connection the kernel returns the listener of the port.
   if (socket.id.idiag_dport != peer.port) return {true, std::nullopt};
   return {true, socket};
 }
@@ -110,11 +110,11 @@ bool Stands(int connection) {
 
 PeerOwner OwnerOfPeer(int connection) {
   const std::optional<End> here = EndOf(::getsockname, connection), there = EndOf(::getpeername, connection);
-  if (!here || !there) return {true, {}};  // it is over
+  if (!here || !there) return {true, {}};  // the connection is closed
   const Found found = Find(*there, *here);
   if (!found.told) return {};
-  // What a process has closed has no inode, and user 0. While the connection stands nobody else can have had
-  // the two ports.
+  // A closed socket has no inode and user 0. While the connection stands, no other process can have had the
+  // two ports.
   if (!found.socket || found.socket->idiag_inode == 0 || !Stands(connection)) return {true, {}};
   return {true, found.socket->idiag_uid};
 }

@@ -1,5 +1,5 @@
-// Which user holds the other end of a TCP connection within this host, as the kernel knows it: nothing that
-// the peer says is believed. Any thread.
+// Which user holds the other end of a TCP connection within this host. The answer comes from the kernel,
+// never from the peer. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -9,16 +9,16 @@
 namespace dtrun {
 
 struct PeerOwner {
-  bool told = false;          // this kernel tells
-  std::optional<uid_t> user;  // nothing: nobody has the other end any more
+  bool told = false;          // the kernel supports the query
+  std::optional<uid_t> user;  // unset: no process holds the other end any more
 };
-// `connection` is connected. Whoever has closed the other end is nobody.
+// REQUIRES: `connection` is connected. If the other end is closed, the result has no user.
 PeerOwner OwnerOfPeer(int connection);
 
 enum class PeerUser {
   kSame,     // a process of `user` has the other end
-  kAnother,  // somebody else has, or nobody any more
-  kUnknown,  // this kernel does not tell
+  kAnother,  // another user has it, or it is closed
+  kUnknown,  // the kernel does not support the query
 };
 
 PeerUser UserOfPeer(int connection, uid_t user);

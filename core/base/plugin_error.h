@@ -1,5 +1,5 @@
-// Errors that come out of a plugin, which core does not trust: statuses that do not exist, texts without an
-// end or with control characters. Values and pure functions; any thread.
+// Validates errors returned by plugins, which core does not trust: invalid statuses, texts without a
+// terminator or with control characters. Values and pure functions; any thread.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace dtrun {
 
-// What core hands to a plugin's member. Not DTRUN_ERROR_INIT: clearing the whole message costs as much as the
-// rest of a small call, and an empty one needs a single byte.
+// The error struct that core passes to a plugin's member. Not DTRUN_ERROR_INIT: clearing the whole message
+// costs as much as the rest of a small call, and an empty one needs a single byte.
 struct PluginError : dtrun_error {
   PluginError() {
     struct_size = sizeof(dtrun_error);
@@ -26,8 +26,8 @@ struct PluginError : dtrun_error {
   }
 };
 
-// A plugin's failure with what was tried in front. `status` is what the member returned, and wins over the
-// code inside; one that does not exist becomes DTRUN_INTERNAL, and the text says so.
+// Converts a plugin's failure, with `context` in front. `status` is the member's return value and overrides
+// the code in `cause`. An invalid status becomes DTRUN_INTERNAL, and the text says so.
 Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view context);
 
 }  // namespace dtrun

@@ -45,13 +45,13 @@ int BindInRange(int socket, const sockaddr* address, socklen_t size) {
   sockaddr_storage wanted{};
   if (size > sizeof wanted) return EINVAL;
   std::memcpy(&wanted, address, size);
-  // The port has the same place in both families.
+  // The port has the same offset in both families.
   auto* const port = &reinterpret_cast<sockaddr_in*>(&wanted)->sin_port;
   const PortRange range = UsedPortRange();
   const bool inet = address->sa_family == AF_INET || address->sa_family == AF_INET6;
   if (!inet || *port != 0 || range.last == 0) return ::bind(socket, address, size) == 0 ? 0 : errno;
   const int count = range.last - range.first + 1;
-  // From anywhere in it, so that jobs that start together seldom meet.
+  // Start at a random port, so that jobs that start together seldom collide.
   std::random_device random;
   const int begin = std::uniform_int_distribution<int>(0, count - 1)(random);
   for (int i = 0; i < count; ++i) {

@@ -43,7 +43,7 @@ TEST(PortRange, IsReadAndWritten) {
   }
 }
 
-// Ports that are free now, and in a row; there may be other programs beside.
+// The first of `count` consecutive ports that are free at this moment; other programs may take one.
 int FreeRow(int count) {
   for (int first = 20'000; first < 30'000; first += count) {
     std::vector<UniqueFd> sockets;

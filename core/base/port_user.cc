@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With a local end on the port.
+// The sockets with this local port.
 std::vector<TcpSocket> SocketsOn(int port) {
   std::vector<TcpSocket> sockets = TcpSocketsSeenBy(::getpid());
   std::erase_if(sockets, [port](const TcpSocket& socket) { return socket.local_port != port; });
@@ -32,7 +32,7 @@ struct Holder {
   std::string program;
 };
 
-// Nothing when it cannot be seen: another user's, or a container's.
+// nullopt if the process is not visible (another user's or container's).
 std::optional<Holder> HolderOf(ino_t inode) {
   const std::string wanted = fmt::format("socket:[{}]", inode);
   std::error_code error;
@@ -40,7 +40,7 @@ std::optional<Holder> HolderOf(ino_t inode) {
        process.increment(error)) {
     const pid_t pid = static_cast<pid_t>(std::strtol(process->path().filename().c_str(), nullptr, 10));
     if (pid <= 0) continue;
-    std::error_code closed;  // not ours to look into
+    std::error_code closed;  // permission denied
     for (fs::directory_iterator fd(process->path() / "fd", closed), last; !closed && fd != last;
          fd.increment(closed)) {
       std::error_code gone;

@@ -1,4 +1,4 @@
-// Who uses a TCP port of this host, from /proc. Any thread.
+// Finds the processes that use a TCP port of this host, from /proc. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -10,22 +10,23 @@
 
 namespace dtrun {
 
-// "port 1234 is in use by process 4242 (python3); ...": DTRUN_BUSY. Another user's process,
-// or one in another container, is described where it cannot be named.
+// "port 1234 is in use by process 4242 (python3); ...": DTRUN_BUSY. A process of another user or
+// container is described if it cannot be named.
 Error PortInUse(int port);
 
-// The program that listens on the port: "dtrun"; empty when none does, or it cannot be seen.
+// The program that listens on the port, such as "dtrun"; empty if there is none or it is not
+// visible.
 std::string ProgramListeningOn(int port);
 
 struct PortUser {
-  pid_t pid = 0;     // 0: another user's, or a container's, that cannot be seen
+  pid_t pid = 0;     // 0: not visible (another user's or container's process)
   std::string text;  // "process 4242 (python3)"
 };
-// Who listens on the port.
+// The processes that listen on the port.
 std::vector<PortUser> ListenersOn(int port);
 
-// True when nothing but connections of an earlier process, closed and fading away, keeps
-// the port from being bound: SO_REUSEADDR may then be set without stealing it.
+// True if only closed connections of an earlier process (TIME_WAIT) keep the port from being bound:
+// setting SO_REUSEADDR then does not steal the port.
 bool OnlyFading(int port);
 
 }  // namespace dtrun

@@ -10,7 +10,7 @@
 namespace dtrun {
 namespace {
 
-// Control characters, and those that change the order or the line of what follows.
+// Control characters, and those that change the direction or line of the following text.
 constexpr bool IsObeyed(char32_t code) {
   const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
   const bool mark = code == 0x61c || code == 0x200e || code == 0x200f;

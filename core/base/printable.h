@@ -1,4 +1,4 @@
-// Text from elsewhere as one line that a terminal shows and does not obey. Pure; any thread.
+// Makes untrusted text one line that is safe to print on a terminal. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace dtrun {
 
-// Control characters, and those that turn the direction of text, become "\n" or "\u001b"; all else stays.
+// Escapes control characters and bidirectional controls as "\n" or "\u001b"; all other text is unchanged.
 std::string Printable(std::string_view text);
 
 }  // namespace dtrun

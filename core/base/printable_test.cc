@@ -11,7 +11,7 @@ TEST(Printable, ShowsWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("a\nb\x1b[2Jc\x7f\t"), "a\\nb\\u001b[2Jc\\u007f\\u0009");
   EXPECT_EQ(Printable("\xc2\x9b"
                       "31m"),
-            "\\u009b31m");  // a CSI of one character
+            "\\u009b31m");  // CSI as a single character
   EXPECT_EQ(Printable("\xc2"), "\xc2");
 }
 

@@ -1,8 +1,7 @@
-// The environment variables of one process of a job. Most have the same value in every process, and those are held
-// once: a job of a million ranks fits into memory.
+// The environment variables of one process of a job. Variables with the same value in many processes are stored once,
+// so that a job of a million ranks fits into memory.
 //
-// A value; reads as a std::map, sorted by name. Processes share only what never changes, so copies may be used
-// on any threads.
+// A value; reads like a std::map, sorted by name. Copies share only immutable maps and may be used on any threads.
 #pragma once
 
 #include <functional>
@@ -64,25 +63,26 @@ class ProcessVariables {
   bool operator==(const ProcessVariables& other) const;
 
   std::string& operator[](const std::string& name);
-  // Adds the variable unless there is one of that name; whether it did.
+  // Adds the variable unless the name exists; returns whether it was added.
   bool emplace(const std::string& name, std::string value);
 
-  // Holds `shared` instead of its own copies of the same variables. It changes no variable; a process that lacks
-  // one of them keeps its copies.
+  // Replaces own copies of the variables in `shared` by a reference to it. Changes no variable; if this process lacks
+  // one of them, it keeps its copies.
   void ShareWith(const std::shared_ptr<const Map>& shared);
-  // Of a process that has none yet: it has those.
+  // For a process without variables: takes all of `shared`.
   void ShareAll(std::shared_ptr<const Map> shared) { shared_ = std::move(shared); }
   const std::shared_ptr<const Map>& shared() const { return shared_; }
-  // Those that it does not share; of two with one name they count.
+  // The variables that are not shared. They override shared ones of the same name.
   const Map& own() const { return own_; }
-  // Every value becomes `replaced(value)`. `known` has what became of shared variables, for the next process.
+  // Replaces every value by `replaced(value)`. `known` maps shared variables to their replacements, for reuse
+  // by the next process.
   using Known = std::map<std::shared_ptr<const Map>, std::shared_ptr<const Map>>;
   void Replace(const std::function<std::string(const std::string&)>& replaced, Known* known);
 
  private:
   static const std::shared_ptr<const Map>& None();
 
-  Map own_;  // where both have a name, this one counts
+  Map own_;  // overrides shared_
   std::shared_ptr<const Map> shared_ = None();
 };
 

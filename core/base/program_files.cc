@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 bool IsExecutable(const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return false;
-  // As root, access() may grant everything; the mode says whether anybody may run it.
+  // For root, access() may grant everything; the mode shows whether any user may execute the file.
   return (info.st_mode & 0111) != 0 && ::access(file.c_str(), X_OK) == 0;
 }
 

@@ -1,5 +1,5 @@
-// Programs as files, and the folders in which a name without '/' is looked for. Reads the file system; any
-// thread.
+// Finds executable files, and the folders in which a name without '/' is looked up. Reads the file system;
+// any thread.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,22 @@
 
 namespace dtrun {
 
-// A file that this process may execute. Folders are none.
+// Whether this process may execute the file. False for folders.
 bool IsExecutable(const std::filesystem::path& file);
 
-// The folders that `path`, a value of the variable PATH, lists. As for execvp(), a relative one begins in
+// The folders in `path`, a value of the variable PATH. As for execvp(), a relative folder is relative to
 // `cwd`, and an empty one between colons is `cwd`. An empty `path` lists none.
 std::vector<std::filesystem::path> FoldersOfPath(std::string_view path, const std::filesystem::path& cwd);
 
-// The first executable file `name` in them.
+// The first executable file called `name` in these folders.
 std::optional<std::filesystem::path> FindOnPath(const std::string& name, std::string_view path,
                                                 const std::filesystem::path& cwd);
 
-// The names of the executable files in them that have the prefix, each once, in order of the alphabet.
+// The names of the executable files with this prefix in these folders, sorted, without duplicates.
 std::vector<std::string> ProgramsWithPrefix(std::string_view prefix, std::string_view path,
                                             const std::filesystem::path& cwd);
 
-// share/dtrun of the installation, or of the build, that this program belongs to.
+// share/dtrun of the installation or build tree that this program belongs to.
 std::filesystem::path SharedFolder();
 
 }  // namespace dtrun

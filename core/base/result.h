@@ -1,7 +1,7 @@
-// Either a value or an Error: what every fallible function of core returns.
+// Either a value or an Error: the return type of every fallible function of core.
 //
-// A value of its caller; one thread at a time. Reading the value of a failed Result, or the error of another,
-// is a programming error and ends the process.
+// A value of its caller; one thread at a time. Reading the value of a failed Result, or the error of a
+// successful one, is a programming error and terminates the process.
 #pragma once
 
 #include <cstdlib>
@@ -14,8 +14,7 @@
 
 namespace dtrun {
 
-// A union, for a std::variant of each type that functions return took a quarter of the time that core takes
-// to build.
+// A union: std::variant, instantiated for each returned type, took a quarter of core's build time.
 template <class T>
 class [[nodiscard]] Result {
  public:

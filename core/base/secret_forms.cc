@@ -18,7 +18,7 @@ std::size_t CountWhile(std::string_view text, Is is) {
 
 struct Form {
   std::string_view prefix;
-  std::size_t least;  // letters that follow
+  std::size_t least;  // minimum number of characters after the prefix
 };
 constexpr Form kForms[] = {
     // AWS, GitHub, GitLab
@@ -65,7 +65,7 @@ constexpr Form kForms[] = {
     {"SG.", 30},
     {"dop_v1_", 30},
     {"shpat_", 30},
-    // registries, stores of secrets
+    // registries, secret stores
     {"npm_", 30},
     {"pypi-", 30},
     {"dckr_pat_", 20},
@@ -76,7 +76,7 @@ constexpr Form kForms[] = {
     {"tskey-", 20},
 };
 
-// Whoever knows the rest of such an address may post there, or is the bot.
+// Anyone who knows the rest of such a URL may post there or act as the bot.
 constexpr std::string_view kWebhooks[] = {
     "hooks.slack.com/services/",   "hooks.slack.com/workflows/",   "hooks.slack.com/triggers/",
     "discord.com/api/webhooks/",   "discordapp.com/api/webhooks/", "webhook.office.com/webhookb2/",
@@ -92,7 +92,7 @@ std::size_t JsonWebToken(std::string_view text) {
   return size >= 30 && std::ranges::count(text.substr(0, size), '.') >= 2 ? size : 0;
 }
 
-// Base64 of "user:password" in printable letters; other words that have the alphabet of base64 are not.
+// Base64 of a printable "user:password"; not every word over the base64 alphabet.
 bool IsUserAndPassword(std::string_view base64) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   while (base64.ends_with('=')) base64.remove_suffix(1);
@@ -144,7 +144,7 @@ std::optional<SecretSpan> FindSecretForm(std::string_view text) {
     constexpr std::string_view kEnds = "\"'<>(),;?# \t\r\n";
     const std::size_t size = CountWhile(text.substr(address.size()),
                                         [&](char c) { return kEnds.find(c) == std::string_view::npos; });
-    constexpr std::size_t kLeast = 8;  // not "/bots", of its manual
+    constexpr std::size_t kLeast = 8;  // not "/bots" as in its manual
     if (size >= kLeast) return SecretSpan{address.size(), size};
   }
   if (const std::size_t size = JsonWebToken(text)) return SecretSpan{0, size};

@@ -1,4 +1,4 @@
-// Secrets that their issuers gave a form: tokens, JSON web tokens, addresses of webhooks.
+// Secrets in a format set by their issuer: tokens, JSON web tokens, webhook URLs.
 //
 // Pure functions; any thread.
 #pragma once
@@ -9,13 +9,13 @@
 
 namespace dtrun {
 
-// A secret near the beginning of a text: `size` letters that follow `kept` letters.
+// A secret near the start of a text: `size` characters, after `kept` characters that stay visible.
 struct SecretSpan {
   std::size_t kept = 0;
   std::size_t size = 0;
 };
 
-// What `text` begins with, when that is one. A form is looked for where a word begins, and only there.
+// The secret at the start of `text`, if there is one. Call it at the start of each word.
 std::optional<SecretSpan> FindSecretForm(std::string_view text);
 
 }  // namespace dtrun

@@ -9,11 +9,11 @@
 namespace dtrun {
 
 enum class Shape {
-  kAttached,   // -psecret, and nothing in the next word
+  kAttached,   // -psecret; the next word is no secret
   kWhole,      // -p secret
   kAfterSign,  // -u ann:secret
-  kOperand,    // login secret: the next word that is no option and no name=value
-  kNamed,      // set aws_secret_access_key secret: two words, the first of which names a secret
+  kOperand,    // login secret: the next word that is neither an option nor name=value
+  kNamed,      // set aws_secret_access_key secret: two words, the first names a secret
 };
 
 struct SecretOptions::Rule {
@@ -87,7 +87,7 @@ std::optional<std::size_t> SecretOf(const SecretOptions::Rule& rule, std::string
   return value < word.size() ? std::optional(value) : std::nullopt;
 }
 
-// -su: the last of several options of one letter.
+// -su: the last of several combined one-letter options.
 bool EndsCluster(std::string_view word, std::string_view option) {
   return word.size() > 2 && word[0] == '-' && word.back() == option[1] &&
          std::ranges::all_of(word.substr(1), IsLetter);
@@ -101,7 +101,7 @@ std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
     if (rule->shape == Shape::kOperand && (option || word.find('=') != std::string_view::npos)) return {};
     awaited_ = nullptr;
     if (rule->shape == Shape::kWhole)
-      program_ = {};  // what follows may be a program's: sshpass -p x ssh -p 22
+      program_ = {};  // another program may follow: sshpass -p x ssh -p 22
     return SecretOf(*rule, word, 0);
   }
   if (!option) {

@@ -1,8 +1,7 @@
-// Words of well-known programs that a secret follows although they do not say so: `curl -u ann:secret`,
-// `mysql -psecret`, `sshpass -p secret`, `vault login secret`, `aws configure set aws_secret_access_key
-// secret`.
+// Finds secrets in arguments of well-known programs where no name marks them: `curl -u ann:secret`, `mysql
+// -psecret`, `sshpass -p secret`, `vault login secret`, `aws configure set aws_secret_access_key secret`.
 //
-// Fed with the words of a command line, one after the other, each without its quotes. Used by one thread.
+// Takes the words of a command line in order, each without its quotes. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +12,17 @@ namespace dtrun {
 
 class SecretOptions {
  public:
-  // Where in this word a secret begins; it goes on to the word's end.
+  // The offset at which a secret starts in this word; it extends to the end of the word.
   std::optional<std::size_t> Next(std::string_view word);
-  // A new command begins.
+  // Starts a new command.
   void Reset() { *this = {}; }
 
   struct Rule;
 
  private:
-  std::string_view program_;       // one of the table's; empty: none
-  const Rule* awaited_ = nullptr;  // whose value the next word is
-  const Rule* named_ = nullptr;    // kNamed, whose name the next word is
+  std::string_view program_;       // a name in the table; empty: none
+  const Rule* awaited_ = nullptr;  // the next word is its value
+  const Rule* named_ = nullptr;    // kNamed: the next word is its name
 };
 
 }  // namespace dtrun

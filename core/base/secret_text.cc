@@ -1,4 +1,4 @@
-// Secrets in a text that people will read: by their shape, by names before them, in URLs and command lines.
+// Finds secrets in text that people will read: by format, by a name in front, in URLs and in command lines.
 #include <algorithm>
 #include <optional>
 
@@ -15,9 +15,9 @@ bool IsQuote(char c) { return c == '"' || c == '\''; }
 bool IsNameLetter(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.'; }
 
 constexpr std::size_t kLongestName = 128;
-constexpr std::size_t kLongestWord = 4096;  // that may name a program or an option
+constexpr std::size_t kLongestWord = 4096;  // longest program or option name
 
-// The last word of a name, in small letters: "X-Amz-Signature", "Pwd", "--pwd".
+// The last word of a name, in lower case: "X-Amz-Signature", "Pwd", "--pwd".
 std::string LastWord(std::string_view name) { return Lowercase(name.substr(name.find_last_of("-_.") + 1)); }
 
 class Masker {
@@ -55,7 +55,7 @@ class Masker {
     return size;
   }
 
-  // "curl -u ann:secret": each word of the text is shown to options_ once.
+  // "curl -u ann:secret": passes each word of the text to options_ once.
   bool OptionOfProgram() {
     constexpr std::string_view kEnds = ";|&\n";
     if (kEnds.find(text_[at_]) != std::string_view::npos) options_.Reset();
@@ -65,7 +65,7 @@ class Masker {
     const auto in_word = [&](char c) { return !ends(c); };
     const auto secret = options_.Next(text_.substr(at_, Span(at_, in_word, kLongestWord)));
     if (!secret) return false;
-    // A quote that opens before the secret ends it, however many words it has; another one ends it, too.
+    // If a quote opens before the secret, only that quote ends it, across words; otherwise any quote does.
     const std::size_t begin = at_ + *secret;
     std::size_t opening = begin, end = begin + Span(begin, in_word);
     if (!IsQuote(text_[begin])) opening = at_ > 0 && IsQuote(text_[at_ - 1]) ? at_ - 1 : text_.size();
@@ -95,7 +95,7 @@ class Masker {
     return true;
   }
 
-  // "://user:password@", "://key@"; ":/user:password@" in what was made a path.
+  // "://user:password@", "://key@"; also ":/user:password@" in a URL that was turned into a path.
   bool Url() {
     if (!Rest().starts_with(":/")) return false;
     const std::size_t slashes = Rest().starts_with("://") ? 3 : 2;
@@ -120,7 +120,7 @@ class Masker {
     return true;
   }
 
-  // What stands before the @ is a name and no key: ssh://git@host.
+  // The text before the @ is a user name, not a key: ssh://git@host.
   bool SchemeHasUsers() const {
     return out_.ends_with("ssh://") || out_.ends_with("sftp://") || out_.ends_with("git://");
   }
@@ -135,7 +135,7 @@ class Masker {
     return Netrc() || Named();
   }
 
-  // "machine example.org login ann password x", as .netrc has it.
+  // "machine example.org login ann password x", as in .netrc.
   bool Netrc() {
     constexpr std::string_view kName = "password";
     if (!Rest().starts_with(kName)) return false;
@@ -151,7 +151,7 @@ class Masker {
     return true;
   }
 
-  // Moves `end` to where the word begins.
+  // Moves `end` to the start of the word.
   std::string_view WordBefore(std::size_t& end) const {
     while (end > 0 && IsWhiteSpace(text_[end - 1])) --end;
     const std::size_t last = end;
@@ -180,14 +180,14 @@ class Masker {
     return true;
   }
 
-  // PWD=/home/ann is where a shell is, "Uid=ann;Pwd=x" ends a connection string.
+  // PWD=/home/ann is the shell's folder; "Uid=ann;Pwd=x" ends a connection string.
   bool IsPassword(const NamedValue& value) const {
-    if (value.sign == ':' && !value.quoted) return false;  // a command that is not found
+    if (value.sign == ':' && !value.quoted) return false;  // as in "command not found"
     if (at_ > 0 && text_[at_ - 1] == ';') return true;
     return std::string_view("/.~$`").find(text_[value.begin]) == std::string_view::npos;
   }
 
-  // "?sv=2022&sig=x": whoever has the address may open it.
+  // "?sv=2022&sig=x": the URL alone grants access.
   bool SignsAddress(const NamedValue& value) const {
     constexpr std::size_t kLeast = 16;
     const char before = at_ > 0 ? text_[at_ - 1] : '\0';

@@ -37,7 +37,7 @@ class ValueReader {
     while (end < text_.size() && is(text_[end])) ++end;
     return end - from;
   }
-  // A quote, or one with a backslash, as in JSON within a string.
+  // A quote, or a backslash and a quote as in JSON inside a string.
   std::size_t QuoteAt(std::size_t at) const {
     if (IsQuoteLetter(Letter(at))) return 1;
     return Letter(at) == '\\' && IsQuoteLetter(Letter(at + 1)) ? 2 : 0;
@@ -62,7 +62,7 @@ class ValueReader {
       value_.sign = two ? '=' : sign;
       at_ += blanks + (two ? 2 : 1);
       const std::size_t more = Span(at_, IsBlankLetter);
-      // Not "PASSWORD= command".
+      // Skips the blank, but not in "PASSWORD= command".
       if (value_.sign == ':' || value_.spaced || two || QuoteAt(at_ + more) != 0) at_ += more;
       return true;
     }
@@ -88,14 +88,14 @@ class ValueReader {
     return true;
   }
 
-  // By an odd number of backslashes.
+  // Preceded by an odd number of backslashes.
   bool IsEscaped(std::size_t at) const {
     std::size_t first = at;
     while (first > value_.begin && text_[first - 1] == '\\') --first;
     return (at - first) % 2 == 1;
   }
 
-  // A list, a table, or the braces of ODBC.
+  // A list, a table, or a value in ODBC braces.
   bool Bracketed(char opening, char closing) {
     if (value_.sign == ' ' || Letter(at_) != opening) return false;
     const std::size_t end = text_.find(closing, at_);
@@ -107,7 +107,7 @@ class ValueReader {
   void Bare() {
     const bool header = value_.sign == ':';
     const bool cookie = header && name_.ends_with("cookie");
-    const bool line = value_.spaced && value_.sign == '=' && BeginsLine();  // of a file: name = a value
+    const bool line = value_.spaced && value_.sign == '=' && BeginsLine();  // a line of a file: name = a value
     if (line) {
       value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
       return;
@@ -118,7 +118,7 @@ class ValueReader {
     if (cookie || !name_.ends_with("authorization")) return;
     constexpr std::array<std::string_view, 5> kSchemes = {"bearer", "basic", "token", "apikey", "negotiate"};
     const std::string scheme = Lowercase(text_.substr(at_, value_.size));
-    if (scheme == "digest" || scheme.starts_with("aws4-")) {  // with parts in quotes
+    if (scheme == "digest" || scheme.starts_with("aws4-")) {  // has quoted parts
       value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
     } else if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) {
       value_.size += 1 + Span(at_ + value_.size + 1, in_word);
@@ -127,7 +127,7 @@ class ValueReader {
 
   std::string_view text_;
   std::size_t begin_, at_;
-  std::string name_;  // in small letters
+  std::string name_;  // in lower case
   NamedValue value_;
 };
 

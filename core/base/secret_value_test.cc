@@ -7,7 +7,7 @@
 namespace dtrun {
 namespace {
 
-// The value of `name` in a text that begins with it.
+// The value of `name` in a text that starts with it.
 std::string ValueOf(const std::string& name, const std::string& rest) {
   const std::string text = name + rest;
   const auto value = FindNamedValue(text, 0, name.size());

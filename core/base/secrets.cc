@@ -9,7 +9,7 @@
 namespace dtrun {
 namespace {
 
-// Of base64, base64url and hex.
+// A letter of base64, base64url or hex.
 bool IsKeyLetter(char c) {
   return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '=';
 }
@@ -31,26 +31,27 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, N>& all) 
   return std::ranges::find(all, word) != all.end();
 }
 
-// Such a word hides what it names, wherever it stands in a name; a part of a word may be chance.
+// A name with one of these words is secret, wherever the word stands; a substring may be
+// coincidence.
 constexpr std::array<std::string_view, 18> kWords = {
     "token", "secret",        "secrets", "password", "passwd",     "passphrase",  "pass",  "pwd",    "apikey",
     "auth",  "authorization", "bearer",  "cookie",   "credential", "credentials", "creds", "bindpw", "otp"};
 constexpr std::array<std::string_view, 8> kParts = {"password",   "passwd",    "secret",     "apikey",
                                                     "credential", "accesskey", "privatekey", "passphrase"};
-// Keys of other kinds are no secrets: --sort-key, --num-key-value-heads.
+// Keys that are not secret: --sort-key, --num-key-value-heads.
 constexpr std::array<std::string_view, 16> kKeysOf = {
     "api",  "access",  "secret",  "private", "ssh",     "encryption", "signing", "account",
     "auth", "license", "storage", "master",  "service", "session",    "wandb",   "hf"};
-// What names of secrets end in that are none: SSH_AUTH_SOCK, TOKEN_COUNT.
+// Endings that make a name harmless: SSH_AUTH_SOCK, TOKEN_COUNT.
 constexpr std::array<std::string_view, 12> kHarmlessEnds = {
     "sock", "socket", "type", "method", "count", "length", "limit", "size", "timeout", "file", "path", "dir"};
 
-// Variables such as PGPASS and SSHPASS end in it, and so do these words.
+// PGPASS and SSHPASS end in "pass" and are secret; these words also do and are not.
 constexpr std::array<std::string_view, 10> kOtherPasses = {"bypass",   "compass",   "surpass",   "trespass",
                                                            "overpass", "underpass", "multipass", "lowpass",
                                                            "highpass", "bandpass"};
 
-// Long, of letters and digits without a word between: no path, no sentence, no number.
+// Long, only key letters, at least a tenth of them digits: not a path, sentence or number.
 bool LooksRandom(std::string_view value) {
   constexpr std::size_t kLeast = 20;
   if (value.size() < kLeast || value[0] == '/' || !std::ranges::all_of(value, IsKeyLetter)) return false;
@@ -73,7 +74,7 @@ bool IsVersion(std::string_view word) {
   return word.size() > 1 && word[0] == 'v' && IsDigits(word.substr(1));
 }
 
-// The name speaks of keys somehow: AWSKEYS, authhdr, AZURE_DEVOPS_EXT_PAT.
+// The name contains a hint of a key: AWSKEYS, authhdr, AZURE_DEVOPS_EXT_PAT.
 bool SoundsSecret(std::string_view name) {
   const std::string lower = Lowercase(name);
   if (lower.ends_with("_pat")) return true;
@@ -82,7 +83,7 @@ bool SoundsSecret(std::string_view name) {
                              [&](std::string_view sound) { return lower.find(sound) != std::string::npos; });
 }
 
-// Not of PWD, where a shell is, nor of --pwd, where a container works.
+// Excludes PWD (the shell's folder) and --pwd (a container's working folder).
 bool IsPasswordOfPwd(std::string_view name, std::string_view value) {
   return name != "PWD" && WordsOf(name) == std::vector<std::string>{"pwd"} &&
          std::string_view("/.~$").find(value[0]) == std::string_view::npos;
@@ -94,9 +95,9 @@ bool NamesSecret(std::string_view name) {
   std::vector<std::string> words = WordsOf(name);
   if (words.size() > 1 && IsVersion(words.back())) words.pop_back();
   if (words.empty()) return false;
-  // Variables are named for what they hold: DEPLOY_KEY. Options speak of other keys too.
+  // Variables are named for their content: DEPLOY_KEY. Options also name other kinds of keys.
   const bool variable = std::ranges::none_of(name, [](char c) { return c != ToUpper(c); });
-  if (words.size() == 1 && words[0] == "pwd") return false;  // where a shell is
+  if (words.size() == 1 && words[0] == "pwd") return false;  // the shell's folder
   if (words.size() > 1 && IsOneOf(words.back(), kHarmlessEnds)) return false;
   if (words.back() == "jwt" || words.back() == "pw") return true;
   if (variable && NamesSecretVariable(words)) return true;
@@ -125,7 +126,7 @@ std::vector<std::string> MaskArguments(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   out.reserve(words.size());
   SecretOptions options;
-  std::string_view option;  // the word before, when it is one without a value
+  std::string_view option;  // the previous word, if it is an option without a value
   for (const std::string& word : words) {
     const bool is_option = word.size() > 1 && word[0] == '-' && word.find('=') == std::string::npos;
     const auto secret = options.Next(word);

@@ -1,8 +1,8 @@
-// Finds secrets in what people will read: records, plans, errors.
+// Hides secrets in text that people will read: records, plans, errors.
 //
-// By name, of a variable or an option; and by shape, wherever it stands: passwords in URLs, keys and tokens
-// whose issuers gave them a form, private keys. What is found becomes "(secret)". It errs on the side of
-// hiding, and cannot know every secret. Pure functions; any thread.
+// Finds them by the name of a variable or option, and by their format: passwords in URLs, issuers' keys and
+// tokens, private keys. Replaces each by "(secret)". It rather hides too much, and cannot know every secret.
+// Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ inline constexpr std::string_view kSecret = "(secret)";
 // Whether a variable or an option of this name holds a secret: "GITHUB_TOKEN", "api-key", "db.password".
 bool NamesSecret(std::string_view name);
 
-// What to show of `value`, which the name stands for.
+// `value` with secrets hidden; `name` is the variable or option that holds it.
 std::string MaskValue(std::string_view name, std::string_view value);
 
-// What to show of any text: secrets by their shape, and after a name as in "password=x", "--token x".
+// Any text with secrets hidden: by format, and after a name as in "password=x", "--token x".
 std::string MaskText(std::string_view text);
 
-// What to show of any text: passwords and keys in URLs alone, of "https://ann:x@host" as of the path
+// Any text with passwords and keys hidden in URLs only, such as "https://ann:x@host", and in the path
 // "/dir/https:/ann:x@host".
 std::string MaskUrls(std::string_view text);
 
-// What to show of a command line: MaskText, and words that follow an option for a secret.
+// A command line with secrets hidden: MaskText, and the words after an option that takes a secret.
 std::vector<std::string> MaskArguments(const std::vector<std::string>& words);
 
 }  // namespace dtrun

@@ -290,7 +290,7 @@ TEST(Secrets, FollowOtherOptionsThatDoNotSaySo) {
   ExpectUnchanged({"docker run -p 80:80 x", "ssh -p 22 h", "mkdir -p secret", "non-secret value"});
 }
 
-// Names, quotes and the beginnings of tokens by the thousand: time must not grow with their square.
+// Thousands of names, quotes and token prefixes: time must not grow quadratically.
 TEST(Secrets, AreSoughtInLongTextsInLittleTime) {
   for (const std::string part : {"a.", "token.", "eyJ-", "\"", "x=[", "password \"", "://", "a:b@"}) {
     std::string text;

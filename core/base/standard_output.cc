@@ -13,7 +13,7 @@
 namespace dtrun {
 namespace {
 
-std::atomic<int> output_failure = 0;  // errno of the first
+std::atomic<int> output_failure = 0;  // errno of the first failure
 
 void KeepFailure() {
   int none = 0;

@@ -1,7 +1,7 @@
-// What dtrun itself prints, outside a job's console: text of its verbs on stdout, messages on stderr.
+// dtrun's own output, outside a job's console: text of its verbs on stdout, messages on stderr.
 //
-// Never throws, as fmt::print does on a full disk. The first failure of stdout is kept, and FlushOutput,
-// which the process calls once at its end, reports it. Any thread.
+// Never throws, unlike fmt::print on a full disk. The first failure of stdout is kept; the process calls
+// FlushOutput once at its end, which reports it. Any thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace dtrun {
 void WriteOutput(std::string_view text);
 void WriteMessage(std::string_view text);
 
-// How messages are shown from now on: broken at the width of a terminal, say. As they are by default. Call it
-// before there are other threads.
+// Sets how messages are formatted, for example wrapped at the terminal's width. Default: unchanged. Call it
+// before other threads start.
 using MessageForm = std::string (*)(std::string_view text);
 void FormMessages(MessageForm form);
 
@@ -32,11 +32,11 @@ void PrintMessage(fmt::format_string<Args...> format, Args&&... args) {
   WriteMessage(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// The first error of all that was written to stdout, by whatever means.
+// The first error of any write to stdout.
 Status FlushOutput();
 
-// What a process that would exit with `code` exits with: a failure, and a line on stderr, if a part of its
-// output is lost.
+// The exit code for a process that would exit with `code`: if output was lost, a failure, with a line on
+// stderr.
 int FinishOutput(int code);
 
 }  // namespace dtrun

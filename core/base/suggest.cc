@@ -46,7 +46,7 @@ std::optional<std::string> Nearest(std::string_view name, const std::vector<std:
       best_distance = distance;
     }
   }
-  constexpr std::size_t kShortest = 5;  // two letters are in many names
+  constexpr std::size_t kShortest = 5;  // many names contain any two letters
   if (best || name.size() < kShortest) return best;
   const auto whole = [&](const std::string& one) { return Abbreviates(name, one); };
   const auto found = std::ranges::find_if(candidates, whole);

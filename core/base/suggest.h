@@ -1,4 +1,4 @@
-// Nearest names, for "did you mean". Pure functions; any thread.
+// Finds the nearest name, for "did you mean". Pure functions; any thread.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,8 @@ namespace dtrun {
 // edit (optimal string alignment).
 int EditDistance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `name` when it is near enough to be a slip (distance at most 3
-// and less than half of the longer name); ties go to the earlier candidate. Else the only one that `name`
-// abbreviates.
+// The candidate nearest to `name` if it is a likely typo (distance at most 3 and less than half of the longer
+// name); ties go to the earlier candidate. Otherwise the only candidate that `name` abbreviates.
 std::optional<std::string> Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace dtrun

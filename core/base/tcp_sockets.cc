@@ -11,8 +11,8 @@ namespace dtrun {
 namespace {
 
 constexpr int kListen = 0x0A;
-constexpr int kTimeWait = 3;                             // the kind of timer
-constexpr std::chrono::milliseconds kRemembers{60'000};  // of the kernel, not to be changed
+constexpr int kTimeWait = 3;                             // timer kind in /proc/net/tcp
+constexpr std::chrono::milliseconds kRemembers{60'000};  // fixed in the kernel
 
 bool ReadHex(std::string_view text, long* value) {
   const std::optional<long> number = NumberOf<long>(text, 16);
@@ -20,7 +20,7 @@ bool ReadHex(std::string_view text, long* value) {
   return number.has_value();
 }
 
-// "0100007F:1F90". An IPv4 address in the form of IPv6 becomes one of IPv4, as the other end may have it.
+// "0100007F:1F90". An IPv4-mapped IPv6 address becomes IPv4, because the other end may use that form.
 bool ReadEnd(std::string text, std::string* end, std::uint16_t* port) {
   constexpr std::string_view kMapped = "0000000000000000FFFF0000";
   if (text.starts_with(kMapped)) text.erase(0, kMapped.size());
@@ -39,7 +39,7 @@ std::vector<TcpSocket> ParseTcpSockets(std::string_view text) {
   std::vector<TcpSocket> sockets;
   std::istringstream lines{std::string(text)};
   std::string line;
-  std::getline(lines, line);  // the heading
+  std::getline(lines, line);  // the header
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     std::string number, local, remote, state, queues, timer, retries;

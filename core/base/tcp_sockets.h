@@ -1,4 +1,4 @@
-// The TCP sockets that the kernel lists in /proc, of both families.
+// The TCP sockets that the kernel lists in /proc, IPv4 and IPv6.
 //
 // A snapshot; any thread.
 #pragma once
@@ -14,18 +14,18 @@
 namespace dtrun {
 
 struct TcpSocket {
-  std::string local, remote;  // address and port; the same text where one socket's end is another's
+  std::string local, remote;  // address and port; one end's `local` equals the other end's `remote`
   std::uint16_t local_port = 0;
   std::uint16_t remote_port = 0;
   bool listens = false;
-  ino_t inode = 0;                   // 0: no process has it any more
-  std::chrono::milliseconds over{};  // since when a connection is over that the kernel still remembers
+  ino_t inode = 0;                   // 0: no process holds it any more
+  std::chrono::milliseconds over{};  // time since the connection closed (TIME_WAIT)
 };
 
-// Of the network that process `pid` sees; empty when there is no such process.
+// The sockets of the network namespace of process `pid`; empty if the process does not exist.
 std::vector<TcpSocket> TcpSocketsSeenBy(pid_t pid);
 
-// What /proc/net/tcp or tcp6 says; lines that make no sense are left out.
+// Parses /proc/net/tcp or tcp6; skips malformed lines.
 std::vector<TcpSocket> ParseTcpSockets(std::string_view text);
 
 }  // namespace dtrun

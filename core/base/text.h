@@ -1,5 +1,5 @@
-// Letters, pieces and lines of text. Letters and white space are ASCII's, whatever the locale: texts in UTF-8
-// keep all else as it is. Pure; any thread.
+// Characters, pieces and lines of text. Letters and white space are ASCII whatever the locale; other UTF-8 is
+// left unchanged. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@ constexpr bool IsWhiteSpace(char c) { return kWhiteSpace.find(c) != kWhiteSpace.
 constexpr char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr char ToUpper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// Not empty, and nothing but digits.
+// Not empty and only digits.
 constexpr bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
-// A number as digests and keys are written.
+// Hexadecimal with lower-case letters, as in digests and keys.
 constexpr bool IsLowerHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == text.npos && !text.empty();
 }
 
-// The part after the last '/'; without one, all.
+// The part after the last '/'; the whole path if it has none.
 constexpr std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Without the white space at both ends.
+// Removes white space at both ends.
 constexpr std::string_view Trim(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kWhiteSpace);
   if (begin == text.npos) return {};
@@ -38,13 +38,13 @@ constexpr std::string_view Trim(std::string_view text) {
 
 std::string Lowercase(std::string_view text);
 
-// With `indent` in front of every line but the first.
+// Adds `indent` before every line but the first.
 std::string Indented(std::string_view text, std::string_view indent);
 
-// The pieces between separators, empty ones too: one piece more than there are separators.
+// The pieces between separators, including empty ones: one more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);
 
-// Each without its line feed, which the last one may lack. None of an empty text.
+// The lines, without line feeds; the last line may lack one. None for an empty text.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
 }  // namespace dtrun

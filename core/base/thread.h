@@ -1,6 +1,6 @@
-// Threads of our own inside somebody's program: named, and without its signals.
+// Threads that dtrun starts inside a user's program: named, with all signals blocked.
 //
-// Whoever starts one owns and joins it. Any thread may start one.
+// The caller owns and joins the thread. Any thread may start one.
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ namespace dtrun {
 // `name` has at most 15 bytes.
 template <class Body>
 std::thread StartThread(const char* name, Body&& body) {
-  const struct Masked {  // also when the thread cannot start
+  const struct Masked {  // restored also if the thread cannot start
     Masked() {
       sigset_t all;
       sigfillset(&all);

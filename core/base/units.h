@@ -1,4 +1,4 @@
-// Durations and byte counts as people write them. Pure functions; any thread.
+// Durations and byte counts in human notation. Pure functions; any thread.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ Result<Nanoseconds> ParseDuration(std::string_view text);
 // "64", "64K", "8MiB", "1GB"; K, M, G and T are powers of 1024, with or without B or iB.
 Result<std::uint64_t> ParseBytes(std::string_view text);
 
-// What was meant by a spelling that is refused: "3s" for "3 secs", "4GB" for "4 gbytes"; empty when unclear.
+// The likely meaning of a rejected spelling: "3s" for "3 secs", "4GB" for "4 gbytes"; empty if unclear.
 std::string DurationMeant(std::string_view text);
 std::string BytesMeant(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Characters of UTF-8, in texts that need not be valid. Pure; any thread.
+// UTF-8 characters in text that may be invalid. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace dtrun {
 
-// The byte belongs to a character that an earlier one begins.
+// Whether the byte continues a character.
 constexpr bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Bytes of a character whose first one this is; 1 for a byte that begins none.
+// The size in bytes of a character with this first byte; 1 if the byte cannot start a character.
 constexpr std::size_t CharacterSize(char first) {
   const auto byte = static_cast<unsigned char>(first);
   if (byte >= 0xc2 && byte <= 0xdf) return 2;
@@ -20,11 +20,12 @@ constexpr std::size_t CharacterSize(char first) {
 }
 
 struct Character {
-  std::size_t size = 0;  // in bytes; 0: it is not valid
+  std::size_t size = 0;  // in bytes; 0: invalid
   char32_t code = 0;
 };
 
-// Not valid is what is cut off, overlong, a surrogate or beyond U+10FFFF. REQUIRES: not empty
+// Truncated and overlong sequences, surrogates and code points above U+10FFFF are invalid.
+// REQUIRES: not empty
 constexpr Character FirstCharacter(std::string_view text) {
   const std::size_t size = CharacterSize(text[0]);
   const auto first = static_cast<unsigned char>(text[0]);
@@ -41,14 +42,14 @@ constexpr Character FirstCharacter(std::string_view text) {
   return {size, code};
 }
 
-// As much of `text` as fits `most` bytes without cutting a character.
+// The longest prefix of `text` within `most` bytes that does not cut a character.
 constexpr std::string_view PrefixWithin(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && IsContinuation(text[most])) --most;
   return text.substr(0, most);
 }
 
-// The same with "..." behind it, where that is not all.
+// The same, with "..." appended if the text was cut.
 inline std::string Shortened(std::string_view text, std::size_t most) {
   const std::string_view shown = PrefixWithin(text, most);
   return shown.size() == text.size() ? std::string(text) : std::string(shown) + "...";

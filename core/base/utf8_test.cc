@@ -16,9 +16,9 @@ TEST(Utf8, ReadsCharactersOfEverySize) {
 
 TEST(Utf8, TakesNothingThatIsNotValid) {
   for (const std::string_view text : {
-           "\x80",                                                      // continues nothing
-           "\xc3", "\xe2\x82",                                          // cut off
-           "\xc3(",                                                     // not continued
+           "\x80",                                                      // stray continuation byte
+           "\xc3", "\xe2\x82",                                          // truncated
+           "\xc3(",                                                     // missing continuation
            "\xc0\xaf", "\xc1\x81", "\xe0\x80\xaf", "\xf0\x80\x80\xaf",  // overlong
            "\xed\xa0\x80",                                              // a surrogate
            "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"               // beyond U+10FFFF

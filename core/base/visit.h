@@ -1,7 +1,7 @@
 // std::visit for one variant that is never empty, by comparing its index. Any thread.
 //
-// libstdc++ makes a table of functions for each call of std::visit: without it the files of messages build a
-// tenth faster.
+// libstdc++ builds a function table for each call of std::visit; without it the message files compile a tenth
+// faster.
 #pragma once
 
 #include <cstdlib>
