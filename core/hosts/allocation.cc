@@ -12,15 +12,16 @@
 namespace dtrun::hosts {
 namespace {
 
-// Variables that no other platform sets; any of them is the sign.
+// Variables that only this platform sets; any one of them identifies it.
 struct Sign {
   const char* platform;
   std::vector<const char*> variables;
-  std::vector<std::string> implies;  // platforms whose signs this one brings along
-  bool inside = false;               // it also runs inside the allocations of others
+  std::vector<std::string> implies;  // platforms that also have their variables set with this one
+  bool inside = false;               // also runs inside other platforms' allocations
 };
 
-// Outermost first is no order of precedence: what is not implied is asked about.
+// The order is not a precedence: if two platforms match and neither implies the other, the user
+// must choose.
 const std::vector<Sign>& Signs() {
   static const std::vector<Sign> kSigns = {
       {"azureml",
@@ -36,12 +37,12 @@ const std::vector<Sign>& Signs() {
   return kSigns;
 }
 
-// A platform that is there.
+// A detected platform.
 struct Found {
-  std::string platform, evidence;  // the variable
+  std::string platform, evidence;  // evidence is the variable
   std::vector<std::string> implies;
   bool inside = false;
-  std::optional<Allocation> allocation;  // that a launcher has found
+  std::optional<Allocation> allocation;  // found by a launcher
 };
 
 std::vector<Found> LookForBuiltIn(const Environment& environment) {
@@ -57,7 +58,8 @@ std::vector<Found> LookForBuiltIn(const Environment& environment) {
   return found;
 }
 
-// Adds what the launchers find. An error: a platform is there and contradicts itself.
+// Adds the platforms that launchers find. An error if a platform is present but its variables
+// contradict each other.
 Status AskLaunchers(Launchers& launchers, const Environment& environment, std::vector<Found>* found) {
   for (const std::string& name : launchers.With(Launchers::Ability::kFindHosts)) {
     auto allocation = launchers.FindHosts(name, environment);
@@ -81,7 +83,7 @@ Error Ambiguous(const std::vector<Found>& found) {
                            list, found.front().platform)};
 }
 
-// RANK and WORLD_SIZE and nothing that says whose they are.
+// RANK and WORLD_SIZE are set, but no variable identifies the platform.
 Error Bare(const Environment& environment) {
   std::string list;
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"}) {

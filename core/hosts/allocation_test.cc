@@ -15,7 +15,7 @@ using testing::Batch;
 using testing::FakeLaunchers;
 using testing::NotThere;
 
-// The platform; or what is wrong, whose variables need not be complete.
+// The detected platform, or the problem with its variables, which need not be complete.
 std::string Detected(const Environment& environment, Launchers* launchers = nullptr) {
   const auto found = FromEnvironment(environment, "auto", launchers);
   if (found) return found->platform;

@@ -1,9 +1,9 @@
 // Azure ML: an MPI job, or a PyTorch job, each with one process per host.
 //
-// The MPI job's master is derived as Azure's own recipe does (a copy of it is DeepSpeed's
-// comm.py, patch_aml_env_for_torch_nccl_backend): on several hosts AZ_BATCH_MASTER_NODE
-// without its port, with MASTER_PORT or else 6105; on one AZ_BATCHAI_MPI_MASTER_NODE
-// and 54965, whatever MASTER_PORT says.
+// The MPI job's master follows Azure's own recipe (copied in DeepSpeed's comm.py,
+// patch_aml_env_for_torch_nccl_backend). On several hosts it is AZ_BATCH_MASTER_NODE without its
+// port, with MASTER_PORT or else 6105. On one host it is AZ_BATCHAI_MPI_MASTER_NODE and 54965,
+// whatever MASTER_PORT is.
 #include <fmt/format.h>
 
 #include "core/base/endpoint.h"

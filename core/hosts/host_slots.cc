@@ -43,7 +43,7 @@ Status CheckPlainName(std::string_view name) {
   return {};
 }
 
-// All slots of a host that is listed several times, as one item.
+// All slots of a repeated host, as one item.
 std::string InOne(const std::vector<std::string>& items, const std::string& name) {
   int slots = 0;
   for (const std::string& item : items) {
@@ -82,7 +82,7 @@ Result<HostSlots> ParseHost(std::string_view text) {
   const Result<HostParts> parts = SplitHost(text);
   if (!parts) return parts.error();
   HostSlots host{parts->host, {}};
-  // Its last group and a number of slots look alike.
+  // The last group of an IPv6 address looks like a number of slots.
   if (!parts->bracketed && IsIpv6(host.name.substr(host.name.find('@') + 1))) {
     return Bad(fmt::format(
         "'{}' has several colons; write an IPv6 address in brackets: '[fe80::1]' or '[fe80::1]:4'", text));
@@ -96,7 +96,7 @@ Result<HostSlots> ParseHost(std::string_view text) {
 }
 
 std::string ToText(const HostSlots& host) {
-  const std::size_t begin = host.name.find('@') + 1;  // behind the user, if any
+  const std::size_t begin = host.name.find('@') + 1;  // after the optional user
   std::string text = host.name.substr(0, begin) + Bracketed(host.name.substr(begin));
   if (host.slots) text += fmt::format(":{}", *host.slots);
   return text;
@@ -108,7 +108,7 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
   if (items.size() > kMaxHosts)
     return Bad(fmt::format("{} hosts; at most {} are served", items.size(), kMaxHosts));
   std::vector<HostSlots> hosts;
-  std::map<std::string, std::size_t> seen;  // name -> item, from 1
+  std::map<std::string, std::size_t> seen;  // name -> item, counted from 1
   for (const std::string& item : items) {
     const std::size_t number = hosts.size() + 1;
     auto host = ParseHost(item);
@@ -124,7 +124,7 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
 }
 
 bool NaturallyBefore(std::string_view a, std::string_view b) {
-  // The number that `text` starts with, without its zeros, cut off.
+  // Takes the leading number off `text`, without leading zeros.
   const auto number = [&](std::string_view& text) {
     std::string_view digits =
         text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, IsDigit) - text.begin()));

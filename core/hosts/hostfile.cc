@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// How a line says its slots: repeated lines of a host must agree in it.
+// How a line gives its slots; repeated lines of a host must use the same form.
 enum class Form { kBare, kColon, kKey };
 
 struct Line {
@@ -27,7 +27,7 @@ struct Failure {
   std::string text;
 };
 
-// Walks over one line, comment already cut.
+// Scans one line, with its comment removed.
 class Scanner {
  public:
   explicit Scanner(std::string_view line) : line_(line) { SkipBlanks(); }
@@ -35,7 +35,7 @@ class Scanner {
   bool done() const { return at_ >= line_.size(); }
   std::size_t at() const { return at_; }
 
-  // Up to a blank or one of `stops`; then blanks are skipped.
+  // Reads up to a blank or one of `stops`, then skips blanks.
   std::string_view Word(std::string_view stops = {}) {
     const std::size_t begin = at_;
     while (!done() && kBlanks.find(line_[at_]) == std::string_view::npos &&
@@ -115,7 +115,7 @@ struct Seen {
   Form form;
 };
 
-// Adds a repeated host's slots, or says why they do not add up.
+// Adds a repeated host's slots, or returns why they conflict.
 std::optional<std::string> Merge(const Line& line, Seen& seen, HostSlots* host) {
   if (line.form == Form::kKey || line.form != seen.form) {
     return fmt::format("host '{}' is in line {} already; give all its slots in one line", host->name,

@@ -1,11 +1,11 @@
-// Hostfiles: a host per line, in the spellings of the launchers that have one.
+// Hostfiles: one host per line, in the notations of the common launchers.
 //
 //   node0 slots=4 max_slots=8   Open MPI, DeepSpeed, Horovod
 //   node0:4                     MPICH's Hydra, Horovod
 //   node0                       all; on N > 1 lines: N slots (Open MPI, PBS)
 //
-// "#" starts a comment. "node0:4" twice adds up, as in Hydra; "slots=" twice for a host is
-// an error in Open MPI and DeepSpeed, and here. Pure functions; any thread.
+// "#" starts a comment. Slots of a repeated "node0:4" add up, as in Hydra; repeating a host with
+// "slots=" is an error, as in Open MPI and DeepSpeed. Pure functions; any thread.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What launcher plugins add to the built-in platforms: sources of hosts and connectors. Core's lower floors
-// know them by this interface only; core/launch implements it with plugins, each asked in a child process.
+// Launcher plugins as additional platforms: sources of hosts and connectors. This interface keeps the lower
+// layers of core independent of plugins; core/launch implements it and runs each plugin in a child process.
 //
 // One thread.
 #pragma once
@@ -13,13 +13,13 @@
 
 namespace dtrun::hosts {
 
-// A command that starts agents, and runs as long as they do.
+// A command that starts agents and runs as long as they do.
 struct StartCommand {
   std::vector<std::string> argv;
-  std::vector<std::size_t> hosts;  // of those asked for
-  std::string host_variable;       // that tells each of several hosts its name; empty: its own names do
-  std::string trial;               // a command for the user to try by hand; empty: none
-  std::string ending;              // in lines of its own that say only that an agent has ended
+  std::vector<std::size_t> hosts;  // indices into the requested hosts
+  std::string host_variable;       // passes its name to each of several hosts; empty: hosts know their own names
+  std::string trial;               // a command for the user to try manually; empty: none
+  std::string ending;              // text of output lines that only report the end of an agent
 };
 
 class Launchers {
@@ -28,14 +28,14 @@ class Launchers {
 
   virtual ~Launchers() = default;
 
-  // Names of all that can be loaded and have it, sorted.
+  // Sorted names of all loadable launchers with this ability.
   virtual std::vector<std::string> With(Ability ability) = 0;
-  // Whether the launcher `name` has it. An error: it is there and cannot be loaded.
+  // Whether the launcher `name` has the ability. An error if it exists but cannot be loaded.
   virtual Result<bool> Has(const std::string& name, Ability ability) = 0;
 
-  // DTRUN_NOT_FOUND: its platform is not there. REQUIRES: it has kFindHosts; the same environment every time
+  // DTRUN_NOT_FOUND if its platform is absent. REQUIRES: it has kFindHosts; the same environment every time
   virtual Result<Allocation> FindHosts(const std::string& name, const Environment& environment) = 0;
-  // Commands that run `argv` once on each of `hosts`. REQUIRES: it has kConnect
+  // Commands that together run `argv` once on each of `hosts`. REQUIRES: it has kConnect
   virtual Result<std::vector<StartCommand>> Connect(const std::string& name,
                                                     const std::vector<std::string>& hosts,
                                                     const std::vector<std::string>& argv) = 0;

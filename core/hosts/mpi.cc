@@ -5,7 +5,7 @@
 
 namespace dtrun::hosts {
 
-// OMPI_COMM_WORLD_NODE_RANK numbers processes of a host, never hosts, and is not read.
+// OMPI_COMM_WORLD_NODE_RANK numbers processes of a host, never hosts, so it is not used.
 Result<Allocation> ReadOpenMpi(const Environment& environment) {
   Reading reading(environment, "openmpi");
   Allocation out;

@@ -13,7 +13,7 @@ Allocation ReadHostNumbers(Reading& reading) {
   return out;
 }
 
-// Nobody has expanded the hosts into processes yet.
+// Checks that no launcher has already expanded the hosts into processes.
 void NoProcesses(Reading& reading) {
   if (const std::string* rank = reading.Find("LOCAL_RANK")) {
     reading.Fail("LOCAL_RANK=" + *rank + " is set, so RANK numbers processes and not hosts");

@@ -1,5 +1,5 @@
-// How each platform says its allocation: one function per platform, registered in
-// allocation.cc. Pure; any thread.
+// Reads each platform's allocation: one function per platform, registered in allocation.cc. Pure;
+// any thread.
 #pragma once
 
 #include "core/hosts/allocation.h"

@@ -1,5 +1,5 @@
-// Reads the variables of one platform and collects what is wrong with them, so that one
-// error names them all. Used by the platforms; one thread.
+// Reads the variables of one platform and collects all problems, so that one error names every
+// wrong variable. Used by the platforms; one thread.
 #pragma once
 
 #include <optional>
@@ -16,40 +16,43 @@ class Reading {
   Reading(const Environment& environment, std::string_view platform)
       : environment_(environment), platform_(platform) {}
 
-  // Null: unset or empty.
+  // Null if unset or empty.
   const std::string* Find(const std::string& name) const;
-  // Required ones. What is missing or malformed becomes a problem, and a stand-in returns.
+  // Required variables. A missing or malformed one is recorded as a problem, and a placeholder is
+  // returned.
   std::string Text(const std::string& name);
   int Number(const std::string& name, int least);
-  // Optional ones.
+  // Optional variables.
   std::optional<int> MaybeNumber(const std::string& name, int least);
 
   void FailUnset(const std::string& name);
   void Fail(std::string problem) { problems_.push_back(std::move(problem)); }
-  // Two variables that must agree and do not.
+  // Records that two variables must agree and do not.
   void Disagree(const std::string& one, const std::string& other);
-  // A number that must be equal to `expected`, when the variable is set.
+  // Records a problem if the variable is set and does not equal `expected`.
   void Expect(const std::string& name, int expected, const std::string& because);
 
-  // Number of this host among `count`, from two required variables.
+  // This host's index and the number of hosts, from two required variables.
   void Place(const std::string& index, const std::string& count, Allocation* to);
-  // MASTER_ADDR and MASTER_PORT by these names; a single host does without. REQUIRES: to->count.
+  // Reads the root address and port from these variables; a single host needs neither. REQUIRES:
+  // to->count.
   void Root(const std::string& address, const std::string& port, Allocation* to);
   void RootAddress(const std::string& address, Allocation* to);
-  // dtrun starts the ranks itself, so the platform starts it once per host. `fix` says how.
+  // Checks that the platform starts dtrun once per host, because dtrun starts the ranks itself.
+  // `fix` is the remedy.
   void OncePerHost(const std::string& local_size, const std::string& fix);
 
-  // An error with DTRUN_NOT_FOUND: nothing but variables that are not set, as away from the platform.
+  // An error is DTRUN_NOT_FOUND if all problems are unset variables, as outside the platform.
   Result<Allocation> Take(Allocation allocation) const;
 
  private:
-  // A count that could not be read proves nothing.
+  // An unreadable count proves nothing.
   bool IsAlone(const Allocation& allocation) const { return problems_.empty() && allocation.count.max == 1; }
 
   const Environment& environment_;
   std::string platform_;
   std::vector<std::string> problems_;
-  std::size_t unset_ = 0;  // how many of them are a variable that is not there
+  std::size_t unset_ = 0;  // problems that are an unset variable
 };
 
 }  // namespace dtrun::hosts

@@ -1,4 +1,4 @@
-// Launchers that a test has made up.
+// Fake launchers for tests.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace dtrun::hosts::testing {
 
-// Each finds what is written here, and connects where it says so.
+// Each finds the allocation set here, and connects if it is listed so.
 class FakeLaunchers final : public Launchers {
  public:
   struct One {
@@ -17,7 +17,7 @@ class FakeLaunchers final : public Launchers {
     bool connects = false;
   };
   std::map<std::string, One> all;
-  int asked = 0;  // FindHosts
+  int asked = 0;  // calls of FindHosts
 
   std::vector<std::string> With(Ability ability) override {
     std::vector<std::string> names;

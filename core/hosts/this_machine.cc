@@ -93,7 +93,7 @@ bool LeadsHere(const std::string& host) {
   if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    // The whole of 127.0.0.0/8 is this machine, though lo has but one address of it.
+    // All of 127.0.0.0/8 is this machine, though lo lists only one address of it.
     const std::string address = Numeric(at->ai_addr, at->ai_addrlen);
     if (address.starts_with("127.") || IsThisMachine(address)) return true;
   }

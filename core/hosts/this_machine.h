@@ -1,6 +1,6 @@
-// This machine: its identity, its names and its addresses.
+// This machine's identity, names and addresses.
 //
-// Asks the kernel, and LeadsHere the name service, each time; any thread.
+// Queries the kernel on every call, and LeadsHere also the name service; any thread.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace dtrun::hosts {
 
-// As the kernel calls it; "localhost" when that cannot be read.
+// The kernel's host name; "localhost" if it cannot be read.
 std::string HostName();
-// Boot id and network namespace: equal on the same machine only.
+// Boot id and network namespace: equal only on the same machine.
 std::string MachineIdentity();
-// Whether `host`, as a user writes it, means this machine without asking any name service:
-// localhost, its own name in full or up to the first dot, or an address of its own.
+// Whether `host` is this machine, without a query to the name service: localhost, its full host
+// name or the part before the first dot, or one of its addresses.
 bool IsThisMachine(const std::string& host);
-// The same, asking the name service too: so any name or address of any of its interfaces counts.
+// The same with the name service: any name or address of any of its interfaces counts.
 bool LeadsHere(const std::string& host);
-// Whether it is a numeric address of an interface of this machine.
+// Whether `text` is a numeric address of an interface of this machine.
 bool IsOwnAddress(const std::string& text);
-// Numeric addresses of this machine that others may reach, none of loopback.
+// Numeric addresses at which others may reach this machine; no loopback addresses.
 std::vector<std::string> OwnAddresses();
-// The own address that a packet to `peer`, numeric, would carry; empty: no route.
+// The source address of packets to `peer`, which is numeric; empty: no route.
 std::string AddressTowards(const std::string& peer);
 
 }  // namespace dtrun::hosts

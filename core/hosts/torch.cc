@@ -1,5 +1,5 @@
-// torchrun's variables: PET_*, with which Kubeflow's operators (PyTorchJob v1, TrainJob
-// v2) feed the torchrun of each pod, and those of torchrun's own workers.
+// torchrun's variables: PET_*, which Kubeflow's operators (PyTorchJob v1, TrainJob v2) set for the
+// torchrun of each pod, and the variables of torchrun's own workers.
 #include <fmt/format.h>
 
 #include "core/hosts/platforms.h"
@@ -22,8 +22,8 @@ void ReadHostCount(Reading& reading, Allocation* out) {
   }
 }
 
-// PyTorchJob v1 also sets RANK, the pod's number, and WORLD_SIZE, pods × processes, where
-// a count of processes that is a word counts as 1.
+// PyTorchJob v1 also sets RANK to the pod's number and WORLD_SIZE to pods × processes; a process
+// count given as a word counts as 1 there.
 void CheckVersion1(Reading& reading, const Allocation& out, int processes) {
   if (out.own_index) {
     reading.Expect("RANK", *out.own_index, fmt::format("PET_NODE_RANK says {}", *out.own_index));
@@ -39,7 +39,7 @@ Allocation ReadPet(Reading& reading) {
   ReadHostCount(reading, &out);
   out.everywhere = true;
   const bool elastic = out.count.max > out.count.min;
-  // An elastic pod has no number: the rendezvous gives it one.
+  // An elastic pod has no number: the rendezvous assigns one.
   out.own_index = elastic ? reading.MaybeNumber("PET_NODE_RANK", 0) : reading.Number("PET_NODE_RANK", 0);
   if (out.own_index && *out.own_index >= out.count.max) reading.Disagree("PET_NODE_RANK", "PET_NNODES");
   if (const std::string* text = reading.Find("PET_NPROC_PER_NODE")) out.processes_per_host = *text;
@@ -72,7 +72,7 @@ Result<Allocation> ReadTorchrun(const Environment& environment) {
   reading.Place("GROUP_RANK", "GROUP_WORLD_SIZE", &out);
   reading.OncePerHost("LOCAL_WORLD_SIZE", "torchrun --nproc-per-node 1 --no-python dtrun");
   reading.Root("MASTER_ADDR", "MASTER_PORT", &out);
-  out.rank_port_taken = true;  // its agent serves the store of its workers there
+  out.rank_port_taken = true;  // torchrun's agent serves its workers' store there
   return reading.Take(std::move(out));
 }
 

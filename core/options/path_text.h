@@ -1,6 +1,6 @@
-// Paths as users write them: ~ and ${NAME} stand for what a shell would put there.
+// Expands ~ and ${NAME} in paths that users write, as a shell would.
 //
-// Reads this process's environment; any thread while nobody changes that.
+// Reads this process's environment; any thread while the environment does not change.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace dtrun::options {
 
-// `text` with a leading "~" or "~/" as HOME, "${NAME}" as that variable, and "$$" as "$". An error says what
-// cannot be put there: "~user", "$NAME" without braces, a variable that is not set.
+// Replaces a leading "~" or "~/" by HOME, "${NAME}" by that variable, and "$$" by "$". An error names what
+// cannot be expanded: "~user", "$NAME" without braces, an unset variable.
 Result<std::string> ExpandPath(std::string_view text);
 
-// The absolute `path` relative to the current folder where it is below that, for messages; else itself.
+// For messages: `path`, which is absolute, relative to the current folder if it lies below it; otherwise
+// unchanged.
 std::string ShownPath(const std::string& path);
 
 }  // namespace dtrun::options

@@ -1,5 +1,5 @@
-// The "dtrun.options/1" table over a snapshot. Called by plugins on any thread; nothing
-// is allocated unless a call fails.
+// The "dtrun.options/1" table over a snapshot. Called by plugins on any thread; allocates only if a
+// call fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ const Entry* Find(const dtrun_options* options, const char* key, dtrun_status* c
   return nullptr;
 }
 
-// Why `entry` did not give a value for `getter`: it is unset, or of another type.
+// The error if `entry` has no value for `getter`: it is unset or has another type.
 dtrun_status Refuse(const Entry& entry, const char* getter, dtrun_error* err) {
   if (!entry.value.set()) {
     return Fail(DTRUN_NOT_FOUND, fmt::format("option '{}' is unset and has no default", entry.spec.key), err);

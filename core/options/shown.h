@@ -1,4 +1,4 @@
-// What readers see of an option's value, whether it is printed as TOML or as JSON.
+// The displayed form of an option's value, for TOML and JSON output.
 //
 // Pure; any thread.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace dtrun::options {
 
-// Durations and sizes as texts: "60s", "64KiB". "(secret)" in place of a secret, and of secrets in commands,
-// variables and addresses as far as they are known (core/base/secrets.h). Unset stays unset.
+// Converts durations and sizes to text: "60s", "64KiB". Replaces a secret by "(secret)", and also known
+// secrets inside commands, variables and URLs (core/base/secrets.h). Unset stays unset.
 Data Shown(const Spec& spec, Data data);
 
 }  // namespace dtrun::options

@@ -105,7 +105,7 @@ Result<Data> DataFromJson(Type type, const Json& json) {
   return Malformed(fmt::format("a value of type {} is {}", static_cast<int>(type), json.type_name()));
 }
 
-// Null where the member is missing, so that its type check fails.
+// Null if the member is missing, so that its type check fails.
 const Json& Member(const Json& object, const char* name) {
   static const Json kNull;
   const auto found = object.find(name);

@@ -1,9 +1,8 @@
-// The frozen options that a plugin instance sees: dtrun_options of the ABI.
+// The immutable options that a plugin instance sees: dtrun_options of the ABI.
 //
-// Built by core/config from validated values in the launching process, carried to probe
-// processes and ranks as JSON, and read by the plugin through "dtrun.options/1". Keys
-// are the plugin's own, without the "backend.options." prefix. Immutable once built; any
-// thread may read.
+// The launching process builds it in core/config from validated values. It travels to probe
+// processes and ranks as JSON, and the plugin reads it through "dtrun.options/1". Keys are the
+// plugin's own, without the "backend.options." prefix. Immutable once built; any thread may read.
 #pragma once
 
 #include <map>
@@ -18,7 +17,7 @@ struct dtrun_options {
   struct Entry {
     dtrun::options::Spec spec;  // key without prefix
     dtrun::options::Value value;
-    std::vector<dtrun_string> items;  // views of a list value; kept by Set and by copying
+    std::vector<dtrun_string> items;  // views of a list value; Set and copying rebuild them
   };
   std::map<std::string, Entry, std::less<>> entries;
 
@@ -34,12 +33,12 @@ struct dtrun_options {
 
 namespace dtrun::options {
 
-// The snapshot as one line of JSON, and back. Of each spec only what reading needs
-// travels: key, type, scope, choices, secret. Secrets are included: keep it out of logs.
+// Converts the snapshot to one line of JSON and back. Of each spec, the JSON has only the fields
+// needed for reading: key, type, scope, choices, secret. It includes secrets: keep it out of logs.
 std::string ToJson(const dtrun_options& options);
 Result<dtrun_options> FromJson(std::string_view json);
 
-// Of a schema whose keys begin with `prefix`, the options that nobody has set.
+// The default values of the options in `schema` with keys that begin with `prefix`.
 Result<dtrun_options> DefaultsOf(const Schema& schema, std::string_view prefix);
 
 // The "dtrun.options/1" table.

@@ -57,7 +57,7 @@ std::string RangeText(const Spec& spec) {
   return spec.type == Type::kUint ? " of at least 0" : "";
 }
 
-// An example that the bounds allow.
+// An example within the bounds.
 template <class Parse>
 std::string Example(const Spec& spec, const char* usual, Parse parse) {
   const auto below = [&](const std::string& a, const std::string& b) {
@@ -76,7 +76,7 @@ Schema FromAbi(const dtrun_option* options, std::uint64_t count, const std::stri
   Schema schema;
   if (options == nullptr || count == 0) return schema;
   const std::size_t stride = options[0].struct_size;
-  if (stride < offsetof(dtrun_option, default_text)) return schema;  // not even a key and a type
+  if (stride < offsetof(dtrun_option, default_text)) return schema;  // too small for a key and a type
   const char* at = reinterpret_cast<const char*>(options);
   for (std::uint64_t i = 0; i < count; ++i, at += stride) {
     dtrun_option option;

@@ -1,8 +1,7 @@
-// What an option is: its key, type, default, bounds and words, as data.
+// The description of an option as data: key, type, default, bounds and documentation.
 //
-// Core's own table (core/config/schema.cc) and the tables of plugins have this one form,
-// so parsing, messages, `config explain` and `plugins describe` are written once.
-// Values; any thread.
+// Core's own table (core/config/schema.cc) and plugins' tables share this form, so parsing,
+// messages, `config explain` and `plugins describe` exist once. Values; any thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@
 
 namespace dtrun::options {
 
-// The ABI's types and those that only core's own options have.
+// The ABI's types, then those that only core's own options use.
 enum class Type {
   kBool = DTRUN_TYPE_BOOL,
   kInt = DTRUN_TYPE_INT,
@@ -32,10 +31,10 @@ enum class Type {
 };
 
 struct Spec {
-  std::string key;  // full dotted key: "job.command"; of a plugin: "backend.options.interface"
+  std::string key;  // full dotted key: "job.command"; for a plugin: "backend.options.interface"
   Type type = Type::kString;
   int scope = DTRUN_SCOPE_JOB;
-  std::optional<std::string> default_text;  // in the spelling of the type; none: unset
+  std::optional<std::string> default_text;  // in the notation of the type; none: unset
   std::string doc;                          // one line
   std::string long_doc;
   std::string unit;
@@ -45,8 +44,8 @@ struct Spec {
   std::string since;
   std::string env_alias;
   std::string replaced_by;  // deprecated when not empty
-  std::string former_key;   // which also works, until the next minor version but one; empty: none
-  std::string reader;       // who reads it: "agent", "per-process launcher", "gloo backend"
+  std::string former_key;   // old key, also accepted until the second next minor version; empty: none
+  std::string reader;       // the reader: "agent", "per-process launcher", "gloo backend"
   bool required = false;
   bool experimental = false;
   bool secret = false;
@@ -55,17 +54,17 @@ struct Spec {
 
 using Schema = std::vector<Spec>;
 
-// A plugin's table with `prefix` ("backend.options.") before each key. Strides by the
-// first element's struct_size and tolerates missing texts; an element without a key is
-// left out, and a type this build does not know is read as a string.
+// Converts a plugin's table and puts `prefix` ("backend.options.") before each key. Uses the first
+// element's struct_size as the stride and tolerates missing texts. Skips an element without a key,
+// and reads an option of unknown type as a string.
 Schema FromAbi(const dtrun_option* options, std::uint64_t count, const std::string& prefix,
                const std::string& reader);
 
 // "duration", "list of strings", `one of "a", "b"`, ...: for tables and suggestions.
 std::string TypeText(const Spec& spec);
 
-// What a message says it expected: "a number from 1 to 4096 or one of "cpu", "gpu"",
-// `a duration such as "60s", from 1ms to 24h`.
+// The expected value, for error messages: "a number from 1 to 4096 or one of "cpu", "gpu"", `a
+// duration such as "60s", from 1ms to 24h`.
 std::string ExpectedText(const Spec& spec);
 
 }  // namespace dtrun::options

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kShown = 60;
 
-// 0 where no valid one starts.
+// 0 if no valid character starts there.
 std::size_t SizeAt(std::string_view text, std::size_t at) { return FirstCharacter(text.substr(at)).size; }
 
 }  // namespace

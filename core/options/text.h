@@ -1,5 +1,4 @@
-// Texts of users in messages: quoting, and the check that they are UTF-8. Pure
-// functions; any thread.
+// Quotes users' text for messages and checks that it is UTF-8. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +7,19 @@
 
 namespace dtrun::options {
 
-// The offset of the first byte that is not UTF-8, or npos.
+// The offset of the first invalid UTF-8 byte, or npos.
 std::size_t FindInvalidUtf8(std::string_view text);
 
-// `text` as a TOML string: in double quotes, with \n, \", \u001b; a byte that is not
-// UTF-8 becomes \xff, which only messages show.
+// `text` as a TOML string: in double quotes, with \n, \", \u001b. An invalid UTF-8 byte becomes
+// \xff, which is for messages only.
 std::string Quote(std::string_view text);
 
-// What messages show of a value: its secrets masked, quoted, cut after about 60 bytes. Every error that
-// repeats a value shows it so.
+// A value as error messages show it: secrets masked, quoted, truncated after about 60 bytes. Every error that
+// repeats a value uses this.
 std::string QuoteShort(std::string_view text);
 
-// "true" or "false" for what other languages call so: True, yes, off, 1; else empty.
+// "true" or "false" for a boolean in another language's notation: True, yes, off, 1; otherwise
+// empty.
 std::string BooleanMeant(std::string_view word);
 
 // The items quoted and joined with ", ".

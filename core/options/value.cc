@@ -31,11 +31,11 @@ std::vector<std::string> SplitList(std::string_view text) {
 }
 
 std::string Absolute(std::string_view text, const std::filesystem::path& folder) {
-  const auto expanded = ExpandPath(text);  // ParseText has refused what cannot be
+  const auto expanded = ExpandPath(text);  // ParseText has rejected paths that cannot be expanded
   return (folder / std::filesystem::path(expanded ? *expanded : text)).lexically_normal().string();
 }
 
-// Reads without looking at bounds and choices; unset when the spelling is wrong.
+// Parses without checking bounds and choices; unset if the notation is wrong.
 Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
   switch (spec.type) {
     case Type::kBool:
@@ -58,7 +58,7 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
       if (const auto number = NumberOf<std::int64_t>(text)) return *number;
       return std::string(text);
     case Type::kNames:
-      // "cpu:gloo,cuda:nccl" is one text.
+      // "cpu:gloo,cuda:nccl" is a single text.
       if (text.find(',') != text.npos && text.find(':') == text.npos) return SplitList(text);
       return std::string(text);
     case Type::kString:
@@ -85,7 +85,7 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
   return {};
 }
 
-// -1, 0, 1 as `a` lies below, at or above `b`; 0 for what has no order.
+// -1, 0, 1 if `a` is less than, equal to or greater than `b`; 0 for unordered types.
 int Compare(const Data& a, const Data& b) {
   if (a.index() != b.index()) return 0;
   if (const auto* number = std::get_if<std::int64_t>(&a)) {
@@ -163,7 +163,7 @@ Status CheckTexts(const Data& data) {
   return {};
 }
 
-// What is added to the refusal of a spelling: the one that was meant, or the most there is.
+// The hint after a rejected value: the likely spelling, or the maximum.
 std::string Meant(const Spec& spec, std::string_view text) {
   std::string meant;
   if (spec.type == Type::kDuration) {

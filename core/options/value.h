@@ -1,7 +1,7 @@
-// The value of an option and where it came from.
+// The value of an option and its origin.
 //
-// Values; any thread. Durations are held in nanoseconds, sizes in bytes, enums, words of a
-// count and a single name as their text, paths absolute.
+// Values; any thread. Durations are in nanoseconds, sizes in bytes. Enums, words of a count and
+// single names are text. Paths are absolute.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,19 @@ struct Value {
   bool set() const { return data.index() != 0; }
 };
 
-// Reads `text` in the spelling of the spec's type (as in default_text) and checks bounds
-// and choices. Lists are written "a,b" and tables "A=1,B=2", with blanks around an item
-// dropped. Relative paths are taken from `folder`, which is absolute. The error says what
-// was expected and what was found, without place or key.
+// Parses `text` in the notation of the spec's type (as in default_text) and checks bounds and
+// choices. Lists are written "a,b" and tables "A=1,B=2"; blanks around an item are dropped.
+// Relative paths are resolved against `folder`, which is absolute. The error contains the expected
+// and the actual value, without place or key.
 Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder);
 
-// Checks bounds and choices of data that already has the spec's type, and that texts are
-// UTF-8 without a NUL, so that they can be arguments, variables and JSON.
+// Checks bounds and choices of data that already has the spec's type. Also checks that texts are
+// UTF-8 without NUL, so that they can be arguments, variables and JSON.
 Status CheckBounds(const Spec& spec, const Data& data);
 
-// For messages and tables, as one would write it in TOML: 4, "gloo", "60s", ["a", "b"].
-// "unset" when there is no value, "(secret)" instead of a secret one,
-// and of secrets in commands, variables and addresses as far as they are known (core/base/secrets.h).
+// The value in TOML notation, for messages and tables: 4, "gloo", "60s", ["a", "b"]. "unset" if there is no
+// value. "(secret)" replaces a secret, and also known secrets inside commands, variables and URLs
+// (core/base/secrets.h).
 std::string Format(const Spec& spec, const Data& data);
 
 }  // namespace dtrun::options
