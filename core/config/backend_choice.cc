@@ -13,14 +13,14 @@
 namespace dtrun::config {
 namespace {
 
-// Those that move device memory only, with the plugin of their device. "auto" tries them first; mpi is not
-// among what it tries: whether it can run shows only when ranks start.
+// Backends that move device memory only, with their device plugin. "auto" tries them first. It does not try
+// mpi, because only started ranks show whether that works.
 struct DeviceBackend {
   std::string_view name, device;
 };
 constexpr DeviceBackend kDeviceBackends[] = {{"nccl", "cuda"}};
 
-// Words of torch, and the plugin of their device.
+// torch's words for devices, with the device plugin.
 struct DeviceWord {
   std::string_view word, plugin;
 };
@@ -28,7 +28,7 @@ constexpr DeviceWord kDeviceWords[] = {
     {"cuda", "cuda"}, {"hip", "rocm"}, {"rocm", "rocm"}, {"xpu", "level_zero"}};
 constexpr std::string_view kHostWord = "cpu";
 
-// Collective libraries that a plugin elsewhere may be called after.
+// Collective libraries that a third-party plugin may be named after.
 constexpr std::string_view kOtherLibraries[] = {"ccl", "hccl", "oneccl", "rccl", "ucc", "xccl"};
 
 Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
@@ -39,7 +39,7 @@ std::string Underscored(std::string_view name) {
   return text;
 }
 
-// The plugin of the device that `word` names; empty for the processors' own memory.
+// The device plugin for `word`; empty for host memory.
 Result<std::string> DeviceNamed(std::string_view word, const std::vector<std::string>& devices) {
   if (word == kHostWord) return std::string();
   const auto* const known = std::ranges::find(kDeviceWords, word, &DeviceWord::word);
@@ -56,7 +56,7 @@ Result<std::string> DeviceNamed(std::string_view word, const std::vector<std::st
                                    : fmt::format("known here: {}", fmt::join(words, ", "))));
 }
 
-// What a backend that is known before it is asked cannot carry.
+// Rejects memory that a known backend cannot move, without querying it.
 Status CheckMemory(std::string_view word, std::string_view name, const std::string& device) {
   const auto* const known = std::ranges::find(kDeviceBackends, name, &DeviceBackend::name);
   if (known == std::end(kDeviceBackends) || known->device == device) return {};

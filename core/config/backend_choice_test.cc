@@ -56,7 +56,7 @@ TEST(BackendChoice, TellsASlipFromANameOfAnotherLibrary) {
   const std::vector<std::string> known{"gloo", "nccl", "ucx"};
   for (const char* slip : {"glo", "ncll", "Gloo", "uxc"}) EXPECT_TRUE(IsSlip(slip, known)) << slip;
   for (const char* other : {"rccl", "ucc", "acme", "mpi"}) EXPECT_FALSE(IsSlip(other, known)) << other;
-  EXPECT_FALSE(IsSlip("ucx", {"ucy"}));  // of a package that is not installed
+  EXPECT_FALSE(IsSlip("ucx", {"ucy"}));  // in a package that is not installed
 }
 
 TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {

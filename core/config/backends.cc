@@ -1,5 +1,5 @@
-// The loader's part for backend.name: one name or several, and the tables [backend.NAME] with the options
-// of each. Behind the loader there is one backend with backend.options, wherever those were written.
+// The loader's part for backend.name: one or several names, and the tables [backend.NAME] with their options.
+// After loading there is one backend with backend.options, wherever the options were written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,8 +40,7 @@ void Loader::CheckBackendName() {
   }
 }
 
-// What goes over dtrun's communicator needs a backend: a "none" that is a default, as under `dtrun torchrun`,
-// gives way.
+// dtrun's communicator needs a backend: a default of "none", as under `dtrun torchrun`, is overridden.
 void Loader::CheckCommunicator() {
   if (failed_.contains(kName) || BackendNames(settings_).front() != "none") return;
   for (const auto& [key, value] : kOverCommunicator) {
@@ -65,10 +64,10 @@ std::string Loader::ChosenBackend() const {
   return request_.backend.empty() ? BackendNames(settings_).front() : request_.backend;
 }
 
-// One that the config does not name: it joins the ranks beside a backend of device memory.
+// A backend that the config does not name: it joins the ranks beside a device-memory backend.
 bool Loader::IsUnnamed(const std::string& name) const { return !Contains(BackendNames(settings_), name); }
 
-// Of a list the next one may do, unless this one is a slip of a name that there is.
+// In a list dtrun skips to the next name, unless this one is a typo of an existing name.
 bool Loader::MayBePassedOver(const std::string& name, const Error& why_not) const {
   const bool absent = why_not.code == DTRUN_NOT_FOUND || why_not.code == DTRUN_INVALID_ARGUMENT;
   return BackendChoiceOf(settings_).falls_back() && !(absent && IsSlip(name, request_.backends));
@@ -104,7 +103,7 @@ void Loader::FindBackendTables(Pass* pass) {
   pass->table = nullptr;
 }
 
-// How to write an option that not all backends of the config have; empty where that is not the question.
+// How to write an option that only some backends of the config have; empty if that is not the problem.
 std::string Loader::OfOneBackend(const Pass& pass, const std::string& key) const {
   if (!pass.shown.empty() || pass.prefix != "backend.options." || !key.starts_with(pass.prefix)) return {};
   std::string others;
@@ -117,8 +116,8 @@ std::string Loader::OfOneBackend(const Pass& pass, const std::string& key) const
   return fmt::format("{} has no such option; write {} for one backend alone", pass.plugin, others);
 }
 
-// "backend.gloo.interface" as it is called behind the loader; empty when another backend was chosen;
-// nullopt when `key` is no such key.
+// Translates "backend.gloo.interface" to the loaded key; empty if another backend was chosen; nullopt if
+// `key` is not such a key.
 std::optional<std::string> Loader::BackendKey(const std::string& key) const {
   constexpr std::string_view kTable = "backend.";
   if (!key.starts_with(kTable) || failed_.contains(kName)) return std::nullopt;

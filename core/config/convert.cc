@@ -21,10 +21,10 @@ using Texts = std::vector<std::string>;
 
 constexpr std::string_view kHostsKey = "cluster.hosts";
 
-// "4", which should have been 4.
+// "4" instead of 4.
 bool IsNumber(const Node& node) { return node.kind == Kind::kString && IsDigits(node.text); }
 
-// ["python3", "train.py"] for "python3 train.py"; empty where quotes leave the parts in doubt.
+// ["python3", "train.py"] for "python3 train.py"; empty if quotes make the split ambiguous.
 std::string AsList(const Spec& spec, const std::string& text) {
   constexpr std::size_t kLongest = 100;
   if (text.size() > kLongest || text.find_first_of("\"'\\") != text.npos) return {};
@@ -48,7 +48,8 @@ std::string AsTable(const Spec& spec, const Node& list) {
                                                             : options::Format(spec, table);
 }
 
-// The host of a table, or of a member of one: { name = "a", slots = 2 } is "a:2". Empty: it is none.
+// Converts the table of a host, or a member of one, to text: { name = "a", slots = 2 } is "a:2". Empty: it is
+// not a host.
 std::string AsHost(std::string name, const Node& node) {
   const Node* slots = node.kind == Kind::kTable ? nullptr : &node;
   for (const Member& member : node.members) {
@@ -63,7 +64,7 @@ std::string AsHost(std::string name, const Node& node) {
   return IsNumber(*slots) ? fmt::format("{}:{}", name, slots->text) : "";
 }
 
-// ["a:2", "b"] for a list of tables, for the table of one host, and for one with a member for each host.
+// ["a:2", "b"] for a list of tables, a table of one host, or a table with a member for each host.
 std::string AsHosts(const Spec& spec, const Node& node) {
   constexpr std::size_t kMost = 8;
   Texts hosts;
@@ -110,7 +111,7 @@ Fault WrongType(const Spec& spec, const Node& node) {
   return {"", node.at, std::move(message)};
 }
 
-// Numbers and true or false stand for their text.
+// Converts numbers and booleans to their text.
 std::optional<std::string> TextOf(const Node& node) {
   switch (node.kind) {
     case Kind::kString: return node.text;

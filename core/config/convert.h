@@ -1,4 +1,4 @@
-// A TOML value read as what a spec says it is. Pure functions; any thread.
+// Converts a TOML value to the type of its option. Pure functions; any thread.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,19 @@
 
 namespace dtrun::config {
 
-// One thing wrong inside a value.
+// One error inside a value.
 struct Fault {
   std::string part;  // "[2]", ".PATH"; empty: the value itself
   Position at;
   std::string message;  // without place and key
 };
 
-// Unset, with at least one fault added, when `node` cannot be that option's value.
+// Returns unset and adds at least one fault if `node` is not a valid value of the option.
 options::Data Convert(const options::Spec& spec, const Node& node, const std::filesystem::path& folder,
                       std::vector<Fault>& faults);
 
-// Whether `node` is of a kind that Convert takes for the type, so that a text given by
-// --set is TOML rather than a plain word.
+// Whether Convert accepts this kind of node for the type, so that --set text is TOML and not a
+// plain word.
 bool Fits(options::Type type, Node::Kind kind);
 
 }  // namespace dtrun::config

@@ -27,7 +27,7 @@ std::string DateText(const toml::node& node) {
   return out.str();
 }
 
-// False when the document is nested deeper than kMaxDepth.
+// False if the document is nested deeper than kMaxDepth.
 bool Copy(const toml::node& from, int depth, Node& to) {
   if (depth > kMaxDepth) return false;
   to.at = PositionOf(from.source().begin);
@@ -75,7 +75,7 @@ SyntaxError FromToml(const toml::parse_error& error) {
   }
   if (text.find("TOML_MAX_NESTED_VALUES") != text.npos)
     return {PositionOf(error.source().begin), fmt::format("values nested deeper than {} levels", kMaxDepth)};
-  // toml++ on a string whose line ends before it does.
+  // toml++'s message for a string that is not closed on its line.
   const bool open = text.find("in string: ") != text.npos || text.starts_with("string: ");
   if (open && text.find("control characters") != text.npos) text = "string: the line ends inside it";
   return {PositionOf(error.source().begin), message.append(text)};
@@ -101,7 +101,7 @@ std::variant<Node, SyntaxError> ParseToml(std::string_view text) {
 std::optional<Node> ParseTomlValue(std::string_view text) {
   std::variant<Node, SyntaxError> parsed = ParseToml(fmt::format("value = {}", text));
   Node* root = std::get_if<Node>(&parsed);
-  // More than one member: `text` went on behind the value, on another line.
+  // More than one member: `text` continued on another line after the value.
   if (root == nullptr || root->members.size() != 1 || root->members[0].key != "value") return std::nullopt;
   return std::move(root->members[0].value);
 }

@@ -1,4 +1,4 @@
-// A TOML text as plain data with places: the only part that knows toml++.
+// Parsed TOML as plain data with positions. Only this part uses toml++.
 //
 // Values; any thread.
 #pragma once
@@ -20,7 +20,7 @@ struct Position {
 
 struct Member;
 
-// One TOML value. Only the member that belongs to `kind` is filled.
+// One TOML value. Only the member for its `kind` is filled.
 struct Node {
   enum class Kind { kTable, kList, kString, kInt, kFloat, kBool, kDate };
   Kind kind = Kind::kTable;
@@ -30,7 +30,7 @@ struct Node {
   double real = 0;
   std::string text;  // string, date
   std::vector<Node> items;
-  std::vector<Member> members;  // in the order of the file
+  std::vector<Member> members;  // in file order
 };
 
 struct Member {
@@ -44,16 +44,16 @@ struct SyntaxError {
   std::string message;
 };
 
-// As a config has it: "2.0".
+// In the notation of a config: "2.0".
 std::string RealText(double real);
 
-// The root table, or the first thing wrong. Any bytes are allowed.
+// The root table or the first error. `text` may contain any bytes.
 std::variant<Node, SyntaxError> ParseToml(std::string_view text);
 
-// One value as it may follow "key =", or nullopt when `text` is not that.
+// One value as it may follow "key =", or nullopt if `text` is not exactly one value.
 std::optional<Node> ParseTomlValue(std::string_view text);
 
-// `string "two"`, "integer 4", "a list": for messages. `secret` leaves the value out.
+// `string "two"`, "integer 4", "a list": for messages. `secret` omits the value.
 std::string FoundText(const Node& node, bool secret = false);
 
 }  // namespace dtrun::config

@@ -99,7 +99,7 @@ TEST(FoundText, NamesKindAndValueButNoSecret) {
   EXPECT_EQ(FoundText(*ParseTomlValue("10:00:00")), "date 10:00:00");
 }
 
-// A string in triple quotes may end in quotes of its own, and what follows is no string.
+// A string in triple quotes may end in quotes of its own; the text after it is no longer string.
 TEST(ParseToml, BoundsKeysBehindStringsThatEndInQuotes) {
   std::string deep = "k";
   for (int i = 0; i < 120'000; ++i) deep += ".k";

@@ -8,7 +8,7 @@
 namespace dtrun::config {
 namespace {
 
-constexpr std::size_t kMostOfAKey = 80;  // bytes of one that does not exist
+constexpr std::size_t kMostOfAKey = 80;  // bytes shown of a key that does not exist
 
 using options::Spec;
 

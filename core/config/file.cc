@@ -19,12 +19,13 @@
 namespace dtrun::config {
 namespace {
 
-// A writer that was started with dtrun opens a named pipe within this time; then it may write slowly.
+// A writer started together with dtrun must open a named pipe within this time; after that it may write
+// slowly.
 constexpr std::chrono::seconds kOpeningWait{1};
 constexpr int kOpeningLookMs = 20;
 constexpr int kPipeWaitMs = 10'000;
 constexpr std::size_t kMostNames = 1000;
-constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  // of Windows' editors
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  // written by Windows editors
 
 Error TooLarge() {
   return Error{
@@ -47,7 +48,7 @@ Status AwaitWriter(int fd) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::filesystem::path& path) {
-  // Without O_NONBLOCK a named pipe that nobody writes to would hold us here.
+  // Without O_NONBLOCK, open() would block on a named pipe that has no writer.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd) {
     const int number = errno;

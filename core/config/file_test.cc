@@ -57,7 +57,7 @@ TEST(ReadFile, ExplainsAFileThatMayNotBeRead) {
   const auto path = folder.Write("a", "x");
   ASSERT_EQ(::chmod(path.c_str(), 0), 0);
   const uid_t before = ::geteuid();
-  // Root may read everything, so it becomes somebody else for the call.
+  // Root may read everything, so it switches to another user for the call.
   if (before == 0) {
     ASSERT_EQ(::seteuid(kNobody), 0);
   }
@@ -82,7 +82,7 @@ TEST(ReadFile, WaitsForTheWriterOfANamedPipe) {
   TestFolder folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  std::thread writer([&] { std::ofstream(path) << "text"; });  // opens once there is a reader
+  std::thread writer([&] { std::ofstream(path) << "text"; });  // opens when there is a reader
   const Result<std::string> read = ReadFile(path);
   writer.join();
   ASSERT_TRUE(read.ok()) << read.error().text;

@@ -1,6 +1,6 @@
-// The loader's part for the hosts of the job. A hostfile and the variables of a platform stand in for the
-// options that they say something about: each of those gets its value here, with that file or platform as
-// its origin, unless it was given. Behind the loader there is one list of hosts, wherever it came from.
+// The loader's part for the hosts of the job. A hostfile or a platform's variables fill in the options that
+// they determine, with that file or platform as the origin, unless the user gave those options. After loading
+// there is one list of hosts, whatever its source.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<std::string> ToTexts(const std::vector<hosts::HostSlots>& hosts) {
   return texts;
 }
 
-// "ADDRESS:PORT", or the address alone.
+// "ADDRESS:PORT", or only the address.
 std::string RootText(const hosts::Allocation& allocation, std::optional<std::int64_t> port) {
   std::string text = hosts::ToText({allocation.root_address, {}});
   if (!port && allocation.rank_port) port = hosts::RendezvousPort(*allocation.rank_port);
@@ -43,8 +43,8 @@ std::string RootText(const hosts::Allocation& allocation, std::optional<std::int
 
 }  // namespace
 
-// Of the options that name hosts the one that counts: as for every option, the one given last. Two in one
-// place are a mistake.
+// The effective one of the options that name hosts: as for every option, the one given last. Two in one place
+// are an error.
 const options::Spec* Loader::HostSource() {
   const char* winner = nullptr;
   for (const char* key : {kHosts, kHostfile, kFrom}) {
@@ -94,7 +94,7 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
                             text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
   }
   auto hosts = hosts::ParseHostfile(*text, options::ShownPath(path));
-  if (!hosts) {  // its text begins with the place in that file
+  if (!hosts) {  // the text starts with the place in that file
     failed_.insert(source.key);
     const Place& by = places_[source.key];
     return problems_.Add({by.origin, by.at, ""}, hosts.error().text,
@@ -154,12 +154,12 @@ void Loader::TakePlatform(const options::Spec& source) {
   }
 }
 
-// Launcher plugins, once somebody asks for them; null: there are none.
+// Launcher plugins, loaded on first use; null: there are none.
 std::shared_ptr<hosts::Launchers> Loader::OtherLaunchers() {
   return request_.launchers ? request_.launchers(settings_) : nullptr;
 }
 
-// Of the words that are no launcher's name nobody has to be asked about.
+// Words that are not a launcher's name need no query to plugins.
 void Loader::CheckConnect() {
   const std::string& connect = settings_.Text(kConnect);
   if (connect == "ssh" || connect == "manual" || failed_.contains(kConnect)) return;
@@ -178,7 +178,7 @@ void Loader::CheckConnect() {
                    nearest ? fmt::format("did you mean \"{}\"? ", *nearest) : "", fmt::join(names, ", ")));
 }
 
-// cluster.host_count takes the first hosts of a list, and stands alone where nobody knows their names.
+// cluster.host_count selects the first hosts of a list, and is used alone if their names are unknown.
 void Loader::LimitHosts() {
   if (!settings_.Has(kCount) || failed_.contains(kCount)) return;
   const options::Spec& spec = *settings_.Find(kCount);
@@ -222,7 +222,7 @@ void Loader::CheckMinimum() {
                    count));
 }
 
-// Elsewhere the root deals the numbers out.
+// Otherwise the root assigns the numbers.
 void Loader::CheckIndex() {
   constexpr char kIndex[] = "cluster.host_index";
   if (!settings_.Has(kIndex) || failed_.contains(kIndex) || settings_.Text(kConnect) == "manual") return;

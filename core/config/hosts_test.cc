@@ -109,7 +109,7 @@ TEST_F(HostsTest, APlatformThatStartsEveryHostSaysWhichThisIs) {
   EXPECT_FALSE(settings.Has("cluster.hosts"));
   EXPECT_EQ(settings.Int("cluster.host_count"), 4);
   EXPECT_EQ(settings.Int("cluster.host_index"), 1);
-  EXPECT_EQ(settings.Text("cluster.root"), "[fd00::1]:16017");  // 6000 is for rank 0
+  EXPECT_EQ(settings.Text("cluster.root"), "[fd00::1]:16017");  // 6000 is rank 0's port
   EXPECT_EQ(settings.Int("job.master_port"), 6000);
   EXPECT_EQ(settings.Text("cluster.connect"), "manual");
   EXPECT_EQ(settings.Int("job.processes_per_host"), 8);
@@ -130,7 +130,7 @@ TEST_F(HostsTest, HostsMeetAtNoPortOfTheRanks) {
                           {"GROUP_WORLD_SIZE", "4"},
                           {"MASTER_ADDR", "node0"},
                           {"MASTER_PORT", "6000"}};
-  const Settings worker = Good("from = \"torchrun\"\n");  // whose agent listens there
+  const Settings worker = Good("from = \"torchrun\"\n");  // its agent listens there
   EXPECT_EQ(worker.Text("cluster.root"), "node0:16017");
   EXPECT_EQ(worker.Int("job.master_port"), 0);
 }

@@ -1,5 +1,5 @@
-// The loader's part for the tables [launcher.NAME]: options of the launcher that is asked for hosts or
-// commands, beside the one that launcher.name names. Behind the loader there is one launcher with
+// The loader's part for the tables [launcher.NAME]: options of a launcher that is queried for hosts or
+// commands, beside the one that launcher.name names. After loading there is one launcher with
 // launcher.options.
 #include <fmt/format.h>
 
@@ -46,8 +46,8 @@ void Loader::FindLauncherTables(Pass* pass) {
   if (pass->own_name_only) pass->table = nullptr;
 }
 
-// "launcher.slurm.partition" as it is called behind the loader; empty when another launcher is read; nullopt
-// when `key` is no such key.
+// Translates "launcher.slurm.partition" to the loaded key; empty if another launcher is read; nullopt if
+// `key` is not such a key.
 std::optional<std::string> Loader::LauncherKey(const std::string& key) const {
   constexpr std::string_view kTable = "launcher.";
   if (!key.starts_with(kTable)) return std::nullopt;

@@ -22,13 +22,13 @@ constexpr std::size_t kMaxNameBytes = 64;
 
 bool IsNameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; }
 
-// "." and ".." have only legal characters but are no folder of their own.
+// "." and ".." have only legal characters but cannot name a new folder.
 bool IsJobName(const std::string& name) {
   return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
          std::all_of(name.begin(), name.end(), IsNameCharacter);
 }
 
-// The script of "./run.sh" or "python3 -u train.py"; empty: there is none, or its name is not to be shown.
+// The script in "./run.sh" or "python3 -u train.py"; empty: there is none, or its name must not be shown.
 std::filesystem::path ScriptOf(const std::vector<std::string>& command) {
   const auto is_script = [](const std::string& word) {
     return (word.ends_with(".py") || word.ends_with(".sh")) && MaskText(word) == word;
@@ -41,7 +41,7 @@ std::filesystem::path ScriptOf(const std::vector<std::string>& command) {
   return word != command.end() && is_script(*word) ? *word : "";
 }
 
-// A legal name that resembles the stem of a config or script.
+// A legal job name derived from the stem of a config or script.
 std::string JobNameOf(const std::filesystem::path& file) {
   std::string name = file.stem().string().substr(0, kMaxNameBytes);
   std::replace_if(
@@ -51,7 +51,7 @@ std::string JobNameOf(const std::filesystem::path& file) {
 
 bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
-// "{date}" of "runs/{date}"; empty when all are known.
+// "{date}" for "runs/{date}"; empty if all placeholders are known.
 std::string UnknownPlaceholder(const std::string& pattern) {
   for (auto open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
     const auto close = pattern.find('}', open);
@@ -64,7 +64,7 @@ std::string UnknownPlaceholder(const std::string& pattern) {
 
 bool IsSha256(const std::string& text) { return text.size() == 64 && IsLowerHex(Lowercase(text)); }
 
-// One pin, or each of a list.
+// The malformed pin in a pin or list of pins; empty if all are valid.
 std::string BrokenPin(const options::Data& data) {
   std::vector<std::string> pins;
   if (const auto* one = std::get_if<std::string>(&data)) pins.push_back(*one);
@@ -78,7 +78,7 @@ std::string BrokenPin(const options::Data& data) {
   return {};
 }
 
-// What a spec cannot say; empty when all is well.
+// Checks rules that a spec cannot express; empty if all hold.
 std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
     return fmt::format("expected 1 to {} of the characters A-Z a-z 0-9 . _ -; found {}", kMaxNameBytes,
@@ -108,7 +108,7 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   return {};
 }
 
-// What to do about a job without a command.
+// The remedy for a job without a command.
 std::string NoCommand(const std::string& file) {
   return fmt::format(
       "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun {}python3 "
@@ -116,7 +116,7 @@ std::string NoCommand(const std::string& file) {
       file.empty() ? "" : file + " ");
 }
 
-// Absent only where the working folder was deleted.
+// Empty only if the working folder was deleted.
 std::filesystem::path StartFolder() {
   std::error_code failure;
   std::filesystem::path folder = std::filesystem::current_path(failure);
@@ -146,8 +146,8 @@ Loaded Loader::Run() {
   TakeCommand();
   NameJob();
   const std::size_t own = settings_.schema_.size();
-  if (!request_.launcher.empty()) problems_ = {};  // those of the rest are told elsewhere
-  if (readable_) AskPlugin("launcher");            // which may be asked for hosts, with its options
+  if (!request_.launcher.empty()) problems_ = {};  // problems of other options are reported elsewhere
+  if (readable_) AskPlugin("launcher");            // cluster options may query it for hosts, with its options
   if (!request_.launcher.empty()) return {std::move(settings_), std::move(problems_).Take()};
   TakeHosts();
   Finish(0, own);
@@ -221,7 +221,7 @@ void Loader::AskPlugin(const std::string& kind) {
     FindLauncherTables(&pass);
   }
   RunPass(pass);
-  // A launcher that the config says nothing of may be asked, and bears that an option is unset.
+  // A launcher without options in the config may be queried even if a required option is unset.
   if (request_.launcher.empty() || pass.own_table != nullptr) Finish(first, settings_.schema_.size());
 }
 
@@ -232,7 +232,7 @@ void Loader::WalkTable(const Pass& pass, const Node& table, const std::string& p
 void Loader::TakeMember(const Pass& pass, const Member& member, const std::string& prefix) {
   const std::string key = prefix + member.key;
   const bool is_table = member.value.kind == Node::Kind::kTable;
-  const bool plain = member.key.find('.') == member.key.npos;  // "a.b" in quotes is not a.b
+  const bool plain = member.key.find('.') == member.key.npos;  // a quoted "a.b" is not the path a.b
   if (const options::Spec* spec = plain ? settings_.Find(key) : nullptr) {
     Assign(*spec, member.value, settings_.folder_, InFile(member.value.at));
   } else if (plain && IsTable(settings_.schema_, key)) {
@@ -346,7 +346,7 @@ void Loader::Store(const options::Spec& spec, options::Data data, const Place& p
 void Loader::Fail(const options::Spec& spec, const Place& place, const std::string& part,
                   const std::string& message) {
   failed_.insert(spec.key);
-  // "--set job.grace=abc" has named it.
+  // "--set job.grace=abc" already names the key.
   const bool named = part.empty() && place.text.starts_with("--set " + spec.key);
   problems_.Add(place, named ? message : fmt::format("{}{}: {}", spec.key, part, message),
                 fmt::format("see: dtrun config explain {}", spec.key));
@@ -359,13 +359,13 @@ void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& 
     return at == text.npos ? text : text.replace(at, pass.prefix.size(), pass.shown);
   };
   const std::string message = as_typed(fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key)));
-  // What is nearest takes a look at every option, and after so many this is no config file.
+  // Finding the nearest key scans every option, and a file with more unknown keys is no config.
   constexpr int kMostHints = 1000;
   if (++unknown_ > kMostHints) return problems_.Add(place, message, "");
   std::string hint = as_typed(UnknownHint(settings_.schema_, key, whole, pass.plugin));
   if (const std::string own = OfOneBackend(pass, key); !own.empty()) hint = own + "; " + hint;
   problems_.Add(place, message, hint);
-  // What was meant is not missing as well.
+  // Do not report the option that was meant as missing.
   const std::string meant = NearestKey(settings_.schema_, key);
   for (const options::Spec& spec : settings_.schema_) {
     if (spec.required && (spec.key == meant || TableOf(spec.key) == meant)) failed_.insert(spec.key);

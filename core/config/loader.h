@@ -1,8 +1,8 @@
-// One reading of a config, from defaults to --set. Made and used by Load; one thread.
+// Reads a config once, from defaults to --set. Created and used by Load; one thread.
 //
-// Core's options come first, because they name the plugins whose options come second;
-// each time the order is base, file, environment, --set, given, and a later value replaces an
-// earlier.
+// Core's options are read first, because they name the plugins; the plugins' options follow. In
+// each pass the order is base, file, environment, --set, given, and a later value replaces an
+// earlier one.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class Loader {
   Loaded Run();
 
  private:
-  // Which options a pass is about: those under `prefix`, or core's when it is empty.
+  // The options that a pass reads: those under `prefix`, or core's if it is empty.
   struct Pass {
     std::string prefix;  // "backend.options."
     std::string plugin;  // its name, for hints
     const Node* table = nullptr;
     const Node* own_table = nullptr;  // [backend.gloo]: the same options, under the plugin's name
-    std::string shown = {};           // in place of `prefix`, where that is what was typed: "backend.gloo."
-    bool own_name_only = false;       // "backend.options." is another's
+    std::string shown = {};           // what the user typed in place of `prefix`: "backend.gloo."
+    bool own_name_only = false;       // "backend.options." belongs to another backend
   };
 
   // backends.cc
@@ -107,13 +107,13 @@ class Loader {
   Settings settings_;
   Problems problems_;
   int unknown_ = 0;  // options and tables
-  bool hosts_unknown_ = false;  // those of a platform, away from it (Request::elsewhere)
-  bool readable_ = true;        // the file, when one is given
+  bool hosts_unknown_ = false;  // the platform is absent, so its hosts are unknown (Request::elsewhere)
+  bool readable_ = true;        // the file, if one is given
   Node root_;
   std::vector<const Member*> backend_tables_;  // [backend.NAME], in root_
   std::vector<const Member*> launcher_tables_;
-  std::map<std::string, Place> places_;  // of values that were given
-  std::set<std::string> failed_;         // keys that have a problem already
+  std::map<std::string, Place> places_;  // of given values
+  std::set<std::string> failed_;         // keys that already have a problem
 };
 
 }  // namespace dtrun::config

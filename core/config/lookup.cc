@@ -14,10 +14,10 @@
 namespace dtrun::config {
 namespace {
 
-// Tables that exist also when no plugin has put an option into them.
+// Tables that exist even if no plugin has added options to them.
 constexpr std::string_view kPluginTables[] = {"backend.options", "launcher.options"};
 
-// How other launchers, and people who come from them, call an option of ours.
+// Names that other launchers, and their users, have for our options.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"nproc_per_node", "job.processes_per_host"},
     {"ntasks_per_node", "job.processes_per_host"},
@@ -121,14 +121,14 @@ std::string NearestKey(const options::Schema& schema, const std::string& key) {
   const std::string name(NameOf(key));
   const auto same =
       std::ranges::find_if(schema, [&](const options::Spec& spec) { return NameOf(spec.key) == name; });
-  // Outside any table, an option's own name says more than the likeness to a table's.
+  // Outside any table, an exact option name is better evidence than a similar table name.
   if (table.empty() && same != schema.end()) return same->key;
   const auto elsewhere = std::ranges::find(kElsewhere, std::string_view(name),
                                            &std::pair<std::string_view, std::string_view>::first);
   if (elsewhere != std::end(kElsewhere) && FindSpec(schema, elsewhere->second) != nullptr) {
     return std::string(elsewhere->second);
   }
-  // A slip in the name of a table leaves that of the option right.
+  // With a typo in the table's name, the option's name is still right.
   if (const auto meant = Nearest(table, TablesOf(schema)); meant && !IsTable(schema, table)) {
     if (const auto nearest = Nearest(name, NamesIn(schema, *meant))) return Join(*meant, *nearest);
   }

@@ -1,5 +1,4 @@
-// Finding keys in a schema, and what to say about a key that is not there. Pure
-// functions; any thread.
+// Finds keys in a schema, and writes the hint for an unknown key. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace dtrun::config {
 
-// Null when there is no such option.
+// Null if there is no such option.
 const options::Spec* FindSpec(const options::Schema& schema, std::string_view key);
 
 // Whether `key` is a table that holds options: "job", "backend.options".
@@ -26,16 +25,16 @@ std::string_view NameOf(std::string_view key);
 // `(string, default "gloo")`.
 std::string Summary(const options::Spec& spec);
 
-// What was meant by the unknown `key`: the full key of an option or table, or empty.
-// Neighbours in the same table come first, then options of that name elsewhere.
+// The full key of the option or table that the unknown `key` probably means, or empty. Names in the
+// same table are tried first, then options of that name elsewhere.
 std::string NearestKey(const options::Schema& schema, const std::string& key);
 
-// The full key of the option with the name `name`, or of the full key, where one alone has it or [job] does:
-// "job.cwd" of "cwd"; empty: there is none. '-' stands for '_'.
+// The full key for `name`, which may be an option's short name or full key: "job.cwd" for "cwd". A short name
+// must be unique or belong to [job]. '-' may replace '_'. Empty: there is none.
 std::string KeyNamed(const options::Schema& schema, std::string name);
 
-// The hint for an unknown `key`: the nearest one, else the names beside it. `whole` prints
-// full keys. `plugin` names the plugin whose options these are, or is empty.
+// The hint for an unknown `key`: the nearest key, else the names in its table. `whole` prints full
+// keys. `plugin` is the plugin that the options belong to, or empty.
 std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin);
 

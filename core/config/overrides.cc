@@ -1,4 +1,4 @@
-// The loader's part for environment variables, --set, and values in another spelling.
+// The loader's part for environment variables, --set, and values in other notations.
 #include <fmt/format.h>
 
 #include "core/base/secrets.h"
@@ -22,7 +22,7 @@ bool LooksLikeToml(options::Type type, std::string_view text) {
   return (list && text.starts_with('[')) || (type == options::Type::kMap && text.starts_with('{'));
 }
 
-// "key=value" without a secret.
+// "key=value" with secrets hidden.
 std::string Shown(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos) return MaskText(text);
@@ -45,7 +45,7 @@ std::string EnvironmentName(std::string_view key) {
 }
 
 void Loader::ReadEnvironment(const Pass& pass) {
-  if (pass.own_name_only) return;  // no variable has a backend's name
+  if (pass.own_name_only) return;  // no variable contains a backend's name
   std::vector<std::string> names;
   std::map<std::string, std::string> keys;
   for (const options::Spec& spec : settings_.schema_) {
@@ -101,7 +101,7 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   auto own = BackendKey(key);
   if (!own) own = LauncherKey(key);
   if (own) {
-    if (own->empty()) return;  // another plugin's
+    if (own->empty()) return;  // belongs to another plugin
     of.shown = key.substr(0, key.find('.', key.find('.') + 1) + 1);
     key = *own;
   }

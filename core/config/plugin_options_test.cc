@@ -189,7 +189,7 @@ TEST_F(PluginOptionsTest, MayStandInATableOfTheBackendsName) {
 TEST_F(PluginOptionsTest, OfSeveralBackendsAreReadForTheOneThatIsAskedFor) {
   const char* const text = "[backend]\nname = [\"other\", \"demo\"]\n[backend.demo]\ninterface = \"lo\"\n";
   const Loaded first = LoadText(text);
-  EXPECT_EQ(folder_.Short(first.problems), "");  // that "other" is not there is for the choice, later
+  EXPECT_EQ(folder_.Short(first.problems), "");  // a missing "other" is reported later, by the choice of a backend
   EXPECT_EQ(BackendNames(first.settings), (std::vector<std::string>{"other", "demo"}));
   request_.backend = "demo";
   request_.sets = {"backend.demo.buffer=2K", "backend.other.x=1"};
@@ -237,7 +237,7 @@ TEST_F(PluginOptionsTest, NamesMayBeAListOrAuto) {
   EXPECT_THAT(Problems("[backend]\nname = []\n"), HasSubstr("a list of different names; found []"));
 }
 
-// Beside a backend of device memory another one joins the ranks: backend.options are the named one's.
+// Another backend joins the ranks beside a device-memory backend: backend.options belong to the named one.
 TEST_F(PluginOptionsTest, OfAnUnnamedBackendAreThoseOfItsOwnTable) {
   request_.backend = "demo";
   request_.backends = {"demo", "other"};

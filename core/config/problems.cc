@@ -15,7 +15,7 @@
 
 namespace dtrun::config {
 void Problems::Add(Place place, const std::string& message, const std::string& hint) {
-  // Keys and values come from the user and may hold line ends and terminal sequences.
+  // Keys and values come from the user and may contain line feeds and terminal sequences.
   Problem problem{Printable(place.text), Printable(message), Printable(hint)};
   entries_.push_back({std::move(place), std::move(problem)});
 }
@@ -38,7 +38,7 @@ std::vector<Problem> Problems::Take() && {
   std::vector<Problem> problems;
   std::set<std::tuple<std::string, std::string, std::string>> known;
   for (Entry& entry : entries_) {
-    const Problem& one = entry.problem;  // two plugins of one folder may have the same
+    const Problem& one = entry.problem;  // two plugins of one folder may have the same problem
     if (known.emplace(one.place, one.message, one.hint).second) problems.push_back(std::move(entry.problem));
   }
   return problems;

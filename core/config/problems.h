@@ -1,5 +1,5 @@
-// Collects what is wrong with a config, in any order, and gives it back in the order of
-// a reader: the file from its top, variables by name, --set as given. One thread.
+// Collects the problems of a config in any order and returns them in reading order: the file from
+// the top, variables by name, --set as given. One thread.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ namespace dtrun::config {
 // Where a value was given. Sorted by origin (DTRUN_ORIGIN_*), line, column, text.
 struct Place {
   int origin = DTRUN_ORIGIN_DEFAULT;
-  Position at;              // of --set: its number, as line
-  std::string text;         // as it is printed
-  std::string source = {};  // that without the value, which an origin keeps; empty: the same
+  Position at;              // for --set: its number, as the line
+  std::string text;         // as printed
+  std::string source = {};  // `text` without the value, for the option's origin; empty: the same as `text`
 };
 
 class Problems {
  public:
   // Control characters in the texts are escaped.
   void Add(Place place, const std::string& message, const std::string& hint = {});
-  // The same for a message of several lines, which stay lines.
+  // The same for a message of several lines; keeps the line breaks.
   void AddLines(Place place, std::string_view message);
   std::vector<Problem> Take() &&;
 

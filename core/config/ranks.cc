@@ -1,5 +1,5 @@
-// The loader's part for job.ranks, the number of ranks on all hosts together: it becomes a number for each
-// host, so behind the loader there are hosts and their ranks, however somebody has counted them.
+// The loader's part for job.ranks, the total number of ranks. It is converted to a number for each host, so
+// that after loading there are only hosts and their ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ constexpr char kPerHost[] = "job.processes_per_host";
 constexpr char kHostList[] = "cluster.hosts";
 constexpr char kHostNumber[] = "cluster.host_count";
 
-// How many ranks each host gets, some perhaps none. Hosts with a limit are filled in order, those without
-// one share what is left, the first ones one more than the others. `over`: limits may be passed.
+// The number of ranks of each host, possibly 0. Hosts with a limit are filled in order; those without one
+// share the rest evenly, the first ones getting one more. `over`: limits may be exceeded.
 std::vector<std::int64_t> Shares(std::int64_t ranks, const std::vector<std::optional<std::int64_t>>& limits,
                                  bool over) {
   std::vector<std::int64_t> shares(limits.size());
@@ -46,8 +46,8 @@ std::vector<std::int64_t> Shares(std::int64_t ranks, const std::vector<std::opti
 
 }  // namespace
 
-// Of job.ranks and job.processes_per_host the one given last counts; given in one place, the second is the
-// most that a host runs.
+// Of job.ranks and job.processes_per_host the one given last counts; if both are given in one place, the
+// second limits the ranks of a host.
 void Loader::ShareRanks() {
   if (!settings_.Has(kRanks) || failed_.contains(kRanks) || failed_.contains(kPerHost)) return;
   const options::Spec& spec = *settings_.Find(kRanks);
@@ -70,7 +70,7 @@ void Loader::ShareRanks() {
   if (!settings_.Has(kHostList)) return ShareUnnamed(spec, count, most);
 
   auto hosts = hosts::ParseHosts(settings_.List(kHostList));
-  if (!hosts) return;  // has been reported
+  if (!hosts) return;  // already reported
   std::vector<std::optional<std::int64_t>> limits;
   for (const hosts::HostSlots& host : *hosts) {
     std::optional<std::int64_t> limit = most;
@@ -92,11 +92,11 @@ void Loader::ShareRanks() {
     if (shares[i] > 0) used.push_back(hosts::ToText({(*hosts)[i].name, static_cast<int>(shares[i])}));
   }
   settings_.values_[kHostList].data = std::move(used);
-  per_host = {std::int64_t{1}, {}};  // slots say it now
+  per_host = {std::int64_t{1}, {}};  // the slots now have the number
 }
 
-// Before anything is made for each rank. Of hosts that count their own processors or GPUs, each has one at least;
-// a plan checks again once they have reported them.
+// Runs before anything is allocated per rank. A host that counts its own processors or GPUs has at least one rank; a
+// plan checks again once the hosts have reported them.
 void Loader::CheckSize() {
   for (const char* key : {kPerHost, kRanks, kHostList, kHostNumber}) {
     if (failed_.contains(key)) return;
@@ -110,7 +110,7 @@ void Loader::CheckSize() {
   const char* source = kHostNumber;
   if (settings_.Has(kHostList)) {
     const auto hosts = hosts::ParseHosts(settings_.List(kHostList));
-    if (!hosts) return;  // has been reported
+    if (!hosts) return;  // already reported
     count = hosts->size();
     for (const hosts::HostSlots& host : *hosts) ranks += counted ? each : host.slots.value_or(each);
     source = kHostList;
@@ -125,7 +125,7 @@ void Loader::CheckSize() {
        size.error().text + (counted ? fmt::format(" ({} = {}, {})", kPerHost, each, per_host.origin.place) : ""));
 }
 
-// Of this machine alone, or of hosts that nobody has named: they all run the same number.
+// For this machine alone, or for unnamed hosts, which all run the same number.
 void Loader::ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most) {
   const bool several = settings_.Has(kHostNumber) && settings_.Text("cluster.connect") == "manual";
   const std::int64_t hosts = several ? settings_.Int(kHostNumber) : 1;

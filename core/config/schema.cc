@@ -1,4 +1,4 @@
-// Core's own options but those of [job], in the order of the manual page.
+// Core's own options except those of [job], in the order of the manual page.
 #include "core/config/schema_rows.h"
 #include "core/config/settings.h"
 
@@ -253,7 +253,7 @@ void AddLogs(Schema& schema) {
       DTRUN_SCOPE_HOST));
 }
 
-// What the user sees of the ranks: of no consequence for them.
+// How the user sees the ranks' output; does not affect the ranks.
 void AddOutput(Schema& schema) {
   const auto add = [&](Spec spec) { schema.push_back(Scope(std::move(spec), DTRUN_SCOPE_PROCESS)); };
   add(Long(

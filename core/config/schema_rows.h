@@ -1,4 +1,4 @@
-// schema_rows.h - how rows of core's schema are written: an option, and what each call adds to it.
+// schema_rows.h - helpers to write the rows of core's schema: an option and its attributes.
 //
 // Included by the files that list options (schema.cc, schema_job.cc, schema_python.cc). Pure; any thread.
 #pragma once
@@ -15,7 +15,7 @@ using options::Schema;
 using options::Spec;
 using options::Type;
 
-// Who reads an option.
+// The readers of options.
 inline constexpr char kRoot[] = "dtrun";
 inline constexpr char kPlan[] = "plan";
 inline constexpr char kAgent[] = "agent";

@@ -13,8 +13,8 @@
 namespace dtrun::config {
 namespace {
 
-// toml++ bounds the depth of values but not of dotted keys, and destroys its tables
-// recursively: "a.a.a.…" could run out of stack.
+// toml++ limits the depth of values but not of dotted keys, and destroys its tables recursively:
+// "a.a.a.…" could overflow the stack.
 constexpr int kMaxKeyParts = 16;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -44,8 +44,8 @@ SyntaxError NotUtf8(std::string_view text, std::size_t offset) {
                       wide ? " (this looks like UTF-16)" : "")};
 }
 
-// One pass over a text in UTF-8, as far as it takes to tell strings and comments from the rest. Where the
-// text is no TOML, it may go on otherwise than toml++, which then has stopped.
+// One pass over UTF-8 text that distinguishes strings and comments from the rest. In invalid TOML it may
+// diverge from toml++, which has stopped by then.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -92,13 +92,14 @@ class Scanner {
     ++at_;
   }
 
-  // "[" that begins a line outside of any value: up to the first character of the table's name.
+  // A "[" at the start of a line, outside any value: skips to the first character of the table's
+  // name.
   void Header() {
     ++at_;
     if (at_ < text_.size() && text_[at_] == '[') ++at_;
     at_ = std::min(text_.find_first_not_of(kWhitespace, at_), text_.size());
     if (at_ == text_.size() || BeginsName(text_[at_])) {
-      depth_ = 1;  // until the bracket that closes it
+      depth_ = 1;  // until the closing bracket
       return;
     }
     const std::string_view character = text_.substr(at_, CharacterSize(text_[at_]));
@@ -137,7 +138,7 @@ class Scanner {
     at_ = text_.size();
   }
 
-  // Of a string of several lines: `i` is behind a backslash. The last offset that belongs to what it escapes.
+  // In a multi-line string: `i` is just after a backslash. Returns the last offset of the escaped text.
   std::size_t BehindEscape(std::size_t i) {
     if (i >= text_.size()) return i;
     if (!IsAscii(text_[i])) {
@@ -146,14 +147,14 @@ class Scanner {
     }
     const std::size_t line_end = text_.find_first_not_of(" \t\r", i);
     if (line_end == std::string::npos || text_[line_end] != '\n') return i;
-    // The string goes on with what is not blank; toml++ takes it for blank when it is not ASCII.
+    // The string continues at the next non-blank; toml++ treats it as blank if it is not ASCII.
     const std::size_t next = text_.find_first_not_of(" \t\r\n", line_end);
     if (next == std::string::npos) return text_.size();
     if (IsAscii(text_[next])) return next - 1;
     const Character character = FirstCharacter(text_.substr(next));
     out_ += text_.substr(copied_, next - copied_);
     out_ +=
-        fmt::format("\\U{:08x}", static_cast<std::uint32_t>(character.code));  // as a TOML string may say it
+        fmt::format("\\U{:08x}", static_cast<std::uint32_t>(character.code));  // a TOML string escape
     copied_ = next + character.size;
     return copied_ - 1;
   }
@@ -162,11 +163,11 @@ class Scanner {
 
   const std::string_view text_;
   std::size_t at_ = 0;
-  bool line_begins_ = true;  // so far only blanks, and outside of any value
-  int depth_ = 0;            // of brackets
-  int dots_ = 0;             // of a key
+  bool line_begins_ = true;  // only blanks so far on this line, outside any value
+  int depth_ = 0;            // of nested brackets
+  int dots_ = 0;             // in the current key
   std::string out_;
-  std::size_t copied_ = 0;  // what of the text is in out_
+  std::size_t copied_ = 0;  // this much of the text is in out_
   std::optional<SyntaxError> error_;
 };
 

@@ -1,6 +1,6 @@
-// What stands between a text that anybody may have written and toml++: what that library must not see, for it
-// assumes what it has not checked (toml++ 3.3 asserts in parse_key, or goes on undefined without assertions,
-// and cannot tell most characters beyond ASCII from whitespace).
+// Screens untrusted text before toml++ parses it and rejects or rewrites what toml++ does not check. toml++
+// 3.3 asserts in parse_key, or has undefined behaviour without assertions. It also mistakes most non-ASCII
+// characters for whitespace.
 //
 // Pure; any thread.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace dtrun::config {
 
-// The text to read instead, which means the same, or the first thing that TOML does not allow or that would
-// take too much of the stack.
+// Returns equivalent text that is safe to parse, or the first error: invalid TOML, or nesting that would use
+// too much stack.
 std::variant<std::string, SyntaxError> Screen(std::string_view text);
 
 }  // namespace dtrun::config

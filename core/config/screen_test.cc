@@ -17,7 +17,7 @@ std::string Pass(std::string_view text) {
   return error == nullptr ? std::get<std::string>(screened) : error->message;
 }
 
-// toml++ asserts in all of these, and without assertions does what nobody can say.
+// toml++ asserts in all of these; without assertions its behaviour is undefined.
 TEST(Screen, RefusesTablesWithoutAName) {
   for (const char* header : {"[=", "[#]", "[.a]", "[[,]]", "[ \t=]", "[[ {a}]]", "[\x01]", "  [\\]"}) {
     const std::string text = std::string("a = 1\n") + header;
@@ -56,7 +56,7 @@ TEST(Screen, RefusesCharactersBeyondAsciiOutsideOfStrings) {
     EXPECT_EQ(Pass(text), text);
 }
 
-// What toml++ reads there is ASCII, and the value is the same.
+// toml++ then reads ASCII there, and the value is the same.
 TEST(Screen, EscapesWhatFollowsALineThatGoesOn) {
   EXPECT_EQ(Pass("a = \"\"\"x\\\n  é\"\"\""), "a = \"\"\"x\\\n  \\U000000e9\"\"\"");
   EXPECT_EQ(Pass("a = \"\"\"x\\ \r\n\n\xf0\x9f\x98\x80 \\\né\"\"\""),

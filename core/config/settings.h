@@ -1,9 +1,8 @@
-// The config: what the user asked for, every value with its origin.
+// The validated config: every value with its origin.
 //
-// Load reads defaults, the TOML file, DTRUN_CONFIG_* variables and --set overrides, in
-// rising precedence, checks them against core's schema and the schemas of the chosen
-// plugins, and reports all problems of a file at once. Settings is an immutable value
-// afterwards; any thread may read it.
+// Load reads defaults, the TOML file, DTRUN_CONFIG_* variables and --set overrides, in rising
+// precedence. It checks them against core's schema and the schemas of the chosen plugins, and
+// reports all problems of a file at once. Settings is immutable afterwards; any thread may read it.
 #pragma once
 
 #include <chrono>
@@ -25,14 +24,14 @@ class Launchers;
 
 namespace dtrun::config {
 
-// The platform that named the hosts of the job; all empty: none did.
+// The platform that named the hosts of the job; all empty: none.
 struct HostsFrom {
   std::string platform;
-  std::string sharing;  // how it gives a variable to all hosts; empty: it need not, or nobody knows
-  std::string here;     // its name for this host, where it says that
+  std::string sharing;  // how it passes a variable to all hosts; empty: not needed or unknown
+  std::string here;     // its name for this host, if it has one
 };
 
-// One thing wrong with the config. Rendered as one line:
+// One problem of the config. Rendered as one line:
 //   dtrun: train.toml:14:3: unknown option 'backend.nam'; did you mean 'name' (string or list of strings,
 //   default "gloo")? see: dtrun config explain backend.name
 struct Problem {
@@ -44,9 +43,9 @@ std::string Render(const std::vector<Problem>& problems);
 
 class Settings {
  public:
-  // Typed access to a value that Load has validated. REQUIRES: the key is in the schema,
-  // has that type, and is set (see Has); a breach ends the process. A count is an Int or
-  // a Text, as Get(key).data tells.
+  // Typed access to a value that Load has validated. REQUIRES: the key is in the schema, has that
+  // type, and is set (see Has); a violation ends the process. A count is an Int or a Text; check
+  // Get(key).data.
   bool Has(std::string_view key) const;
   bool Bool(std::string_view key) const;
   std::int64_t Int(std::string_view key) const;
@@ -56,20 +55,20 @@ class Settings {
   const std::map<std::string, std::string>& Map(std::string_view key) const;
 
   const options::Value& Get(std::string_view key) const;
-  // Where `name` of a table of strings was given: the place of the table where no better one is known.
+  // The place of the entry `name` in a table of strings; the place of the table if the entry's is unknown.
   const std::string& PlaceOf(const std::string& key, const std::string& name) const;
   // Every option known for this config, core's first.
   const options::Schema& schema() const { return schema_; }
   const options::Spec* Find(std::string_view key) const;  // null: no such option
 
-  // Values under `prefix` ("backend.options.") as a plugin sees them.
+  // Values under `prefix` ("backend.options.") in the form that a plugin sees.
   dtrun_options SnapshotOf(std::string_view prefix) const;
 
   const HostsFrom& hosts_from() const { return hosts_from_; }
-  const std::vector<std::string>& devices() const { return devices_; }  // as in the request
+  const std::vector<std::string>& devices() const { return devices_; }  // from the request
 
   const std::filesystem::path& file() const { return file_; }      // as given; empty: none
-  const std::filesystem::path& folder() const { return folder_; }  // absolute; of the file, else cwd
+  const std::filesystem::path& folder() const { return folder_; }  // absolute; the file's folder, else cwd
 
  private:
   friend class Loader;
@@ -77,58 +76,58 @@ class Settings {
   std::map<std::string, options::Value, std::less<>> values_;
   HostsFrom hosts_from_;
   std::vector<std::string> devices_;
-  std::map<std::string, std::string> entry_places_;  // "job.env.A": where the file gives it
+  std::map<std::string, std::string> entry_places_;  // "job.env.A": its place in the file
   std::filesystem::path file_;
   std::filesystem::path folder_;
 };
 
-// A value that was given in another spelling than ours, such as "--nproc-per-node 2" of
-// `dtrun torchrun`. Problems and `config explain` name the origin, which is what was typed.
+// A value given in another notation than dtrun's, such as "--nproc-per-node 2" of `dtrun torchrun`.
+// Problems and `config explain` show the origin, which is the text that was typed.
 struct Given {
   std::string key;
-  // In the spelling of the option's type, taken as it is; or the items of a list.
+  // A single value in the notation of the option's type, or the items of a list.
   std::variant<std::string, std::vector<std::string>> value;
   options::Origin origin;
 };
 
 struct Request {
-  std::filesystem::path file;  // empty: no file, defaults and overrides only
-  // In overrides, as in all that a shell completes, relative paths start at the current folder;
-  // in the file they start at the file's folder.
+  std::filesystem::path file;  // empty: no file, only defaults and overrides
+  // In overrides, relative paths start at the current folder, as in shell completion; in the file
+  // they start at the file's folder.
   std::vector<std::string> sets;  // "key=value" of --set, in order
-  // Flags that were typed for words with a value: "--set network.interface=eth0" to "--network-interface",
-  // "--ranks 4" to "-np". Problems and origins name those.
+  // Maps a --set word to the flag that the user typed: "--set network.interface=eth0" to
+  // "--network-interface", "--ranks 4" to "-np". Problems and origins show the flag.
   std::map<std::string, std::string> spelled;
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
-  std::vector<std::string> command;                // of the command line: replaces job.command when not empty
+  std::vector<std::string> command;                // from the command line; replaces job.command if not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
-  bool elsewhere = false;  // a platform that has not set its variables is no problem: there are no hosts
-  std::string backend;     // of several in backend.name, the one whose options are read; empty: the first
-  std::string launcher;    // only the options of this launcher are read, which launcher.name need not name
+  bool elsewhere = false;  // a platform without its variables is no problem: the job has no hosts
+  std::string backend;     // the backend in backend.name to read options for; empty: the first
+  std::string launcher;    // read only this launcher's options; launcher.name need not name it
   std::vector<std::string>
-      backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
-  std::vector<std::string> launcher_names;  // that exist, for tables [launcher.NAME]
-  std::vector<std::string> devices;  // the device plugins that exist, whose kinds backend.name may give
-  // The launcher plugins that find hosts or connect to them, by what plugins.path says so far; asked for when
-  // cluster.from or cluster.connect may name one. Empty: there are none.
+      backends;  // existing backends; a table [backend.NAME] of an unused one is skipped
+  std::vector<std::string> launcher_names;  // existing launchers, for tables [launcher.NAME]
+  std::vector<std::string> devices;  // existing device plugins; backend.name may give their kinds
+  // Returns the launcher plugins that find hosts or connect to them, under plugins.path as read so far.
+  // Called if cluster.from or cluster.connect may name one. Empty: there are none.
   std::function<std::shared_ptr<hosts::Launchers>(const class Settings& so_far)> launchers;
 };
 
-// The names that backend.name gives, in order of preference; those of "auto" spelled out. What several mean
-// says core/config/backend_choice.h.
+// The names in backend.name in order of preference, with "auto" expanded. core/config/backend_choice.h
+// defines what several names mean.
 std::vector<std::string> BackendNames(const Settings& settings);
 
-// Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called
-// once per kind, when the name is known; not for the backend "none". An error becomes a
-// Problem at backend.path or backend.name, and then, as with an empty function, the
-// plugin's options are not looked at.
+// Returns the schema of plugin `name` (`kind` is "backend" or "launcher"), with full keys. Called
+// once per kind, when the name is known; not for the backend "none". An error becomes a Problem at
+// backend.path or backend.name. After an error, or if the function is empty, the plugin's options
+// are not checked.
 using PluginSchema = std::function<Result<options::Schema>(std::string_view kind, const std::string& name,
                                                            const class Settings& so_far)>;
 
 struct Loaded {
-  Settings settings;              // usable only when problems is empty
-  std::vector<Problem> problems;  // in order of place
+  Settings settings;              // usable only if problems is empty
+  std::vector<Problem> problems;  // sorted by place
 };
 Loaded Load(const Request& request, const PluginSchema& plugin_schema);
 
@@ -138,8 +137,8 @@ const options::Schema& CoreSchema();
 // "DTRUN_CONFIG_BACKEND_NAME" for "backend.name".
 std::string EnvironmentName(std::string_view key);
 
-// What `dtrun config explain KEY` prints: value, origin, type, default, doc, reader; of a
-// table the options in it; or an error with the nearest key.
+// The output of `dtrun config explain KEY`: value, origin, type, default, doc, reader; for a table,
+// its options. An error names the nearest key.
 Result<std::string> Explain(const Settings& settings, std::string_view key);
 
 }  // namespace dtrun::config

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLongest = 60;
 
-// Counted from 1; empty beyond the last.
+// Counted from 1; empty after the last line.
 std::string_view LineOf(std::string_view text, int number) {
   const std::vector<std::string_view> lines = LinesOf(text);
   const auto index = static_cast<std::size_t>(number) - 1;
@@ -34,7 +34,7 @@ std::string FromYaml(std::string_view line) {
                        : fmt::format("dtrun reads TOML, not YAML; write {} = {}", key, MaskValue(key, value));
 }
 
-// The bare word behind '=' or inside a list; empty when it is no word.
+// The bare word after '=' or inside a list; empty if there is none.
 std::string_view BareWord(std::string_view line, int column) {
   const auto is_word = [](char c) { return IsLetterOrDigit(c) || std::strchr("_./:-${}~", c) != nullptr; };
   auto at = std::min(line.size(), static_cast<std::size_t>(std::max(column - 1, 0)));
@@ -44,7 +44,8 @@ std::string_view BareWord(std::string_view line, int column) {
   return line.substr(at, end - at);
 }
 
-// The bare words that are the whole value of a key, as in `command = python3 train.py`; else the one word.
+// The bare words that form the whole value of a key, as in `command = python3 train.py`; otherwise the single
+// word.
 std::string_view BareText(std::string_view line, int column) {
   const std::size_t equals = line.find('=');
   if (equals != line.npos) {
@@ -54,12 +55,12 @@ std::string_view BareText(std::string_view line, int column) {
   return BareWord(line, column);
 }
 
-// What to show of it; the line may name a secret.
+// The word for display; the line may name a secret.
 std::string WordShown(std::string_view word, std::string_view line) {
   return MaskText(line).find(word) == std::string::npos ? std::string(kSecret) : MaskText(word);
 }
 
-// The line above `line` in which the key or table `name` was given first; 0: not found.
+// The line before `line` that first gave the key or table `name`; 0: not found.
 int FirstOf(const std::string& name, std::string_view text, int line) {
   int found = 0;
   bool in_a_table = false;
@@ -68,7 +69,7 @@ int FirstOf(const std::string& name, std::string_view text, int line) {
     if (++i >= line) break;
     const std::string_view one = Trim(raw);
     const bool header = one.starts_with('[') && one.ends_with(']');
-    if (header && !in_a_table) found = 0;  // another table has keys of its own
+    if (header && !in_a_table) found = 0;  // each table has its own keys
     const std::size_t equals = one.find('=');
     const bool key = equals != one.npos && Trim(one.substr(0, equals)) == name;
     const bool table = header && (one == "[" + name + "]" || one.ends_with("." + name + "]"));
@@ -80,14 +81,14 @@ int FirstOf(const std::string& name, std::string_view text, int line) {
   return found;
 }
 
-// The place where the outermost list begins that is still open where `error` is; line 0: none. Strings of one
-// line and comments are passed over.
+// The start of the outermost list that is still open at `error`; line 0: none. Skips single-line strings and
+// comments.
 Position OpenList(std::string_view text, const SyntaxError& error) {
   Position first;
   int line = 0, depth = 0;
   for (const std::string_view one : LinesOf(text)) {
     if (++line > error.at.line) break;
-    if (depth == 0 && Trim(one).starts_with('[')) continue;  // a table's name
+    if (depth == 0 && Trim(one).starts_with('[')) continue;  // a table header
     char quote = 0;
     for (std::size_t i = 0; i < one.size() && (quote != 0 || one[i] != '#'); ++i) {
       const char c = one[i];
@@ -106,7 +107,7 @@ Position OpenList(std::string_view text, const SyntaxError& error) {
   return depth > 0 ? first : Position();
 }
 
-// What no list goes on with: the end of the file, "key = ..." or "[table]".
+// Cannot continue a list: the end of the file, "key = ..." or "[table]".
 bool IsBehindList(std::string_view line) {
   line = Trim(line.substr(0, line.find('#')));
   if (line.empty()) return true;
@@ -123,11 +124,11 @@ bool IsBehindList(std::string_view line) {
   return equals != line.npos && is_name(line.substr(0, equals));
 }
 
-// What Python and YAML call true and false, or empty.
+// "true" or "false" for Python's and YAML's names, or empty.
 std::string Boolean(std::string_view word) {
   const std::string meant = options::BooleanMeant(word);
   if (meant.empty() || IsDigits(word)) return {};
-  if (meant.size() == word.size())  // else yes, no, on or off
+  if (meant.size() == word.size())  // otherwise yes, no, on or off
     return fmt::format("write {}, in lower case", meant);
   return fmt::format("write {}, or put text in quotes: \"{}\"", meant, word);
 }
@@ -160,7 +161,7 @@ std::string ForValue(const SyntaxError& error, std::string_view line) {
   return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
 }
 
-// About what stands before or behind a value.
+// The hint for text before or after a value.
 std::string ForLine(const SyntaxError& error, std::string_view line) {
   if (Says(error, "saw ';'") && Trim(line).starts_with(';')) return "comments begin with #";
   if (Says(error, "expected a comment or whitespace, saw ','")) return "remove the ','";

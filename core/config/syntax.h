@@ -1,4 +1,4 @@
-// What to write instead of a line that is not TOML: the slips of people who know YAML, JSON or Python.
+// Suggests valid TOML for a malformed line: common mistakes of YAML, JSON and Python users.
 //
 // Pure; any thread.
 #pragma once
@@ -13,10 +13,10 @@ namespace dtrun::config {
 struct SyntaxProblem {
   Position at;
   std::string message;
-  std::string hint;  // empty when nothing is known of its kind
+  std::string hint;  // empty if the mistake is not a known one
 };
 
-// `error`, found in `text`, where it was made rather than where it was noticed.
+// The problem to report for `error`, at its cause in `text` rather than where the parser noticed it.
 SyntaxProblem Diagnose(const SyntaxError& error, std::string_view text);
 
 }  // namespace dtrun::config

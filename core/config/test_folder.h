@@ -1,4 +1,4 @@
-// For tests: a folder that goes away, and a config in it that is loaded.
+// For tests: a temporary folder with a config to load.
 #pragma once
 
 #include <stdlib.h>  // mkdtemp
@@ -35,7 +35,7 @@ class TestFolder {
     return path_ / name;
   }
 
-  // Rendered problems with the folder's name taken out.
+  // Rendered problems without the folder's name.
   std::string Short(const std::vector<Problem>& problems) const {
     std::string text = Render(problems);
     const std::string prefix = path_.string() + "/";
