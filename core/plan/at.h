@@ -1,5 +1,6 @@
-// An error with the place of the option that caused it: "train.toml:14:3: job.env: ...".
-// A place that ends with the option, "--set job.env", does for both. Any thread.
+// Errors prefixed with the place of the option that caused them: "train.toml:14:3: job.env: ...".
+// If the place already ends with the option, as in "--set job.env", the option is not repeated. Any
+// thread.
 #pragma once
 
 #include <string>
@@ -10,17 +11,17 @@
 
 namespace dtrun::plan {
 
-// "train.toml:14:3: job.env: "; empty for the command itself, which names no option.
+// "train.toml:14:3: job.env: "; empty for the command on the command line, which names no option.
 std::string PlacePrefix(const config::Settings& settings, const std::string& key);
 
 Error At(const config::Settings& settings, const std::string& key, const Error& error);
 Error At(const config::Settings& settings, const std::string& key, std::string text);
-// At `name` of a table of strings.
+// The same for the entry `name` in a table of strings.
 Error AtEntry(const config::Settings& settings, const std::string& key, const std::string& name,
               const Error& error);
 
-// What a plugin says against its options: at the one of them whose value stands in quotes in it, else at
-// `kind`.name. `kind` is "backend" or "launcher". Without a place where neither was given.
+// An error of a plugin about its options. The place is that of the option with its value quoted in the error,
+// else that of `kind`.name. No place if neither was given. `kind` is "backend" or "launcher".
 Error AtPlugin(const config::Settings& settings, std::string_view kind, const Error& error);
 
 }  // namespace dtrun::plan

@@ -50,7 +50,7 @@ bool OneHostByMemory(const Inputs& inputs, const Plan& plan) {
          inputs.settings.Int("comm.emulate_hosts") <= 1;
 }
 
-// What joins the ranks of one host, so that nobody wonders where the traffic goes.
+// The transport among the ranks of one host, for the run header.
 std::string LocalText(const Inputs& inputs, const Plan& plan) {
   if (inputs.settings.Text("comm.local") == "none") return plan.backend + " alone";
   return OneHostByMemory(inputs, plan)
@@ -58,14 +58,14 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
              : fmt::format("shared memory on each host, {} between them", plan.backend);
 }
 
-// Whether the number of ranks, or their places, hang on what other hosts report.
+// Whether the number or placement of ranks depends on reports of other hosts.
 bool NeedsReports(const config::Settings& settings) {
   return HasCluster(settings) &&
          (settings.Text("job.bind") != "none" ||
           !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data));
 }
 
-// The program that was looked for last, as most processes have the same.
+// The program that was looked up last, because most processes have the same.
 struct FoundProgram {
   std::string name, path, cwd;
   std::string file;
@@ -81,8 +81,8 @@ Status FindOnce(const std::string& path, FoundProgram* last, Process* process) {
   return {};
 }
 
-// Completes one process that the launcher has planned: own dialect, backend, user's
-// variables, placeholders, program.
+// Completes one process of the launcher's plan: own dialect, backend, user's variables,
+// placeholders, program.
 Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& common, const OfHost& of_host,
                 const environments::RankTable& table, const std::string& program_name, FoundProgram* last,
                 Process* process) {
@@ -127,7 +127,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
     if (!shim) return At(settings, "python.horovod", shim.error());
     PutFirstOnPythonPath(*shim, inputs.environment, &process->env);
   }
-  // Else what a Python program prints comes late, and is lost when it is killed.
+  // Otherwise a Python program's output comes late, and is lost if the program is killed.
   if (!inputs.environment.contains(kUnbuffered)) process->env.emplace(kUnbuffered, "1");
 
   for (std::string& argument : process->argv) {
@@ -143,18 +143,19 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
     path = inherited->second;
   }
   const bool own = process->argv[0] == program_name;
-  // The launcher's own word, such as mpirun, means no file of a folder that other users may write.
+  // A program that the launcher chose, such as mpirun, must not come from a folder that other users
+  // may write.
   const Status found = FindOnce(own ? path : helpers::AbsoluteFolders(path), last, process);
   if (!found && own) return At(settings, "job.command", found.error());
   return found ? Status() : AtPlugin(settings, "launcher", found.error());
 }
 
-// What a host has; one that has not joined yet is taken to be like this one.
+// The hardware of a host; one that has not joined yet is assumed to equal this one.
 const Hardware& HardwareOn(const Inputs& inputs, std::size_t host) {
   return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
 }
 
-// One line for all hosts, or one part for each where they differ.
+// One line for all hosts, or one part per host where they differ.
 std::string BindingText(const Plan& plan, const std::vector<Placement>& placements) {
   const auto text = [&](std::size_t host) { return placements[host].processors.text; };
   constexpr std::size_t kMost = 64;
@@ -169,7 +170,7 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
   return (several ? "by local rank on each host: " : "") + (same ? text(0) : each);
 }
 
-// In a draft, a root without GPUs takes the hosts of a job that counts on them to have one for each rank.
+// In a draft, a root without GPUs assumes that the hosts of a GPU job have one GPU per rank.
 Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
   Hardware hardware = HardwareOn(inputs, host);
   const auto* word = std::get_if<std::string>(&inputs.settings.Get("job.processes_per_host").data);
@@ -181,7 +182,7 @@ Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
   return hardware;
 }
 
-// Where the ranks run, by host.
+// The placement of the ranks, by host.
 Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
@@ -204,15 +205,16 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   return placements;
 }
 
-// cluster.port_range as libraries take it.
+// cluster.port_range in the variables of libraries.
 Variables PortVariables(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
   const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
-  if (!range || range->last == 0) return {};  // ClusterOf has refused it
+  if (!range || range->last == 0) return {};  // ClusterOf has rejected it
   return environments::PortVariables(*range);
 }
 
-// What listens outside of cluster.port_range, unless the system's own range lies in it; empty: nothing.
+// Names what listens outside cluster.port_range, unless the system's own range lies within it; empty:
+// nothing.
 std::string UnkeptPorts(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
   const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
@@ -233,7 +235,7 @@ std::vector<std::string> VariablesOf(const config::Settings& settings) {
   return names;
 }
 
-// Those that the config names.
+// The plugins that the config names.
 std::vector<std::string> PluginsOf(const config::Settings& settings) {
   std::vector<std::string> names = config::BackendNames(settings);
   names.push_back(settings.Text("launcher.name"));
@@ -257,7 +259,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings), PluginsOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
-  // In a task of srun the distribution is that of dtruns, one on each node.
+  // Inside an srun task the distribution applies to dtruns, one per node, and not to ranks.
   if (settings.hosts_from().platform == "slurm" && settings.Text("cluster.connect") != "manual") {
     std::vector<int> ranks;
     for (const Host& host : plan.hosts) ranks.push_back(host.local_size);
@@ -342,7 +344,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   for (std::size_t i = 0; i < plan.hosts.size(); ++i)
     of_hosts.push_back({HostDialect(inputs, plan, i), std::move(vendor[i])});
   const environments::RankTable table =
-      plan.dialects.empty() ? environments::RankTable() : TableOf(plan);  // one text for each rank
+      plan.dialects.empty() ? environments::RankTable() : TableOf(plan);  // one text per rank
   std::shared_ptr<const Variables> first;
   FoundProgram program;
   for (Process& process : plan.processes) {
@@ -353,7 +355,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
     if (first == nullptr) first = std::make_shared<const Variables>(process.env.begin(), process.env.end());
     process.env.ShareWith(first);
   }
-  if (!inputs.find_programs) return plan;  // what it serves hangs on the program
+  if (!inputs.find_programs) return plan;  // the PMI service depends on the program
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();
   return plan;
 }

@@ -1,7 +1,7 @@
-// From settings to plan: the rank table, the command, and each rank's environment.
+// Builds the plan from the settings: the rank table, the command, and each rank's environment.
 //
-// Pure but for looking up the command in PATH, so the same settings on the same hardware
-// give the same plan. Called on the launching process's main thread.
+// Pure except for looking up the command in PATH, so the same settings on the same hardware give
+// the same plan. Called on the launching process's main thread.
 #pragma once
 
 #include <map>
@@ -18,48 +18,48 @@
 
 namespace dtrun::plan {
 
-// The backend as chosen: found, described and asked by a probe on every host.
+// The chosen backend, after a probe on every host has described and queried it.
 struct Backend {
   std::string name;                      // "none": no communicator
   std::string path;                      // of the plugin file
-  std::string options_json;              // options::ToJson of its snapshot
-  std::vector<plugin::LaunchInfo> info;  // by host; fewer: the others are taken to be like the first
+  std::string options_json;              // snapshot as options::ToJson
+  std::vector<plugin::LaunchInfo> info;  // by host; hosts beyond the end are assumed to equal the first
 };
 
-// A plugin of devices, which ranks may load.
+// A device plugin that ranks may load.
 struct DevicePlugin {
   std::string name;     // "cuda"
   std::string path;     // of the plugin file
-  std::string id = {};  // that the file must have; empty: any
+  std::string id = {};  // required id of the file; empty: any
 };
 
-// What is known of device memory beside the host's.
+// What is known of device memory, as opposed to host memory.
 struct DeviceMemory {
-  bool asked = false;              // the backends were asked what they move
-  bool named = false;              // backend.name gives a backend for it
-  std::string kind = {};           // whose memory backend.name gives: "cuda"; empty: that of the GPUs
-  std::optional<Backend> backend;  // that moves it, beside the host's
-  bool by_host = false;            // the host's backend moves it too
-  std::string why_not = {};        // why there is none
+  bool asked = false;              // the backends were queried for the memory they move
+  bool named = false;              // backend.name has a backend for it
+  std::string kind = {};           // the device kind in backend.name: "cuda"; empty: the GPUs' kind
+  std::optional<Backend> backend;  // moves device memory, beside the host-memory backend
+  bool by_host = false;            // the host-memory backend moves it too
+  std::string why_not = {};        // why there is no backend for it
   std::vector<DevicePlugin> plugins = {};
-  std::string no_plugins = {};  // why others are not among them
+  std::string no_plugins = {};  // why other device plugins are missing from `plugins`
 };
 
 struct Inputs {
   const config::Settings& settings;
   plugin::Probe& launcher;
-  Backend backend;                                 // of the host's memory
+  Backend backend;                                 // for host memory
   Hardware hardware;                               // of this host
-  std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
-  std::string cwd;                                 // where dtrun was started
-  std::string program;                             // dtrun itself, on all hosts
-  std::vector<Hardware> reported = {};             // of the job's hosts, once they have joined
-  const network::Decision* network = nullptr;      // once it has been connected
-  bool find_programs = true;                       // false: the plan is to be checked, never run
+  std::map<std::string, std::string> environment;  // of the launching process; inherited by ranks
+  std::string cwd;                                 // the folder in which dtrun was started
+  std::string program;                             // path of dtrun, the same on all hosts
+  std::vector<Hardware> reported = {};             // of the job's hosts, after they have joined
+  const network::Decision* network = nullptr;      // set after the network was connected
+  bool find_programs = true;                       // false: the plan is only checked, never run
   DeviceMemory device = {};
 };
 
-// Errors carry the place of the value that caused them.
+// Errors start with the place of the value that caused them.
 Result<Plan> Build(const Inputs& inputs);
 
 }  // namespace dtrun::plan

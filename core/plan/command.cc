@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first bytes say whether the system can run it: "#!" of a script, or an ELF program.
+// Whether the first bytes show that the system can execute the file: "#!" of a script, or an ELF
+// program.
 bool IsProgram(const fs::path& file) {
   const std::string first = ReadForeignFile(file, 4);
   return first.starts_with("#!") || first ==
@@ -46,7 +47,7 @@ bool LooksLikeToml(const fs::path& file) {
   return false;
 }
 
-// What to do with a file that is not executable; `typed` is how the user names it.
+// How to run a file that is not executable; `typed` is the user's name for it.
 std::string ToRun(const std::string& typed, const fs::path& file) {
   const std::string kind = file.extension();
   const std::string path = typed.find('/') == std::string::npos ? "./" + typed : typed;
@@ -89,7 +90,7 @@ Status CheckExecutable(const fs::path& file) {
   return {};
 }
 
-// Some of a folder's files: a few thousand are enough to look for a name that was mistyped.
+// Up to a few thousand files of a folder, enough to find a mistyped name.
 std::vector<std::string> FilesIn(const fs::path& folder) {
   constexpr std::size_t kMost = 4096;
   std::vector<std::string> names;
@@ -102,7 +103,7 @@ std::vector<std::string> FilesIn(const fs::path& folder) {
   return names;
 }
 
-// The value of PATH that ranks have.
+// The ranks' value of PATH.
 std::string RankPath(const config::Settings& settings, const Environment& environment) {
   for (const auto* variables : {&UserVariables(settings), &environment}) {
     if (const auto found = variables->find("PATH"); found != variables->end()) return found->second;
@@ -110,13 +111,14 @@ std::string RankPath(const config::Settings& settings, const Environment& enviro
   return {};
 }
 
-// Whether the launcher makes a command of the words of job.command, as torchrun does of a script.
+// Whether the launcher turns the words of job.command into a command, as torchrun does with a
+// script.
 bool MakesCommands(const config::Settings& settings) {
   constexpr char kEntry[] = "launcher.options.entry";
   return settings.Find(kEntry) != nullptr && settings.Text(kEntry) != "command";
 }
 
-// The program, and the script that an interpreter is given.
+// The program, and the script that is passed to an interpreter.
 std::vector<std::string> FilesOf(const std::vector<std::string>& command) {
   std::vector<std::string> files{command.front()};
   const auto script = std::ranges::find_if(command.begin() + 1, command.end(),
@@ -126,17 +128,17 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& command) {
   return files;
 }
 
-// "train.py" of "python3 -u train.py": what a Python or a shell is given as its first argument; empty: none,
-// or its name differs by rank.
+// "train.py" for "python3 -u train.py": the first argument of a Python or shell; empty: none, or its name
+// differs by rank.
 std::string ScriptOf(const std::vector<std::string>& command) {
   const std::string_view program = FileName(command.front());
   const std::vector<std::string> files = FilesOf(command);
   if (files.size() < 2 || (!program.starts_with("python") && program != "sh" && program != "bash")) return {};
-  const auto before = std::ranges::find(command, files[1]) - 1;  // of "-m train.py" no file is known
+  const auto before = std::ranges::find(command, files[1]) - 1;  // "-m train.py" names no file
   return *before == "-m" || *before == "-c" || files[1].find("${") != std::string::npos ? "" : files[1];
 }
 
-// "~" and variables at the beginning of a program, which no shell has expanded.
+// "~" or a variable at the start of a program, which no shell has expanded.
 std::string NotExpanded(const std::string& program) {
   if (!program.starts_with("~/") && !program.starts_with("$HOME/")) return {};
   const auto expanded = options::ExpandPath(program.starts_with('~') ? program : "~" + program.substr(5));
@@ -145,8 +147,8 @@ std::string NotExpanded(const std::string& program) {
                      *expanded);
 }
 
-// The program of PATH that `program` is a slip of, with a wrong letter in four at most: there are thousands
-// of programs, and something else is near every short name.
+// The program in PATH of which `program` is probably a typo, with at most one wrong letter in four: with
+// thousands of programs, any short name is close to some other one.
 std::optional<std::string> ProgramLike(const std::string& program, const std::string& path,
                                        const std::string& cwd) {
   if (program == "python" && FindOnPath("python3", path, cwd)) return "python3";
@@ -161,7 +163,7 @@ std::optional<std::string> ProgramLike(const std::string& program, const std::st
   return best;
 }
 
-// What a name that is not in PATH may have been meant as.
+// The hint for a name that is not in PATH.
 std::string NextStep(const std::string& program, const std::string& path, const std::string& cwd) {
   if (program.starts_with("--")) return "; dtrun's options go before '--' and the program";
   std::error_code failure;
@@ -187,7 +189,7 @@ std::string NextStep(const std::string& program, const std::string& path, const 
   return fmt::format(", and there is no such file in '{}'; check the name, or write the program's path", cwd);
 }
 
-// The folders of PATH, each once, and not all of a long list.
+// The folders of PATH without duplicates; a long list is shortened.
 std::string Folders(std::string_view path) {
   constexpr std::size_t kShown = 4;
   if (path.empty()) return "which is empty";
@@ -210,7 +212,7 @@ Result<std::string> Search(const std::string& program, const std::string& path, 
     if (Status status = CheckExecutable(file); !status) return status.error();
     return file.string();
   }
-  Status nearest;  // the first file of that name that cannot be run
+  Status nearest;  // the first file of that name that cannot be executed
   for (const fs::path& folder : FoldersOfPath(path, cwd)) {
     const fs::path file = (folder / program).lexically_normal();
     struct stat info {};
@@ -226,7 +228,7 @@ Result<std::string> Search(const std::string& program, const std::string& path, 
 
 }  // namespace
 
-// Names of programs and files may have line feeds, and what says that there is none is one line.
+// Names may contain line feeds, but the error must be one line.
 Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
   Result<std::string> found = Search(program, path, cwd);
   if (!found) return Error{found.error().code, Printable(found.error().text)};

@@ -1,4 +1,4 @@
-// The command of a job, and finding its program, as execvp would. Any thread.
+// Builds the command of a job and finds its program, as execvp would. Any thread.
 #pragma once
 
 #include <map>
@@ -10,26 +10,26 @@
 
 namespace dtrun::plan {
 
-// Absolute path of `program`: taken from `cwd` when it has a slash, else the first
-// executable file in `path` (the PATH variable). Errors say what was found instead: no
-// such file, a folder, not executable (with the chmod that fixes it), not in PATH.
+// Absolute path of `program`: relative to `cwd` if it has a slash, else the first executable file
+// in `path` (the PATH variable). Errors name the cause: no such file, a folder, not executable
+// (with the chmod that fixes it), not in PATH.
 Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd);
 
 using Environment = std::map<std::string, std::string>;
 
-// job.command as ranks run it in `cwd`, by the rules for a program that is typed (ProgramOf), but for a
-// launcher that has its own, torchrun.
+// job.command as ranks run it in `cwd`, by the rules for a typed program (ProgramOf). The torchrun launcher
+// has its own rules and is exempt.
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
                                    const std::string& cwd);
 
-// Refuses a folder of the ranks that a terminal or a log could not show as it is.
+// Rejects a working folder that a terminal or log could not display unchanged.
 Status CheckFolder(const config::Settings& settings, const std::string& cwd);
 
-// Refuses a command that names a file which is not in `cwd` and lies beside the config.
+// Rejects a command that names a file which is missing in `cwd` but exists beside the config.
 Status CheckBeside(const config::Settings& settings, const std::string& cwd);
 
-// What of the command can be known before there is a plan, for a job on this host that is started in
-// `folder`: CheckBeside, and that its program exists.
+// Checks the command before there is a plan, for a job on this host started in `folder`: CheckBeside, and
+// that its program exists.
 Status CheckCommand(const config::Settings& settings, const Environment& environment,
                     const std::string& folder);
 

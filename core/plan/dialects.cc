@@ -11,7 +11,7 @@
 namespace dtrun::plan {
 namespace {
 
-// Adds `from` to `to`, or says who disagrees. `owners` maps each name to who set it.
+// Adds `from` to `to`, or returns a conflict error. `owners` maps each name to its owner.
 Status Merge(const std::string& owner, const environments::Variables& from, environments::Variables* to,
              std::map<std::string, std::string>* owners) {
   for (const auto& [name, value] : from) {
@@ -28,7 +28,7 @@ Status Merge(const std::string& owner, const environments::Variables& from, envi
   return {};
 }
 
-// The roles of job.success; none: all ranks.
+// The roles in job.success; empty: all ranks.
 Result<std::vector<std::string>> SuccessOf(const config::Settings& settings,
                                            const std::vector<std::string>& roles) {
   constexpr char kKey[] = "job.success";

@@ -9,7 +9,7 @@
 namespace dtrun::plan {
 namespace {
 
-// Of one fact, more texts than these are left to the run directory.
+// At most this many texts per fact are shown; the run directory has the rest.
 constexpr std::size_t kMostTexts = 3;
 constexpr std::size_t kMostNames = 4;
 
@@ -20,7 +20,7 @@ std::string Names(const std::vector<std::string>& hosts) {
   return fmt::format("{}", fmt::join(hosts, ", "));
 }
 
-// Those of all hosts, each once.
+// Each fact of the hosts once, with merged values.
 Facts ToldOnce(const std::vector<Host>& hosts, Facts Host::*facts) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_key;  // texts by host
   std::map<std::string, std::size_t> place_of;                           // in by_key
@@ -50,7 +50,7 @@ std::string FileIdOn(const Backend& backend, std::size_t host) {
 }
 
 std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // text, by whom
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // text, and the hosts that have it
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty()) continue;
     auto known = std::ranges::find(said, texts[i], [](const auto& one) { return one.first; });

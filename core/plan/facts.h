@@ -1,4 +1,4 @@
-// What the backend says of each host, and what of it is said once for all.
+// Each host's backend facts, and the facts that hold for all hosts.
 //
 // Pure; any thread.
 #pragma once
@@ -11,20 +11,19 @@
 
 namespace dtrun::plan {
 
-// The answer for `host`.
+// The backend's answer on `host`.
 const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host);
 
-// Of the plugin file that `host` has answered with; empty when it has not been asked.
+// The id of the plugin file on `host`; empty if that host was not queried.
 std::string FileIdOn(const Backend& backend, std::size_t host);
 
-// A text for all hosts, given one for each: said once, or with their names where they differ.
+// Merges one text per host: a single text if all are equal, else each with its hosts' names.
 std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts);
 
-// Gives each host its facts, and the plan those that tell of all: where hosts differ, with their names.
-// What a backend says of single pairs of devices ("peer 0>1"), and of what decides or must agree, is left to
-// the hosts.
+// Gives each host its facts, and the plan the merged facts, with host names where they differ. Facts about
+// pairs of devices ("peer 0>1"), "by" and "agree" facts stay with the hosts.
 void AddFacts(const Backend& backend, Plan* plan);
-// Likewise of the backend of device memory.
+// The same for the device-memory backend.
 void AddDeviceFacts(const Backend& backend, Plan* plan);
 
 }  // namespace dtrun::plan

@@ -40,7 +40,7 @@ TEST(Facts, OfPairsOfDevicesAreLeftToTheHosts) {
   const Plan plan = PlanOf({{{{"peer 0>1", "proven 10 GB/s"}}, {}}}, 2);
   EXPECT_TRUE(plan.backend_facts.empty());
   EXPECT_THAT(plan.hosts[1].backend_facts,
-              ElementsAre(Pair("peer 0>1", "proven 10 GB/s")));  // like the first
+              ElementsAre(Pair("peer 0>1", "proven 10 GB/s")));  // assumed to equal the first host
 }
 
 }  // namespace

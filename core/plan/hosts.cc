@@ -68,12 +68,12 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
     std::string name = given_name;
     if (name.empty()) {
       name = known ? hardware.name : fmt::format("host{}", i);
-      if (!seen.insert(name).second) name += fmt::format("#{}", i);  // containers may all have one name
+      if (!seen.insert(name).second) name += fmt::format("#{}", i);  // containers may all have the same name
     }
     int ranks = slots.value_or(0);
     if (!slots || counted) {
       Result<int> asked = ProcessesPerHost(settings, hardware);
-      // A root without GPUs may lead hosts that have them: they are counted when they join.
+      // A root without GPUs may lead hosts with GPUs, which are counted when they join.
       const bool draft = !known && HasCluster(settings);
       if (!asked && !draft) return asked.error();
       ranks = asked ? *asked : slots.value_or(1);
@@ -88,7 +88,7 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
     if (count > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
     next += ranks;
   }
-  // The plan has a process for each rank, and each is told of by name.
+  // Check now: the plan has a process for each rank, and messages name each one.
   if (const Status size = hosts::CheckSize(count, next); !size)
     return At(settings, settings.Has(kHosts) ? kHosts : kPerHost, size.error());
   return hosts;

@@ -1,4 +1,4 @@
-// Which hosts a job runs on, and how many ranks live on each.
+// The hosts of a job and their numbers of ranks.
 //
 // Pure; any thread.
 #pragma once
@@ -13,19 +13,18 @@
 
 namespace dtrun::plan {
 
-// Whether that host is this machine, as far as it knows without asking a name service. A platform may have
-// another name for it than it has itself.
+// Whether `host` is this machine, without a query to the name service. A platform's name for a host may
+// differ from the host's own name.
 bool IsHere(const config::Settings& settings, const std::string& host);
-// Whether the job has other hosts than this one, or may have. One whose list names this machine alone has
-// none: it is started as if there were no list, but with the name and the slots that are given.
+// Whether the job has, or may have, hosts other than this one. A list that names only this machine counts as
+// no cluster: the job starts as if there were no list, but with the given name and slots.
 bool HasCluster(const config::Settings& settings);
-// The hosts as the config has them: of cluster.hosts, else cluster.host_count of them without a name,
-// else this machine.
+// The hosts in the config: cluster.hosts, else cluster.host_count unnamed hosts, else this machine.
 Result<std::vector<hosts::HostSlots>> ListedHosts(const config::Settings& settings);
 
-// The hosts with their ranks, numbered in order. `reported` are those that have come, in order of their
-// number. Without any it is all that are listed: each is taken to be like this machine, and one without a
-// name is called by its number. Errors carry the place of the value that caused them.
+// The hosts with their ranks, numbered in order. `reported` has the hosts that joined, ordered by number. If
+// it is empty, all listed hosts are used: each is assumed to equal this machine, and an unnamed one is named
+// by its number. Errors carry the place of the value that caused them.
 Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Hardware& here,
                                      const std::vector<Hardware>& reported);
 

@@ -16,7 +16,7 @@ bool HasControl(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// Why no host could start the process; empty when one could.
+// Why no host could start the process; empty if one could.
 std::string Impossible(const Plan& plan, const Process& process) {
   if (process.host < 0 || process.host >= static_cast<int>(plan.hosts.size()))
     return fmt::format("the job has {} hosts", plan.hosts.size());

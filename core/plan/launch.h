@@ -9,12 +9,12 @@
 namespace dtrun::plan {
 
 struct Launched {
-  std::vector<Process> processes;  // by rank, environment: the launcher's contract only
+  std::vector<Process> processes;  // by rank; environment has only the launcher's contract
   std::vector<std::string> notes;
 };
 
-// Checks what the plugin answers: every rank exactly once, hosts that exist, a command. A
-// launcher that breaks this is named in the error.
+// Validates the plugin's answer: every rank exactly once, existing hosts, a command. The error for
+// a violation names the launcher.
 Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::vector<std::string>& command,
                              const std::string& cwd);
 

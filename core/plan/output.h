@@ -1,4 +1,4 @@
-// The table [output] of a config, as core/output/style.h has it, and logs.mode.
+// Converts the table [output] of a config to core/output/style.h, and reads logs.mode.
 //
 // Pure; any thread.
 #pragma once
@@ -12,10 +12,10 @@ namespace dtrun::plan {
 // Errors name the option and its place.
 Result<output::Style> StyleOf(const config::Settings& settings);
 
-// The mode of the run's folder; likewise.
+// The mode of the run's folder. Errors name the option and its place.
 Result<unsigned> LogModeOf(const config::Settings& settings);
 
-// What of output.ranks the job does not have: a sentence, or nothing.
+// The ranks in output.ranks that the job does not have: a sentence, or nothing.
 std::string RanksThatAreMissing(const output::Style& style, int world_size);
 
 }  // namespace dtrun::plan

@@ -1,5 +1,4 @@
-// The variables that dtrun itself sets for the processes of a job: those that all have alike, those of a host, and
-// the rank's own.
+// The variables that dtrun itself sets for the processes of a job: common ones, those of a host, and the rank's own.
 //
 // A step of Build (core/plan/build.h). Pure; any thread.
 #pragma once
@@ -17,20 +16,20 @@ namespace dtrun::plan {
 
 struct CommonDialect {
   std::shared_ptr<const ProcessVariables::Map> shown;
-  ProcessVariables::Map hidden;  // no placeholder may show them
+  ProcessVariables::Map hidden;  // must not be expanded in placeholders
 };
 
 CommonDialect CommonDialectOf(const Inputs& inputs, const Plan& plan);
 
-// What the processes of one host get beside that.
+// Additional variables for the processes of one host.
 struct OfHost {
   ProcessVariables::Map own;     // dtrun's dialect
-  ProcessVariables::Map vendor;  // of the backend's library
+  ProcessVariables::Map vendor;  // for the backend's library
 };
 
 ProcessVariables::Map HostDialect(const Inputs& inputs, const Plan& plan, std::size_t host);
 
-// Who the process is. REQUIRES: its host is one of the plan's.
+// The rank's identity. REQUIRES: its host is one of the plan's.
 void AddRank(const Plan& plan, const Process& process, ProcessVariables* out);
 
 }  // namespace dtrun::plan

@@ -82,7 +82,7 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
   std::vector<std::string> notes;
   for (const std::string& wrong : log::WrongVariables(ValueOf(environment, "DTRUN_LOG"), ValueOf(environment, "DTRUN_LOG_FORMAT"), plugins))
     notes.push_back(wrong);
-  const bool in_a_rank = environment.contains(contract::kJobKey);  // a dtrun that a rank has started
+  const bool in_a_rank = environment.contains(contract::kJobKey);  // this dtrun was started by a rank
   for (auto one = environment.lower_bound(std::string(kPrefix));
        one != environment.end() && one->first.starts_with(kPrefix); ++one) {
     const std::string& name = one->first;
@@ -101,7 +101,7 @@ std::string UnusedDistribution(const environments::Variables& environment, const
   const auto given = environment.find("SLURM_DISTRIBUTION");
   if (given == environment.end() || ranks.size() < 2) return {};
   const std::string order = given->second.substr(0, given->second.find_first_of(":,"));
-  int in_turn = 1;  // ranks that a host gets before the next one
+  int in_turn = 1;  // ranks per host before the next host gets some
   if (order == "plane") {
     const auto size = environment.find("SLURM_DIST_PLANESIZE");
     if (size != environment.end()) in_turn = NumberOf<int>(size->second).value_or(1);

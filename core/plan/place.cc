@@ -28,7 +28,7 @@ bool CountedByGpus(const config::Settings& settings, const Hardware& hardware) {
   return word != nullptr && (*word == "gpu" || (*word == "auto" && !hardware.gpus.empty()));
 }
 
-// Whether the config asks for GPUs by their number.
+// Whether the config requests GPUs by number.
 bool WantsGpus(const config::Settings& settings) {
   const auto* word = std::get_if<std::string>(&settings.Get(kProcesses).data);
   return settings.Text(kVisibility) == "own" || (word != nullptr && *word == "gpu");
@@ -38,7 +38,7 @@ std::string HostText(const Hardware& hardware) {
   return hardware.name.empty() ? "this host" : "host " + hardware.name;
 }
 
-// The NUMA node of each rank's first GPU; none when there are too few GPUs.
+// The NUMA node of each rank's first GPU; empty if there are too few GPUs.
 std::vector<int> GpuNodes(const std::vector<binding::Gpu>& gpus, std::size_t ranks, bool own) {
   std::vector<int> out;
   if (gpus.size() < ranks) return out;
@@ -65,7 +65,7 @@ Hardware HardwareOf(const config::Settings& settings, const std::map<std::string
                     const HostOffer& offer) {
   const auto& user = UserVariables(settings);
   const auto variable = [&](const char* name) -> std::optional<std::string> {
-    // A list with placeholders is another one for each rank; it says nothing of the host.
+    // A list with placeholders differs by rank and has no meaning for the host.
     if (const auto own = user.find(name); own != user.end() && !PerRank(own->second)) return own->second;
     const auto found = environment.find(name);
     return found == environment.end() ? std::nullopt : std::optional(found->second);

@@ -1,8 +1,8 @@
-// What a host has, and where its ranks run: their processors by job.bind, their GPUs by
+// The hardware of a host, and the placement of its ranks: processors by job.bind, GPUs by
 // job.gpu_visibility.
 //
-// Placing is pure: what the host has is given, so it can be another host than this. Any
-// thread, but for OfferHere.
+// Placement is pure: the hardware is an argument and may be another host's. Any thread, except
+// OfferHere.
 #pragma once
 
 #include <map>
@@ -19,18 +19,18 @@ namespace dtrun::plan {
 // job.env; empty when unset.
 const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
 
-// What a host has, as its agent reports it: the processors that dtrun may use there, and all GPUs.
+// The hardware that a host's agent reports: the processors that dtrun may use there, and all GPUs.
 struct HostOffer {
   binding::Topology topology;
   binding::Gpus gpus;
-  std::string name = {};  // as it calls itself
+  std::string name = {};  // the host's own name
   int number = 0;         // of the host in the list
   bool operator==(const HostOffer&) const = default;
 };
-// This host's. Main thread.
+// Reads this host's hardware. Main thread.
 Result<HostOffer> OfferHere();
 
-// What ranks may use of it.
+// The hardware that ranks may use.
 struct Hardware {
   binding::Topology topology;
   std::vector<binding::Gpu> gpus;
@@ -38,32 +38,32 @@ struct Hardware {
   std::string name = {};
   int number = 0;
   std::size_t gpus_there = 0;  // visible or not
-  std::string gpu_list = {};   // what narrows them (binding::ListText)
+  std::string gpu_list = {};   // the list that restricts them (binding::ListText)
 };
-// Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
+// Ranks inherit `environment` on every host, so its GPU visibility lists, and those of job.env, apply there.
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer);
 
-// What is to be said of lists of visible GPUs that cannot be meant, one for each host and text.
+// Warnings about GPU visibility lists that are probably wrong, one for each host and text.
 std::vector<std::string> GpuListWarnings(const config::Settings& settings,
                                          const std::vector<Hardware>& hosts);
 
-// Ranks per host that job.processes_per_host asks for on a host with that hardware.
+// The number of ranks that job.processes_per_host requests on a host with this hardware.
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware);
 
 struct Placement {
   binding::Binding processors;
-  int processor_count = 0;             // that the ranks may use together; 0: they are not bound
-  std::string gpu_variable;            // empty: every rank sees all
+  int processor_count = 0;             // processors for all ranks together; 0: not bound
+  std::string gpu_variable;            // empty: every rank sees all GPUs
   std::vector<std::string> gpu_lists;  // the variable's value, by local rank
 };
 
-// `device_backend`: the backend moves device memory, so ranks use GPUs however they were
+// `device_backend`: the backend moves device memory, so ranks use GPUs however the ranks were
 // counted. Errors carry the place of the value that caused them.
 Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,
                         bool device_backend);
 
-// Writes the place of its ranks into a process that a launcher has planned.
+// Copies the placement of its ranks into a process from a launcher's plan.
 void PutInPlace(const Placement& placement, Process* process);
 
 }  // namespace dtrun::plan

@@ -161,7 +161,7 @@ TEST(PutInPlace, TellsAnUnboundProcessThatItsMaskTellsAll) {
 TEST(HardwareOf, TakesTheListOfVisibleGpusFromJobEnvFirst) {
   const auto here = OfferHere();
   ASSERT_TRUE(here) << here.error().text;
-  // No list can show more than this machine has; one that selects nothing always shows none.
+  // A list cannot show more GPUs than this machine has; one that selects nothing shows none.
   const auto hardware =
       HardwareOf(With({"job.env.CUDA_VISIBLE_DEVICES=-1"}), {{"CUDA_VISIBLE_DEVICES", "0"}}, *here);
   EXPECT_TRUE(hardware.gpus.empty());
@@ -191,7 +191,7 @@ TEST(GpuListWarnings, TellOfAListThatSelectsNothingUnlessThatIsMeant) {
                   "slices; correct that variable, or unset it"));
 }
 
-// CUDA takes UUIDs, and those of slices, in the same list: each rank's part keeps the names.
+// CUDA accepts GPU and MIG UUIDs in the same list: each rank's part keeps the names.
 TEST(Place, OwnPartsKeepTheNamesOfTheUsersList) {
   HostOffer offer;
   offer.topology = Server().topology;

@@ -1,4 +1,4 @@
-// "${RANK}" in arguments and environment values. Pure; any thread.
+// Expands "${RANK}" in arguments and environment values. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace dtrun::plan {
 
-// Replaces each "${NAME}" by its variable and "$${" by "${"; a "$" anywhere else stays. An
-// unknown or unclosed name is an error that lists the nearest name and the escape.
+// Replaces each "${NAME}" by its variable and "$${" by "${"; any other "$" stays. An unknown or
+// unclosed name is an error that shows the nearest name and the escape.
 Result<std::string> Expand(std::string_view text, const ProcessVariables& variables);
 
 }  // namespace dtrun::plan

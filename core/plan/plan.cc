@@ -27,7 +27,7 @@ std::string ReplaceTokens(std::string text, const std::map<std::string, std::str
   return text;
 }
 
-// With control characters, which a terminal would obey: $'...', as bash reads it.
+// Quotes control characters, which a terminal would obey, as bash's $'...'.
 std::string QuoteControls(const std::string& word) {
   std::string out = "$'";
   for (char c : word) {
@@ -42,7 +42,7 @@ std::string QuoteControls(const std::string& word) {
   return out + "'";
 }
 
-// As a shell would have to read it; the word itself where nothing needs quoting.
+// Quotes a word for a shell; returns it unchanged if it needs no quotes.
 std::string Quote(const std::string& word) {
   if (Printable(word) != word) return QuoteControls(word);
   const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$`|&;<>()*?[]#~!{}") == std::string::npos;
@@ -102,7 +102,7 @@ std::vector<int> TaskPortsUsed(const Plan& plan) {
 
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
   Plan out = plan;
-  auto shown = tokens;  // everybody on the host can read a command line
+  auto shown = tokens;  // every user on the host can read a command line
   shown.erase(kTokenJobKey);
   ProcessVariables::Known known;
   for (Process& process : out.processes) {
@@ -126,7 +126,7 @@ std::map<std::string, std::string> Shown(const ProcessVariables& variables) {
   return shown;
 }
 
-// The variables that all processes have alike; none where there is one process.
+// The variables that all processes share with equal values; empty for one process.
 std::map<std::string, std::string> Common(const std::vector<Process>& processes) {
   if (processes.size() < 2) return {};
   const ProcessVariables& first = processes.front().env;
@@ -137,7 +137,7 @@ std::map<std::string, std::string> Common(const std::vector<Process>& processes)
       if (one == common.end()) return;
       if (!process.env.contains(one->first) || process.env.at(one->first) != one->second) common.erase(one);
     };
-    if (process.env.shared() == first.shared()) {  // they differ in what each has alone
+    if (process.env.shared() == first.shared()) {  // they differ only in their own variables
       std::ranges::for_each(process.env.own(), keep_if_same);
       std::ranges::for_each(first.own(), keep_if_same);
     } else {
@@ -147,7 +147,7 @@ std::map<std::string, std::string> Common(const std::vector<Process>& processes)
   return common;
 }
 
-// DTRUN_BACKEND_OPTIONS and its like are records for libdtrun alone: `dtrun config explain` has its values.
+// DTRUN_BACKEND_OPTIONS and similar variables are for libdtrun only: `dtrun config explain` shows the values.
 std::string VariablesText(const ProcessVariables& variables,
                           const std::map<std::string, std::string>& without = {}) {
   std::string out;
@@ -160,7 +160,8 @@ std::string VariablesText(const ProcessVariables& variables,
   return out;
 }
 
-// The lines of a JSON text, no string of which has a newline, as part of a list of a document.
+// Indents the lines of a JSON text as an element of a document's list. No JSON string contains a
+// newline.
 std::string Indented(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -170,7 +171,7 @@ std::string Indented(const std::string& text) {
   return out;
 }
 
-// A text with more processes is for no reader: the first ones and the last show what ranks get.
+// A longer text is not readable: the first processes and the last one show what ranks get.
 constexpr std::size_t kMostInFull = 64;
 constexpr std::size_t kFewOfMany = 16;
 
@@ -273,7 +274,7 @@ void WriteJson(const Plan& plan, const std::function<void(std::string_view)>& wr
     for (const auto& [key, value] : host.device_facts) out["hosts"].back()["device_facts"][key] = value;
   }
   out["processes"] = Json::array();
-  // The empty list, at the end of the document, is opened and filled.
+  // The document ends with the empty list, which is opened and filled.
   const std::string document = JsonDocument(1, out);
   const std::size_t list = document.rfind("[]");
   if (plan.processes.empty()) return write(document);
@@ -290,7 +291,7 @@ void WriteJson(const Plan& plan, const std::function<void(std::string_view)>& wr
                 {"env", Shown(process.env)}};
     if (!process.unset.empty()) one["unset"] = process.unset;
     std::string text = JsonText(one);
-    text.pop_back();  // its newline; the others are followed by the indentation of the list
+    text.pop_back();  // its newline; the other lines are followed by the list's indentation
     write(before);
     write(Indented(text));
     before = ",\n    ";

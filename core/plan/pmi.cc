@@ -19,12 +19,12 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// Whether ranks reach each other through the backend at all.
+// Whether ranks communicate through the backend at all.
 bool BackendCarries(const config::Settings& settings, std::size_t host_count) {
   return host_count > 1 || settings.Int("comm.emulate_hosts") > 1 || settings.Text("comm.local") == "none";
 }
 
-// Whether MPI carries what ranks send through the communicator.
+// Whether the communicator's traffic uses MPI.
 bool NeedsMpi(const config::Settings& settings, const std::string& backend, int host_count) {
   return backend == "mpi" && BackendCarries(settings, static_cast<std::size_t>(host_count));
 }
@@ -41,8 +41,9 @@ Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   return pmi::Kind::kNone;
 }
 
-// A program that is itself linked with MPI is one rank to MPI, and waits in MPI_Init for the others for ever.
-// One that starts a process for each rank is not, as a rule; who sets job.pmi knows.
+// A program that is itself linked with MPI is one rank to MPI, and waits in MPI_Init for the others forever.
+// A program that starts a process for each rank is usually not linked with MPI; users who set job.pmi accept
+// the risk.
 Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
   if (settings.Text("job.pmi") != "auto") return {};
   for (const Process& process : plan.processes) {
@@ -56,9 +57,9 @@ Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
   return {};
 }
 
-// Settings of Open MPI's library, where a job has nothing that reads them; empty: all is well.
+// Settings of Open MPI's library in a job where nothing reads them; empty: none.
 std::string UnreadMca(const config::Settings& settings, const Plan& plan) {
-  // A program of a whole node may start mpirun itself.
+  // A program that runs once per node may start mpirun itself.
   if (plan.pmi == pmi::Kind::kPmix || plan.backend == "mpi" || plan.launcher == "mpirun" ||
       plan.launcher == "per-node" || settings.Text("job.pmi") != "auto")
     return {};
@@ -81,7 +82,8 @@ std::string UnreadMca(const config::Settings& settings, const Plan& plan) {
 Variables PmixVariables(const Process& process) {
   return {{"PMIX_RANK", std::to_string(process.rank)},
           {"PMIX_NAMESPACE", kTokenPmixNamespace},
-          // Without it Open MPI 4.1 takes itself to be alone. It contacts nobody there.
+          // Without this variable Open MPI 4.1 assumes that it runs alone. It contacts nothing at
+          // that address.
           {"OMPI_MCA_orte_local_daemon_uri", "1.0;tcp://127.0.0.1:1"}};
 }
 
@@ -107,7 +109,7 @@ pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend
   if (settings.Text("launcher.name") == "mpirun" || world_size == 1) return pmi::Kind::kNone;
   if (NeedsMpi(settings, backend, host_count)) return pmi::Kind::kPmix;
   const pmi::Kind kind = pmi::KindOfProgram(program);
-  // Ranks in containers of their own share no memory, and then come back to the backend.
+  // Ranks in separate containers share no memory and fall back to the backend.
   const bool spare = kind == pmi::Kind::kNone && backend == "mpi" && pmi::Servable(pmi::Kind::kPmix);
   return spare ? pmi::Kind::kPmix : kind;
 }
@@ -160,7 +162,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
       }
       process.env[name] = value;
     }
-    // Ranks of Open MPI spin while they wait: with too few processors they must let others run.
+    // Open MPI ranks spin while they wait: with too few processors they must yield.
     const Host& host = plan->hosts[static_cast<std::size_t>(process.host)];
     constexpr char kYield[] = "OMPI_MCA_mpi_yield_when_idle";
     if (*kind == pmi::Kind::kPmix && host.local_size > host.cores && !inputs.environment.contains(kYield)) {

@@ -1,5 +1,4 @@
-// What an MPI library finds in the ranks of a plan: whether they are served PMIx or PMI-1, and the
-// variables that say so.
+// Chooses the PMI service for MPI libraries in the ranks, PMIx or PMI-1, and sets its variables.
 //
 // A step of Build (core/plan/build.h), after the processes have their programs. No state; any thread.
 #pragma once
@@ -8,15 +7,15 @@
 
 namespace dtrun::plan {
 
-// An error has the place of the option that caused it.
+// Errors have the place of the option that caused them.
 Status ServePmi(const Inputs& inputs, Plan* plan);
 
-// What MPI libraries are to find in ranks that run `program` with `backend`: job.pmi, or what those need.
+// The PMI service for ranks that run `program` with `backend`: job.pmi, or the one that they need.
 pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend, int host_count,
                     int world_size, const std::string& program);
 
-// Why the ranks of `backend` could not meet though its library is there: MPI needs somebody who serves
-// it. Empty: they can, or the backend carries nothing.
+// Why the ranks of `backend` could not connect although its library is installed: MPI needs a PMI server.
+// Empty: they can, or the backend is unused.
 std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,
                          int world_size);
 

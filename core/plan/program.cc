@@ -21,8 +21,8 @@ bool IsFile(const fs::path& path) {
 
 bool NamesAnInterpreter(const fs::path& path) { return ReadForeignFile(path, 2) == "#!"; }
 
-// The word for the python3 of PATH, which the user has not typed: neither a relative folder of PATH nor the
-// current one chooses it.
+// The absolute python3 of PATH. The user has not typed it, so neither a relative folder of PATH nor the
+// current folder may provide it.
 std::string Python3(const std::string& path, const fs::path& folder) {
   constexpr char kName[] = "python3";
   const auto first = FindOnPath(kName, path, folder);

@@ -52,7 +52,8 @@ TEST_F(ProgramTest, AnExecutableOneRunsItselfWhenItNamesItsInterpreter) {
   EXPECT_THAT(Typed({"bare.py"}).assumed, HasSubstr("has no #! line"));
 }
 
-// A file that another user may have put into the current folder is not what the user did not type.
+// Another user may have put a file into the current folder; a name that was not typed must not
+// resolve to it.
 TEST_F(ProgramTest, ThePythonOfARelativeFolderIsNotMeant) {
   Write("train.py", "print()", false);
   Write("python3", "#!/bin/sh\n", true);

@@ -6,7 +6,7 @@ namespace dtrun::plan {
 namespace {
 
 constexpr char kPath[] = "PYTHONPATH";
-constexpr const char* kPlaces[] = {"../..", "../lib/python3/dist-packages/dtrun"};  // of a wheel, of a prefix
+constexpr const char* kPlaces[] = {"../..", "../lib/python3/dist-packages/dtrun"};  // in a wheel, in a prefix
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Where `import horovod` leads in the ranks' Python programs: python.horovod. Any thread.
+// Selects the module that `import horovod` loads in the ranks' Python programs: python.horovod. Any
+// thread.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +11,12 @@
 
 namespace dtrun::plan {
 
-// The folder whose `horovod` is dtrun's, of the Python package that belongs to the program in the folder
-// `bin`: that of a wheel, or of an installed tree.
+// The folder with dtrun's `horovod` module, in the Python package that belongs to the program in folder
+// `bin`: from a wheel or an installed tree.
 Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin);
 
-// The folder from which Python imports dtrun's package, for PYTHONPATH: that of the tree in which the program in the
-// folder `bin` is installed. Empty: there is none, or it is a wheel's, which Python finds by itself.
+// The folder with dtrun's Python package, for PYTHONPATH: in the tree where the program in folder `bin` is installed.
+// Empty: there is none, or it is a wheel's, which Python finds by itself.
 std::filesystem::path PackageFolder(const std::filesystem::path& bin);
 
 // The folder of the running program.

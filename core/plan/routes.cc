@@ -22,7 +22,7 @@ std::string_view KindOf(binding::Vendor vendor) {
   return vendor == binding::Vendor::kNvidia ? "cuda" : "rocm";
 }
 
-// One that has not joined yet is taken to be like this one.
+// A host that has not joined yet is assumed to equal this one.
 const Hardware& HardwareOf(const RouteInputs& inputs, std::size_t host) {
   return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
 }
@@ -34,7 +34,7 @@ bool RanksAreCountedByGpus(const config::Settings& settings) {
 
 bool SeesGpus(const RouteInputs& inputs, std::size_t host) { return !HardwareOf(inputs, host).gpus.empty(); }
 
-// Whether anybody would look for device memory in this job.
+// Whether this job may use device memory.
 bool CanHaveDevices(const RouteInputs& inputs, std::size_t hosts) {
   if (inputs.device.named || inputs.device.backend || !inputs.device.kind.empty()) return true;
   if (RanksAreCountedByGpus(inputs.settings)) return true;
@@ -44,7 +44,7 @@ bool CanHaveDevices(const RouteInputs& inputs, std::size_t hosts) {
   return false;
 }
 
-// That of the config, else of the GPUs.
+// The device kind in the config, else the GPUs' kind.
 std::string KindOf(const RouteInputs& inputs, std::size_t hosts) {
   if (!inputs.device.kind.empty()) return inputs.device.kind;
   for (std::size_t i = 0; i < hosts; ++i) {
@@ -53,10 +53,10 @@ std::string KindOf(const RouteInputs& inputs, std::size_t hosts) {
   return "cuda";
 }
 
-// A device plugin knows its own; of those two kinds dtrun sees itself whether there is a device.
+// dtrun itself detects devices of these two kinds; any other kind is detected only by its device plugin.
 bool IsSeen(std::string_view kind) { return kind == "cuda" || kind == "rocm"; }
 
-// What the backend says of paths between GPUs; off on one host is off on all.
+// The backend's fact about paths between GPUs; disabled on one host means disabled on all.
 std::string PeerText(const std::vector<std::pair<std::string, std::string>>& facts) {
   const auto p2p = std::ranges::find(facts, std::string("p2p"), [](const auto& one) { return one.first; });
   if (p2p == facts.end()) return {};
@@ -71,7 +71,7 @@ std::string Fact(const std::vector<std::pair<std::string, std::string>>& facts, 
   return fact == facts.end() ? "" : fact->second;
 }
 
-// "shm+gloo": what joins the ranks in host memory.
+// "shm+gloo": the transport of the ranks in host memory.
 std::string HostCarrier(const RouteInputs& inputs, const Plan& plan) {
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   if (inputs.settings.Text("comm.local") == "none") return plan.backend;
@@ -97,7 +97,7 @@ std::string HostsWithoutGpus(const RouteInputs& inputs, const Plan& plan) {
   return names;
 }
 
-// Ranks of one job use one kind of device.
+// All ranks of a job use one kind of device.
 Status CheckKinds(const RouteInputs& inputs, Plan* plan) {
   std::string kinds;
   bool differ = false;
@@ -130,7 +130,7 @@ Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& 
                                             : fmt::format("leave {} out of backend.name", kind)));
 }
 
-// Where no backend moves that memory.
+// The route for memory that no backend moves.
 Result<Route> StagedRoute(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
   const DeviceMemory& device = inputs.device;
   const std::string why = device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not;

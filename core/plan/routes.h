@@ -1,4 +1,4 @@
-// What moves which kind of memory, as the ranks and the user are told.
+// Describes to ranks and the user which backend moves which kind of memory.
 //
 // A step of Build (core/plan/build.h). Pure; any thread.
 #pragma once
@@ -17,17 +17,17 @@ struct RouteInputs {
   const config::Settings& settings;
   const DeviceMemory& device;
   const Hardware& hardware;               // of this host
-  const std::vector<Hardware>& reported;  // of the job's, once they have joined
-  const network::Decision* network;       // null: none was looked for
+  const std::vector<Hardware>& reported;  // of the job's hosts, after they have joined
+  const network::Decision* network;       // null: not determined
 };
 
-// Gives the plan its backend of device memory and, where the job can have devices, a line for each route.
-// Errors carry the place of the value that caused them. REQUIRES: the plan has its hosts, its backend and the
-// facts of that.
+// Sets the plan's device-memory backend and, if the job can have devices, a line for each route. Errors carry
+// the place of the value that caused them. REQUIRES: the plan has its hosts, its backend and the backend's
+// facts.
 Status AddRoutes(const RouteInputs& inputs, Plan* plan);
 
-// What a rank of that host needs for them. Where no device is to be expected too: only the plugins can say
-// why there is none.
+// The variables that a rank of that host needs for the routes. Set also if no device is expected: only the
+// plugins can explain why there is none.
 std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, std::size_t host);
 
 }  // namespace dtrun::plan

@@ -16,8 +16,8 @@ const std::string* Find(const Variables& variables, const std::string& name) {
   return found == variables.end() ? nullptr : &found->second;
 }
 
-// What one rank must do without, none of its job may use: the variable and the value that says so, as the
-// backend declares them on any host.
+// A feature that one rank must not use is disabled for the whole job: returns the variables and the values
+// that disable it, as the backend declares them on any host.
 Variables AgreedIn(const std::vector<Host>& hosts) {
   Variables agreed;
   for (const Host& host : hosts) {
@@ -30,11 +30,11 @@ Variables AgreedIn(const std::vector<Host>& hosts) {
   return agreed;
 }
 
-// A choice of the user's, and the variable that it stands against.
+// A choice of the user, and the variable that it overrides.
 struct Override {
-  std::string by;                    // who has made it: "is yours"
+  std::string by;                    // the chooser: "is yours"
   std::vector<std::string> values;   // by host
-  std::vector<std::string> instead;  // what dtrun would set, by host
+  std::vector<std::string> instead;  // dtrun's own value, by host
 };
 
 const std::string* OwnValue(const VendorInputs& inputs, const std::string& name) {
@@ -42,11 +42,11 @@ const std::string* OwnValue(const VendorInputs& inputs, const std::string& name)
   return own != nullptr ? own : Find(inputs.inherited, name);
 }
 
-// The backend's variables by host, those that must agree alike on all.
+// The backend's variables by host; those that must agree have the same value on all hosts.
 std::vector<Variables> Agreed(const VendorInputs& inputs, std::vector<std::string>* notes) {
   std::vector<Variables> out = inputs.backend;
   for (const auto& [name, without] : AgreedIn(inputs.hosts)) {
-    std::vector<std::string> from;  // hosts that must do without
+    std::vector<std::string> from;  // hosts on which the feature is disabled
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::string* const value = Find(out[i], name);
       if (value != nullptr && *value == without) from.push_back(inputs.hosts[i].name);
@@ -68,7 +68,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
       inputs.network == nullptr ? std::vector<network::Network>() : network::NetworksOf(*inputs.network);
   const std::vector<Variables> backend = Agreed(inputs, notes);
   std::vector<Variables> out;
-  std::map<std::string, Override> kept;  // by the variable
+  std::map<std::string, Override> kept;  // by variable
   const auto keep = [&](std::size_t host, const std::string& name, const std::string& by,
                         const std::string& value, const std::string& instead) {
     const std::vector<std::string> none(backend.size());
@@ -85,7 +85,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
       const auto& [name, value] = variable;
       const std::string* const checked = Find(network, name);
       if (const std::string* const own = OwnValue(inputs, name)) {
-        // A backend that repeats it does not make it ours.
+        // A value that the backend repeats is still the user's.
         const std::string& instead = *own == value && checked != nullptr ? *checked : value;
         if (*own != instead) keep(host, name, "is yours", *own, instead);
         return true;

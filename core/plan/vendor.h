@@ -1,5 +1,5 @@
-// Variables for programs which use a vendor's library directly: what the backend wants, and what tells
-// other libraries the network. Pure; any thread.
+// Variables for programs that use a vendor's library directly: from the backend, and for other libraries'
+// choice of network. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@ namespace dtrun::plan {
 
 struct VendorInputs {
   const std::vector<Host>& hosts;
-  const std::vector<std::map<std::string, std::string>>& backend;  // of its launch face, by host
-  const network::Decision* network;                                // null: none was looked for
+  const std::vector<std::map<std::string, std::string>>& backend;  // from launch_info, by host
+  const network::Decision* network;                                // null: not determined
   const std::map<std::string, std::string>& user;                  // job.env
   const std::map<std::string, std::string>& inherited;             // from dtrun's own environment
 };
 
-// By host. A user's own setting wins, in a variable or in an option of the backend; a note
-// says so once, with what the check found. A GPU path that is disabled on one host is disabled on
-// all, because the ranks of a job agree on it; a note says that too.
+// The variables by host. A user's own setting, in a variable or a backend option, has precedence;
+// one note reports it together with the check's finding. A GPU path that is disabled on one host is
+// disabled on all, because the ranks of a job must agree on it; a note reports that too.
 std::vector<std::map<std::string, std::string>> VendorEnvironments(const VendorInputs& inputs,
                                                                    std::vector<std::string>* notes);
 
