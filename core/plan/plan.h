@@ -97,7 +97,7 @@ struct Plan {
   std::vector<Route> routes;                                      // empty: no devices expected
   std::string binding = "none";                                   // for all ranks; a line for the run header
   std::vector<std::string> warnings;                              // possible errors; lines for the run header
-  std::vector<std::string> notes;                                 // choices; lines for the full plan only
+  std::vector<std::string> notes;                                 // choices; lines for the verbose header
   std::vector<std::string> dialects;                              // added by job.dialects
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
   std::vector<std::string> success;           // roles that decide the job's success; empty: all ranks

@@ -17,14 +17,14 @@ namespace {
 
 constexpr int kHighestPort = 65535;
 
-// What a sink fills: answers, and the first thing that no job can have.
+// The state of a sink: the answers, and the first invalid one.
 template <class Answer>
 struct Answers {
   std::vector<Answer> answers;
   std::size_t asked = 0;  // hosts
   std::string wrong;
 
-  // Refuses to the plugin too, which should return it.
+  // Returns the error to the plugin as well, which should pass it on.
   dtrun_status Refuse(const std::string& what, dtrun_error* err) {
     if (wrong.empty()) wrong = what;
     return Error{DTRUN_INVALID_ARGUMENT, what}.CopyTo(err);
@@ -33,7 +33,7 @@ struct Answers {
 
 std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
-// Adds the plugin's hosts; returns what is wrong with them, or nothing.
+// Adds the plugin's hosts; returns the error, or nothing.
 std::string AddHosts(const dtrun_allocation& from, hosts::Allocation* out) {
   if (from.host_count == 0) return {};
   if (from.host_count > hosts::kMaxHosts)
@@ -132,7 +132,7 @@ dtrun_status OnCommand(void* context, const dtrun_connect_command* from, dtrun_e
   return DTRUN_OK;
 }
 
-// What `variable` of both queries reads. `query` is the first member.
+// The `variable` callback of both queries. `query` is the first member.
 template <class Query>
 struct Asked {
   Query query;
@@ -149,7 +149,7 @@ struct Asked {
   }
 };
 
-// init, `call`, shutdown.
+// Calls init, `call` and shutdown.
 Status CallMember(const Plugin& launcher, const dtrun_options& options, const std::string& wrong,
                   const std::function<dtrun_status(dtrun_instance*, dtrun_error*)>& call) {
   const std::string who = fmt::format("launcher '{}'", TypedForm(launcher.file().name));

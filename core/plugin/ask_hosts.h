@@ -1,5 +1,5 @@
-// Asks a launcher that is loaded in this process for hosts, and for the commands that start dtrun on them:
-// the probe's side.
+// Queries a launcher that is loaded in this process for hosts, and for the commands that start dtrun on them;
+// runs in the probe.
 //
 // Main thread of the probe.
 #pragma once
@@ -9,12 +9,12 @@
 
 namespace dtrun::plugin {
 
-// init, find_hosts, shutdown. DTRUN_NOT_FOUND: its platform is not there. An allocation that no job could
-// have is an error that names the launcher.
+// Calls init, find_hosts, shutdown. DTRUN_NOT_FOUND: its platform is absent. An invalid allocation is an
+// error that names the launcher.
 Result<hosts::Allocation> AskHosts(const Plugin& launcher, const dtrun_options& options,
                                    const hosts::Environment& environment);
 
-// init, connect, shutdown. Each host is started by exactly one of the commands.
+// Calls init, connect, shutdown. Exactly one of the commands starts each host.
 Result<std::vector<hosts::StartCommand>> AskConnect(const Plugin& launcher, const dtrun_options& options,
                                                     const ConnectRequest& request);
 

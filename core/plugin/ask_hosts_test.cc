@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The launcher of bad_launcher.c, in a probe.
+// Runs the launcher of bad_launcher.c in a probe.
 class AskHostsTest : public ::testing::Test {
  protected:
   void SetUp() override { SetProbeProgram(DTRUN_TEST_PROBE); }

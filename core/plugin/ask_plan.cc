@@ -17,27 +17,28 @@
 namespace dtrun::plugin {
 namespace {
 
-// So that neither end holds the plan of a large job as text, and the parent sees that it goes on.
+// Parts keep either end from holding a large plan as text, and show the parent that the child makes
+// progress.
 constexpr std::size_t kProcessesOfAPart = 4096;
 
-// What the sink's callbacks fill. Exceptions must not cross the plugin.
+// The state of the sink's callbacks. Exceptions must not cross the plugin.
 struct Collector {
   LaunchPlan plan;
   const LaunchJob* job;
-  std::string wrong;  // the first thing that no process can have
+  std::string wrong;  // the first invalid answer
   const SendPart& send;
   std::shared_ptr<const ProcessVariables::Map> shared = {};  // variables of the first process
-  bool out_of_memory = false;                                // our own
+  bool out_of_memory = false;                                // in our code
   Status sent = {};
 };
 
-// Refuses to the plugin too, which should return it.
+// Returns the error to the plugin as well, which should pass it on.
 dtrun_status Wrong(Collector* collector, const std::string& wrong, dtrun_error* err) {
   if (collector->wrong.empty()) collector->wrong = wrong;
   return Error{DTRUN_INVALID_ARGUMENT, wrong}.CopyTo(err);
 }
 
-// What is wrong with a variable, or empty.
+// The error for a variable, or empty.
 std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
   const std::string name = entry.name == nullptr ? "" : entry.name;
   const bool unset = (entry.flags & DTRUN_ENV_UNSET) != 0;
@@ -102,7 +103,7 @@ dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* er
     return AddProcess(collector, from, err);
   } catch (const std::bad_alloc&) {
     collector->out_of_memory = true;
-    collector->plan = {};  // room for the answer
+    collector->plan = {};  // frees memory for the error
     return Error{DTRUN_OUT_OF_MEMORY, "out of memory"}.CopyTo(err);
   }
 }
@@ -112,7 +113,7 @@ dtrun_status OnNote(void* context, dtrun_string text, dtrun_error*) noexcept {
   return DTRUN_OK;
 }
 
-// The job as the plugin sees it, and the storage behind its pointers.
+// The job in the plugin's format, and the storage behind its pointers.
 struct JobView {
   dtrun_job job;
   std::vector<dtrun_job_host> hosts;
@@ -183,7 +184,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);
   if (!collector.sent) return collector.sent.error();
-  if (collector.out_of_memory) throw std::bad_alloc();  // whatever the plugin made of it
+  if (collector.out_of_memory) throw std::bad_alloc();  // whatever the plugin returned
   if (status != DTRUN_OK && collector.wrong.empty()) return Explained(status, error, who);
   if (collector.wrong.empty()) return std::move(collector.plan);
   return Error{DTRUN_INTERNAL,

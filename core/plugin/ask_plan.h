@@ -1,4 +1,4 @@
-// Asks a launcher that is loaded in this process for the processes of a job: the probe's side.
+// Queries a launcher that is loaded in this process for the processes of a job; runs in the probe.
 //
 // Main thread of the probe.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace dtrun::plugin {
 
-// Takes the first processes of a large job.
+// Receives the first processes of a large job.
 using SendPart = std::function<Status(const LaunchPlan& part)>;
 
-// init, plan, shutdown. Returns what follows the parts, or an error that counts for those too. A process that no
-// system could start is an error that names the launcher. Throws std::bad_alloc.
+// Calls init, plan, shutdown. Returns the processes after the last part, or an error that also invalidates the parts.
+// A process that no system could start is an error that names the launcher. Throws std::bad_alloc.
 Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job,
                            const SendPart& send);
 

@@ -1,6 +1,6 @@
-// Texts that are bytes, as arguments and variables are, in JSON, which holds UTF-8 only. Pure; any thread.
+// Encodes byte strings, such as arguments and variables, in JSON, which holds UTF-8 only. Pure; any thread.
 //
-// The To functions throw Json::exception at what is of another type.
+// The To functions throw Json::exception on a wrong type.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace dtrun::plugin::wire {
 
-// Each byte as the character of that number, which UTF-8 has for all 256.
+// Maps each byte to the character of that number; UTF-8 has all 256.
 std::string ToCharacters(std::string_view bytes);
-// Of characters beyond 255 something is made; only a broken child sends them.
+// The inverse. Characters above 255, which only a broken child sends, give arbitrary bytes.
 std::string ToBytes(std::string_view text);
 
 Json FromTexts(const std::vector<std::string>& texts);
 std::vector<std::string> ToTexts(const Json& json);
 
-// Pairs, for the keys of an object must be UTF-8 as well.
+// An array of pairs, because object keys must also be UTF-8.
 Json FromMap(const std::map<std::string, std::string>& map);
 std::map<std::string, std::string> ToMap(const Json& json);
 

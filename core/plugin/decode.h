@@ -1,4 +1,4 @@
-// How a line of the probe's protocol becomes a value or an error. Pure; any thread.
+// Decodes a line of the probe's protocol to a value or an error. Pure; any thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace dtrun::plugin::wire {
 
-// Parses `line` and hands the object under `key` to `read`; json's exceptions end here.
+// Parses `line` and passes the object under `key` to `read`; converts JSON exceptions to errors.
 template <class T, class Read>
 Result<T> Decode(std::string_view line, const char* key, Read&& read) {
   try {
@@ -27,7 +27,7 @@ Result<T> Decode(std::string_view line, const char* key, Read&& read) {
   }
 }
 
-// Whether `line` is an object with that request.
+// Whether `line` is an object with the request `key`.
 inline bool Asks(std::string_view line, const char* key) {
   const Json json = ParseJson(line);
   return json.is_object() && json.contains(key);

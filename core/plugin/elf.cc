@@ -12,7 +12,7 @@
 namespace dtrun::plugin {
 namespace {
 
-// Notes larger than this hold no build-id that we would print.
+// Larger notes contain no build-id worth printing.
 constexpr std::uint64_t kMaxNoteBytes = 64 << 10;
 
 Error Broken(std::string_view why) {
@@ -33,7 +33,7 @@ Elf64_Half NativeMachine() {
 #endif
 }
 
-// True when [offset, offset + size) lies in the file.
+// Whether [offset, offset + size) lies in the file.
 bool Inside(std::uint64_t offset, std::uint64_t size, std::uint64_t file_size) {
   return offset <= file_size && size <= file_size - offset;
 }
@@ -86,7 +86,7 @@ Result<ElfFile> ReadElf(const OpenedFile& file) {
       !Inside(header.e_phoff, segments_bytes, size)) {
     return Broken("its program headers lie outside the file");
   }
-  // A file cut at its end loses the section headers first; the loader would not notice.
+  // A truncated file loses the section headers first; the loader would not notice.
   if (!Inside(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize, size)) {
     return Broken(fmt::format("its section headers lie behind the end of the file at byte {}", size));
   }

@@ -1,7 +1,7 @@
-// A look at a shared object before the loader touches it.
+// Checks a shared object before the dynamic loader maps it.
 //
-// The loader's own answer to a cut file is a message about "file too short", or SIGBUS;
-// this one says what is wrong. Pure functions of the file; any thread.
+// For a truncated file the loader reports only "file too short" or crashes with SIGBUS; this check
+// names the defect. Pure functions of the file; any thread.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace dtrun::plugin {
 
 struct ElfFile {
-  std::string build_id;  // hex; empty when there is none
+  std::string build_id;  // hex; empty if there is none
 };
 
 // The error is a clause for Identity::Refuse: "truncated or not a shared object: …".

@@ -23,7 +23,7 @@ TEST(FileId, IsTheBuildIdAndTheTimeOfTheLastWrite) {
   EXPECT_EQ(Id(path, "0f12", "build-id 0f12, size 4, changed 1.000000005"), Id(path, "0f12", ""));
 }
 
-// An older agent knows nothing else of the file.
+// An older agent knows only the build id.
 TEST(FileId, IsTheBuildIdAloneForWhoKnowsNoMore) {
   EXPECT_EQ(Id("/proc/self/exe", "0f12", "build-id 77"), "build-id 0f12");
 }

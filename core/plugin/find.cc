@@ -19,13 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Also true for a broken link: a match that cannot be used is an answer, not an absence.
+// Also true for a broken link: an unusable match is an error, not an absence.
 bool Exists(const fs::path& path) {
   struct stat info;
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-// The real path and permissions of a file that was found.
+// Adds the real path and checks the permissions of a file that was found.
 Result<File> Inspect(File file) {
   std::error_code error;
   const fs::path real = fs::canonical(file.path, error);
@@ -60,7 +60,7 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
   return Inspect(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
 }
 
-// Why nothing was found in a folder, for the list of folders; empty when it can be read.
+// Why nothing was found in a folder, for the list of folders; empty if it can be read.
 std::string FolderState(const fs::path& folder) {
   std::error_code error;
   const fs::directory_iterator listing(folder, error);
@@ -68,11 +68,11 @@ std::string FolderState(const fs::path& folder) {
 }
 
 struct OtherName {
-  std::string_view names;  // each between blanks
+  std::string_view names;  // separated by blanks
   std::string_view hint;
 };
 
-// What people call launchers, and is none here.
+// Common names of launchers for which dtrun has no plugin of that name.
 constexpr OtherName kOtherLaunchers[] = {
     {" ssh rsh pdsh local fork ",
      "leave launcher.name out: hosts of cluster.hosts are reached by ssh already"},
@@ -162,7 +162,7 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
   for (const Folder& folder : folders) {
     std::error_code error;
     std::vector<fs::directory_entry> entries;
-    // A folder that cannot be read holds nothing to list; Find says so when a name is missed.
+    // Skip unreadable folders here; Find reports them when a name is missing.
     for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end;
          entry.increment(error)) {
       entries.push_back(*entry);
@@ -185,7 +185,7 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
       }
       fs::path real = real_folder / path.filename();
       if (entry.is_symlink(error)) real = fs::canonical(path, error);
-      if (error) real = path;  // a broken link is still a row of the list; loading it explains
+      if (error) real = path;  // a broken link stays in the list; loading it explains the error
       error.clear();
       files.push_back(File{parsed->first, parsed->second, std::move(real), folder.origin, {}, {}});
     }

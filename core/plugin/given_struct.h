@@ -1,4 +1,4 @@
-// Structs that a plugin gives: of any size, with flags that may have to be understood (rules S2, S6 and S7 of
+// Structs passed by a plugin: of any size, with flags that may require support (rules S2, S6 and S7 of
 // docs/abi.md). Pure; any thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace dtrun::plugin {
 
-// An array of sized structs, whose stride is the size that the first one says.
+// An array of sized structs; the stride is the first element's struct_size.
 template <class T>
 class GivenArray {
  public:
@@ -18,7 +18,7 @@ class GivenArray {
       : first_(reinterpret_cast<const char*>(first)), stride_(first == nullptr ? 0 : first->struct_size) {}
 
   std::size_t stride() const { return stride_; }
-  // Whether elements can lie so: each has its size and its flags.
+  // Whether the stride is plausible: room for size and flags, and aligned.
   bool valid() const { return stride_ >= 2 * sizeof(std::uint32_t) && stride_ % alignof(T) == 0; }
   // A full-size copy. REQUIRES: valid()
   T operator[](std::uint64_t index) const {
@@ -30,7 +30,7 @@ class GivenArray {
   const std::size_t stride_;
 };
 
-// What is wrong with `flags`, as a clause; empty when all that must be understood are in `known`.
+// The error for `flags`, as a clause; empty if all flags that require support are in `known`.
 std::string UnknownFlags(std::uint32_t flags, std::uint32_t known);
 
 }  // namespace dtrun::plugin

@@ -44,12 +44,12 @@ constexpr dtrun_clock_service kClock{sizeof(dtrun_clock_service), 0, NowNs<std::
 
 // ---- threads ---------------------------------------------------------------------------
 
-// Signals that a fault of the thread itself raises; blocking those would hide it.
+// Signals raised by a fault of the thread itself; blocking them would hide the fault.
 constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 void OnThreadStart(const dtrun_host*, const char* name) {
   if (name != nullptr) {
-    char cut[16];  // what the kernel keeps
+    char cut[16];  // the kernel's limit
     const std::size_t size = std::min(std::strlen(name), sizeof cut - 1);
     std::memcpy(cut, name, size);
     cut[size] = '\0';
@@ -61,7 +61,7 @@ void OnThreadStart(const dtrun_host*, const char* name) {
   ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
 }
 
-// Name and mask end with the thread; core keeps nothing else of it.
+// Name and mask end with the thread; core has no other state for it.
 void OnThreadStop(const dtrun_host*) {}
 
 constexpr dtrun_threads_service kThreads{sizeof(dtrun_threads_service), 0, OnThreadStart, OnThreadStop};
@@ -73,7 +73,7 @@ struct HealthHooks {
   std::function<void(int, std::string_view)> report;
 };
 
-// Hooks are copied out under the lock and called outside it, so a hook may call back.
+// Hooks are copied under the lock and called outside it, so a hook may call back.
 struct Health {
   std::mutex mutex;
   std::shared_ptr<const HealthHooks> hooks = std::make_shared<HealthHooks>();

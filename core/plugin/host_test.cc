@@ -45,7 +45,7 @@ TEST(Host, GivesAlignedMemory) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 4096, 0u);
   memory->release(nullptr, block);
   memory->release(nullptr, nullptr);
-  EXPECT_EQ(memory->allocate(nullptr, 64, 24), nullptr);  // no power of two
+  EXPECT_EQ(memory->allocate(nullptr, 64, 24), nullptr);  // not a power of two
 }
 
 TEST(Host, HasAMonotonicAndAWallClock) {
@@ -75,7 +75,7 @@ TEST(Host, NamesPluginThreadsAndBlocksSignalsButNotFaults) {
 TEST(Host, PassesHealthReportsToTheRuntimeWhenThereIsOne) {
   const auto* health = Service<dtrun_health_service>(DTRUN_HEALTH_SERVICE);
   EXPECT_EQ(health->should_stop(nullptr), 0);
-  health->report_peer(nullptr, nullptr, 1, {"gone", 4});  // nobody listens
+  health->report_peer(nullptr, nullptr, 1, {"gone", 4});  // no hook is set
 
   int peer = -2;
   std::string what;

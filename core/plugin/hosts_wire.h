@@ -1,4 +1,4 @@
-// What a probe and its parent tell each other of hosts: lines as in wire.h.
+// The messages about hosts between a probe and its parent: lines as in wire.h.
 //
 //   parent  {"find_hosts": {"options": "...", "environment": [...]}}
 //   child   {"allocation": {...}} or {"error": {...}}
@@ -31,7 +31,7 @@ std::string Encode(const ConnectCall& call);
 std::string Encode(const hosts::Allocation& allocation);
 std::string Encode(const std::vector<hosts::StartCommand>& commands);
 
-// The error is the child's own, when the line carries one.
+// An error may be the child's own, carried in the line.
 Result<HostsRequest> DecodeHostsRequest(std::string_view line);
 Result<ConnectCall> DecodeConnectCall(std::string_view line);
 Result<hosts::Allocation> DecodeAllocation(std::string_view line);

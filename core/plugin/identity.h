@@ -1,4 +1,4 @@
-// Who a plugin file is, as far as is known, and the one form in which it is refused.
+// The known identity of a plugin file, and the standard error that rejects it.
 //
 // A value; any thread.
 #pragma once
@@ -12,13 +12,13 @@ namespace dtrun::plugin {
 
 struct Identity {
   File file;
-  std::string build_id;  // hex; empty when the file has none
-  std::string version;   // empty until the plugin has said it
-  std::string abi;       // "0.1"; empty until the plugin has said it
-  std::string id = {};   // file_id.h; empty until it was read
+  std::string build_id;  // hex; empty if the file has none
+  std::string version;   // empty until the plugin reports it
+  std::string abi;       // "0.1"; empty until the plugin reports it
+  std::string id = {};   // file_id.h; empty until read
 
   // "backend plugin '/x/libdtrun_backend_a.so' (name 'a', version 1.2, build-id 0f…, ABI 0.2; this dtrun has
-  // ABI 0.1): <why>; <action>". The action is one next step.
+  // ABI 0.1): <why>; <action>". `action` is a single next step.
   Error Refuse(dtrun_status code, std::string_view why, std::string_view action) const;
 };
 

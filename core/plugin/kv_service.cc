@@ -12,7 +12,7 @@
 namespace dtrun::plugin {
 namespace {
 
-// Runs `body`, which returns a Status. Nothing that it throws reaches the plugin.
+// Runs `body`, which returns a Status. Exceptions never reach the plugin.
 template <class Body>
 dtrun_status Call(dtrun_kv* kv, dtrun_error* err, Body&& body) noexcept {
   try {
@@ -50,7 +50,7 @@ std::string_view Bytes(const void* value, std::uint64_t bytes) {
   return bytes == 0 ? std::string_view() : std::string_view(static_cast<const char*>(value), bytes);
 }
 
-// Gives a value to the plugin in a buffer of the memory service.
+// Returns a value to the plugin in a buffer of the memory service.
 Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_bytes) {
   if (!value) return std::move(value).error();
   void* copy = MemoryService()->allocate(nullptr, value->size(), 8);
@@ -136,7 +136,7 @@ dtrun_status WaitMany(const dtrun_host*, dtrun_kv* kv, const dtrun_string* keys,
   });
 }
 
-// Some keys of another space, which outlives it, and some of its ranks.
+// A subset of the keys and ranks of another space, which must outlive it.
 class Part final : public dtrun_kv {
  public:
   Part(dtrun_kv* whole, std::string_view prefix, std::vector<std::int32_t> ranks)

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Through the authors' wrapper, so that both sides of the line are held to each other.
+// Uses the plugin authors' wrapper, so that both sides of the ABI are tested against each other.
 class KvServiceTest : public ::testing::Test {
  protected:
   template <class Body>
@@ -77,7 +77,7 @@ TEST_F(KvServiceTest, CountsSwapsAndErases) {
   EXPECT_EQ(kv_.Add("n", -3), -1);
   EXPECT_TRUE(kv_.CompareSet("x", std::nullopt, ""));
   EXPECT_FALSE(kv_.CompareSet("x", std::nullopt, "2"));
-  EXPECT_TRUE(kv_.CompareSet("x", "", "2"));  // empty is not absent
+  EXPECT_TRUE(kv_.CompareSet("x", "", "2"));  // an empty value is not absent
   EXPECT_FALSE(kv_.CompareSet("x", "1", "3"));
   EXPECT_TRUE(kv_.Erase("x"));
   EXPECT_FALSE(kv_.Erase("x"));

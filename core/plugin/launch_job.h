@@ -1,6 +1,6 @@
-// What a launcher is asked to plan or to reach, and what it plans, as plain data.
+// The input of a launcher's plan and connect calls, and its plan, as plain data.
 //
-// Texts are bytes as the system has them, and need not be UTF-8. Values; any thread.
+// Texts are the system's bytes and need not be UTF-8. Values; any thread.
 #pragma once
 
 #include <map>
@@ -32,19 +32,19 @@ struct PlannedProcess {
   int host = 0, rank = 0, local_rank = 0, rank_count = 1;
   std::vector<std::string> argv;
   ProcessVariables env;
-  std::vector<std::string> unset;  // variables that it does not inherit
+  std::vector<std::string> unset;  // variables not to inherit
   std::string cwd;
 };
 
 // dtrun_connect_query of the ABI.
 struct ConnectRequest {
   std::vector<std::string> hosts;
-  std::vector<std::string> argv;  // to run once on each
+  std::vector<std::string> argv;  // run once on each host
   std::map<std::string, std::string> environment;
 };
 
 struct LaunchPlan {
-  std::vector<PlannedProcess> processes;  // in the order in which the launcher gave them
+  std::vector<PlannedProcess> processes;  // in the launcher's order
   std::vector<std::string> notes;
 };
 

@@ -10,7 +10,7 @@
 namespace dtrun::plugin {
 namespace {
 
-// Longer answers are a defect: a description has a few kilobytes.
+// A longer answer is a defect: a description has a few kilobytes.
 constexpr std::size_t kMaxLineBytes = 64 << 20;
 
 int RemainingMs(std::optional<LineSocket::Time> deadline) {

@@ -1,4 +1,4 @@
-// One end of the probe's socketpair: whole lines, with a deadline.
+// One end of the probe's socketpair: sends and receives whole lines, with a deadline.
 //
 // Not shared between threads.
 #pragma once
@@ -18,11 +18,10 @@ class LineSocket {
 
   explicit LineSocket(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  // Sends `line` and a newline. A peer that went away is DTRUN_REMOTE_FAILURE.
+  // Sends `line` and a newline. DTRUN_REMOTE_FAILURE if the peer is gone.
   Status Send(std::string line);
-  // The next line, or nullopt at the end of the stream. DTRUN_TIMEOUT at `deadline`
-  // (nullopt: none). Meanwhile what arrives at `other` (-1: none) is appended to *tail,
-  // of which the last kTailBytes are kept.
+  // The next line, or nullopt at the end of the stream. DTRUN_TIMEOUT at `deadline` (nullopt:
+  // none). Meanwhile appends data from `other` (-1: none) to *tail and keeps its last kTailBytes.
   Result<std::optional<std::string>> Receive(std::optional<Time> deadline, int other, std::string* tail);
 
   static constexpr std::size_t kTailBytes = 2048;
@@ -32,7 +31,7 @@ class LineSocket {
   std::string buffer_;
 };
 
-// Reads what is there, without waiting; false at the end of the stream.
+// Reads the available data without waiting; false at the end of the stream.
 bool DrainTail(int fd, std::string* tail);
 
 }  // namespace dtrun::plugin

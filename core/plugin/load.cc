@@ -20,7 +20,7 @@
 namespace dtrun::plugin {
 namespace {
 
-// Everything that has to be true before the loader maps the file.
+// Checks everything that must hold before the loader maps the file.
 Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   Identity identity{file, {}, {}, {}};
   Result<ElfFile> elf = opened ? ReadElf(*opened) : opened.error();
@@ -42,7 +42,7 @@ Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   return identity;
 }
 
-// dlerror's text, out of the one that Boost makes of it.
+// Extracts dlerror's text from Boost's message.
 std::string_view OfTheLoader(std::string_view text) {
   constexpr std::string_view kBefore = "(dlerror system message: ", kAfter = "): ";
   const std::size_t begin = text.find(kBefore), end = text.rfind(kAfter);
@@ -57,7 +57,7 @@ Result<Library> Open(const Identity& identity) {
   const auto mode = static_cast<type>(boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local |
                                       static_cast<type>(RTLD_NODELETE));
   try {
-    // The throwing form: the other one loses the loader's text.
+    // Use the throwing overload: the other one loses the loader's text.
     return Library(new boost::dll::shared_library(identity.file.path, mode));
   } catch (const std::exception& error) {
     return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", OfTheLoader(error.what())),
@@ -78,7 +78,7 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
   }
   auto& entry = library.get<dtrun_status(const dtrun_host*, const dtrun_plugin**, dtrun_error*)>(
       DTRUN_PLUGIN_ENTRY_SYMBOL);
-  // The loader also finds symbols of the libraries that the file links to.
+  // dlsym also finds symbols of the libraries that the file links to.
   Dl_info owner;
   struct stat found, wanted;
   if (::dladdr(reinterpret_cast<void*>(&entry), &owner) == 0 || ::stat(owner.dli_fname, &found) != 0 ||
@@ -97,14 +97,14 @@ Error Replaced(const Identity& identity, std::string_view when) {
                          "let its installation finish, and start the job again");
 }
 
-// The loader opens the file by its path again, so that $ORIGIN and what a debugger sees are right. A file
-// that has taken its place by now is refused before any of its code runs.
+// The loader opens the file by its path again, so that $ORIGIN and the path in a debugger are right. If the
+// file was replaced by now, it is rejected before any of its code runs.
 Status CheckUnchanged(const Identity& identity, const OpenedFile& opened) {
   if (opened.IsStillAt(identity.file.path)) return {};
   return Replaced(identity, "it was examined");
 }
 
-// One that takes its place between that look and the loader's is refused too, but its initialisers have run.
+// A file replaced between that check and the loader's open is rejected too, but its initialisers have run.
 Status CheckLoaded(const Identity& identity, const OpenedFile& opened,
                    const boost::dll::shared_library& library) {
   if (opened.IsLoadedAs(library.native()) && opened.IsUnchanged()) return {};
@@ -189,7 +189,7 @@ class Registry {
   }
 
   std::mutex mutex_;
-  std::vector<Library> libraries_;  // never closed: threads and tables of plugins live as long as we do
+  std::vector<Library> libraries_;  // never closed: plugins' threads and tables live until the process ends
   std::map<std::string, Result<const Plugin*>> answers_;
 };
 

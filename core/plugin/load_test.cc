@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Every refusal says who was refused: path, name and both ABI versions.
+// Every error identifies the rejected plugin: path, name and both ABI versions.
 auto Refusal(const File& file, const std::string& why) {
   return AllOf(HasSubstr(file.path.string()), HasSubstr("'" + file.name + "'"), HasSubstr("build-id"),
                HasSubstr("this dtrun has ABI " + testing::Abi()), HasSubstr(why));
@@ -95,7 +95,7 @@ TEST(Load, RefusesAFileThatIsNotTheOneThatWasExamined) {
   EXPECT_THAT(ErrorOf(file), Refusal(file, "install the pinned file, or change backend.sha256"));
 }
 
-// Tells whether the plugin "constructs" has run anything in this process.
+// Checks whether the plugin "constructs" has run code in this process.
 class Constructed {
  public:
   Constructed() { ::setenv("DEMO_CONSTRUCTED", path_.c_str(), 1); }
@@ -112,7 +112,7 @@ class Constructed {
 TEST(Load, RunsNothingOfAFileThatIsNotTheOneThatWasExamined) {
   const Constructed constructed;
   for (const std::string id : {"build-id 0f", "build-id 0f, size 1, changed 1.000000000", "sha256 00", ""}) {
-    const testing::TempFolder folder;  // an answer is final for a path
+    const testing::TempFolder folder;  // a fresh path, because results are final per path
     const File file{Kind::kBackend, "constructs", folder.Copy("constructs"), "test", {}, {}, id};
     const std::string error = ErrorOf(file);
     if (id.empty()) {
@@ -124,21 +124,21 @@ TEST(Load, RunsNothingOfAFileThatIsNotTheOneThatWasExamined) {
   }
 }
 
-// Renames `other` to `path` as soon as somebody reads from what is there.
+// Renames `other` to `path` when the first read of the existing file is seen.
 void ReplaceWhenRead(int notify, const std::filesystem::path& other, const std::filesystem::path& path) {
   alignas(inotify_event) char events[4096];
   if (::read(notify, events, sizeof events) > 0) std::filesystem::rename(other, path);
 }
 
-// Hashing takes a while, so the other file is there before the loader looks; where this machine is too busy
-// for that, the next round tries again.
+// Hashing takes time, so the other file is in place before the loader opens the path; if this machine is too
+// busy for that, the next round tries again.
 TEST(Load, RunsNothingOfAFileThatTakesThePlaceOfTheOneThatItExamines) {
   bool seen = false;
   for (int round = 0; round < 50 && !seen; ++round) {
     const testing::TempFolder folder;
     const Constructed constructed;
     File file{Kind::kBackend, "demo", folder.Copy("demo"), "test", {}, {}};
-    std::filesystem::resize_file(file.path, 64 << 20);  // the loader maps its segments only
+    std::filesystem::resize_file(file.path, 64 << 20);  // the loader maps only its segments
     const auto opened = OpenedFile::Open(file.path);
     ASSERT_TRUE(opened.ok()) << opened.error().text;
     file.id = *FileId(*opened, "", Sha256Id("00"));

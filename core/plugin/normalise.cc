@@ -16,14 +16,14 @@
 namespace dtrun::plugin {
 namespace {
 
-// What a 0.1 plugin hands over. Later minors append, so these never change.
+// The size of a 0.1 plugin's structs. Later minors append, so these never change.
 constexpr std::size_t kSmallestPlugin = offsetof(dtrun_plugin, get_extension) + sizeof(void*);
 constexpr std::size_t kSmallestOption = offsetof(dtrun_option, replaced_by) + sizeof(void*);
 constexpr std::size_t kStamps = offsetof(dtrun_plugin, name);  // magic, ABI numbers, kind
 
 constexpr const char* kRebuild = "rebuild it with dtrun_add_plugin and DTRUN_PLUGIN_INIT or MakePlugin";
 
-// The part of `raw` that both sides know. A longer table is a newer plugin.
+// Copies the part of `raw` that both sides know. A longer table comes from a newer plugin.
 template <class T>
 T Copy(const T* raw) {
   T table;
@@ -42,7 +42,7 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   if (raw->struct_size < kStamps || raw->magic != DTRUN_PLUGIN_MAGIC) {
     return refuse("its table has no dtrun magic or no size", kRebuild);
   }
-  if (raw->abi_major == 0 && raw->abi_minor_built == 0) {  // there was no ABI 0.0
+  if (raw->abi_major == 0 && raw->abi_minor_built == 0) {  // ABI 0.0 never existed
     return refuse("it left the ABI numbers of its table zero", kRebuild);
   }
   identity->abi = AbiText(raw->abi_major, raw->abi_minor_built);
@@ -51,7 +51,8 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
       raw->abi_major == DTRUN_ABI_MAJOR && raw->struct_size >= offsetof(dtrun_plugin, vendor);
   if (has_version && table.version != nullptr) identity->version = table.version;
 
-  // While the major is 0 only equal minors work together; later a plugin says what it needs.
+  // While the major is 0, only equal minors are compatible; later a plugin states the minor that it
+  // needs.
   const bool other_draft = DTRUN_ABI_MAJOR == 0 && raw->abi_minor_built != DTRUN_ABI_MINOR;
   if (raw->abi_major != DTRUN_ABI_MAJOR || other_draft || raw->abi_minor_required > DTRUN_ABI_MINOR) {
     const bool newer = raw->abi_major > DTRUN_ABI_MAJOR || raw->abi_minor_built > DTRUN_ABI_MINOR ||
@@ -70,14 +71,15 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   return table;
 }
 
-// Bits that this build has to understand and does not, or empty. No such bit has a meaning yet.
+// Names flags that require support and that this build does not know, or empty. No such flag is
+// defined yet.
 std::string CheckFlags(std::uint32_t flags, std::string_view of) {
   const std::uint32_t unknown = flags & DTRUN_FLAGS_MUST_UNDERSTAND;
   if (unknown == 0) return {};
   return fmt::format("its {} has the flags {:#x}, which this dtrun would have to understand", of, unknown);
 }
 
-// A text of an option that would reach a terminal as more than a line of text, or null. A long text may have
+// A text of an option that a terminal would not show as one plain line, or null. Long texts may have several
 // lines.
 const char* RawText(const dtrun_option& option) {
   for (const char* text : {option.key, option.default_text, option.doc, option.unit, option.min_text,
@@ -101,7 +103,7 @@ bool IsOptionKey(std::string_view key) {
          std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || IsDigit(c) || c == '_'; });
 }
 
-// What is wrong with the keys that replace others, or empty.
+// The error for keys that replace others, or empty.
 std::string CheckReplaced(const std::set<std::string_view>& keys,
                           const std::map<std::string_view, std::string_view>& replaced) {
   for (const auto& [key, other] : replaced) {
@@ -115,7 +117,7 @@ std::string CheckReplaced(const std::set<std::string_view>& keys,
   return {};
 }
 
-// What is wrong with the options table, or empty.
+// The error for the options table, or empty.
 std::string CheckOptions(const dtrun_plugin& table) {
   if (table.option_count == 0) return {};
   if (table.options == nullptr)
@@ -154,7 +156,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
   return CheckReplaced(keys, replaced);
 }
 
-// All but describe and stream_capturing.
+// All members except describe and stream_capturing are mandatory.
 const char* MissingMember(const dtrun_device& device) {
   const std::pair<bool, const char*> members[] = {
       {device.count != nullptr, "count"},
@@ -178,7 +180,7 @@ const char* MissingMember(const dtrun_device& device) {
   return nullptr;
 }
 
-// The first mandatory member that is missing, or null.
+// The first missing mandatory member, or null.
 const char* MissingMember(const Tables& tables) {
   if (tables.plugin.init == nullptr) return "init";
   if (tables.plugin.shutdown == nullptr) return "shutdown";
@@ -200,12 +202,12 @@ const char* MissingMember(const Tables& tables) {
   return nullptr;
 }
 
-// A mask has a bit for each kind, and bit 63 stays free.
+// A mask has one bit per kind; bit 63 stays free.
 constexpr std::int32_t kLastDeviceKind = 62;
 
 bool IsDeviceKind(std::int32_t kind) { return kind > DTRUN_DEVICE_HOST && kind <= kLastDeviceKind; }
 
-// What is wrong with members that come in pairs, or empty.
+// The error for members that come in pairs, or empty.
 std::string CheckPairs(const dtrun_backend& backend) {
   const auto half = [](bool first, bool second, const char* first_name, const char* second_name) {
     if (first == second) return std::string();

@@ -1,8 +1,7 @@
-// Turns the tables a plugin hands over into ones that this build can read.
+// Converts a plugin's tables to this build's layout.
 //
-// Plugins may be older or newer than we are. Afterwards every member exists: those that
-// the plugin does not know are zero, which always means absent; texts are never null.
-// Pure; any thread.
+// Plugins may be older or newer than this build. Afterwards every member exists. Members that the
+// plugin does not know are zero, which always means absent; texts are never null. Pure; any thread.
 #pragma once
 
 #include "core/plugin/identity.h"
@@ -16,8 +15,8 @@ struct Tables {
   dtrun_device device{};      // zero unless the kind is device
 };
 
-// `raw` is borrowed and stays valid because plugins are never unloaded. Fills version and
-// ABI of `identity` as soon as they are known, so that the refusal shows them.
+// `raw` is borrowed and stays valid because plugins are never unloaded. Fills version and ABI of
+// `identity` as soon as they are known, so that errors show them.
 Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw);
 
 }  // namespace dtrun::plugin

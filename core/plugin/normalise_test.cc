@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A valid plugin; each test changes what it is about.
+// A valid plugin; each test changes the part it tests.
 struct APlugin {
   APlugin() {
     DTRUN_INIT(backend);
@@ -106,11 +106,11 @@ TEST(Normalise, ALauncherHasOneOfItsThreeMembers) {
               HasSubstr("its member 'plan', 'find_hosts' or 'connect' is missing"));
   launcher.connect = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
   EXPECT_TRUE(plugin.Normalised("demo", Kind::kLauncher));
-  launcher.struct_size = offsetof(dtrun_launcher, connect);  // of an older plugin, which has nothing there
+  launcher.struct_size = offsetof(dtrun_launcher, connect);  // as in an older plugin without this member
   EXPECT_FALSE(plugin.Normalised("demo", Kind::kLauncher));
 }
 
-// A device with all that it needs.
+// A device with all mandatory members.
 struct ADevice : APlugin {
   ADevice() {
     DTRUN_INIT(device);
@@ -151,7 +151,7 @@ TEST(Normalise, ADeviceNeedsAllButTwoMembers) {
   ADevice older;
   older.device.struct_size = offsetof(dtrun_device, counter_wait);
   EXPECT_THAT(older.Refusal(), HasSubstr("its member 'counter_wait' is missing"));
-  ADevice shorter;  // a table of before there were devices
+  ADevice shorter;  // a table from before devices existed
   shorter.table.struct_size = offsetof(dtrun_plugin, device);
   EXPECT_THAT(shorter.Refusal(), HasSubstr("its member 'count' is missing"));
 }
@@ -173,7 +173,7 @@ TEST(Normalise, ADeviceIsOfAKindThatMasksCanHold) {
 }
 
 TEST(Normalise, AsksForTheMinorThatTheAuthorNamed) {
-  APlugin plugin;  // built with these headers, and content with any host of the major
+  APlugin plugin;  // built with these headers; works with any host of this major
   EXPECT_EQ(plugin.table.abi_minor_required, 0u);
   EXPECT_TRUE(plugin.Normalised().ok());
 }

@@ -18,8 +18,8 @@ bool IsSame(const timespec& one, const timespec& other) {
   return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
-// A name that no library had before: the loader remembers each by which it has found one, and a number of a
-// descriptor comes again. Slashes may be repeated.
+// A path that was never passed to the loader before. The loader remembers each path by which it found a
+// library, and descriptor numbers are reused. Slashes may be repeated, which makes the path unique.
 std::string FreshName(int descriptor) {
   static std::atomic<std::size_t> uses{0};
   return "/proc/self/fd" + std::string(++uses, '/') + std::to_string(descriptor);
@@ -53,7 +53,7 @@ bool OpenedFile::IsLoadedAs(void* library) const {
     return ::dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0 && IsStillAt(loaded->l_name);
   }
   void* const same = ::dlopen(FreshName(fd_.get()).c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (same != nullptr) ::dlclose(same);  // counts down only
+  if (same != nullptr) ::dlclose(same);  // only decrements the reference count
   return same != nullptr && same == library;
 }
 

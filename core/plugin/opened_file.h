@@ -1,5 +1,5 @@
-// A plugin file that is open from its first look to its last: what was examined, hashed and loaded is one
-// file, whatever becomes of its name meanwhile.
+// A plugin file that stays open from examination to loading, so that the examined, hashed and loaded file is
+// the same, even if its path is changed meanwhile.
 //
 // Move-only; one thread.
 #pragma once
@@ -20,14 +20,13 @@ class OpenedFile {
   int descriptor() const { return fd_.get(); }
   const struct stat& info() const { return info_; }
 
-  // Whether it is still as it was opened, by its size and times: nobody has written to it, renamed it or
-  // taken it away.
+  // Whether size and times are still those of the opened file: it was not written, renamed or removed.
   bool IsUnchanged() const;
-  // The same, and `path` still leads to it: what the loader is about to open by that name is this file.
+  // The same, and `path` still refers to this file, so the loader will open this file by that path.
   bool IsStillAt(const std::filesystem::path& path) const;
-  // Whether `library`, a handle of dlopen, is this file and not another that had its name for a while. The
-  // loader is asked, which knows a file by device and inode. In a container without /proc it cannot be, and
-  // the name that it has loaded must lead to this file.
+  // Whether `library`, a handle of dlopen, is this file and not another that had its path for a while. Asks
+  // the loader, which identifies a file by device and inode. In a container without /proc that is impossible;
+  // there the path of the loaded library must refer to this file.
   bool IsLoadedAs(void* library) const;
 
  private:

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 TEST(OpenedFile, KnowsTheLibraryThatWasLoadedFromIt) {
   const testing::TempFolder folder;
   const auto path = folder.Copy("demo"), other = folder.Copy("demo", "other");
-  for (int round = 0; round < 2; ++round) {  // a number of a descriptor comes again
+  for (int round = 0; round < 2; ++round) {  // descriptor numbers are reused
     for (const auto& file : {path, other}) {
       const auto opened = OpenedFile::Open(file);
       ASSERT_TRUE(opened.ok()) << opened.error().text;
@@ -26,7 +26,7 @@ TEST(OpenedFile, KnowsTheLibraryThatWasLoadedFromIt) {
   }
 }
 
-// The name leads elsewhere from the look at the file until it is loaded, and back.
+// From examination until loading the path refers to another file, then back.
 TEST(OpenedFile, IsNotTheLibraryThatHadItsNameForAWhile) {
   const testing::TempFolder folder;
   const auto path = folder.Copy("demo"), other = folder.Copy("demo", "other"), kept = folder.path() / "kept";
@@ -51,7 +51,7 @@ TEST(OpenedFile, SeesThatItWasChanged) {
   EXPECT_FALSE(opened->IsUnchanged());
 }
 
-// Before it is loaded, and so before any of its code runs.
+// Detected before loading, so before any of its code runs.
 TEST(OpenedFile, SeesThatItsNameLeadsElsewhere) {
   const testing::TempFolder folder;
   const auto path = folder.Write("x.so", "abc"), other = folder.Write("y.so", "abc");

@@ -21,11 +21,11 @@ namespace dtrun::plugin {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kMostLinks = 40;  // as the kernel follows, path_resolution(7)
+constexpr int kMostLinks = 40;  // the kernel's limit, path_resolution(7)
 
-// "user 7": whom an access list lets write to `place` beside its owner and its group, root and this user
-// apart; empty: none. Linux stores a list as little-endian words (acl(5), posix_acl_xattr.h). `info`: its
-// group bits are the mask of a list, so without S_IWGRP no entry grants writing.
+// "user 7": a user or group that an access list lets write to `place`, other than its owner, its group, root
+// and this user; empty: none. Linux stores a list as little-endian words (acl(5), posix_acl_xattr.h). `info`:
+// its group bits are the mask of a list, so without S_IWGRP no entry grants writing.
 Result<std::string> WriterByList(const fs::path& place, const struct stat& info) {
   if ((info.st_mode & S_IWGRP) == 0) return std::string();
   std::vector<char> list(65536);  // XATTR_SIZE_MAX
@@ -47,8 +47,8 @@ Result<std::string> WriterByList(const fs::path& place, const struct stat& info)
   return std::string();
 }
 
-// `place` itself, not what a link leads to. A link has no mode of its own: who may replace it is for its
-// folder to say, and in a sticky one for its owner. `shared`: it is in such a folder.
+// Checks `place` itself, not the target of a link. A link has no mode of its own: its folder decides who may
+// replace it, and in a sticky folder its owner. `shared`: it is in such a folder.
 Status Check(const fs::path& place, const struct stat& info, bool shared,
              std::vector<std::string>* warnings) {
   const bool folder = S_ISDIR(info.st_mode), link = S_ISLNK(info.st_mode);
@@ -94,7 +94,7 @@ Status Check(const fs::path& place, const struct stat& info, bool shared,
 Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings) {
   std::deque<fs::path> left(path.begin(), path.end());
   fs::path at;
-  bool shared = false;  // the folder `at`
+  bool shared = false;  // whether the folder `at` is shared
   for (int links = 0; !left.empty();) {
     const fs::path part = left.front();
     left.pop_front();
@@ -126,7 +126,7 @@ Status CheckPermissions(const fs::path& path, std::vector<std::string>* warnings
 std::string GroupWarning(const std::vector<fs::path>& plugins) {
   std::vector<std::string> warnings;
   for (const fs::path& plugin : plugins) {
-    // A refusal is told where the plugin is loaded.
+    // Loading the plugin reports an error.
     static_cast<void>(CheckPermissions(plugin, &warnings));
   }
   std::ranges::sort(warnings);

@@ -84,8 +84,8 @@ TEST(Permissions, RefusesWhatAnotherGroupMayWriteTo) {
   EXPECT_THAT(status.error().text, AllOf(HasSubstr("may be written by group 54321"), HasSubstr("chmod g-w")));
 }
 
-// A chain of links: any hop can lead elsewhere.
-// As "setfacl -m u:4242:PERMISSIONS" stores it.
+// A chain of links, because any hop can be redirected. Written as "setfacl -m u:4242:PERMISSIONS"
+// stores it.
 int AllowUser4242(const std::filesystem::path& path, std::uint16_t permissions) {
   struct Entry {
     std::uint16_t tag, permissions;

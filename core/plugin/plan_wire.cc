@@ -48,7 +48,7 @@ LaunchJob ToJob(const Json& json) {
   return job;
 }
 
-// `first`: the process that the others of the line are told by; null: this is it.
+// `first`: the process relative to which others in the line are encoded; null: this is the first.
 Json FromProcess(const PlannedProcess& process, const PlannedProcess* first) {
   Json out = {{"at", {process.host, process.rank, process.local_rank, process.rank_count}}};
   if (first == nullptr || process.argv != first->argv) out["argv"] = FromTexts(process.argv);

@@ -1,10 +1,10 @@
-// What a probe and its parent tell each other of a launcher's plan: lines as in wire.h.
+// The messages about a launcher's plan between a probe and its parent: lines as in wire.h.
 //
 //   parent  {"plan": {"options": "...", "job": {...}}}
 //   child   {"planned": {"processes": [...], "notes": [...]}} or {"error": {...}}
 //
-// With "more": true in it, another such line follows. A process is told by what differs from the first one of its
-// line.
+// A line with "more": true is followed by another one. Each process is encoded as its difference from the first one
+// in its line.
 //
 // Arguments, variables and folders are bytes: each byte is a character of the JSON text. Pure; any thread.
 #pragma once
@@ -22,10 +22,10 @@ struct PlanRequest {
 };
 
 std::string Encode(const PlanRequest& request);
-// `more`: it is a part of the plan, and another one follows.
+// `more`: this is a part of the plan, and another one follows.
 std::string Encode(const LaunchPlan& plan, bool more = false);
 
-// The error is the child's own, when the line carries one.
+// An error may be the child's own, carried in the line.
 Result<PlanRequest> DecodePlanRequest(std::string_view line);
 // Adds to *plan; true: another line follows.
 Result<bool> DecodePlan(std::string_view line, LaunchPlan* plan);

@@ -1,9 +1,9 @@
-// Finding, loading and describing plugins. The only user of Boost.DLL.
+// Finds, loads and describes plugins. The only user of Boost.DLL.
 //
-// Rules: V in docs/abi.md. A plugin is loaded NOW, LOCAL and
-// NODELETE from an absolute path, stays for the life of the process, and gives one final
-// answer per file: a match that fails to load is the error, later folders are not tried.
-// Load from the main thread; a loaded Plugin may be read from any thread.
+// Rules: V in docs/abi.md. A plugin is loaded NOW, LOCAL and NODELETE from an absolute path and
+// stays for the life of the process. Each file has one final result: if a match fails to load, that
+// is the error, and later folders are not tried. Load from the main thread; a loaded Plugin may be
+// read from any thread.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +31,7 @@ enum class Kind {
 };
 inline constexpr Kind kKinds[] = {Kind::kBackend, Kind::kLauncher, Kind::kDevice};
 const char* KindText(Kind kind);  // "backend", "launcher", "device"
-// Nothing for any other text.
+// nullopt for any other text.
 std::optional<Kind> KindOf(std::string_view text);
 
 // ---- find ------------------------------------------------------------------------------
@@ -41,10 +41,10 @@ struct Folder {
   std::string origin;  // "--plugin-dir", "DTRUN_PLUGIN_PATH", "plugins.path in train.toml", "installed"
 };
 
-// Folders in the order they are searched: --plugin-dir, DTRUN_PLUGIN_PATH (':' between
-// folders), the config's plugins.path, the folder relative to this binary or libdtrun,
-// the compiled-in one. Environment and config are left out under AT_SECURE. Relative
-// folders are made absolute; the working directory is never searched by itself.
+// Folders in search order: --plugin-dir, DTRUN_PLUGIN_PATH (':' between folders), the config's
+// plugins.path, the folder relative to this binary or libdtrun, the compiled-in one. Environment
+// and config are ignored under AT_SECURE. Relative folders are made absolute; the working directory
+// is never searched by itself.
 std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
                                const std::vector<std::string>& config_folders);
 
@@ -52,16 +52,16 @@ struct File {
   Kind kind = Kind::kBackend;
   std::string name;                             // "gloo"
   std::filesystem::path path;                   // real path
-  std::string origin;                           // of the folder
+  std::string origin;                           // origin of the folder
   std::vector<std::filesystem::path> shadowed;  // same name, later folders
   std::vector<std::string> warnings;            // group-writable folder, ...
-  std::string id = {};                          // that it must have (file_id.h); empty: any
+  std::string id = {};                          // required id (file_id.h); empty: any
 };
 
-// The file of `name`, or of an absolute path used verbatim. Names match
-// [a-z][a-z0-9_-]{0,31}; '-' is written '_' in the file name. Checks permissions (refuses
-// world-writable files and folders, and owners other than root and the user). The error
-// for a missing name lists what exists, the nearest name, and every folder looked in.
+// The file of plugin `name`, or an absolute path used verbatim. Names match [a-z][a-z0-9_-]{0,31};
+// '-' is written '_' in the file name. Checks permissions (rejects world-writable files and
+// folders, and owners other than root and the user). The error for a missing name lists the
+// existing plugins, the nearest name, and every folder searched.
 Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<Folder>& folders);
 
 // Every plugin file on the path, first match per name, without loading or checking.
@@ -77,10 +77,10 @@ class Plugin {
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
   const dtrun_device& device() const { return device_; }        // REQUIRES: kind is device
   const File& file() const { return file_; }
-  const std::string& id() const { return id_; }      // of what was loaded (file_id.h)
+  const std::string& id() const { return id_; }      // of the loaded file (file_id.h)
   const dtrun_host& host() const { return *host_; }  // to pass to table().init
   options::Schema schema() const;  // full keys: "backend.options.…", "launcher.options.…", …
-  // Its options as they are when nobody has set one. Those of a device plugin always are.
+  // The default values of its options; device plugins always use these.
   Result<dtrun_options> Defaults() const;
 
  private:
@@ -94,63 +94,65 @@ class Plugin {
   dtrun_device device_{};
 };
 
-// Loads once per file; later calls give the same answer, also when it was an error. The
-// Plugin lives as long as the process. Errors name path, plugin, both ABI versions where
-// they matter, and one next step. `in_probe` is what the plugin sees in dtrun_host.
+// Loads each file once; later calls return the same result, including errors. The Plugin lives as
+// long as the process. Errors name path, plugin, both ABI versions if relevant, and one next step.
+// `in_probe` is passed to the plugin in dtrun_host.
 Result<const Plugin*> Load(const File& file, bool in_probe = false);
 
 // ---- describe ---------------------------------------------------------------------------
 
-// What a plugin says of itself, as plain data.
+// A plugin's description of itself, as plain data.
 struct Description {
   File file;
   std::string version, vendor, license, summary;
   std::string abi;                   // "0.1"
-  std::vector<std::string> members;  // of a launcher, those it has: "plan", "find_hosts", "connect"
+  std::vector<std::string> members;  // optional members of a launcher: "plan", "find_hosts", "connect"
   options::Schema options;
 };
 
 struct LaunchInfo {
   std::vector<std::pair<std::string, std::string>> facts;  // "library", "interface", ...
   std::vector<std::pair<std::string, std::string>> env;    // for every rank
-  std::string file_id = {};                                // of the plugin that says it (file_id.h)
+  std::string file_id = {};                                // of the answering plugin (file_id.h)
 };
 
-// Why the backend or device cannot be used on this host, by its fact of that name; empty when it can.
+// Why the backend or device cannot be used on this host, from its fact of that name; empty if it can.
 std::string Unusable(const LaunchInfo& info);
 
-// A child process that loads one plugin, so that a crash is an answer and the launching
-// process never holds a plugin. Runs `<self> --probe-plugin KIND PATH NAME ID` of the
-// executable given to SetProbeProgram; talks JSON lines over a socketpair; each answer is
-// due in 10 s. Start it from a thread that outlives it: the child dies with that thread.
-// Not shared between threads.
+// A child process that loads one plugin, so that a plugin's crash is reported as an error and the
+// launching process never loads plugins. Runs `<self> --probe-plugin KIND PATH NAME ID` of the
+// executable given to SetProbeProgram. Exchanges JSON lines over a socketpair; each answer is due
+// in 10 s. Start it from a thread that outlives it: the child dies with that thread. Not shared
+// between threads.
 class Probe {
  public:
-  // `environment`: of the child, "NAME=value"; empty: this process's own.
+  // `environment`: the child's, as "NAME=value"; empty: this process's own.
   static Result<std::unique_ptr<Probe>> Start(const File& file,
                                               const std::vector<std::string>& environment = {});
-  // The first half of Start, which waits for nothing, and the second: several plugins load side by side.
+  // The two halves of Start, so that several plugins load in parallel: Begin does not wait.
   static Result<std::unique_ptr<Probe>> Begin(const File& file,
                                               const std::vector<std::string>& environment = {});
   Status Describe();
-  // Tells the child to end and waits for nothing; nothing is asked of it any more. What is to start after it
-  // and all that it started are gone waits in the destructor, which ends it anyway.
+  // Asks the child to exit without waiting; no requests may follow. The destructor waits until the child and
+  // everything that it started are gone, and kills them if necessary.
   void BeginEnd();
   ~Probe();
-  // REQUIRES: it was described
+  // REQUIRES: Describe succeeded
   const Description& description() const { return description_; }
   const File& file() const { return description_.file; }
-  // init + launch_info + shutdown with these options. Empty when the plugin has neither. REQUIRES: a backend
+  // Calls init, launch_info and shutdown with these options. Empty if the plugin has neither. REQUIRES: a
+  // backend
   Result<LaunchInfo> Launch(const dtrun_options& options, int host_count, int local_ranks);
-  // init + count + describe of each + shutdown, with its defaults: the facts `kind`, `devices` (how many) and
-  // `device N`, or `unusable`. REQUIRES: a device plugin
+  // Calls init, count, describe for each device and shutdown, with default options. Returns the facts `kind`,
+  // `devices` (their number) and `device N`, or `unusable`. REQUIRES: a device plugin
   Result<LaunchInfo> Devices();
-  // init + plan + shutdown. What it answers is what some system could start; whether it is the job's is for
-  // the caller to see. REQUIRES: a launcher
+  // Calls init, plan and shutdown. The answer is only checked to be startable on some system; the caller
+  // checks that it fits the job. REQUIRES: a launcher
   Result<LaunchPlan> Plan(const dtrun_options& options, const LaunchJob& job);
-  // init + find_hosts + shutdown. DTRUN_NOT_FOUND: its platform is not there. REQUIRES: a launcher
+  // Calls init, find_hosts and shutdown. DTRUN_NOT_FOUND: its platform is absent. REQUIRES: a
+  // launcher
   Result<hosts::Allocation> FindHosts(const dtrun_options& options, const hosts::Environment& environment);
-  // init + connect + shutdown. Every host is in one of the commands. REQUIRES: a launcher
+  // Calls init, connect and shutdown. Every host is in one of the commands. REQUIRES: a launcher
   Result<std::vector<hosts::StartCommand>> Connect(const dtrun_options& options,
                                                    const ConnectRequest& request);
 
@@ -162,11 +164,11 @@ class Probe {
   Description description_;
 };
 
-// Main of the child. Call first thing in main(); returns -1 when argv asks for no probe.
+// The child's main. Call it first in main(); returns -1 if argv does not request a probe.
 int ProbeMain(int argc, char** argv);
-// Program that serves as probe; by default /proc/self/exe.
+// The program to run as the probe; default: /proc/self/exe.
 void SetProbeProgram(const std::filesystem::path& program);
-// Time for one answer. For tests.
+// Time limit for one answer. For tests.
 void SetProbeDeadline(Nanoseconds deadline);
 
 }  // namespace dtrun::plugin

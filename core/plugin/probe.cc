@@ -45,7 +45,7 @@ Nanoseconds Deadline() {
   return Settings::Get().deadline;
 }
 
-// What posix_spawn is told; the C objects end with the scope.
+// The arguments of posix_spawn; the C objects are destroyed with it.
 class SpawnPlan {
  public:
   SpawnPlan() {
@@ -59,11 +59,11 @@ class SpawnPlan {
     ::posix_spawn_file_actions_destroy(&actions_);
   }
 
-  // Own process group, so that helpers of the plugin end with it; default signals.
-  // Returns an errno value.
+  // The child has its own process group, so that the plugin's helpers end with it, and default
+  // signals. Returns an errno value.
   int Spawn(const std::string& program, char* const* argv, char* const* environment, int socket, int output,
             pid_t* pid) {
-    // The two descriptors lie above 3, so no dup2 below overwrites a source.
+    // Both descriptors are above 3, so no dup2 below overwrites a source.
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
@@ -84,7 +84,7 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-// A copy of `fd` above the numbers that the child uses.
+// Duplicates `fd` above the numbers that the child uses.
 UniqueFd Raise(UniqueFd fd) { return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10)); }
 
 std::string SignalText(int number) {
@@ -92,14 +92,15 @@ std::string SignalText(int number) {
   return name == nullptr ? fmt::format("signal {}", number) : fmt::format("signal {} (SIG{})", number, name);
 }
 
-// Whether a process gets the signal for what it does; others, such as SIGKILL and SIGTERM, are sent.
+// Whether the signal is raised by the process's own fault; others, such as SIGKILL and SIGTERM, are sent to
+// it.
 bool IsFault(int signal) {
   constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
                              SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ, SIGXCPU};
   return std::ranges::find(kFaults, signal) != std::end(kFaults);
 }
 
-// "first | second": the message that quotes it has one line.
+// "first | second": joins lines for a one-line message.
 std::string InOneLine(std::string_view text) {
   std::string out;
   for (const std::string_view line : LinesOf(text)) {
@@ -120,7 +121,7 @@ void SetProbeDeadline(Nanoseconds deadline) {
   Settings::Get().deadline = deadline;
 }
 
-// A started child, its socket and what it wrote to stdout and stderr.
+// A started child, its socket and its output on stdout and stderr.
 struct Probe::Child {
   Child(const File& f, pid_t p, UniqueFd s, UniqueFd o)
       : file(f), pid(p), socket(std::move(s)), output(std::move(o)) {}
@@ -133,15 +134,15 @@ struct Probe::Child {
   // The next answer, due at the deadline. `doing` is for messages: "loading".
   Result<std::string> Answer(std::string_view doing);
 
-  // To the keeper (probe_keeper.h).
+  // Sends the request to the keeper (probe_keeper.h).
   void BeginEnd() {
     if (pid <= 0 || std::exchange(ending, true)) return;
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGCONT);
   }
 
-  // Kills and reaps, with what the plugin has started; the wait status, or 0 when there is none. A child that
-  // is already dying keeps its own status.
+  // Kills and reaps the child and everything that the plugin started. Returns the wait status, or 0 if there
+  // is none. A child that is already dying keeps its own status.
   int End() {
     if (pid <= 0) return 0;
     BeginEnd();
@@ -151,7 +152,7 @@ struct Probe::Child {
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
       if (errno == EINTR) continue;
-      status = 0;  // somebody else reaped it
+      status = 0;  // already reaped elsewhere
       break;
     }
     pid = -1;
@@ -159,7 +160,7 @@ struct Probe::Child {
     return status;
   }
 
-  // Returns when it has ended, or has not for so long that its keeper cannot be there any more.
+  // Waits until the child has ended, or for so long that its keeper must be gone.
   void AwaitEnd() const {
     constexpr std::chrono::seconds kMoment{3};
     const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -168,7 +169,7 @@ struct Probe::Child {
     ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kMoment).count()));
   }
 
-  // Whether it ends by itself, as what has closed its connections is about to.
+  // Whether it ends by itself soon, as expected after it has closed its connections.
   bool HasEnded() const { return EndsWithin(std::chrono::seconds(5)); }
 
   bool EndsWithin(std::chrono::seconds moment) const {
@@ -182,7 +183,7 @@ struct Probe::Child {
     }
   }
 
-  // The signal that has stopped it; 0: none.
+  // The signal that stopped it; 0: none.
   int StoppedBy() const {
     siginfo_t info{};
     const int none = ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT);
@@ -215,7 +216,7 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return Error::System("make a pipe for a plugin probe", errno);
   UniqueFd output(pipe_ends[0]);
   const UniqueFd output_end = Raise(UniqueFd(pipe_ends[1]));
-  // EINVAL: the limit lies below the numbers that the copies are to have.
+  // EINVAL: the descriptor limit is below the numbers for the copies.
   if (!theirs || !output_end) {
     return Error::System("copy a descriptor for a plugin probe", errno == EINVAL ? EMFILE : errno);
   }
@@ -331,7 +332,7 @@ std::string Unusable(const LaunchInfo& info) {
 }
 
 Result<std::string> Probe::Ask(const std::string& request, std::string_view doing) {
-  // When the child is gone already, the missing answer says how it ended.
+  // If the child is already gone, the missing answer explains how it ended.
   const Status sent = child_->socket.Send(request);
   if (!sent && sent.error().code != DTRUN_REMOTE_FAILURE) return sent.error();
   return child_->Answer(doing);

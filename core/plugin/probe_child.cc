@@ -35,10 +35,10 @@ constexpr int kSocket = 3;
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
-// Of a variable whose value is NULL: no text of C has this byte.
+// Marks a variable with a NULL value; no C string contains this byte.
 const std::string kNoValue(1, '\0');
 
-// A variable that cannot be in an environment, or empty.
+// A variable that is not valid in an environment, or empty.
 std::string WrongVariable(const LaunchInfo& info) {
   std::set<std::string_view> names;
   for (const auto& [name, value] : info.env) {
@@ -50,7 +50,7 @@ std::string WrongVariable(const LaunchInfo& info) {
   return {};
 }
 
-// Of facts, and of variables: a plugin that says more is at fault.
+// Limit for facts and for variables; more is an error of the plugin.
 constexpr std::size_t kMostAnswers = 4096;
 constexpr std::int32_t kMostDevices = 256;
 
@@ -74,7 +74,7 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
                 dtrun_error* err) noexcept -> dtrun_status {
     if (static_cast<LaunchInfo*>(context)->env.size() >= kMostAnswers)
       return TooMany("variables").CopyTo(err);
-    // Without a value it cannot be kept as it is; refused below, whatever the plugin makes of this failure.
+    // Keep a NULL value as a marker; it is rejected below, whatever the plugin does with this failure.
     static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), value == nullptr ? kNoValue : value);
     if (value == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "a variable has no value"}.CopyTo(err);
     return DTRUN_OK;
@@ -82,7 +82,7 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
   return sink;
 }
 
-// Whose memory it moves beside the host's, "cuda, rocm".
+// The device kinds that the backend moves memory for, beside the host's: "cuda, rocm".
 dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance, LaunchInfo* info,
                             dtrun_error* error) {
   dtrun_backend_caps caps;
@@ -98,7 +98,7 @@ dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance
   return DTRUN_OK;
 }
 
-// init, launch_info, query_caps, shutdown. The instance never outlives `options`.
+// Calls init, launch_info, query_caps and shutdown. The instance never outlives `options`.
 Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
   LaunchInfo info{{}, {}, plugin.id()};
   if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
@@ -124,7 +124,7 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   return Explained(status, reported, who);
 }
 
-// What of a device's table is here, as facts.
+// The devices of this host as facts.
 Result<LaunchInfo> DescribeDevices(const dtrun_device& table, dtrun_instance* instance) {
   LaunchInfo info;
   PluginError error;
@@ -147,7 +147,7 @@ Result<LaunchInfo> DescribeDevices(const dtrun_device& table, dtrun_instance* in
   return info;
 }
 
-// init, count, describe of each, shutdown. An instance that cannot be made has no device either.
+// Calls init, count, describe for each device, and shutdown. If init fails there is no device.
 Result<LaunchInfo> AskDevices(const Plugin& plugin, const wire::LaunchRequest&) {
   const Result<dtrun_options> options = plugin.Defaults();
   if (!options) return options.error();
@@ -182,15 +182,15 @@ Result<std::vector<hosts::StartCommand>> Connect(const Plugin& plugin, const wir
   return AskConnect(plugin, *options, call.request);
 }
 
-// Reads the request, does what it asks, and writes the answer or the error.
+// Reads the request, runs it, and writes the answer or the error.
 template <class Request, class Do>
 std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& what) {
   const auto answer = request ? what(plugin, *request) : request.error();
   return answer ? wire::Encode(*answer) : wire::Encode(answer.error());
 }
 
-// Of a backend its launch information; of a launcher its plan, its hosts or its commands; of a device plugin
-// its devices.
+// A backend answers with its launch information, a launcher with its plan, hosts or commands, a device plugin
+// with its devices.
 std::string AnswerTo(std::string_view line, const Plugin& plugin, LineSocket* socket) {
   if (plugin.file().kind == Kind::kLauncher) {
     if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
@@ -204,7 +204,7 @@ std::string AnswerTo(std::string_view line, const Plugin& plugin, LineSocket* so
   return Answered(wire::DecodeLaunchRequest(line), plugin, ask);
 }
 
-// Memory that runs out is no fault of the plugin, and the parent says whose it is.
+// Out of memory is not the plugin's fault; the parent attributes it.
 Status SendAnswer(LineSocket* socket, std::string_view line, const Plugin& plugin) {
   Error exhausted;
   try {
@@ -240,12 +240,12 @@ int Serve(const File& file) {
   for (;;) {
     const auto line = socket.Receive(std::nullopt, -1, nullptr);
     if (!line) return 1;
-    if (!*line) return 0;  // the parent is done with us
+    if (!*line) return 0;  // the parent has finished
     if (!SendAnswer(&socket, **line, **plugin)) return 1;
   }
 }
 
-// True when the other end of the socket is closed already.
+// Whether the other end of the socket is already closed.
 bool ParentIsGone() {
   pollfd socket{kSocket, POLLIN, 0};
   return ::poll(&socket, 1, 0) < 0 || (socket.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
@@ -269,7 +269,7 @@ int ProbeMain(int argc, char** argv) {
   }
   if (const Status kept = KeepProbe(kSocket); !kept)
     return LineSocket{UniqueFd(kSocket)}.Send(wire::Encode(kept.error())).ok() ? 0 : 1;
-  // dtrun itself tells what is wrong with the variables.
+  // dtrun itself reports invalid log variables.
   if (const Result<log::Options> options = log::OptionsOfEnvironment()) log::Start(*options, hosts::HostName(), std::nullopt);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }

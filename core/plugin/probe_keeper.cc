@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{1};
 
-// The fourth word of "PID (NAME) STATE PARENT ...", whose name may have parentheses and blanks.
+// The fourth field of "PID (NAME) STATE PARENT ..."; NAME may contain parentheses and blanks.
 pid_t ParentOf(const std::filesystem::path& process) {
   std::ifstream in(process / "stat");
   std::string text;
@@ -41,7 +41,7 @@ void KillChildren() {
   }
 }
 
-// Orphans of those that are killed become children of this process, a subreaper.
+// Orphans of killed processes become children of this process, a subreaper.
 void EndAll() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
@@ -58,7 +58,7 @@ void EndAll() {
 [[noreturn]] void EndAs(int status) {
   EndAll();
   if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
-  const rlimit none{0, 0};  // the child has left a core where one is wanted
+  const rlimit none{0, 0};  // the child has already dumped core if enabled
   ::setrlimit(RLIMIT_CORE, &none);
   sigset_t all;
   ::sigfillset(&all);
@@ -73,13 +73,13 @@ void EndAll() {
     const int number = ::sigwaitinfo(&awaited, nullptr);
     if (number == SIGTERM) {
       ::kill(child, SIGKILL);
-      ::waitpid(child, nullptr, 0);  // mostly all there is, and then nothing has to be looked for
+      ::waitpid(child, nullptr, 0);  // usually the only process; then no search is needed
       EndAs(SIGTERM);
     }
     int status = 0;
     if (::waitpid(child, &status, WNOHANG | WUNTRACED) != child) continue;
     if (!WIFSTOPPED(status)) EndAs(status);
-    ::raise(SIGSTOP);  // until whoever has found out continues it
+    ::raise(SIGSTOP);  // until the observer of the stop continues it
     ::kill(child, SIGCONT);
   }
 }

@@ -1,5 +1,5 @@
-// The process between dtrun and the one that loads a plugin: whatever the plugin starts, in a session of its
-// own too, comes to it when its parent ends, and ends with it.
+// The process between dtrun and the process that loads a plugin. It is a subreaper: whatever the plugin
+// starts, even in another session, is reparented to it and ends with it.
 //
 // Main thread of the probe, before it has loaded anything.
 #pragma once

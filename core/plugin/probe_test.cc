@@ -69,7 +69,7 @@ TEST_F(ProbeTest, NamesAVariableThatNoRankCanHave) {
   }
 }
 
-// Of a user of its own, as root has no such limit and this one may have other processes.
+// Runs as a separate user, because root has no such limit and this user may have other processes.
 TEST_F(ProbeTest, NamesTheLimitThatLeavesItNoProcess) {
   constexpr uid_t kLimited = 4243;
   constexpr rlim_t kSelfAndKeeper = 2;
@@ -95,7 +95,7 @@ TEST_F(ProbeTest, NamesTheLimitThatLeavesItNoProcess) {
                           Not(HasSubstr("author"))));
 }
 
-// A process in a session of its own, left behind by a plugin that then answers or crashes.
+// The plugin leaves a process in a separate session, then answers or crashes.
 TEST_F(ProbeTest, LeavesNoProcessOfThePlugin) {
   for (const char* name : {"launch_daemon", "crash_daemon"}) {
     const testing::TempFolder folder;
@@ -188,7 +188,7 @@ TEST_F(ProbeTest, EndsAPluginThatHangs) {
 }
 
 TEST_F(ProbeTest, SaysThatItWasStopped) {
-  SetProbeDeadline(std::chrono::seconds(3));  // enough for it to come so far on a busy machine
+  SetProbeDeadline(std::chrono::seconds(3));  // long enough to reach this point on a busy machine
   EXPECT_THAT(ErrorOf("entry_stops"), AllOf(HasSubstr("was stopped by signal 19 (SIGSTOP)"),
                                             HasSubstr("while loading"), Not(HasSubstr("author"))));
 }

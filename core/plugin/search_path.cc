@@ -24,13 +24,13 @@ void Add(std::vector<Folder>* folders, const fs::path& path, const char* origin)
   if (path.empty()) return;  // an empty element would mean the working directory
   std::error_code error;
   fs::path absolute = fs::absolute(path, error).lexically_normal();
-  if (error) return;  // only when there is no working directory: then nothing relative exists
+  if (error) return;  // the working directory does not exist, so no relative folder does
   if (!absolute.has_filename()) absolute = absolute.parent_path();
   const auto same = [&](const Folder& folder) { return folder.path == absolute; };
   if (std::none_of(folders->begin(), folders->end(), same)) folders->push_back({absolute, origin});
 }
 
-// An address in this object.
+// Has an address in this object.
 void Here() {}
 
 }  // namespace

@@ -11,7 +11,7 @@ const dtrun_log_service* LogService();
 const dtrun_kv_service* KvService();
 const dtrun_memory_service* MemoryService();
 
-// A string that a plugin passed; its data may be null when it is empty.
+// A view of a string that a plugin passed; its data may be null if it is empty.
 inline std::string_view View(dtrun_string text) {
   return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
 }

@@ -6,7 +6,7 @@
 namespace dtrun::plugin::wire {
 namespace {
 
-// Plugins may hold texts that are not UTF-8; those bytes are replaced.
+// Plugins' texts may be invalid UTF-8; invalid bytes are replaced.
 Json OptionalText(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
 std::optional<std::string> ReadOptionalText(const Json& json) {

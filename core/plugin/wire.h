@@ -1,11 +1,11 @@
-// What a probe and its parent tell each other: one JSON object per line.
+// The messages between a probe and its parent: one JSON object per line.
 //
 //   child   {"description": {...}} or {"error": {...}}, once, when the plugin is loaded
 //   parent  {"launch": {"options": "...", "host_count": 1, "local_ranks": 2}}
 //   child   {"launch_info": {...}} or {"error": {...}}
 //
-// Both ends are the same program, but the child holds a plugin that may have written into
-// anything: a line that does not parse is an error, never undefined. Pure; any thread.
+// Both ends are the same program, but the plugin may have corrupted the child: a line that does not
+// parse is an error, never undefined behaviour. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ std::string Encode(const Description& description);  // without `file`, but with
 std::string Encode(const LaunchInfo& info);
 std::string Encode(const LaunchRequest& request);
 
-// The error is the child's own, when the line carries one.
+// An error may be the child's own, carried in the line.
 Result<Description> DecodeDescription(std::string_view line);
 Result<LaunchInfo> DecodeLaunchInfo(std::string_view line);
 Result<LaunchRequest> DecodeLaunchRequest(std::string_view line);

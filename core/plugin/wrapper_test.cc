@@ -1,4 +1,4 @@
-// sdk/include/dtrun/plugin.hpp against the real host services.
+// Tests sdk/include/dtrun/plugin.hpp against the real host services.
 #include <gmock/gmock.h>
 
 #include "core/options/snapshot.h"
@@ -40,7 +40,7 @@ class ThrowingBackend final : public sdk::Backend<ThrowingCommunicator> {
   }
   sdk::Caps QueryCaps() const override { Throw(); }
   std::unique_ptr<ThrowingCommunicator> CreateCommunicator(const sdk::CommParams&) override {
-    if (armed) throw 42;  // no std::exception
+    if (armed) throw 42;  // not a std::exception
     return std::make_unique<ThrowingCommunicator>();
   }
   void LaunchInfo(const dtrun_launch_query&, const sdk::LaunchSink&) override {
@@ -54,7 +54,7 @@ class ThrowingLauncher final : public sdk::Launcher {
   void Plan(const sdk::Job&, const sdk::PlanSink&) override { throw std::bad_alloc(); }
 };
 
-// Only what is mandatory, and it works.
+// Only the mandatory members, working.
 class PlainRequest final : public sdk::Request {
  public:
   explicit PlainRequest(bool done) : done_(done) {}
@@ -69,7 +69,7 @@ class PlainCommunicator final : public sdk::Communicator<PlainRequest> {
  public:
   std::unique_ptr<PlainRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override {
     EXPECT_EQ(stream, nullptr);
-    if (op.kind == DTRUN_SEND) return nullptr;  // it has completed
+    if (op.kind == DTRUN_SEND) return nullptr;  // complete at once
     return std::make_unique<PlainRequest>(op.timeout_ns == 0);
   }
 };
@@ -191,7 +191,7 @@ TEST_F(WrapperTest, TurnsAnExceptionInEverySlotOfABackendIntoAStatus) {
   dtrun_abort_params why;
   DTRUN_INIT(why);
   EXPECT_EQ(backend.comm_abort(comm, &why, Err()), DTRUN_INTERNAL);
-  // This returns nothing: the log says it.
+  // This returns nothing: the log has the error.
   {
     const testing::StderrCapture capture;
     dtrun_snapshot_sink lines;

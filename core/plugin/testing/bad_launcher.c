@@ -1,5 +1,5 @@
-/* A launcher that does what the last word of the job's command says, or the variable FAULT: what core must
- * survive. */
+/* A launcher with faults that core must survive. The last word of the job's command, or the variable FAULT,
+ * selects one. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   }
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;
-    entry.struct_size = offsetof(dtrun_env_entry, value); /* as of a plugin that knows no values */
+    entry.struct_size = offsetof(dtrun_env_entry, value); /* as in a plugin without this member */
   }
   sink->note(sink->context, (dtrun_string){NULL, 0}, err);
   return sink->process(sink->context, &process, err);

@@ -1,4 +1,4 @@
-/* demo.c - a backend in plain C11 that does nothing well, or one thing badly.
+/* demo.c - a backend in plain C11 that works and does nothing, or has one fault.
  *
  * Built once for each fault; DTRUN_TEST_FAULT is one of the values below and
  * DTRUN_TEST_NAME the plugin's name.
@@ -40,13 +40,13 @@ enum {
   FAULT_LAUNCH_TALKS = 23,
   FAULT_OPERATION_LEAVES = 24, /* by _exit */
   FAULT_THREAD_EXITS = 25,     /* one of its own */
-  FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in a session of its own */
+  FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in another session */
   FAULT_CRASH_DAEMON = 27,
   FAULT_LAUNCH_NULL = 28, /* a variable without a value */
   FAULT_LAUNCH_TWICE = 29,
-  FAULT_CONSTRUCTS = 30, /* is seen when it is loaded: makes the file of DEMO_CONSTRUCTED */
+  FAULT_CONSTRUCTS = 30, /* its constructor creates the file DEMO_CONSTRUCTED */
   FAULT_REFUSES = 31, /* rank 1 makes no communicator, rank 0 waits for it, rank 2 does not, rank 3 is deaf */
-  FAULT_INIT_REFUSES = 32 /* on rank 1, and the others wait for it */
+  FAULT_INIT_REFUSES = 32 /* on rank 1; the others wait for it */
 };
 
 struct dtrun_instance {
@@ -66,7 +66,7 @@ static void fail(dtrun_error* err, dtrun_status code, const char* text) {
 
 static dtrun_string text(const char* words) { return (dtrun_string){words, strlen(words)}; }
 
-/* Dies of the signal itself, also where a sanitizer has a handler. */
+/* Dies of the signal itself, even if a sanitizer handles it. */
 static void crash(const char* last_words) {
   const ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
   signal(SIGSEGV, SIG_DFL);
@@ -95,7 +95,7 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
   return DTRUN_OK;
 }
 
-/* Whether it has communicators, in which every operation is done at once. */
+/* Whether it has communicators; their operations complete at once. */
 static int works(void) {
   return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
          DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS || DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES ||
@@ -107,7 +107,7 @@ static void shutdown_instance(dtrun_instance* self) {
   free(self);
 }
 
-/* Its number goes to the file of DEMO_DAEMON. */
+/* Writes its pid to the file DEMO_DAEMON. */
 static void leave_daemon(void) {
   const pid_t child = fork();
   if (child != 0) return;
@@ -167,7 +167,7 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   return DTRUN_OK;
 }
 
-/* By a key that never comes, and by no means of its own. */
+/* Waits only for a key that is never set. */
 static dtrun_status wait_in_vain(const dtrun_host* host, const dtrun_comm_params* params, dtrun_error* err) {
   const dtrun_kv_service* kv = host->get_service(host, DTRUN_KV_SERVICE);
   void* value = NULL;
@@ -233,7 +233,7 @@ static void req_release(dtrun_request* request) { (void)request; }
 static dtrun_option options[2];
 static dtrun_backend backend;
 
-/* What a plugin of a later ABI might hand over. */
+/* A table as a plugin of a later ABI might return it. */
 static struct {
   dtrun_plugin plugin;
   unsigned char later_members[64];

@@ -1,5 +1,5 @@
-// A device plugin over host memory whose work is done when it is queued; with DTRUN_TEST_NO_DEVICE set it has
-// no device.
+// A device plugin over host memory that completes work when it is queued; with DTRUN_TEST_NO_DEVICE set it
+// has no device.
 #include <cstdlib>
 #include <cstring>
 

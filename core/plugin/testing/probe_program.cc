@@ -1,4 +1,4 @@
-// Stands in for dtrun as the program that serves as probe.
+// Replaces dtrun as the probe program.
 #include "core/plugin/plugin.h"
 
 int main(int argc, char** argv) {

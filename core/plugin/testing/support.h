@@ -1,4 +1,4 @@
-// Ceremony of the loader's tests: temporary folders, copies of test plugins, stderr.
+// Helpers for the loader's tests: temporary folders, copies of test plugins, stderr capture.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ inline std::string Abi(std::uint32_t minors_ahead = 0) {
   return AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + minors_ahead);
 }
 
-// A folder of its own, mode 0700, removed at the end.
+// A temporary folder, mode 0700, removed at the end.
 class TempFolder {
  public:
   TempFolder() {
@@ -36,7 +36,7 @@ class TempFolder {
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
   ~TempFolder() {
-    std::error_code ignored;  // nothing depends on it
+    std::error_code ignored;  // best effort
     fs::remove_all(path_, ignored);
   }
   const fs::path& path() const { return path_; }
@@ -73,7 +73,7 @@ inline File BuiltDevice() {
 
 inline void SetMode(const fs::path& path, ::mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
 
-// What is written to descriptor 2 while it lives.
+// Captures writes to descriptor 2 during its lifetime.
 class StderrCapture {
  public:
   StderrCapture() : saved_(::dup(STDERR_FILENO)) {
