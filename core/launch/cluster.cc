@@ -39,13 +39,13 @@ Result<Root> RootOf(const config::Settings& settings) {
   return root;
 }
 
-// Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several
-// that start in the same instant one is the first. The claim ends with the process.
+// Whether this process is the first dtrun of this user on this machine to become the root at `port`, if
+// several start at the same moment. The claim ends with the process.
 bool ClaimRoot(int port) {
   static std::map<int, membership::UserSecret> claims;
   if (claims.contains(port)) return true;
   Result<membership::UserSecret> claim = membership::UserSecret::Open();
-  if (!claim) return true;  // the port itself will tell
+  if (!claim) return true;  // binding the port decides
   if (!claim->ClaimRoot(port)) return false;
   claims.emplace(port, *std::move(claim));
   return true;
@@ -59,7 +59,7 @@ Result<PortRange> PortsOf(const config::Settings& settings) {
   return range;
 }
 
-// From here on this process listens in the window only.
+// From here on this process listens only in the port range.
 Status UsePorts(const config::Settings& settings) {
   const Result<PortRange> range = PortsOf(settings);
   if (!range) return range.error();
@@ -71,8 +71,8 @@ bool IsManual(const config::Settings& settings) {
   return plan::HasCluster(settings) && settings.Text("cluster.connect") == "manual";
 }
 
-// The number of this host among `hosts`, and that everything a manual start needs is there. -1: it has none,
-// and the root deals one out.
+// The number of this host among `hosts`; checks the requirements of a manual start. -1: unknown, and the root
+// assigns one.
 Result<int> ManualIndex(const config::Settings& settings, const Root& root,
                         const std::vector<hosts::HostSlots>& hosts) {
   if (root.port == 0) {
@@ -92,7 +92,7 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
       fmt::format("{} is not one of the {} hosts, which are numbered from 0", index, hosts.size()));
 }
 
-// Which of the hosts this machine is; -1: none.
+// The index of this machine among the hosts; -1: none.
 int Here(const config::Settings& settings, const std::vector<std::string>& hosts) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (plan::IsHere(settings, hosts[i])) return static_cast<int>(i);
@@ -100,7 +100,7 @@ int Here(const config::Settings& settings, const std::vector<std::string>& hosts
   return -1;
 }
 
-// The launcher of cluster.connect, asked once already: what it lacks the user learns before anything starts.
+// Queries the launcher of cluster.connect now, so that its errors are reported before anything starts.
 Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::Launchers> launchers,
                      membership::Cluster* cluster) {
   const std::string& name = settings.Text("cluster.connect");
@@ -113,8 +113,7 @@ Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::La
   const std::vector<std::string> argv = membership::AgentArgv(cluster->dtrun);
   const auto first = launchers->Connect(name, others, argv);
   if (!first) return plan::At(settings, "cluster.connect", first.error());
-  // Asking takes a child process, for which the membership's loop would have to wait: only another start
-  // does.
+  // A query needs a child process, and would block the membership's loop: only a restart does it.
   cluster->connector = [launchers = std::move(launchers), name, argv, others = std::move(others),
                         first = *first](const std::vector<std::string>& hosts) {
     return hosts == others ? first : launchers->Connect(name, hosts, argv);
@@ -173,7 +172,8 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
   cluster.join_timeout = settings.Duration("cluster.join_timeout");
   cluster.lost_after = settings.Duration("cluster.lost_after");
   cluster.share_machines = settings.Bool("cluster.oversubscribe");
-  // In Kubernetes a pod's name resolves once it runs; hosts that the job can do without may not be up yet.
+  // In Kubernetes a pod's name resolves only when it runs; hosts that the job can do without may not be up
+  // yet.
   cluster.names_come_late =
       std::getenv("KUBERNETES_SERVICE_HOST") != nullptr || cluster.min_hosts < cluster.hosts.size();
   if (IsManual(settings)) {

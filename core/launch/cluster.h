@@ -1,4 +1,4 @@
-// The config's [cluster] as the root and the agents of a job take it. Main thread.
+// Converts the config's [cluster] for the root and agents of a job. Main thread.
 #pragma once
 
 #include <memory>
@@ -13,26 +13,26 @@
 
 namespace dtrun::launch {
 
-// How the hosts of the job come together; nothing when the job is this machine's alone.
-// `rule`: for the key of hosts that somebody else starts, where the user has given none. `launchers`: those
-// whose names cluster.connect takes.
+// How the hosts of the job connect; nullopt if the job runs on this machine only. `rule`: for the key of
+// manually started hosts, if the user has given none. `launchers`: those that cluster.connect may name.
 Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings,
                                                      const KeyRule& rule = {},
                                                      std::shared_ptr<hosts::Launchers> launchers = nullptr);
 
-// What of [cluster] is wrong on any host. Errors name the place.
+// Checks the parts of [cluster] that are the same on every host. Errors name the place.
 Status CheckAddresses(const config::Settings& settings);
 
-// That cluster.remote_shell names a program.
+// Checks that cluster.remote_shell names a program.
 Status CheckRemoteShell(const config::Settings& settings);
 
-// Set when this process is to be the agent of a host whose root somebody else has started:
-// cluster.connect is "manual" and this host is not host 0.
+// Set if this process is an agent that joins an existing root: cluster.connect is "manual" and this
+// host is not host 0.
 Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,
                                                            const KeyRule& rule = {});
 
-// Whether this process is to be the root of hosts without numbers: `host` is this machine, and no other dtrun
-// there has the port or is about to. Once true it stays so, and false for others, until this process ends.
+// Whether this process becomes the root of hosts without numbers: `host` is this machine, and no other dtrun
+// there uses or is about to use the port. Once true it stays true, and false for other processes, until this
+// process ends.
 bool RootIsHere(const std::string& host, int port);
 
 }  // namespace dtrun::launch

@@ -25,13 +25,13 @@ using Otherwise = KeyRule::Otherwise;
 
 constexpr int kPipePatienceMs = 10'000;
 
-// Empty: there is no home.
+// Empty if there is no home.
 std::string HomeKeyFile() {
   const char* const home = std::getenv("HOME");
   return home == nullptr || *home != '/' ? "" : fmt::format("{}/.dtrun/key", home);
 }
 
-// `name`: of the file, with the option that led to it.
+// `name`: the file's, with the option that named it.
 Result<std::string> ReadKeyFile(const std::string& path, const std::string& name) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) return Error::System(fmt::format("open {}", name), errno);
@@ -51,7 +51,7 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
                              "openssl rand -hex 32 > FILE; chmod 600 FILE",
                              name, info.st_uid)};
   }
-  // Of a command whose output is read as a file, <(...) of a shell.
+  // Wait: a shell's <(...) is the output of a command, read as a file.
   pollfd ready{file.get(), POLLIN, 0};
   if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
     return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing came through it for 10s", name)};
@@ -66,7 +66,7 @@ struct Digits {
   std::string text, origin;
 };
 
-// As the user has given them, if given.
+// The user's key digits, if given.
 Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
   if (settings.Has("cluster.key_file")) {
     const std::string& path = settings.Text("cluster.key_file");

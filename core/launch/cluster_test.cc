@@ -16,13 +16,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::SettingsOf;
 
-// Two hosts that somebody else starts, and what else is set.
+// Two manually started hosts, and additional settings.
 config::Settings ManualWith(std::vector<std::string> more) {
   more.insert(more.end(), {"cluster.hosts=node0,node1", "cluster.connect=manual"});
   return SettingsOf(std::move(more));
 }
 
-// The user has no key but that of the variable.
+// The user has no key except the variable's.
 class ClusterOfTest : public ::testing::Test {
  protected:
   ClusterOfTest() {

@@ -1,4 +1,5 @@
-// What ranks and plugins inherit of this process's variables. Any thread that no other sets variables beside.
+// The variables that ranks and plugins inherit from this process. Any thread, while no other thread changes
+// the environment.
 #pragma once
 
 #include <map>
@@ -8,7 +9,7 @@ namespace dtrun::launch {
 
 // This process's environment.
 std::map<std::string, std::string> Environment();
-// What ranks inherit of it: all but the key of a cluster.
+// The variables that ranks inherit: all except the cluster key.
 std::map<std::string, std::string> RankEnvironment();
 
 }  // namespace dtrun::launch

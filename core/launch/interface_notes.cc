@@ -19,7 +19,7 @@ void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
   const std::string path = variables["PATH"];
   for (const auto& [name, value] : rank.env) variables[name] = value;
   std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
-  if (variables.empty()) return;  // and libnl, which reads the interfaces, is not loaded
+  if (variables.empty()) return;  // avoids loading libnl, which reads the interfaces
   auto interfaces = network::ReadInterfaces();
   if (!interfaces) return;
   const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);

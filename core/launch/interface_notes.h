@@ -1,5 +1,5 @@
-// Of a job on one host: variables of its ranks that name an interface which this host lacks. Reads the host's
-// interfaces where there are such variables; the launching process's main thread.
+// For a job on one host: reports rank variables that name a network interface which this host lacks. Reads
+// the host's interfaces only if there are such variables. The launching process's main thread.
 #pragma once
 
 #include "core/config/settings.h"
@@ -7,7 +7,7 @@
 
 namespace dtrun::launch {
 
-// Adds them to the plan's warnings. Of several hosts the connectivity checks tell it.
+// Adds them to the plan's warnings. On several hosts the connectivity checks report them.
 void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan);
 
 }  // namespace dtrun::launch

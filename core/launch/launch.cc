@@ -59,11 +59,11 @@ Result<int> LeadOrJoin(Preparation preparation, const KeyRule& key,
     const Result<Work> work = lead(preparation);
     if (!work) return work.error();
     preparation.AwaitProbes();
-    ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
+    ::unsetenv(kClusterKey);  // already read; ranks and remote shells inherit the rest
     return node::Guarded(*work);
   }
   const std::optional<node::OwnStart> own = join ? join() : std::nullopt;
-  { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+  { const Preparation done = std::move(preparation); }  // ends the child that describes the backend
   ::unsetenv(kClusterKey);
   return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**request, own, lifeline); });
 }

@@ -1,8 +1,8 @@
-// Starts this process's part of a job: the root of its hosts, or the agent of one whose root somebody else
-// has started.
+// Starts this process's part of a job: the root of its hosts, or the agent of a host that joins an existing
+// root.
 //
-// For every command line that starts jobs or looks at their hosts. Main thread; each forks, and returns when
-// the part is over.
+// For every command line that starts jobs or checks their hosts. Main thread; each function forks, and
+// returns when its part is over.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,26 @@
 
 namespace dtrun::launch {
 
-// What a command line adds to the config.
+// The command line's additions to the config.
 class Front : public job::Presenter {
  public:
-  // This host is about to join a root elsewhere. Returns how the job was started here, for who follows what
-  // happens on this host; nothing: stay silent.
+  // Called before this host joins a remote root. Returns start information for status output on this host;
+  // nullopt: quiet.
   virtual std::optional<node::OwnStart> Join() { return std::nullopt; }
-  // The exit code of the root, once the job is over.
+  // The root's exit code at the end of the job.
   virtual int End(const job::Outcome& outcome) { return outcome.exit_code(); }
 };
 
 struct Manner {
-  KeyRule key = {};    // where the user has given none
-  bool quiet = false;  // a job that goes well gets no verdict
+  KeyRule key = {};    // if the user has given none
+  bool quiet = false;  // no verdict for a successful job
 };
 
-// Runs the job. An error: of the user's, before anything has started. REQUIRES: no problems.
+// Runs the job. Returns a user error only before anything has started. REQUIRES: no problems.
 Result<int> Launch(Preparation preparation, Front& front, const Manner& manner = {});
 
-// Likewise with other work for the root. `lead` makes it, guarded (core/node/guard.h) it is done; `join` is
-// called on any other host, as Front::Join.
+// The same with other work for the root: `lead` creates it, and it runs guarded (core/node/guard.h). Any
+// other host calls `join`, as Front::Join.
 using Work = std::function<int(process::Lifeline&)>;
 Result<int> LeadOrJoin(Preparation preparation, const KeyRule& key,
                        const std::function<Result<Work>(Preparation& preparation)>& lead,

@@ -23,7 +23,7 @@ bool Can(const plugin::Description& launcher, hosts::Launchers::Ability ability)
 
 }  // namespace
 
-// All load side by side. One that cannot be loaded is for the user who asks for it by name.
+// Load all in parallel. A launcher that cannot be loaded is an error only if the user names it.
 std::vector<std::string> LauncherPlugins::With(Ability ability) {
   std::vector<std::unique_ptr<plugin::Probe>> loading;
   for (const plugin::File& file : plugin::FindAll(folders_)) {
@@ -48,7 +48,7 @@ Result<LauncherPlugins::Known*> LauncherPlugins::Describe(const std::string& nam
   if (const auto found = known_.find(name); found != known_.end()) return &found->second;
   const auto file = plugin::Find(plugin::Kind::kLauncher, name, folders_);
   if (!file) return file.error();
-  // A file by its path: another of that name may be on the search path.
+  // Use the path for a file: another one of that name may be on the search path.
   const std::string key =
       name.find('/') == std::string::npos ? plugin::TypedForm(file->name) : file->path.string();
   if (const auto found = known_.find(key); found != known_.end()) return &found->second;
@@ -62,7 +62,7 @@ Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
   const auto launcher = Describe(name);
   if (launcher) return Can((*launcher)->description, ability);
   const dtrun_status code = launcher.error().code;
-  if (code == DTRUN_NOT_FOUND || code == DTRUN_INVALID_ARGUMENT) return false;  // no such launcher
+  if (code == DTRUN_NOT_FOUND || code == DTRUN_INVALID_ARGUMENT) return false;  // not a launcher
   return launcher.error();
 }
 

@@ -1,9 +1,9 @@
-// The launcher plugins on the search path as sources of hosts and as connectors, each asked in a child
+// The launcher plugins on the search path as sources of hosts and as connectors. Each runs in a child
 // process.
 //
-// Each sees the options that the config has for it: [launcher.options] of the one that it names for plans,
-// and [launcher.NAME] of any. Each is asked for hosts once. Main thread; the children that wait for a request
-// end with it, or with EndProbes().
+// Each sees its options from the config: [launcher.options] for the one that the config names for plans, and
+// [launcher.NAME] for any. Each is queried for hosts once. Main thread; the waiting children end with that
+// thread, or with EndProbes().
 #pragma once
 
 #include <filesystem>
@@ -32,8 +32,8 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& hosts,
                                                    const std::vector<std::string>& argv) override;
 
-  // From now on the launcher of this file has these options, and others what `read` says: the defaults, where
-  // that is empty.
+  // Sets the options of the launcher in this file; other launchers get the result of `read`, or the defaults
+  // if `read` is empty.
   using Read = std::function<Result<dtrun_options>(const plugin::Description& launcher)>;
   void SetOptions(const std::filesystem::path& file, dtrun_options options, Read read = {}) {
     chosen_ = file;
@@ -41,16 +41,16 @@ class LauncherPlugins final : public hosts::Launchers {
     read_ = std::move(read);
   }
 
-  // Ends the children. What they said of themselves stays known.
+  // Ends the children. Their descriptions stay available.
   void EndProbes();
 
   const std::vector<plugin::Folder>& folders() const { return folders_; }
 
  private:
   struct Known {
-    plugin::Description description;                 // with its file
-    std::unique_ptr<plugin::Probe> probe;            // that has described it and was asked nothing yet
-    std::optional<Result<hosts::Allocation>> found;  // once asked: every candidate's config reads the same
+    plugin::Description description;                 // includes its file
+    std::unique_ptr<plugin::Probe> probe;            // described, but not yet queried
+    std::optional<Result<hosts::Allocation>> found;  // set after the query: the configs of all candidates share it
   };
 
   Result<dtrun_options> OptionsOf(const plugin::Description& launcher) const;
@@ -60,10 +60,10 @@ class LauncherPlugins final : public hosts::Launchers {
                                      const hosts::Environment& environment);
 
   const std::vector<plugin::Folder> folders_;
-  std::filesystem::path chosen_;  // the launcher of the config; empty: not known
+  std::filesystem::path chosen_;  // the launcher in the config; empty: unknown
   dtrun_options options_;
   Read read_;
-  std::map<std::string, Known> known_;  // by the name that users type, or by the path
+  std::map<std::string, Known> known_;  // by typed name, or by path
 };
 
 }  // namespace dtrun::launch

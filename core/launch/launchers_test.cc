@@ -7,7 +7,7 @@
 namespace dtrun::launch {
 namespace {
 
-// Of bad_launcher.c, which names its first host by an option.
+// From bad_launcher.c, which takes its first host's name from an option.
 std::string FirstHostOf(LauncherPlugins& launchers) {
   const auto found = launchers.FindHosts("bad", {{"FAULT", "well"}});
   return found ? found->hosts.front().name : found.error().text;

@@ -1,4 +1,4 @@
-// The config's [restart] and [watch] as the root takes them, and its network.interface as this host does. Any
+// Converts the config's [restart] and [watch] for the root, and its network.interface for this host. Any
 // thread.
 #pragma once
 
@@ -13,21 +13,21 @@
 
 namespace dtrun::launch {
 
-// Errors name the place of a class that does not exist.
+// Errors name the place of an unknown class.
 Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings);
 
-// Errors name the place of a limit that is no duration.
+// Errors name the place of a limit that is not a duration.
 Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings);
 
-// The values that those who read them refuse on any host, each with its place: a spec cannot say all of a
-// value. `settings` may have other problems.
+// Values that are wrong on every host but that a spec cannot reject, each with its place. `settings` may have
+// other problems.
 std::vector<Error> WrongValues(const config::Settings& settings);
 
-// Whether this host has the interfaces that a job on it alone names. What other hosts have is not asked here.
+// Checks that this host has the interfaces named for a job on it alone. Does not query other hosts.
 Status CheckInterface(const config::Settings& settings);
 
-// The file id (core/plugin/file_id.h) that the config wants of a plugin file; empty: any. Of several pins the
-// one that the file has, or the first. `kind`: "backend" or "launcher".
+// The file id (core/plugin/file_id.h) that the config pins for a plugin file; empty: any. Of several pins,
+// the one that matches the file, or the first. `kind`: "backend" or "launcher".
 std::string PinOf(const config::Settings& settings, std::string_view kind, const std::filesystem::path& file);
 
 }  // namespace dtrun::launch

@@ -38,7 +38,7 @@ Json RecordOf(const config::Settings& settings) {
   return out;
 }
 
-// The options of one of two backends, by its name.
+// Records the options of one of two backends under its name.
 void RecordOptions(const config::Settings& settings, const std::string& backend, Json* out) {
   for (const options::Spec& spec : settings.schema()) {
     if (!spec.key.starts_with(kOwnOptions)) continue;
@@ -89,7 +89,7 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   }
   self.choice_ = config::BackendChoiceOf(self.loaded_.settings);
   const std::vector<std::string>& names = self.choice_.names;
-  if (names.empty()) return self;  // which is one of the problems
+  if (names.empty()) return self;  // reported as one of the problems
   self.AddCandidate(self.loaded_.settings, names.front());
   for (std::size_t i = 1; i < names.size(); ++i) {
     self.request_.backend = names[i];
@@ -100,7 +100,7 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   return self;
 }
 
-// Every reading finds those of the whole config.
+// Every reading finds the problems of the whole config, so add only new ones.
 void Preparation::AddProblems(std::vector<config::Problem> found) {
   std::set<std::pair<std::string, std::string>> known;
   for (const config::Problem& one : loaded_.problems) known.emplace(one.place, one.message);
@@ -124,7 +124,7 @@ std::vector<plugin::Folder> Preparation::FoldersOf(const config::Settings& so_fa
       plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : std::vector<std::string>());
 }
 
-// The config is read once more for each launcher that is asked and that launcher.name does not name.
+// Reads the config again for each queried launcher that launcher.name does not name.
 void Preparation::SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const {
   config::Request request = request_;
   request.launchers = {};
@@ -171,14 +171,14 @@ void Preparation::AddCandidate(config::Settings settings, std::string name) {
                          {}});
 }
 
-// The backend that is asked next, most likely: its plugin loads while the launcher's does.
+// The backend that is probably queried next: its plugin loads while the launcher's does.
 std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const config::Settings& so_far,
                                                          const std::vector<plugin::Folder>& folders) {
   const std::string name =
       so_far.Has("backend.path") ? so_far.Text("backend.path") : config::BackendNames(so_far).front();
   if (name == "none") return nullptr;
   auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
-  if (!file) return nullptr;  // whoever asks for it says why
+  if (!file) return nullptr;  // the later query reports the error
   file->id = PinOf(so_far, "backend", file->path);
   auto probe = plugin::Probe::Begin(*file);
   return probe ? *std::move(probe) : nullptr;
@@ -197,7 +197,7 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   const bool backend = kind == "backend";
   const auto folders = FoldersOf(so_far);
   const std::string path_key = fmt::format("{}.path", kind);
-  // The file of one that the config does not name is its own.
+  // A backend that the config does not name uses its own file.
   const std::vector<std::string> named = backend ? config::BackendNames(so_far) : std::vector{name};
   const bool by_path = so_far.Has(path_key) && std::ranges::find(named, name) != named.end();
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
@@ -205,9 +205,9 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   if (file) file->id = PinOf(so_far, kind, file->path);
   if (!backend) {
     if (!file) return file.error();
-    // The same for every candidate, mostly.
+    // Usually the same for every candidate.
     if (launcher_ == nullptr || launcher_file_.path != file->path || launcher_file_.id != file->id) {
-      early_ = BeginBackend(so_far, folders);  // takes longer to load, mostly
+      early_ = BeginBackend(so_far, folders);  // usually takes longer to load
       auto launcher = plugin::Probe::Begin(*file);
       if (!launcher) return launcher.error();
       if (!here_) here_ = plan::OfferHere();
@@ -259,7 +259,7 @@ Result<plan::Plan> Preparation::MakePlan() {
   if (Status read = ReadHardware(); !read) return read.error();
   const auto chosen = ChooseHere();
   if (!chosen) return chosen.error();
-  // A later plan may be made in another process, which asks again.
+  // A later plan may be made in another process, which queries again.
   for (Candidate& candidate : candidates_) End(std::move(candidate.probe));
   auto plan = Build(*chosen, {}, nullptr);
   if (!plan) return plan;
@@ -315,7 +315,7 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   auto program = DtrunOnHosts(loaded_.settings);
   if (!program) return program.error();
   const Candidate& host = candidates_[chosen.host];
-  // Of a backend beside a single name, backend.options are that one's.
+  // Beside a single named backend, backend.options belong to that one.
   const bool unnamed = chosen.host >= choice_.names.size();
   const config::Settings& settings = unnamed ? loaded_.settings : host.settings;
   plan::Backend backend = *host.answer;
@@ -330,7 +330,7 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   if (chosen.device && candidates_[*chosen.device].file)
     plugins.push_back(candidates_[*chosen.device].file->path);
   for (const auto& one : device.plugins) plugins.emplace_back(one.path);
-  // Once only: a later plan may be made in another process, which asks again.
+  // Use the probe once: a later plan may be made in another process, which queries again.
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
   if (!launcher) return launcher.error();
   auto plan =

@@ -1,4 +1,4 @@
-// From a command line to a plan: config, plugins, probe of the backend.
+// Turns a command line into a plan: config, plugins, probe of the backend.
 //
 // Shared by the verbs that read a config. Main thread.
 #pragma once
@@ -23,22 +23,22 @@ namespace dtrun::launch {
 
 class LauncherPlugins;  // core/launch/launchers.h
 
-// The config with the plugins that it names: found, and asked for their options, each in a child process.
+// The config and its plugins, after each plugin was found and a child process has read its options.
 class Preparation final : public job::Planner {
  public:
-  // `problems` is what Load and WrongValues report; an empty list means that the config is usable.
-  // `request` needs neither an environment nor the backends that exist.
+  // `problems` has the findings of Load and WrongValues; if it is empty, the config is usable.
+  // `request` may omit the environment and the existing backends.
   static Preparation Load(config::Request request, std::vector<std::string> plugin_dirs = {});
 
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
-  // The plan as this host alone can make it: it asks the backend, the first time, what it would use here.
-  // REQUIRES: no problems.
+  // The plan for this host alone; the first call queries the backend for what it would use here. REQUIRES: no
+  // problems.
   Result<plan::Plan> MakePlan();
 
-  // The plan with which a run begins. Of a job on several hosts it is a draft whose backend nobody was asked
-  // about: this host need not be one of them. REQUIRES: no problems.
+  // The initial plan of a run. For a job on several hosts it is a draft, and the backends have not been
+  // queried: this host need not be one of them. REQUIRES: no problems.
   Result<plan::Plan> PlanOfRun();
   Result<plan::Plan> PlanFor(const std::vector<plan::HostOffer>& offers,
                              const std::vector<preflight::Answer>& answers,
@@ -47,31 +47,33 @@ class Preparation final : public job::Planner {
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
 
-  // Of python.modules and backend.torch, asked of the program that ranks run. REQUIRES: a plan was made, or
+  // For python.modules and backend.torch: the query for the ranks' program. REQUIRES: a plan was made, or
   // Check.
   Result<preflight::ModuleRequest> ModulesToAsk() const;
 
-  // What a run would refuse before it asks other hosts or backends, but for the program, which a host may
-  // have and this one not. REQUIRES: no problems.
+  // The checks that a run does before it queries other hosts or backends, except for the program, which other
+  // hosts may have although this one does not. REQUIRES: no problems.
   Status Check();
 
-  // Lines for the warnings of each plan.
+  // Adds these lines to the warnings of each plan.
   void Warn(std::vector<std::string> lines) { warnings_ = std::move(lines); }
 
-  // Waits for the plugins' processes that planning has used, so that none is beside the ranks.
+  // Waits until the plugin processes used for planning have ended, so that none runs beside the
+  // ranks.
   void AwaitProbes() { ending_.clear(); }
 
-  // The launcher plugins, for those who connect to hosts.
+  // The launcher plugins, for connecting to hosts.
   std::shared_ptr<hosts::Launchers> launchers() const;
 
-  // The backends that backend.name gives, with their options, for a job of that size; then those that may
-  // join the ranks beside them, once Check or a plan has found them. REQUIRES: no problems.
+  // The backends in backend.name with their options, for a job of that size; then those that may join the
+  // ranks beside them, once Check or a plan has found them. REQUIRES: no problems.
   std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
 
-  // Of a list, the names that no plugin here has: they are passed over, and may be mistyped.
+  // Names in a list for which there is no plugin here: they are skipped, and may be typos.
   std::vector<preflight::Check> UnknownBackends() const;
 
-  // What carries which memory, by answers to these requests. REQUIRES: no problems.
+  // Which backend shall move which memory, given the answers to these requests. REQUIRES: no
+  // problems.
   preflight::RouteWish Wish() const;
 
  private:
@@ -79,17 +81,17 @@ class Preparation final : public job::Planner {
   struct Candidate {
     std::string name;
     config::Settings settings;
-    std::optional<plugin::File> file;      // unset for "none", and when it could not be had
-    std::unique_ptr<plugin::Probe> probe;  // that has described it; until the first plan
-    std::string why_not;                   // it cannot be used here
-    std::optional<plan::Backend> answer;   // once asked
+    std::optional<plugin::File> file;      // unset for "none", and if not available
+    std::unique_ptr<plugin::Probe> probe;  // has described it; until the first plan
+    std::string why_not;                   // why it cannot be used here
+    std::optional<plan::Backend> answer;   // set after the query
   };
-  // Places in the candidates.
+  // Indices into the candidates.
   struct Chosen {
     std::size_t host = 0;
-    std::optional<std::size_t> device = {};  // the host's may be it too
-    std::string no_device = {};              // why there is none
-    bool asked = true;                       // false: a draft, with the first for the host's memory
+    std::optional<std::size_t> device = {};  // may equal `host`
+    std::string no_device = {};              // why there is no `device`
+    bool asked = true;                       // false: a draft that uses the first for host memory
   };
 
   Result<options::Schema> SchemaOf(std::string_view kind, const std::string& name,
@@ -124,31 +126,31 @@ class Preparation final : public job::Planner {
   Result<plan::Plan> Build(const Chosen& chosen, std::vector<plan::Hardware> reported,
                            const network::Decision* network, bool find_programs = true);
 
-  // Where plugins are, by what plugins.path says so far.
+  // The plugin folders, by plugins.path as read so far.
   std::vector<plugin::Folder> FoldersOf(const config::Settings& so_far) const;
   void SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const;
   std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
 
   std::vector<std::string> plugin_dirs_;
   config::Request request_;                     // of the last reading
-  std::shared_ptr<LauncherPlugins> launchers_;  // once somebody has asked for them
+  std::shared_ptr<LauncherPlugins> launchers_;  // created on first use
   config::Loaded loaded_;
-  std::unique_ptr<plugin::Probe> probe_;  // of the backend whose options were read last
-  std::string probe_failure_;             // or why there is none
+  std::unique_ptr<plugin::Probe> probe_;  // of the backend that was read last
+  std::string probe_failure_;             // or why there is no probe_
   config::BackendChoice choice_;
-  std::vector<Candidate> candidates_;            // in order of preference; those without a name last
-  std::string passed_over_;                      // why each one before the host's is not it
+  std::vector<Candidate> candidates_;            // in order of preference; unnamed ones last
+  std::string passed_over_;                      // why each backend before the chosen host backend was rejected
   std::optional<Result<plan::HostOffer>> here_;  // read while plugins load
-  std::optional<plan::Hardware> hardware_;       // of this host, once read
+  std::optional<plan::Hardware> hardware_;       // of this host, after it was read
   plugin::File launcher_file_;
-  std::unique_ptr<plugin::Probe> early_;                // of a backend that nobody has heard yet
-  std::unique_ptr<plugin::Probe> launcher_;             // that has described it; until the first plan
-  std::vector<std::unique_ptr<plugin::Probe>> ending_;  // which nobody has waited for
-  std::string program_;                                 // that ranks run
-  std::vector<std::string> warnings_;                   // of Warn
+  std::unique_ptr<plugin::Probe> early_;                // of a backend that is still loading
+  std::unique_ptr<plugin::Probe> launcher_;             // has described it; until the first plan
+  std::vector<std::unique_ptr<plugin::Probe>> ending_;  // not yet waited for
+  std::string program_;                                 // run by ranks
+  std::vector<std::string> warnings_;                   // from Warn
 };
 
-// The settings of a job with that backend and all its options as they are by default.
+// The settings of a job with this backend and default options.
 Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.

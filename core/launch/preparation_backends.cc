@@ -1,4 +1,5 @@
-// Which of the backends in the config carry which memory: asked here, or chosen by what hosts have answered.
+// Decides which backend in the config moves which memory, by queries on this host or by the answers of the
+// job's hosts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,13 +34,13 @@ bool ExpectsDevices(const config::BackendChoice& choice) {
          (!choice.automatic && std::ranges::any_of(choice.names, config::IsDeviceBackend));
 }
 
-// The place of the names that cannot be had, where they were given.
+// Puts the place of backend.name before an error about its names.
 Error AtName(const config::Settings& settings, const Error& error) {
   constexpr char kName[] = "backend.name";
   return settings.Get(kName).origin.place.empty() ? error : plan::At(settings, kName, error);
 }
 
-// The id that ranks of `hosts` hosts can be held to: one without a build id says nothing of another host's.
+// The id required on `hosts` hosts; a file without a build id has an id that is valid on one host only.
 std::string IdOf(const plugin::File& file, std::size_t hosts) {
   if (!file.id.empty() || hosts > 1) return file.id;
   const auto opened = plugin::OpenedFile::Open(file.path);
@@ -50,7 +51,7 @@ std::string IdOf(const plugin::File& file, std::size_t hosts) {
   return id ? *std::move(id) : std::string();
 }
 
-// Whether a pinned file is the one that is there.
+// Whether the existing file matches its pin.
 bool IsPinned(const plugin::File& file) {
   const auto opened = plugin::OpenedFile::Open(file.path);
   if (!opened) return false;
@@ -60,7 +61,8 @@ bool IsPinned(const plugin::File& file) {
 
 }  // namespace
 
-// Whether what the config names may move device memory only, as far as is known before hosts are asked.
+// Whether the backends in the config may move device memory only, as far as is known before hosts are
+// queried.
 bool Preparation::MayNeedUnnamed() {
   if (!choice_.host.empty() || choice_.automatic || candidates_.size() > choice_.names.size()) return false;
   if (std::ranges::any_of(choice_.names, config::IsDeviceBackend)) return true;
@@ -71,8 +73,8 @@ bool Preparation::MayNeedUnnamed() {
   return !info || preflight::MovesDeviceMemoryOnly(*info);
 }
 
-// Those for the host's memory beside a backend that moves a device's only. One that cannot be loaded is
-// passed over; a mistake in the options that the config has for one that can is the user's.
+// Adds host-memory backends beside a backend that moves device memory only. Skips one that cannot be loaded;
+// wrong options for one that can be loaded are the user's error.
 Status Preparation::AddUnnamed() {
   for (const std::string& name : config::HostBackends()) {
     const auto same = std::ranges::find(candidates_, name, &Candidate::name);
@@ -123,7 +125,7 @@ preflight::RouteWish Preparation::Wish() const {
   return wish;
 }
 
-// As it is before anybody was asked.
+// The backend before any query.
 plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
   plan::Backend answer;
   answer.name = candidate.name;
@@ -148,7 +150,7 @@ Result<plugin::LaunchInfo> Preparation::AskForInfo(Candidate& candidate,
   return info;
 }
 
-// What the candidate would use here; its error is also kept as the reason against it.
+// Queries what the candidate would use here; an error is also stored in why_not.
 Status Preparation::Ask(Candidate& candidate) {
   if (candidate.answer) return {};
   plan::Backend answer = AnswerOf(candidate);
@@ -180,12 +182,13 @@ Status Preparation::Ask(Candidate& candidate) {
   return {};
 }
 
-// Whether a backend of device memory is worth asking, though one for the host's is found.
+// Whether to query a device-memory backend although one for host memory was found.
 bool Preparation::MayUseDevices() const {
   return !hardware_->gpus.empty() || ExpectsDevices(choice_) || IsCountedByGpus(loaded_.settings);
 }
 
-// Asks until each kind of memory has its backend; who was not asked is not used.
+// Queries candidates until each kind of memory has its backend; candidates that were not queried
+// are not used.
 Result<preflight::Answer> Preparation::AskHere() {
   preflight::Answer answer;
   const preflight::RouteWish before = Wish();
@@ -219,7 +222,7 @@ Result<Preparation::Chosen> Preparation::ChooseHere() {
   auto answer = AskHere();
   if (!answer) return answer.error();
   auto routes = preflight::ChooseRoutes(Wish(), {{hosts::HostName(), *std::move(answer)}});
-  // The hosts of the job may have what this one lacks: they are asked before anything starts.
+  // The hosts of the job may have what this one lacks: they are queried before anything starts.
   if (!routes && plan::HasCluster(loaded_.settings)) {
     Candidate& last = candidates_[choice_.names.size() - 1];
     if (!last.answer) last.answer = AnswerOf(last);

@@ -1,4 +1,4 @@
-// Python modules that hosts must have: what to ask them, and what their answers mean.
+// Python modules that hosts must have: builds the query and interprets the answers.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -18,27 +18,27 @@ namespace {
 constexpr char kModules[] = "python.modules";
 constexpr char kTorch[] = "backend.torch";
 constexpr char kPackage[] = "dtrun";
-constexpr char kEntryPoint[] = "torch.backends:dtrun";  // by which torch finds the package
+constexpr char kEntryPoint[] = "torch.backends:dtrun";  // through which torch finds the package
 constexpr char kAutoload[] = "TORCH_DEVICE_BACKEND_AUTOLOAD";
-constexpr char kTorchVersion[] = "torch>=2.5";  // which looks for it
+constexpr char kTorchVersion[] = "torch>=2.5";  // looks for that entry point
 
 bool IsPython(const std::string& program) {
   const std::string name = std::filesystem::path(program).filename();
   return name.starts_with("python") || name.starts_with("pypy");
 }
 
-// What Python, or the search for it, reads.
+// Whether Python or its search reads the variable.
 bool IsOfPython(const std::string& variable) {
   return variable == "PATH" || variable == "LD_LIBRARY_PATH" || variable.starts_with("PYTHON");
 }
 
-// Whether ranks need the package, which takes torch.distributed over. A program that is no Python may start
-// one that nobody knows before.
+// Whether ranks need the package, which replaces torch.distributed. If another program starts Python, that is
+// not known here, and the package is not checked.
 bool NeedsPackage(const config::Settings& settings, const std::string& program) {
   return settings.Text(kTorch) == "dtrun" && IsPython(program);
 }
 
-// Whether torch is told to look for no backends, by the config or by what ranks inherit: by anything but "1".
+// Whether the config or the ranks' environment tells torch to load no backends: any value but "1" does.
 bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
   const auto of_config = chosen.find(kAutoload);
   if (of_config != chosen.end()) return of_config->second != "1";
@@ -85,7 +85,7 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
 
 Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
   if (missing.empty()) return {};
-  // They are asked for last, so what is listed has all been found.
+  // These are queried last, so all modules before them were found.
   if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
     return plan::At(settings(), kTorch,
                     fmt::format("on host '{}', {}, by which torch finds dtrun: the package is on its path, "

@@ -1,4 +1,4 @@
-// Settings from --set alone, without plugins: for tests.
+// For tests: settings from --set alone, without plugins.
 #pragma once
 
 #include <string>

@@ -204,7 +204,7 @@ std::string AnswerTo(std::string_view line, const Plugin& plugin, LineSocket* so
   return Answered(wire::DecodeLaunchRequest(line), plugin, ask);
 }
 
-// Out of memory is not the plugin's fault; the parent attributes it.
+// Out of memory is not the plugin's fault; the parent reports it.
 Status SendAnswer(LineSocket* socket, std::string_view line, const Plugin& plugin) {
   Error exhausted;
   try {
