@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lines "name<separator>value" of a file; none of a file that is not there.
+// Lines "name<separator>value" of a file; empty if the file does not exist.
 std::map<std::string, std::string> ReadFields(const fs::path& file, char separator) {
   std::map<std::string, std::string> out;
   std::ifstream in(file);
@@ -49,7 +49,7 @@ std::vector<std::string> SortedNames(const fs::path& folder) {
   return out;
 }
 
-// Names that begin with `prefix` and end in a number, as those numbers, ascending.
+// The numbers after `prefix` in the folder's entries named so, ascending.
 std::vector<int> NumbersAfter(const fs::path& folder, std::string_view prefix) {
   std::vector<int> out;
   for (const std::string& name : SortedNames(folder)) {
@@ -61,7 +61,7 @@ std::vector<int> NumbersAfter(const fs::path& folder, std::string_view prefix) {
   return out;
 }
 
-// A container may see the driver's list of all devices, and be given only some: those in /dev.
+// A container may see the driver's list of all devices but have access only to those in /dev.
 std::vector<Gpu> ReadNvidia(const fs::path& root) {
   const std::vector<int> given = NumbersAfter(root / "dev", "nvidia");
   std::vector<Gpu> out;
@@ -97,7 +97,7 @@ std::vector<Gpu> ReadAmd(const fs::path& root) {
   return out;
 }
 
-// The one device whose UUID begins with `text`; nothing when there is none, or several.
+// The single device with a UUID that starts with `text`; nullopt if there is none, or several.
 std::optional<std::size_t> FindUuid(const std::vector<Gpu>& devices, std::string_view text) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -108,13 +108,13 @@ std::optional<std::size_t> FindUuid(const std::vector<Gpu>& devices, std::string
   return found;
 }
 
-// "1gpu2" is 1, as strtol has it.
+// "1gpu2" is 1, as with strtol.
 std::optional<std::size_t> FindIndex(const std::vector<Gpu>& devices, std::string_view text) {
   const std::optional<std::size_t> index = TakeNumber<std::size_t>(&text);
   return index && *index < devices.size() ? index : std::nullopt;
 }
 
-// "MIG-<UUID>" or "MIG-GPU-<UUID>/7/0", whose UUID may be cut short.
+// "MIG-<UUID>" or "MIG-GPU-<UUID>/7/0"; the UUID may be abbreviated.
 bool IsSlice(std::string_view text) {
   if (!text.starts_with("MIG-")) return false;
   text.remove_prefix(4);
@@ -187,7 +187,7 @@ const char* ListVariable(Vendor vendor) {
 std::vector<Gpu> VisibleGpus(const Gpus& gpus, const Variable& variable) {
   std::vector<Gpu> out = gpus.devices;
   if (gpus.vendor == Vendor::kAmd) {
-    // The lower layer applies its list first; HIP then counts from 0 again.
+    // ROCr applies its list first; HIP then counts from 0 again.
     if (const auto list = variable("ROCR_VISIBLE_DEVICES")) {
       out = Select(out, *list);
       for (std::size_t i = 0; i < out.size(); ++i) out[i].name = std::to_string(i);

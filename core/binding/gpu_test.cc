@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A folder that stands for "/".
+// A folder that replaces "/".
 class Root {
  public:
   Root() {

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version 1 writes this or more for "no limit": the largest number of bytes in whole pages.
+// Version 1 uses a value at least this large for "no limit": the largest number of bytes in whole
+// pages.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
 bool HasWord(const std::string& list, const std::string& word) {
@@ -24,7 +25,7 @@ bool HasWord(const std::string& list, const std::string& word) {
   return false;
 }
 
-// The path of this process's group in the hierarchy of `controller`; empty: that of version 2.
+// The path of this process's group in the hierarchy of `controller`; empty `controller`: version 2.
 std::optional<std::string> GroupOf(const fs::path& root, const std::string& controller) {
   std::istringstream lines(ReadKernelFile((root / "proc/self/cgroup").string()));
   for (std::string line; std::getline(lines, line);) {
@@ -57,7 +58,7 @@ std::vector<fs::path> GroupFolders(const fs::path& root, const std::string& cont
     fs::path folder = mounted;
     folders.push_back(folder);
     for (const fs::path& part : fs::path(below).relative_path()) {
-      if (part == "..") break;  // a group outside of what is mounted
+      if (part == "..") break;  // the group is outside the mount
       folders.push_back(folder /= part);
     }
   }
@@ -66,7 +67,7 @@ std::vector<fs::path> GroupFolders(const fs::path& root, const std::string& cont
 
 namespace {
 
-// "max 100000" and "-1" are no numbers here.
+// nullopt for "max 100000" and "-1".
 std::optional<double> NumberIn(std::istream& words) {
   double number = 0;
   return words >> number && number > 0 ? std::optional(number) : std::nullopt;
@@ -102,7 +103,7 @@ GroupLimits ReadGroupLimits(const fs::path& root) {
     Least(NumberIn(folder / "memory.max"), &out.memory);
     Least(NumberIn(folder / "pids.max"), &out.tasks);
   }
-  // What a group may use has passed those around it.
+  // The group's cpuset already respects its ancestors'.
   const auto read_cpuset = [&](const std::string& controller, const char* file) {
     const std::vector<fs::path> folders = GroupFolders(root, controller);
     if (out.cpuset.empty() && !folders.empty()) out.cpuset = FirstLineOf((folders.back() / file).string());

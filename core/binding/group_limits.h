@@ -1,7 +1,7 @@
-// What the control groups of this process allow it: time on processors, processors, memory, tasks. Versions 1
-// and 2.
+// The limits of this process's control groups: CPU time, processors, memory, tasks. Versions 1 and 2.
 //
-// Of a group and those around it, as far as this process sees them, the least counts. No state; any thread.
+// Each limit is the minimum over the group and its ancestors, as far as this process can see them. No state;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ struct GroupLimits {
   std::optional<double> processors;      // the quota, as a number of processors: 1.5
   std::optional<std::uint64_t> memory;   // bytes
   std::optional<std::uint64_t> tasks;    // processes and threads
-  std::string cpuset;                    // processors, as the kernel lists them: "0-3,8"; empty: not said
+  std::string cpuset;                    // processors, as the kernel lists them: "0-3,8"; empty: unknown
 
   // The quota in whole processors, at least 1; 0: none.
   int whole_processors() const;
 };
 
-// The folders of this process's group in the hierarchy of `controller` and of the groups around it, the
-// outermost that is mounted first; empty `controller`: version 2. A container may have its own group mounted
-// at the top, and see in /proc the path that it has outside.
+// The folders of this process's group and its visible ancestors in the hierarchy of `controller`, outermost
+// first; empty `controller`: version 2. In a container, the mount may start at the container's own group
+// while /proc shows the path outside.
 std::vector<std::filesystem::path> GroupFolders(const std::filesystem::path& root,
                                                 const std::string& controller);
 
-// `root` is where /proc and /sys are found.
+// `root` contains /proc and /sys.
 GroupLimits ReadGroupLimits(const std::filesystem::path& root = "/");
 
 }  // namespace dtrun::binding

@@ -16,8 +16,8 @@ namespace {
 using Handle = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
 
-// hwloc opens every plugin it has (OpenGL, OpenCL, CUDA) before it can be told to ask none:
-// 3 ms of a launch that takes 12.
+// hwloc opens every plugin it has (OpenGL, OpenCL, CUDA) before it can be told to use none: 3 ms of
+// a launch that takes 12.
 class WithoutPlugins {
  public:
   WithoutPlugins() {
@@ -47,10 +47,10 @@ Result<Handle> Load(const char* synthetic) {
   ::hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   ::hwloc_topology_set_type_filter(raw, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
   ::hwloc_topology_set_type_filter(raw, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  // NUMA nodes inside a socket hang from groups.
+  // NUMA nodes inside a socket are children of groups.
   ::hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 #if HWLOC_API_VERSION >= 0x00020100
-  // It would bind this thread to each processor in turn, to ask for what the system has said already.
+  // It would bind this thread to each processor in turn, to query what the system has already reported.
   ::hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
 #endif
   if (synthetic != nullptr && ::hwloc_topology_set_synthetic(raw, synthetic) != 0)
@@ -60,16 +60,16 @@ Result<Handle> Load(const char* synthetic) {
   return handle;
 }
 
-// The processors in `allowed`, gathered by core.
+// The processors in `allowed`, grouped by core.
 Topology Gather(hwloc_topology_t topology, hwloc_const_cpuset_t allowed) {
-  std::map<unsigned, Core> cores;  // by the place of a core's first processor in hwloc's order
+  std::map<unsigned, Core> cores;  // by the position of a core's first processor in hwloc's order
   const int count = ::hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
   for (int i = 0; i < count; ++i) {
     const hwloc_obj_t pu = ::hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, static_cast<unsigned>(i));
     if (::hwloc_bitmap_isset(allowed, pu->os_index) == 0) continue;
     const hwloc_obj_t core = ::hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
     const hwloc_obj_t socket = ::hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, pu);
-    // A virtual machine may not say which processors share a core.
+    // A virtual machine may not report which processors share a core.
     const unsigned place = core == nullptr ? pu->logical_index : core->first_child->logical_index;
     Core& out = cores[place];
     out.socket = socket == nullptr ? 0 : static_cast<int>(socket->os_index);

@@ -1,7 +1,7 @@
 // Reads the processors of this machine. The only user of hwloc.
 //
-// Built without hwloc, each processor counts as a core of its own and all as one NUMA node,
-// which is enough to count them and too little to bind ranks to them. No state; any thread.
+// Without hwloc, each processor counts as its own core, all in one NUMA node: enough to count them,
+// but not to bind ranks. No state; any thread.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace dtrun::binding {
 // False: this dtrun was built without hwloc.
 bool KnowsMachine();
 
-// What the calling thread may run on, after cgroups and the affinity mask that dtrun was
-// given. Main thread: it hides hwloc's plugins for a moment, through the environment.
+// The processors that the calling thread may run on, after cgroups and dtrun's affinity mask. Main
+// thread: it briefly changes the environment to hide hwloc's plugins.
 Result<Topology> ReadMachine();
 
-// Of a machine that hwloc imagines, "pack:2 numa:2 core:8 pu:2": for tests. An error without hwloc.
+// For tests: a synthetic machine of hwloc, "pack:2 numa:2 core:8 pu:2". An error without hwloc.
 Result<Topology> ImagineMachine(const std::string& synthetic);
 
 }  // namespace dtrun::binding

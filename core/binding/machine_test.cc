@@ -11,7 +11,7 @@
 namespace dtrun::binding {
 namespace {
 
-// The affinity mask of this thread, put back at the end.
+// The affinity mask of this thread, restored at the end.
 class Affinity {
  public:
   Affinity() { EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0); }
@@ -20,7 +20,7 @@ class Affinity {
   Affinity& operator=(const Affinity&) = delete;
 
   int count() const { return CPU_COUNT(&before_); }
-  // Leaves one processor, whose number it returns.
+  // Restricts the mask to one processor and returns its number.
   int Narrow() {
     int processor = 0;
     while (!CPU_ISSET(processor, &before_)) ++processor;

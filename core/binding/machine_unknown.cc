@@ -1,4 +1,4 @@
-// ReadMachine where dtrun is built without hwloc.
+// ReadMachine for a dtrun built without hwloc.
 #include <sched.h>
 
 #include <cerrno>

@@ -20,7 +20,7 @@ Cores All(const Topology& topology) {
   return out;
 }
 
-// Contiguous shares of `cores`, of equal size but for one core.
+// Contiguous shares of `cores`; their sizes differ by at most one core.
 std::vector<Cores> Share(const Cores& cores, std::size_t ranks) {
   std::vector<Cores> out;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -48,7 +48,7 @@ std::vector<Cores> Deal(const std::vector<Cores>& shares) {
   return out;
 }
 
-// Each rank's share of the cores beside its GPU; nothing when that cannot be had.
+// Each rank's share of the cores near its GPU; empty if that is impossible.
 std::vector<Cores> ShareNearGpus(const Topology& topology, const std::vector<int>& gpu_nodes) {
   std::map<int, std::size_t> ranks_at;
   for (int node : gpu_nodes) ++ranks_at[node];
@@ -89,10 +89,10 @@ std::string Plural(std::size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// "rank 0: 0-1, rank 1: 2-3": each different set once, the first few.
+// "rank 0: 0-1, rank 1: 2-3": each distinct set once, only the first few.
 std::string Sets(const std::vector<std::vector<int>>& processors) {
   constexpr std::size_t kShown = 4;
-  std::vector<std::pair<std::string, std::vector<int>>> sets;  // and the local ranks there
+  std::vector<std::pair<std::string, std::vector<int>>> sets;  // set, and its local ranks
   for (int rank = 0; const auto& set : processors) {
     const std::string list = NumberList(set);
     auto known = std::ranges::find(sets, list, [](const auto& one) { return one.first; });
@@ -115,7 +115,7 @@ std::string Describe(const std::vector<Cores>& sets, const Binding& binding, con
   return fmt::format("{} per rank, {} (processors of {})", size, policy, Sets(binding.processors));
 }
 
-// Where the quota is what counts.
+// Mentions the quota if it is the limit.
 std::string QuotaText(const Topology& topology) {
   const int cores = topology.core_count();
   if (topology.cores.size() == static_cast<std::size_t>(cores)) return {};

@@ -10,7 +10,7 @@
 namespace dtrun::binding {
 namespace {
 
-// Takes the text apart from the left.
+// Parses the text from left to right.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : rest_(text) {}

@@ -1,7 +1,7 @@
-// The processors of one host that a job may use, as far as placing ranks needs them.
+// The processors of one host that a job may use, for placing ranks.
 //
-// Read from the machine by ReadMachine, or from text that another host has sent, so the
-// root can place the ranks of hosts it has never run on. Values; any thread.
+// Read from the machine by ReadMachine, or from text sent by another host, so that the root can
+// place ranks on hosts where it has never run. Values; any thread.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@
 namespace dtrun::binding {
 
 struct Core {
-  int socket = 0;  // numbers are the system's
+  int socket = 0;  // the system's numbers
   int numa = 0;
-  std::vector<int> processors;  // its hardware threads that may be used, ascending, never empty
+  std::vector<int> processors;  // its usable hardware threads, ascending, never empty
 
   bool operator==(const Core&) const = default;
 };
 
 struct Topology {
-  std::vector<Core> cores;  // neighbours stand together: by socket, then NUMA node
+  std::vector<Core> cores;  // sorted by socket, then NUMA node
 
-  int quota = 0;  // time of that many processors is all that its control group allows; 0: no limit
+  int quota = 0;  // CPU quota of its control group, in processors; 0: no limit
 
   int processor_count() const;
-  // Cores that ranks can keep busy: no more than the quota, and at least 1 of any.
+  // The number of cores that ranks can keep busy: at most the quota, and at least 1.
   int core_count() const;
   bool operator==(const Topology&) const = default;
 };
 
-// "0.0=0+4,1+5;1.1=2+6,3+7": of socket 0 and NUMA node 0, two cores with the processors 0, 4
-// and 1, 5; then of socket 1 and node 1. "@3" behind them: a quota of 3. Parse(ToText(t)) == t.
+// "0.0=0+4,1+5;1.1=2+6,3+7": on socket 0 and NUMA node 0, two cores with the processors 0, 4 and 1,
+// 5; then socket 1 and node 1. A suffix "@3": a quota of 3. Parse(ToText(t)) == t.
 std::string ToText(const Topology& topology);
 Result<Topology> ParseTopology(std::string_view text);
 

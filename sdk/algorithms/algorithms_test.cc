@@ -16,7 +16,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-// A value that sums and products of nine ranks keep exact in float32: 1 or 2.
+// A value for which sums and products of nine ranks stay exact in float32: 1 or 2.
 std::int32_t Value(int rank, std::size_t index) {
   return 1 + static_cast<std::int32_t>((static_cast<std::size_t>(rank) * 7 + index * 3) % 5 % 2);
 }
@@ -52,7 +52,7 @@ std::vector<std::uint64_t> Uneven(int ranks, std::size_t count) {
   return counts;
 }
 
-// With a gap of one element before each part.
+// Leaves a gap of one element before each part.
 std::vector<std::uint64_t> Gapped(const std::vector<std::uint64_t>& counts) {
   std::vector<std::uint64_t> offsets;
   std::uint64_t next = 0;
@@ -254,11 +254,11 @@ TEST(Alltoall, ExchangesEveryPartWithEveryRank) {
   });
 }
 
-// Rank r sends r + s + k elements to rank s, from and to places with gaps.
+// Rank r sends r + s + k elements to rank s; the parts have gaps on both sides.
 TEST(Alltoallv, TakesUnevenPartsAndGaps) {
   for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
     PlayRanks(ranks, [&](Mailbox& mailbox) {
-      std::vector<std::uint64_t> counts;  // alike in both directions
+      std::vector<std::uint64_t> counts;  // equal in both directions
       for (int peer = 0; peer < ranks; ++peer) {
         const int sum = peer + mailbox.rank();
         counts.push_back(sum % 4 == 3 ? 0 : static_cast<std::uint64_t>(sum) * 1000 + 5);
@@ -321,7 +321,7 @@ TEST(RunCollective, RefusesWhatIsNoCollective) {
   }
 }
 
-// A rank fails in the middle: the others' memory must not be written when their call has thrown.
+// A rank fails midway: after the others' calls have thrown, their memory must not be written.
 TEST(Failure, EndsEveryMessageBeforeItLeaves) {
   for (int ranks = 2; ranks <= 4; ++ranks) {
     for (const std::int32_t dtype : {DTRUN_FLOAT32, DTRUN_BFLOAT16}) {

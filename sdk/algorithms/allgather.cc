@@ -12,7 +12,7 @@ namespace dtrun::algorithms {
 void BruckAllgather(Call& call, const void* send, void* recv, std::size_t bytes) {
   const auto ranks = static_cast<std::size_t>(call.size());
   const auto me = static_cast<std::size_t>(call.rank());
-  // Part i of `parts` is that of rank me + i.
+  // Part i of `parts` belongs to rank me + i.
   std::byte* const parts = call.Scratch(ranks * bytes);
   std::memcpy(parts, send, bytes);
   for (int have = 1; have < call.size(); have <<= 1) {
@@ -28,16 +28,16 @@ void BruckAllgather(Call& call, const void* send, void* recv, std::size_t bytes)
 namespace {
 
 constexpr std::size_t kPartSegmentBytes = 512 << 10;
-constexpr std::size_t kMostSegments = 256;  // of one part
+constexpr std::size_t kMostSegments = 256;  // per part
 constexpr std::size_t kAhead = 4;           // receives posted
 
-// One segment of one part, in the order in which they come from the left.
+// One segment of one part, in the order of arrival from the left.
 struct Item {
   std::size_t begin;
   std::size_t size;
 };
 
-// The part that travels a step further round the ring with every `step`, cut into segments.
+// The part that moves one step further round the ring with every `step`, split into segments.
 std::vector<Item> ItemsOf(const sdk::Parts& parts, int rank, int steps) {
   const int ranks = static_cast<int>(parts.size());
   std::vector<Item> items;
@@ -58,7 +58,7 @@ void RingAllgather(Call& call, void* recv, const sdk::Parts& parts, int full) {
   const int left = call.Neighbour(-1);
   const int right = call.Neighbour(1);
   const std::vector<Item> items = ItemsOf(parts, left, call.size() - 1);
-  // What comes last has been everywhere.
+  // The last part to arrive has visited every rank.
   const std::size_t passed_on = ItemsOf(parts, left, call.size() - 2).size();
   std::vector<Call::Message> takes(items.size());
   const bool takes_any = call.rank() != full;

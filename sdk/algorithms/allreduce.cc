@@ -22,7 +22,7 @@ void DoublingAllreduce(Call& call, const Reducer& reducer, const void* send, voi
   for (int bit = 1; bit < fold.players; bit <<= 1) {
     const int peer = fold.RankOf(fold.number ^ bit);
     call.Exchange(peer, sum, bytes, peer, theirs, bytes);
-    // The same order on both sides, so that both get the same bits.
+    // Combine in the same order on both sides, so that both get the same bits.
     if (peer < call.rank()) {
       reducer.Combine(sum, theirs, sum, count);
     } else {

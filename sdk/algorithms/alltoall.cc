@@ -9,14 +9,15 @@
 namespace dtrun::algorithms {
 namespace {
 
-constexpr std::size_t kPairs = 4;  // exchanges under way together
+constexpr std::size_t kPairs = 4;  // exchanges in flight
 
-// In place: what comes waits beside the part until that has gone.
+// In place: a received part waits in scratch memory until the local part was sent.
 void InPlaceAlltoall(Call& call, std::byte* data, const sdk::Parts& parts) {
   std::size_t largest = 0;
   for (const Part& part : parts) largest = std::max(largest, part.size);
   std::byte* const theirs = call.Scratch(largest);
-  // In round d the ranks whose sum is d meet, so that nobody waits for a third.
+  // In round d each pair of ranks with sum d (mod size) exchanges, so that no rank waits for a
+  // third.
   for (int round = 0; round < call.size(); ++round) {
     const int peer = (round - call.rank() + call.size()) % call.size();
     const Part& part = parts[static_cast<std::size_t>(peer)];

@@ -7,7 +7,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-// The only part of a buffer that has one for every rank.
+// The single part of a buffer that has one part per rank.
 sdk::Part OnlyPart(const dtrun_op& op, sdk::Shape shape) {
   const auto first = [](const std::uint64_t* offsets) { return offsets == nullptr ? 0 : offsets[0]; };
   switch (shape) {

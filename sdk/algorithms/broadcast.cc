@@ -6,7 +6,7 @@
 namespace dtrun::algorithms {
 
 void TreeBroadcast(Call& call, void* data, std::size_t bytes, int root) {
-  const int place = call.Neighbour(-root);  // the root stands at place 0
+  const int place = call.Neighbour(-root);  // the root is at place 0
   const auto rank_at = [&](int other) { return (other + root) % call.size(); };
   int bit = 1;
   for (; bit < call.size(); bit <<= 1) {

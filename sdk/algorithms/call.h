@@ -1,7 +1,7 @@
-// One collective under way: its messages, its scratch memory, and what to compute.
+// One collective in progress: its messages, its scratch memory, and the reduction.
 //
-// Lives on the stack of RunCollective; used by its thread only. When a failure unwinds the
-// stack the messages are ended before the scratch memory goes.
+// Lives on the stack of RunCollective; used by its thread only. If a failure unwinds the stack, the
+// messages are ended before the scratch memory is freed.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class Call {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // The rank `distance` places further round the circle; distance >= -size.
+  // The rank `distance` places further round the ring; distance >= -size.
   int Neighbour(int distance) const { return (rank_ + distance + size_) % size_; }
 
   Message Send(int peer, const void* data, std::size_t bytes) { return messenger_.Send(peer, data, bytes); }
@@ -33,13 +33,13 @@ class Call {
   void Wait(Message message) {
     if (message != nullptr) messenger_.Wait(message);
   }
-  // Both at once, and waits for both.
+  // Starts both at once and waits for both.
   void Exchange(int to, const void* out, std::size_t out_bytes, int from, void* in, std::size_t in_bytes);
 
   // Memory that lives as long as this call, aligned for any element.
   std::byte* Scratch(std::size_t bytes);
 
-  // Every message was waited for.
+  // Marks that every message was waited for.
   void Done() { done_ = true; }
 
  private:
@@ -50,12 +50,12 @@ class Call {
   std::vector<ScratchPool::Block> scratch_;
 };
 
-// Messages whose completion nobody needs before the end: sends, mostly.
+// Messages that need not complete before the end of the collective, mostly sends.
 class Messages {
  public:
   explicit Messages(Call& call) : call_(call) {}
   void Add(Call::Message message) { messages_.push_back(message); }
-  // Waits for all, in the order in which they were added.
+  // Waits for all messages in the order in which they were added.
   void Finish();
 
  private:

@@ -1,7 +1,7 @@
-// Reduce-scatter and allreduce by direct exchange: rank r gets part r of everybody.
+// Reduce-scatter and allreduce by direct exchange: rank r receives part r of every rank.
 //
-// As many bytes as a ring, but elements travel as they are and are combined all at once, in
-// the order of the ranks. Worked off in groups of segments as ring.cc does it.
+// Sends as many bytes as a ring, but elements travel unchanged and are combined all at once, in
+// rank order. Processes groups of segments as ring.cc does.
 #include <algorithm>
 
 #include "collectives.h"
@@ -9,14 +9,14 @@
 namespace dtrun::algorithms {
 namespace {
 
-constexpr std::size_t kDirectLanes = 4;       // segments of one part under way together
-constexpr std::size_t kGroupBytes = 2 << 20;  // of all ranks' segments of a group
+constexpr std::size_t kDirectLanes = 4;       // segments of one part in flight
+constexpr std::size_t kGroupBytes = 2 << 20;  // for all ranks' segments of a group
 constexpr std::size_t kSmallestSegment = 16 << 10;
 constexpr std::size_t kLargestSegment = 256 << 10;
 
 class Direct {
  public:
-  // As Ring.
+  // Arguments as for Ring.
   Direct(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& parts, void* mine, void* all)
       : call_(call),
         reducer_(reducer),
@@ -40,7 +40,7 @@ class Direct {
     for (first_ = 0; first_ * segment_ < largest_; first_ += kDirectLanes) {
       Exchange();
       for (std::size_t lane = 0; lane < kDirectLanes; ++lane) Combine(lane);
-      gives_.Finish();  // in place, what was sent is overwritten next
+      gives_.Finish();  // in place, the next step overwrites the sent data
       if (all_ != nullptr) Collect();
     }
     spreads_.Finish();

@@ -1,9 +1,9 @@
 // Folds a world of any size onto the largest power of two that fits in it.
 //
-// Of the first 2 * extra ranks each even one hands its vector to the odd one behind it and
-// waits for the result; the others play on with new numbers that keep their order. R. Thakur,
-// R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in MPICH,
-// IJHPCA 19(1), 2005, section 4.5. Pure; any thread.
+// Among the first 2 * extra ranks, each even one sends its vector to the next odd one and waits for
+// the result. The others ("players") continue with new numbers in the same order. R. Thakur, R.
+// Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in MPICH, IJHPCA
+// 19(1), 2005, section 4.5. Pure; any thread.
 #pragma once
 
 #include <bit>
@@ -19,13 +19,13 @@ struct Fold {
       number = rank % 2 == 0 ? -1 : rank / 2;
     }
   }
-  bool gives() const { return number < 0; }                     // hands its vector to rank + 1
-  bool takes() const { return number >= 0 && number < extra; }  // takes that of rank - 1
+  bool gives() const { return number < 0; }                     // sends its vector to rank + 1
+  bool takes() const { return number >= 0 && number < extra; }  // receives that of rank - 1
   int RankOf(int player) const { return player < extra ? 2 * player + 1 : player + extra; }
 
   int players;
   int extra;
-  int number;  // among the players; -1: does not play
+  int number;  // among the players; -1: not a player
 };
 
 }  // namespace dtrun::algorithms

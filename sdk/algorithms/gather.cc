@@ -1,4 +1,5 @@
-// Gather and scatter: a binomial tree for few bytes, else everybody with the root.
+// Gather and scatter: a binomial tree for few bytes, else each rank exchanges directly with the
+// root.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +8,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-// The ranks from place `place` on that a node of the binomial tree stands for.
+// The number of ranks in the binomial subtree at `place`: those from `place` on.
 int Family(int place, int size) {
   const int bit = place == 0 ? size : place & -place;
   return std::min(bit, size - place);
@@ -20,10 +21,10 @@ void CopyUnlessThere(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 void TreeGather(Call& call, const void* send, void* recv, std::size_t bytes, int root) {
-  const int place = call.Neighbour(-root);  // the root stands at place 0
+  const int place = call.Neighbour(-root);  // the root is at place 0
   const auto rank_at = [&](int other) { return (other + root) % call.size(); };
   const int family = Family(place, call.size());
-  // Part i is that of place + i.
+  // Part i belongs to place + i.
   std::byte* const parts = call.Scratch(static_cast<std::size_t>(family) * bytes);
   std::memcpy(parts, send, bytes);
   const auto part = [&](int index) { return parts + static_cast<std::size_t>(index) * bytes; };

@@ -24,7 +24,7 @@ void HalvingAllreduce(Call& call, const Reducer& reducer, const void* send, void
     reducer.Combine(sum, theirs, sum, count);
   }
 
-  // Each step gives away half of what this rank is still responsible for.
+  // Each step sends half of the part that this rank still has to combine.
   std::vector<Part> given;
   Part mine{0, count};
   for (int bit = fold.players / 2; bit > 0; bit >>= 1) {
@@ -41,7 +41,7 @@ void HalvingAllreduce(Call& call, const Reducer& reducer, const void* send, void
   }
   reducer.End(result + mine.begin * width, sum + mine.begin * wide, mine.size);
 
-  // And back: each step fetches what was given away, finished.
+  // In reverse: each step receives the finished half that was sent.
   for (int bit = 1; bit < fold.players; bit <<= 1) {
     const int peer = fold.RankOf(fold.number ^ bit);
     const Part other = given.back();

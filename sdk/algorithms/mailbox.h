@@ -1,8 +1,8 @@
 // Ranks as threads that exchange messages through memory, for the tests of the algorithms.
 //
-// A send completes when the receiver has taken it, as over a real transport whose buffers are
-// full: an algorithm that relies on buffering hangs here. Each Mailbox belongs to the thread of
-// its rank; the Post behind them is shared and locked.
+// A send completes when the receiver has taken it, as over a real transport with full buffers: an
+// algorithm that relies on buffering hangs here. Each Mailbox belongs to the thread of its rank;
+// the Post behind them is shared and locked.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,7 @@ class Post {
   std::mutex mutex;
   std::condition_variable changed;
   bool failed = false;
-  // Letters of a pair of ranks (from, to) that wait for their other half.
+  // Letters from one rank to another (from, to) that wait for the matching call.
   std::map<std::pair<int, int>, std::deque<Letter*>> sends;
   std::map<std::pair<int, int>, std::deque<Letter*>> recvs;
 
@@ -84,7 +84,7 @@ class Mailbox final : public Messenger {
     post_.changed.notify_all();
   }
 
-  // The `number`-th message to be started throws.
+  // The `number`-th message started throws.
   void FailAfter(int number) { fail_after_ = number; }
   std::size_t under_way() const { return letters_.size(); }
   bool cancelled() const { return cancelled_; }

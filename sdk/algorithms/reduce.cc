@@ -5,7 +5,8 @@
 
 namespace dtrun::algorithms {
 
-// Combines everything everywhere and keeps one part: few bytes make few steps matter most.
+// Combines everything on every rank and keeps one part: for few bytes the number of steps
+// dominates.
 void PackedReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
                          const sdk::Parts& parts) {
   const std::size_t width = reducer.width();
@@ -35,7 +36,7 @@ void PackedReduceScatter(Call& call, const Reducer& reducer, const void* send, v
 void TreeReduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count,
                 int root) {
   const std::size_t bytes = count * reducer.partial_width();
-  const int place = call.Neighbour(-root);  // the root stands at place 0
+  const int place = call.Neighbour(-root);  // the root is at place 0
   const auto rank_at = [&](int other) { return (other + root) % call.size(); };
   std::byte* const sum = call.Scratch(bytes);
   std::byte* const theirs = call.Scratch(bytes);

@@ -1,7 +1,7 @@
-// What a reduction computes, for partial results that travel between ranks.
+// The arithmetic of a reduction, on partial results that travel between ranks.
 //
-// A partial result of a 16-bit float is a float32 vector, so that nothing is rounded on the
-// way; of any other type it is a vector of that type. A value; one thread.
+// A partial result of a 16-bit float is a float32 vector, so that nothing is rounded on the way;
+// for any other type it is a vector of that type. A value; one thread.
 #pragma once
 
 #include <cstring>
@@ -27,12 +27,12 @@ class Reducer {
 
   std::size_t width() const { return kernels::ElementBytes(dtype_); }
   std::size_t partial_width() const { return kernels::ElementBytes(partial_); }
-  // Partial results differ from elements: they are wider.
+  // Partial results are wider than elements.
   bool narrow() const { return dtype_ == DTRUN_FLOAT16 || dtype_ == DTRUN_BFLOAT16; }
-  // Elements can be combined as they were given.
+  // Elements can be combined unchanged.
   bool raw() const { return reduce_ != DTRUN_PREMUL_SUM; }
 
-  // partial = this rank's share of the result. In place where widths are equal.
+  // partial = this rank's share of the result. In place if widths are equal.
   void Begin(void* partial, const void* elements, std::size_t count) const {
     if (narrow()) {
       kernels::Widen(static_cast<float*>(partial), elements, count, dtype_);
@@ -43,12 +43,13 @@ class Reducer {
       std::memcpy(partial, elements, count * width());
     }
   }
-  // out = low combined with high; the ranks behind `low` come first. out is one of them or neither.
+  // out = low combined with high; the ranks of `low` precede those of `high`. out is one of them or
+  // neither.
   void Combine(void* out, const void* low, const void* high, std::size_t count) const {
     const void* const sources[] = {low, high};
     combine_(out, sources, 2, count);
   }
-  // elements = the finished result. In place where widths are equal.
+  // elements = the final result. In place if widths are equal.
   void End(void* elements, void* partial, std::size_t count) const {
     if (reduce_ == DTRUN_AVG) Divide(partial, count, partial_, ranks_);
     if (narrow()) {
@@ -57,7 +58,7 @@ class Reducer {
       std::memcpy(elements, partial, count * width());
     }
   }
-  // out = the finished result of one vector of every rank. REQUIRES raw().
+  // out = the final result of one vector per rank. REQUIRES raw().
   void CombineAll(void* out, const void* const* sources, std::size_t count) const {
     kernels::ReduceFor(dtype_, reduce_)(out, sources, ranks_, count);
   }

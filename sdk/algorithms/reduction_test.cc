@@ -1,4 +1,4 @@
-// What reductions promise beyond the right sum: one rounding, the same bits everywhere.
+// Guarantees of reductions beyond the correct sum: one rounding, and the same bits on all ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-// Sums that rounding makes depend on the order.
+// With rounding, sums depend on the order.
 TEST(Reductions, AreBitwiseTheSameOnAllRanks) {
   for (int ranks = 2; ranks <= kMostRanks; ++ranks) {
     for (const std::size_t count : kCounts) {
@@ -59,7 +59,8 @@ std::vector<std::uint16_t> BFloats(const std::vector<float>& values) {
   return words;
 }
 
-// 256 + 1 + 1 + ... is 256 when each step is rounded to bfloat16; sums beyond are even there.
+// 256 + 1 + 1 + ... stays 256 if each step is rounded to bfloat16; above 256 it represents only
+// even numbers.
 TEST(SixteenBitFloats, AreRoundedOnlyAtTheEnd) {
   for (int ranks = 3; ranks <= kMostRanks; ++ranks) {
     for (const std::size_t count : {std::size_t{3}, std::size_t{20'001}, std::size_t{400'003}}) {

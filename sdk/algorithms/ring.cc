@@ -1,9 +1,9 @@
 // Reduce-scatter and allreduce round a ring, pipelined.
 //
-// Block r is combined along the ring and finished by rank r. The vector is worked off in
-// groups of a few segments of every block: within a group a segment travels on while the
-// next is combined, and the memory in use stays in the cache. P. Patarasuk, X. Yuan:
-// Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009.
+// Block r is combined along the ring and finished by rank r. The vector is processed in groups of a
+// few segments of every block. Within a group a segment is sent while the next one is combined, and
+// the working memory stays in the cache. P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce
+// algorithms for clusters of workstations, JPDC 69(2), 2009.
 #include <algorithm>
 #include <array>
 
@@ -13,12 +13,12 @@ namespace dtrun::algorithms {
 namespace {
 
 constexpr std::size_t kRingSegmentBytes = 256 << 10;
-constexpr std::size_t kRingLanes = 4;  // segments of one block under way together
+constexpr std::size_t kRingLanes = 4;  // segments of one block in flight
 
 class Ring {
  public:
-  // Block b of `send` is blocks[b]. The finished block of this rank goes to `mine`; `all` is where
-  // the finished blocks of all ranks go, as they lie in `send`, or null.
+  // Block b of `send` is blocks[b]. This rank's finished block is written to `mine`. The finished
+  // blocks of all ranks are written to `all`, in the layout of `send`, unless it is null.
   Ring(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& blocks, void* mine, void* all)
       : call_(call),
         reducer_(reducer),
@@ -30,7 +30,7 @@ class Ring {
         in_place_(send == all),
         spread_(call) {
     for (const Part& block : blocks_) largest_ = std::max(largest_, block.size);
-    // Blocks of less than a group are cut too, so that there is something to overlap.
+    // Blocks smaller than a group are split too, so that transfers can overlap.
     const std::size_t quarter = (largest_ + kRingLanes - 1) / kRingLanes * width_;
     segment_ =
         std::max<std::size_t>(1, std::clamp(quarter, kRingSegmentBytes / 8, kRingSegmentBytes) / width_);
@@ -79,7 +79,7 @@ class Ring {
   int LastStep() const { return call_.size() - 2; }
   int Left() const { return call_.Neighbour(-1); }
   int Right() const { return call_.Neighbour(1); }
-  // The block that comes from the left in a step of either phase.
+  // The block received from the left in a step of either phase.
   int CombinedIn(int step) const { return call_.Neighbour(-2 - step); }
   int CollectedIn(int step) const { return call_.Neighbour(-1 - step); }
   // The lane's piece of a block, in elements of the whole vector; its size may be 0.
@@ -134,7 +134,7 @@ class Ring {
     const Part piece = Piece(CollectedIn(step), lane);
     if (piece.size == 0) return;
     Lane& one = lanes_[lane];
-    if (step == 0 && in_place_) {  // it is written where the first one was sent from
+    if (step == 0 && in_place_) {  // it is written to the source of the first send
       call_.Wait(one.first_send);
       one.first_send = nullptr;
     }
@@ -166,7 +166,7 @@ class Ring {
   Messages spread_;
 };
 
-// The elements, multiplied where the reduction wants it.
+// The elements, multiplied by the factor if the reduction has one.
 const void* Scaled(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& blocks) {
   if (reducer.raw()) return send;
   std::size_t end = 0;

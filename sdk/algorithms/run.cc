@@ -1,5 +1,5 @@
-// Which algorithm serves which operation. All ranks must choose alike, so a choice depends on
-// nothing but the operation's kind, type, reduction and counts as all ranks know them.
+// Selects the algorithm for an operation. All ranks must choose the same one, so the choice depends
+// only on the operation's kind, type, reduction and counts as all ranks know them.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,17 +10,18 @@
 namespace dtrun::algorithms {
 namespace {
 
-// Above, a vector is worth cutting into segments that go round a ring.
+// A larger vector is split into segments that travel round a ring.
 constexpr std::size_t kRingBytes = 512 << 10;
-// Between two ranks a whole vector costs no more bytes than two halves, and one step less; but each
+// Between two ranks a whole vector costs no more bytes than two halves, and saves a step; but each
 // rank then combines all of it.
 constexpr std::size_t kPairBytes = 128 << 10;
-// 16-bit elements are exchanged directly among so many ranks, or when parts are so large.
+// 16-bit elements are exchanged directly among at most this many ranks, or when parts are this
+// large.
 constexpr int kDirectRanks = 16;
 constexpr std::size_t kDirectPartBytes = 16 << 10;
 constexpr std::size_t kTreeBroadcastBytes = 64 << 10;
-constexpr std::size_t kBruckBytes = 64 << 10;  // of the gathered vector
-// A tree saves the root messages and costs everybody copies.
+constexpr std::size_t kBruckBytes = 64 << 10;  // size of the gathered vector
+// A tree saves messages at the root but costs every rank copies.
 constexpr std::size_t kTreeGatherBytes = 16 << 10;
 constexpr int kTreeGatherRanks = 5;
 
@@ -132,7 +133,7 @@ void Run(Call& call, const dtrun_op& op) {
     case DTRUN_ALLTOALL:
     case DTRUN_ALLTOALLV: return Alltoall(call, op);
     case DTRUN_BARRIER: return DisseminationBarrier(call);
-    default: break;  // RunCollective has refused it
+    default: break;  // RunCollective has rejected it
   }
 }
 

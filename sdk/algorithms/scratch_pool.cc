@@ -7,13 +7,13 @@
 namespace dtrun::algorithms {
 namespace {
 
-// As much as a large allreduce works in; more is given back to the system at once.
+// As much as a large allreduce needs; memory beyond it is returned to the system at once.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 }  // namespace
 
 ScratchPool::Block ScratchPool::Take(std::size_t bytes) {
-  kept_.reserve(kept_.size() + ++given_out_);  // so that Give, which runs while stacks unwind, cannot fail
+  kept_.reserve(kept_.size() + ++given_out_);  // so that Give, which runs during unwinding, cannot fail
   const auto fits = [&](const Block& block) { return block.bytes >= bytes; };
   auto best = kept_.end();
   for (auto block = kept_.begin(); block != kept_.end(); ++block) {

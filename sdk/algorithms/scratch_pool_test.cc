@@ -7,7 +7,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-// Takes blocks of these sizes, all before the first is given back.
+// Takes blocks of these sizes, all before the first is returned.
 void Use(ScratchPool& pool, const std::vector<std::size_t>& sizes) {
   std::vector<ScratchPool::Block> blocks;
   for (const std::size_t bytes : sizes) blocks.push_back(pool.Take(bytes));

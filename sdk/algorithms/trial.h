@@ -1,4 +1,4 @@
-// What the tests of the collectives try: worlds, sizes, operations.
+// Parameters of the collectives' tests: worlds, sizes, operations.
 //
 // Pure; any thread.
 #pragma once

@@ -26,11 +26,11 @@ enum class Holds { kFolders, kLibraries, kFile, kNothing };
 
 struct Variable {
   std::string_view name;
-  Holds holds;  // kNothing: it is not handed on
+  Holds holds;  // kNothing: it is removed
   std::string_view separators = ":";
 };
 
-// What shells, the loader, Python and Perl look for or run before they do what they were started for.
+// What shells, the loader, Python and Perl look up or run before their actual work.
 constexpr Variable kVariables[] = {
     {"PATH", Holds::kFolders},
     {"LD_LIBRARY_PATH", Holds::kFolders, ":;"},
@@ -48,7 +48,7 @@ constexpr Variable kVariables[] = {
     {"PYTHONINSPECT", Holds::kNothing},
 };
 
-// The loader's word for the folder of the program is no relative path.
+// The loader's token for the program's folder is not a relative path.
 bool IsAbsolute(std::string_view path) {
   return path.substr(0, 1) == "/" || path.substr(0, 7) == "$ORIGIN" || path.substr(0, 9) == "${ORIGIN}";
 }
@@ -65,11 +65,11 @@ std::string Filtered(std::string_view list, std::string_view separators, Keep ke
   return out;
 }
 
-// The value that is handed on; empty: none.
+// The sanitised value; empty: remove the variable.
 std::string SafeValue(const Variable& variable, std::string_view value) {
   switch (variable.holds) {
     case Holds::kFolders: return AbsoluteFolders(value, variable.separators);
-    case Holds::kLibraries:  // one without '/' is looked for in the loader's folders
+    case Holds::kLibraries:  // an entry without '/' is looked up in the loader's folders
       return Filtered(value, variable.separators, [](std::string_view library) {
         return IsAbsolute(library) || library.find('/') == library.npos;
       });
@@ -79,7 +79,7 @@ std::string SafeValue(const Variable& variable, std::string_view value) {
   return {};
 }
 
-// Without PATH bash looks in the current folder too.
+// Without PATH bash also searches the current folder.
 constexpr char kDefaultPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 
 std::vector<std::string> OwnEnvironment() {
@@ -108,7 +108,7 @@ void CloseFrom(unsigned first, int kept) {
   }
 }
 
-// In the child of a process with other threads: async-signal-safe calls only. Returns when it fails.
+// Runs in the child of a process with other threads: async-signal-safe calls only. Returns on failure.
 void Become(char* const* argv, char* const* environment, const Helper& helper, int output, int report) {
   ::setpgid(0, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -123,7 +123,7 @@ void Become(char* const* argv, char* const* environment, const Helper& helper, i
   if (::chdir(helper.folder.c_str()) == 0) ::execve(argv[0], argv, environment);
 }
 
-// Above the standard descriptors, which a process may have been started without.
+// Both ends are above the standard descriptors, which may be closed in this process.
 int RaisedPipe(int ends[2]) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
   for (int i = 0; i < 2; ++i) {
@@ -138,7 +138,7 @@ int RaisedPipe(int ends[2]) {
   return 0;
 }
 
-// Without a descriptor of it, as where a seccomp profile denies pidfds, a look now and then tells.
+// Polls periodically if there is no pidfd, as when a seccomp profile denies it.
 class Ended {
  public:
   explicit Ended(pid_t pid) : pid_(pid), handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -159,13 +159,13 @@ class Ended {
   const int handle_;
 };
 
-// Until it has ended and all that it printed is read.
+// Reads until the program has ended and all its output is read.
 End Read(int output, const Ended& ended, const Helper& helper, std::string* text) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto deadline = Clock::now() + helper.patience;
   bool open = true;
   for (;;) {
-    const bool gone = static_cast<bool>(ended);  // before the read: what it has printed by now is all
+    const bool gone = static_cast<bool>(ended);  // checked before the read, so that its output is then complete
     std::array<char, 16384> chunk;
     const ssize_t size = open ? ::read(output, chunk.data(), chunk.size()) : 0;
     if (size > 0) {
@@ -233,7 +233,7 @@ pid_t Start(const Helper& helper, int output) {
   const std::vector<char*> argv = Pointers(helper.command), variables = Pointers(environment);
   int report[2];
   if (const int number = RaisedPipe(report); number != 0) return -number;
-  // No handler of this process runs in the child.
+  // Block signals, so that no handler of this process runs in the child.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -275,7 +275,7 @@ Answer Ask(const Helper& helper) {
     answer.status = -child;
   } else {
     answer.end = Read(ends[0], Ended(child), helper, &answer.text);
-    ::kill(-child, SIGKILL);  // and what it has started; it is not reaped yet, so the number is its own
+    ::kill(-child, SIGKILL);  // and its descendants; it is not reaped yet, so the number is still its own
     ::kill(child, SIGKILL);
     while (::waitpid(child, &answer.status, 0) < 0 && errno == EINTR) {
     }

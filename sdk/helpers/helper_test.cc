@@ -100,7 +100,7 @@ TEST_F(HelperTest, ItsEnvironmentLeadsToNoCurrentFolder) {
                           "PATH=/usr/local/bin:/usr/bin:/bin"));
 }
 
-// The shell of a helper runs the file of BASH_ENV before all, and a script in it its own programs by PATH.
+// A helper's shell first runs the file in BASH_ENV, and a script in it finds its programs by PATH.
 TEST_F(HelperTest, WhatAHelperStartsIsNotOfItsFolderEither) {
   Script("tool", "echo a stranger\n");
   Script("env.sh", "echo a stranger\n");
@@ -114,7 +114,7 @@ TEST_F(HelperTest, WhatAHelperStartsIsNotOfItsFolderEither) {
 }
 
 TEST_F(HelperTest, HasNoOtherDescriptors) {
-  constexpr int kLeft = 77;  // as the program that started dtrun may leave one
+  constexpr int kLeft = 77;  // the program that started dtrun may leave one open
   ASSERT_EQ(::dup2(STDERR_FILENO, kLeft), kLeft);
   const Answer answer = Ask(Shell("test -e /proc/$$/fd/2 && echo two; test -e /proc/$$/fd/77 && echo left"));
   ::close(kLeft);
@@ -135,7 +135,7 @@ TEST_F(HelperTest, IsEndedInTimeWithAllThatItHasStarted) {
   Answer answer = Ask(hangs);
   EXPECT_EQ(answer.end, End::kTooLate);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "nothing is left";
-  hangs.command[2] = "exec >/dev/null; exec sleep 1000";  // closed its output, and runs on
+  hangs.command[2] = "exec >/dev/null; exec sleep 1000";  // closed its output and keeps running
   EXPECT_EQ(Ask(hangs).end, End::kTooLate);
 }
 

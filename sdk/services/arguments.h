@@ -1,4 +1,5 @@
-// What the services check of a plugin's calls, which core does not see. Pure functions; any thread.
+// Argument checks of the services for a plugin's calls; core does not see these calls. Pure
+// functions; any thread.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace dtrun::services {
 
-// Throws sdk::Failure that names `what`.
+// If `pointer` is null, throws sdk::Failure that names `what`.
 inline void Require(const void* pointer, const char* what) {
   if (pointer == nullptr)
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT, std::string(what) + " is a null pointer");
 }
 
-// A full-size copy. Throws when the struct is missing or has flags that must be understood: none are, here.
+// A full-size copy. Throws if the struct is missing or has flags that require support; none are defined here.
 template <class T>
 T Read(const T* given, const char* what) {
   Require(given, what);
@@ -25,8 +26,7 @@ T Read(const T* given, const char* what) {
                                             " that this dtrun does not know; upgrade dtrun");
 }
 
-// Throws what `ask(&error)`, a call of the plugin's `member`, returned. It has no reason to say that
-// something is pending.
+// Calls `ask(&error)` of the plugin's `member` and throws its failure. It must not return "pending".
 template <class Ask>
 void CheckAnswer(const char* member, Ask&& ask) {
   dtrun_error error;
@@ -53,8 +53,7 @@ inline void RequireMeaning(std::int32_t dtype, std::int32_t reduce) {
                                             "' (" + std::to_string(dtype) + ")");
 }
 
-// A collective that a communicator of `size` ranks can carry out, as far as it can be seen without its
-// buffers.
+// Checks that a communicator of `size` ranks can run the collective, without looking at its buffers.
 inline void RequireCollective(const dtrun_op& op, int rank, int size) {
   if (!sdk::IsKnown(op.kind)) {
     throw sdk::Failure(DTRUN_UNSUPPORTED, "unknown operation: kind " + std::to_string(op.kind));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kThreadNameBytes = 15;
 
-// A plugin's runner, as the queue wants it.
+// Adapts a plugin's runner to the queue.
 class PluginRunner final : public sdk::Runner {
  public:
   explicit PluginRunner(const dtrun_runner& table) : table_(table) {}
@@ -25,7 +25,7 @@ class PluginRunner final : public sdk::Runner {
   const dtrun_runner table_;
 };
 
-// The queue ends before its runner and the text that it borrows.
+// The queue must end before its runner and the text that it borrows.
 struct PluginCalls {
   PluginCalls(const dtrun_host* host, const dtrun_runner& table, int size, const char* thread_name)
       : runner(table), thread(thread_name), queue(sdk::Host(host), runner, thread.c_str(), size) {}

@@ -19,8 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A transport whose operation 1 blocks until it is told to go on; what it runs afterwards fails once
-// abandoned.
+// A transport in which operation 1 blocks until released; after abandon, further operations fail.
 struct Transport {
   std::promise<void> go;
   std::shared_future<void> told = go.get_future().share();
@@ -130,12 +129,12 @@ TEST_F(CallsServiceTest, AbandonsACallWhoseTimeIsOverBeforeItsTurn) {
   EXPECT_STREQ(error_.message, "rank 2 was late");
   EXPECT_EQ(error_.peer, 2);
   EXPECT_EQ(Wait(first), DTRUN_TIMEOUT);
-  EXPECT_EQ(Wait(first), DTRUN_TIMEOUT);  // every time
+  EXPECT_EQ(Wait(first), DTRUN_TIMEOUT);  // on every wait
   service_->release(host_, first);
   service_->release(host_, second);
 }
 
-// The first has no limit, and nobody looks at the second.
+// The first call has no time limit, and no thread waits for the second.
 TEST_F(CallsServiceTest, AbandonsACallThatNobodyLooksAt) {
   dtrun_call* const first = Enqueue(Barrier(1));
   dtrun_call* const second = Enqueue(Barrier(2, 1'000'000));
@@ -147,7 +146,7 @@ TEST_F(CallsServiceTest, AbandonsACallThatNobodyLooksAt) {
   service_->release(host_, second);
 }
 
-// It runs on the thread that waits for it, which does not look at the second.
+// The first runs on the thread that waits for it; no thread waits for the second.
 TEST_F(CallsServiceTest, AbandonsACallBehindOneOnItsCallersThread) {
   dtrun_op op = Barrier(1);
   op.flags = DTRUN_OP_BLOCKING;
@@ -163,7 +162,7 @@ TEST_F(CallsServiceTest, AbandonsACallBehindOneOnItsCallersThread) {
   service_->release(host_, second);
 }
 
-// Those that follow a shorter one may not be in time either.
+// Calls behind a shorter one may also miss their limit.
 TEST_F(CallsServiceTest, AbandonsTheCallWhoseTimeIsOverFirst) {
   constexpr std::int64_t kHour = std::int64_t{3'600'000'000'000};
   dtrun_call* const calls[] = {Enqueue(Barrier(1, kHour)), Enqueue(Barrier(2, 2 * kHour)),
@@ -176,7 +175,7 @@ TEST_F(CallsServiceTest, AbandonsTheCallWhoseTimeIsOverFirst) {
   }
 }
 
-// Threads of an impossible size cannot be started.
+// Threads with an impossible stack size cannot be started.
 class NoThreads {
  public:
   NoThreads() {

@@ -1,4 +1,4 @@
-// The algorithms have tests of their own; these are of the way through the C table.
+// The algorithms have their own tests; these test the path through the C table.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -62,7 +62,7 @@ class Opened {
   dtrun_collectives* handle = nullptr;
 };
 
-// What `run` says of `op` in a communicator of one rank, and the text.
+// The status and error text that `run` returns for `op` in a communicator of one rank.
 std::pair<dtrun_status, std::string> Verdict(const dtrun_op* op) {
   algorithms::Post post;
   Mailbox mailbox(post, 0, 1);
@@ -79,7 +79,8 @@ TEST(CollectivesService, CarriesOutEveryCollective) {
     const std::uint64_t counts[] = {5, 5, 5};
     for (std::int32_t kind = 1; kind < sdk::kOperationEnd; ++kind) {
       if (!sdk::IsCollective(kind)) continue;
-      // Every rank sends ones: a reduction makes threes of them, everything else moves them.
+      // Every rank sends ones: a reduction over three ranks gives threes, everything else moves
+      // them.
       std::vector<std::int32_t> send(15, 1), recv(15, 0);
       dtrun_op op = algorithms::Op(kind, send.data(), recv.data(), 5);
       op.root = sdk::IsRooted(kind) ? 1 : -1;

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Counts the questions.
+// Counts the queries.
 struct CountingKv final : dtrun_kv {
   void Set(const std::string& key, const std::string& value) override { kv.Set(key, value); }
   std::optional<std::string> TryGet(const std::string& key) override {
@@ -56,7 +56,7 @@ class MembershipServiceTest : public testing::Test {
     EXPECT_EQ(service_->open(host_, &params, &out, nullptr), DTRUN_OK);
     return out;
   }
-  // What `said` or `left` hands out, as a text.
+  // The output of `said` or `left` as text.
   template <class Ask>
   std::string Take(Ask&& ask) {
     void* value = nullptr;

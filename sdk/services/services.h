@@ -1,4 +1,4 @@
-// The services of dtrun/abi/services.h, for any host: they rest on the SDK, and on the host's own
+// The services of dtrun/abi/services.h, for any host: they use the SDK and the host's own
 // "dtrun.kv/1" and "dtrun.memory/1". Constant tables that live as long as the process; any thread.
 #pragma once
 
