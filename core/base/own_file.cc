@@ -91,7 +91,7 @@ Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name
   const std::string fresh = fmt::format("{}.new-{}", name, ::getpid());
   int number = 0;
   UniqueFd fd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
-  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // left by a process that was killed
+  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // left by a killed process
     fd = UniqueFd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
   }
   if (!fd) return Cannot("write", file, errno);

@@ -100,8 +100,7 @@ std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
   if (const Rule* rule = awaited_) {
     if (rule->shape == Shape::kOperand && (option || word.find('=') != std::string_view::npos)) return {};
     awaited_ = nullptr;
-    if (rule->shape == Shape::kWhole)
-      program_ = {};  // another program may follow: sshpass -p x ssh -p 22
+    if (rule->shape == Shape::kWhole) program_ = {};  // another program may follow: sshpass -p x ssh -p 22
     return SecretOf(*rule, word, 0);
   }
   if (!option) {

@@ -107,7 +107,7 @@ class ValueReader {
   void Bare() {
     const bool header = value_.sign == ':';
     const bool cookie = header && name_.ends_with("cookie");
-    const bool line = value_.spaced && value_.sign == '=' && BeginsLine();  // a line of a file: name = a value
+    const bool line = value_.spaced && value_.sign == '=' && BeginsLine();  // file line: name = a value
     if (line) {
       value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
       return;

@@ -1,8 +1,9 @@
 // Assigns processors to the ranks of a host: a pure function of the host's processors.
 //
-// Every policy starts from equal shares of whole cores, so no core is idle and none is counted twice. "per-numa" and
-// "per-socket" widen a share to the nodes or sockets it touches, "core" narrows it to one core, "spread" distributes
-// the shares so that neighbouring ranks are far apart. Reasons: docs/decisions/009-binding.md. Any thread.
+// Every policy starts from equal shares of whole cores, so no core is idle and none is counted twice.
+// "per-numa" and "per-socket" widen a share to the nodes or sockets it touches, "core" narrows it to one
+// core, "spread" distributes the shares so that neighbouring ranks are far apart. Reasons:
+// docs/decisions/009-binding.md. Any thread.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ Policy ParsePolicy(std::string_view name);
 
 struct Binding {
   std::vector<std::vector<int>> processors;  // by local rank, ascending; empty: inherited
-  int cores = 0;     // of the host, for these ranks; cores / ranks is the smallest share
+  int cores = 0;  // of the host, for these ranks; cores / ranks is the smallest share
   std::string
       text;  // for the run header: "2 cores per rank, compact (processors of rank 0: 0-1, ...)", local ranks
 

@@ -189,7 +189,7 @@ TEST_F(PluginOptionsTest, MayStandInATableOfTheBackendsName) {
 TEST_F(PluginOptionsTest, OfSeveralBackendsAreReadForTheOneThatIsAskedFor) {
   const char* const text = "[backend]\nname = [\"other\", \"demo\"]\n[backend.demo]\ninterface = \"lo\"\n";
   const Loaded first = LoadText(text);
-  EXPECT_EQ(folder_.Short(first.problems), "");  // a missing "other" is reported later, by the choice of a backend
+  EXPECT_EQ(folder_.Short(first.problems), "");  // the choice of a backend reports that "other" is missing
   EXPECT_EQ(BackendNames(first.settings), (std::vector<std::string>{"other", "demo"}));
   request_.backend = "demo";
   request_.sets = {"backend.demo.buffer=2K", "backend.other.x=1"};

@@ -153,8 +153,7 @@ class Scanner {
     if (IsAscii(text_[next])) return next - 1;
     const Character character = FirstCharacter(text_.substr(next));
     out_ += text_.substr(copied_, next - copied_);
-    out_ +=
-        fmt::format("\\U{:08x}", static_cast<std::uint32_t>(character.code));  // a TOML string escape
+    out_ += fmt::format("\\U{:08x}", static_cast<std::uint32_t>(character.code));  // a TOML string escape
     copied_ = next + character.size;
     return copied_ - 1;
   }

@@ -102,13 +102,12 @@ struct Request {
   std::vector<std::string> command;                // from the command line; replaces job.command if not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
-  bool elsewhere = false;  // a platform without its variables is no problem: the job has no hosts
-  std::string backend;     // the backend in backend.name to read options for; empty: the first
-  std::string launcher;    // read only this launcher's options; launcher.name need not name it
-  std::vector<std::string>
-      backends;  // existing backends; a table [backend.NAME] of an unused one is skipped
+  bool elsewhere = false;             // a platform without its variables is no problem: the job has no hosts
+  std::string backend;                // the backend in backend.name to read options for; empty: the first
+  std::string launcher;               // read only this launcher's options; launcher.name need not name it
+  std::vector<std::string> backends;  // existing backends; skips [backend.NAME] of unused ones
   std::vector<std::string> launcher_names;  // existing launchers, for tables [launcher.NAME]
-  std::vector<std::string> devices;  // existing device plugins; backend.name may give their kinds
+  std::vector<std::string> devices;         // existing device plugins; backend.name may give their kinds
   // Returns the launcher plugins that find hosts or connect to them, under plugins.path as read so far.
   // Called if cluster.from or cluster.connect may name one. Empty: there are none.
   std::function<std::shared_ptr<hosts::Launchers>(const class Settings& so_far)> launchers;

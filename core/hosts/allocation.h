@@ -24,19 +24,19 @@ struct HostCount {
 };
 
 struct Allocation {
-  std::string platform;            // the platform that set the variables
-  std::vector<HostSlots> hosts;    // in order; empty: the platform gives only their number
-  HostCount count;                 // without hosts, 0: the user must set it
-  bool everywhere = false;         // the platform starts dtrun on every host; otherwise once per job
-  std::optional<int> own_index;    // the index of this host
-  std::string root_address;        // of host 0; empty: unknown
-  std::optional<int> rank_port;    // rank 0's port by the platform's contract; dtrun itself never listens there
-  bool rank_port_taken = false;    // the platform itself listens there
-  std::string processes_per_host;  // a value of job.processes_per_host; empty: unknown
-  std::string hostfile;            // path of a file with the hosts; empty: none
-  std::string sharing;   // how DTRUN_CLUSTER_KEY reaches all hosts; empty: not needed
-  std::string connect;   // default of cluster.connect; empty: a remote shell
-  std::string evidence;  // the variable that identified the platform
+  std::string platform;          // the platform that set the variables
+  std::vector<HostSlots> hosts;  // in order; empty: the platform gives only their number
+  HostCount count;               // without hosts, 0: the user must set it
+  bool everywhere = false;       // the platform starts dtrun on every host; otherwise once per job
+  std::optional<int> own_index;  // the index of this host
+  std::string root_address;      // of host 0; empty: unknown
+  std::optional<int> rank_port;  // rank 0's port by the platform's contract; dtrun itself never listens there
+  bool rank_port_taken = false;  // the platform itself listens there
+  std::string processes_per_host;    // a value of job.processes_per_host; empty: unknown
+  std::string hostfile;              // path of a file with the hosts; empty: none
+  std::string sharing;               // how DTRUN_CLUSTER_KEY reaches all hosts; empty: not needed
+  std::string connect;               // default of cluster.connect; empty: a remote shell
+  std::string evidence;              // the variable that identified the platform
   std::vector<std::string> implies;  // platforms that also have their variables set here
 };
 

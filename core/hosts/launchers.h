@@ -17,9 +17,9 @@ namespace dtrun::hosts {
 struct StartCommand {
   std::vector<std::string> argv;
   std::vector<std::size_t> hosts;  // indices into the requested hosts
-  std::string host_variable;       // passes its name to each of several hosts; empty: hosts know their own names
-  std::string trial;               // a command for the user to try manually; empty: none
-  std::string ending;              // text of output lines that only report the end of an agent
+  std::string host_variable;  // passes its name to each of several hosts; empty: hosts know their own names
+  std::string trial;          // a command for the user to try manually; empty: none
+  std::string ending;         // text of output lines that only report the end of an agent
 };
 
 class Launchers {

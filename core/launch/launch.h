@@ -30,7 +30,7 @@ struct Manner {
   bool quiet = false;  // no verdict for a successful job
 };
 
-// Runs the job. Returns a user error only before anything has started. REQUIRES: no problems.
+// Runs the job. An error is the user's, and occurs before anything has started. REQUIRES: no problems.
 Result<int> Launch(Preparation preparation, Front& front, const Manner& manner = {});
 
 // The same with other work for the root: `lead` creates it, and it runs guarded (core/node/guard.h). Any

@@ -50,7 +50,7 @@ class LauncherPlugins final : public hosts::Launchers {
   struct Known {
     plugin::Description description;                 // includes its file
     std::unique_ptr<plugin::Probe> probe;            // described, but not yet queried
-    std::optional<Result<hosts::Allocation>> found;  // set after the query: the configs of all candidates share it
+    std::optional<Result<hosts::Allocation>> found;  // set after the query, for the configs of all candidates
   };
 
   Result<dtrun_options> OptionsOf(const plugin::Description& launcher) const;

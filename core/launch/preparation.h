@@ -138,8 +138,8 @@ class Preparation final : public job::Planner {
   std::unique_ptr<plugin::Probe> probe_;  // of the backend that was read last
   std::string probe_failure_;             // or why there is no probe_
   config::BackendChoice choice_;
-  std::vector<Candidate> candidates_;            // in order of preference; unnamed ones last
-  std::string passed_over_;                      // why each backend before the chosen host backend was rejected
+  std::vector<Candidate> candidates_;  // in order of preference; unnamed ones last
+  std::string passed_over_;            // why each backend before the chosen host backend was rejected
   std::optional<Result<plan::HostOffer>> here_;  // read while plugins load
   std::optional<plan::Hardware> hardware_;       // of this host, after it was read
   plugin::File launcher_file_;

@@ -34,7 +34,7 @@ struct Host {
   int first_rank = 0;
   int local_size = 0;
   int cores = 1;                                                        // whole cores for its ranks
-  std::string address = "127.0.0.1";                                    // reachable from every rank of the job
+  std::string address = "127.0.0.1";  // reachable from every rank of the job
   std::vector<std::pair<std::string, std::string>> backend_facts = {};  // from its backend
   bool sees_gpus = true;                                                // its ranks see GPUs
   std::vector<std::pair<std::string, std::string>> device_facts = {};   // from the device-memory backend
@@ -91,8 +91,8 @@ struct Plan {
   std::string launcher;
   std::string backend;                                             // name, or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;  // for all hosts, for the run header
-  bool backend_idle = false;  // all ranks communicate through shared memory of one host
-  std::string device_backend;                                     // for device memory; empty: none
+  bool backend_idle = false;   // all ranks communicate through shared memory of one host
+  std::string device_backend;  // for device memory; empty: none
   std::vector<std::pair<std::string, std::string>> device_facts;  // facts of device_backend
   std::vector<Route> routes;                                      // empty: no devices expected
   std::string binding = "none";                                   // for all ranks; a line for the run header
@@ -131,8 +131,8 @@ std::vector<int> TaskPortsUsed(const Plan& plan);
 // an argument, even if an argument contains its token.
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens);
 
-// Text and JSON for `dtrun plan`: tokens unresolved, stable order and layout. For a large job the text shows only
-// some processes; JSON has all.
+// Text and JSON for `dtrun plan`: tokens unresolved, stable order and layout. For a large job the text shows
+// only some processes; JSON has all.
 std::string ToText(const Plan& plan);
 std::string ToJson(const Plan& plan);
 // WriteJson emits pieces, because a large job's JSON takes gigabytes.

@@ -134,7 +134,7 @@ struct Probe::Child {
   // The next answer, due at the deadline. `doing` is for messages: "loading".
   Result<std::string> Answer(std::string_view doing);
 
-  // Sends the request to the keeper (probe_keeper.h).
+  // Sends SIGTERM to the keeper (probe_keeper.h).
   void BeginEnd() {
     if (pid <= 0 || std::exchange(ending, true)) return;
     ::kill(pid, SIGTERM);

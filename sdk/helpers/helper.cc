@@ -165,7 +165,7 @@ End Read(int output, const Ended& ended, const Helper& helper, std::string* text
   const auto deadline = Clock::now() + helper.patience;
   bool open = true;
   for (;;) {
-    const bool gone = static_cast<bool>(ended);  // checked before the read, so that its output is then complete
+    const bool gone = static_cast<bool>(ended);  // before the read, so that its output is complete
     std::array<char, 16384> chunk;
     const ssize_t size = open ? ::read(output, chunk.data(), chunk.size()) : 0;
     if (size > 0) {
