@@ -60,7 +60,7 @@ TEST_F(TorchTableTest, KeepsValuesAndCounters) {
   EXPECT_EQ(error_, "");
   Do(1, TorchOp::kSet, {"t", "text"});
   Do(1, TorchOp::kAdd, {"t"}, 1);
-  EXPECT_THAT(error_, HasSubstr("not a number"));
+  EXPECT_THAT(error_, HasSubstr("and no number"));
 }
 
 TEST_F(TorchTableTest, ComparesAsTorchDoes) {

@@ -21,6 +21,7 @@ PLACES = {
     "core/node/guard.cc": ("fork", "the agent, which is dtrun itself; nothing is executed"),
     "core/plugin/probe.cc": ("posix_spawn", "dtrun itself by /proc/self/exe, in the folder and the environment in which ranks load the plugin"),
     "core/plugin/probe_keeper.cc": ("fork", "the process of a probe that loads the plugin; nothing is executed"),
+    "core/pmi/libpmix/confine.cc": ("SYS_clone", "the seccomp filter lets threads be made, and nothing else"),
     "plugins/nccl/peer_access.cc": ("fork", "asks CUDA in a process of its own; nothing is executed"),
     "tools/dtrun/mpirun/attend.cc": ("fork", "a rank below mpirun"),
     "tools/dtrun/mpirun/verbs.cc": ("execv", "becomes the rank, or /bin/sh with the command that mpirun gives its remote shell"),
