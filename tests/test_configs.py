@@ -31,6 +31,7 @@ class Templates(JobTest):
 
     def test_each_is_a_valid_config_that_plans_what_it_says(self):
         self.assertEqual(NAMES, sorted([*RANKS, "infiniband"]))
+        self.write("", "train.py")
         for name in RANKS:
             with self.subTest(name):
                 file = self.written(name)

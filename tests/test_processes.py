@@ -315,7 +315,7 @@ class Processes(JobTest):
         result = self.dtrun(*options)
         self.assertIn("EVIL", result.err)  # of the ranks themselves: a pipe gets every byte
         verdict = result.err[result.err.index("dtrun: job"):]
-        self.assertNotIn("EVIL", verdict[: verdict.index("class:")])
+        self.assertNotIn("EVIL", verdict[: verdict.index("  logs: ")])
 
     def test_one_signal_ends_a_job_whose_output_nobody_reads(self):
         lines = 100000
