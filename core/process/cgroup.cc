@@ -22,9 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// After SIGKILL to all that is in it.
+// How long a group may take to become empty after SIGKILL.
 constexpr std::chrono::seconds kEmptyWithin{2};
-// Holds dtrun itself while the group beside it has limits.
+// The group that holds dtrun itself while its sibling has limits.
 constexpr std::string_view kLauncher = "-launcher";
 
 // 0 or an errno.
@@ -53,7 +53,7 @@ bool Populated(const fs::path& group) {
   return ReadKernelFile((group / "cgroup.events").string()).find("populated 1") != std::string::npos;
 }
 
-// Those that the job has made in it come first, where there are any.
+// Removes the groups that the job made below it first.
 void RemoveTree(const fs::path& group) {
   if (::rmdir(group.c_str()) == 0) return;
   for (const fs::path& entry : EntriesOf(group)) {
@@ -74,14 +74,14 @@ void KillAndRemove(const fs::path& group) {
   RemoveTree(group);
 }
 
-// dtrun moves itself out and back, and nobody else.
+// Whether dtrun may move this process out of its group and back: dtrun, its guard and its descendants.
 bool IsOurs(pid_t pid, pid_t guard) {
   if (pid == ::getpid() || pid == guard) return true;
   const std::vector<Process> below = Descendants(::getpid());
   return std::ranges::find(below, pid, &Process::pid) != below.end();
 }
 
-// A group that nobody takes for stale before it has its lock; empty when the folder cannot be made.
+// Makes a group that no other dtrun sees as stale before it is locked. Empty if the folder cannot be made.
 UniqueFd MakeLocked(const fs::path& path) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
@@ -93,7 +93,7 @@ UniqueFd MakeLocked(const fs::path& path) {
         held.st_ino == there.st_ino) {
       return folder;
     }
-    ::poll(nullptr, 0, 1);  // another dtrun has taken it for stale before it had its lock, and removes it
+    ::poll(nullptr, 0, 1);  // another dtrun considered it stale before it was locked, and is removing it
   }
   return {};
 }
@@ -118,7 +118,7 @@ void MoveBack(const fs::path& parent, const std::string& name) {
   ::rmdir(launcher.c_str());
 }
 
-// The kernel wants no process beside a group with limits.
+// The kernel does not allow processes in the parent of a group with limits.
 Status EnableMemory(const fs::path& parent, const std::string& name) {
   if (!HasWord(parent / "cgroup.controllers", "memory")) {
     return NoLimit(parent, "the memory controller of cgroup v2 is not available here");
@@ -146,7 +146,7 @@ Status EnableMemory(const fs::path& parent, const std::string& name) {
 Status SetLimit(const fs::path& group, std::uint64_t limit) {
   if (const int number = Write(group / "memory.max", std::to_string(limit)); number != 0)
     return NoLimit(group, Error::System("write memory.max", number).text);
-  Write(group / "memory.swap.max", "0");  // missing where the kernel does not account swap
+  Write(group / "memory.swap.max", "0");  // missing without swap accounting in the kernel
   return {};
 }
 
@@ -181,7 +181,7 @@ Result<std::unique_ptr<Cgroup>> Cgroup::Make(const fs::path& parent, const std::
     if (memory_limit != 0) return NoLimit(parent, why);
     return Error{DTRUN_UNSUPPORTED, fmt::format("{} (cgroup '{}')", why, parent.string())};
   };
-  // Who may not move processes out of the parent can start none in a child.
+  // Without permission to move processes out of the parent, none can be started in a child group.
   if (::faccessat(AT_FDCWD, (parent / "cgroup.procs").c_str(), W_OK, AT_EACCESS) != 0)
     return refuse(Error::System("write cgroup.procs", errno).text);
   UniqueFd folder = MakeLocked(path);

@@ -1,9 +1,9 @@
-// A control group (cgroup v2) that holds the ranks of this host and all that they start, for one
-// generation: killed as a whole, measured as a whole, limited as a whole.
+// A control group (cgroup v2) that holds the ranks of this host and all their descendants for one generation.
+// They are killed, measured and limited as one.
 //
-// Made below the group of dtrun itself, where the user may: as root, in a delegated group, in a systemd
-// scope of the user. Owned by the local host; loop thread. Whoever holds one holds a lock on its
-// folder, so a group whose dtrun was killed can be distinguished from one in use. Why:
+// It is made below dtrun's own group, where the user may do so: as root, in a delegated group, or in a
+// systemd scope of the user. The local host owns it; loop thread. Its folder is locked while the object
+// lives, which distinguishes a group in use from one left by a killed dtrun. Why:
 // docs/decisions/017-containment.md.
 #pragma once
 
@@ -19,28 +19,28 @@
 
 namespace dtrun::process {
 
-// The folder of this process's own group. `root` is where /proc is found. An error where cgroup v2 is not
-// mounted.
+// The folder of this process's own group. `root` is the directory that contains /proc. Fails where cgroup v2
+// is not mounted.
 Result<std::filesystem::path> OwnCgroup(const std::filesystem::path& root = "/");
 
 class Cgroup {
  public:
-  // A folder `name` in `parent`, the group of this process. `memory_limit` in bytes; 0: none. The error says
-  // why none can be made, and for a limit also what to do.
+  // Creates the group `name` in `parent`, the group of this process. `memory_limit` is in bytes; 0: none. The
+  // error says why the group cannot be made, and for a limit also what to do.
   static Result<std::unique_ptr<Cgroup>> Make(const std::filesystem::path& parent, const std::string& name,
                                               std::uint64_t memory_limit);
-  // Kills what is in it and removes it.
+  // Kills the processes in it and removes it.
   ~Cgroup();
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
 
-  // Of its folder; a process is started in it by that (core/process/spawn.h).
+  // The folder's descriptor, with which core/process/spawn.h starts a process in this group.
   int descriptor() const { return folder_.get(); }
-  // Every process in it, also those that are just being forked. Does not wait.
+  // Sends SIGKILL to every process in it, including those that are just being forked. Does not wait.
   void Kill() const;
-  // Has a line "oom_kill N"; missing where memory is not accounted to the group.
+  // This file has a line "oom_kill N". It is missing where the group has no memory accounting.
   std::filesystem::path memory_events() const { return path_ / "memory.events"; }
-  // The most that it ever held, in bytes, where that is known.
+  // Peak memory of the group in bytes, if known.
   std::optional<std::uint64_t> MemoryPeak() const;
 
  private:
@@ -50,11 +50,11 @@ class Cgroup {
   UniqueFd folder_;  // locked
 };
 
-// What a dtrun that was killed has left in `parent` under `name`: its processes are killed. Nothing when
-// there is none.
+// Kills the processes that a killed dtrun left in group `name` of `parent`, and removes the group. Does
+// nothing if there is none.
 void RemoveCgroup(const std::filesystem::path& parent, const std::string& name);
 
-// Groups of this user in `parent` whose dtrun is gone, named as runtime folders are.
+// Removes groups of this user in `parent` that have the name of a runtime folder and no running dtrun.
 void RemoveStaleCgroups(const std::filesystem::path& parent);
 
 }  // namespace dtrun::process

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Files of /proc as other systems have them.
+// Copies of /proc files from other systems.
 class OwnCgroupTest : public ::testing::Test {
  protected:
   void Write(const std::string& group, const std::string& mounts) {

@@ -19,7 +19,7 @@ bool Maps(pid_t pid, const struct stat& file) {
   return maps.find(entry) != std::string::npos;
 }
 
-// Descriptors first: one may be closed once the file is mapped.
+// Check descriptors first: a process may close one once it has mapped the file.
 bool Holds(pid_t pid, const struct stat& file) {
   for (const auto& descriptor : EntriesOf(fmt::format("/proc/{}/fd", pid))) {
     struct stat open {};

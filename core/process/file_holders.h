@@ -1,4 +1,4 @@
-// Who has a file open or mapped, by /proc. Any thread.
+// Finds the processes that have a file open or mapped, through /proc. Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -8,17 +8,17 @@
 
 namespace dtrun::process {
 
-// Whether `pid` has the file of this inode mapped. False also when that cannot be read.
+// Whether `pid` has the file with this inode mapped. Also false if that cannot be read.
 bool Maps(pid_t pid, const struct stat& file);
 
-// Likewise mapped, or open.
+// As Maps, but the file may be mapped or open.
 bool Holds(pid_t pid, const struct stat& file);
 
-// Every process of this user's that is seen, but for this one and `excepted`.
+// All visible processes of this user except this one and `excepted`.
 std::vector<pid_t> ProcessesOfThisUser(const std::vector<pid_t>& excepted);
 
-// Whether the kernel grants a write lease on the open `file`, which it does when nobody else has it open or
-// mapped, in whatever namespace. False also where it cannot say.
+// Whether the kernel grants a write lease on the open `file`. It does if no other process has the file open
+// or mapped, in any namespace. Also false where leases are not available.
 bool NobodyElseHas(int file);
 
 }  // namespace dtrun::process

@@ -16,11 +16,11 @@ namespace {
 using Descriptor = boost::asio::posix::stream_descriptor;
 
 constexpr std::size_t kMostProcessesNamed = 8;
-constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager, as the kernel cuts it
+constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager; the kernel truncates names
 
 void AskOne(const Process& process) {
   SendSignal(process, SIGTERM);
-  SendSignal(process, SIGCONT);  // a stopped process takes SIGTERM only then
+  SendSignal(process, SIGCONT);  // a stopped process handles SIGTERM only after SIGCONT
 }
 
 }  // namespace
@@ -47,13 +47,13 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
   for (Process& process : Descendants(::getpid(), spared_)) {
     if (process.state == 'Z') continue;
     UniqueFd pidfd = Open(process);
-    if (!pidfd && errno == ESRCH) continue;  // ended just now
+    if (!pidfd && errno == ESRCH) continue;  // it has just ended
     auto one = std::make_unique<One>();
     one->owner = OwnerOf(process);
     one->manager = process.name == kManager;
     one->process = std::move(process);
     left_.push_back(std::move(one));
-    if (!pidfd) continue;  // unwatched: the time ends the wait for it
+    if (!pidfd) continue;  // not watched: the timer ends the wait for it
     One& last = *left_.back();
     last.ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
     last.ended->async_wait(Descriptor::wait_read,
@@ -102,10 +102,10 @@ void Leftovers::OnEnded(One& one) {
 }
 
 void Leftovers::Finish() {
-  if (!done_) return;  // a second reason to finish was queued already
+  if (!done_) return;  // a second call to Finish was already queued
   timer_.cancel();
   for (const auto& one : left_) one->ended.reset();
-  // Never from inside Stop.
+  // Never call `done` from inside Stop.
   boost::asio::post(loop_, std::exchange(done_, nullptr));
 }
 

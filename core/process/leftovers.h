@@ -1,9 +1,10 @@
-// Ends the processes that ranks left behind: a moment to end by themselves, SIGTERM, a short grace.
+// Ends the processes that ranks left behind: waits a moment for them to exit, sends SIGTERM, then waits a
+// short grace period.
 //
-// Helpers of a rank end when the pipe to it closes, and clean up first: Python's resource tracker and
-// torch's shared memory manager unlink segments. Such helpers are not reported. That manager waits for 2 s
-// after its last client before it does, so it has this time where segments wait for it, and is told to end at
-// once where none does. Lives on the agent's loop thread, after all ranks have ended.
+// Helper processes of a rank exit when their pipe to it closes, and clean up first: Python's resource tracker
+// and torch's shared memory manager unlink segments. Such helpers are not reported. The manager waits 2 s
+// after its last client before it cleans up. It gets this time if it may have segments to remove; otherwise
+// it gets SIGTERM at once. Lives on the agent's loop thread, after all ranks have ended.
 #pragma once
 
 #include <chrono>
@@ -20,29 +21,29 @@ namespace dtrun::process {
 
 class Leftovers {
  public:
-  // How long helpers have to end by themselves.
+  // How long helpers may take to exit by themselves.
   static constexpr std::chrono::milliseconds kMoment{300};
-  // And all of them, where torch's shared memory manager has segments to remove.
+  // The same for all helpers when torch's shared memory manager has segments to remove.
   static constexpr std::chrono::milliseconds kMomentOfManager{3000};
 
   using Say = std::function<void(const std::string& line)>;
 
-  // `rank_of_group`: process group -> rank, for those that ran. `spared`: children of this
-  // process that are not the job's. `say` gets a line for each rank that left something that had to be
-  // stopped: "rank 1 left 2 processes behind (4242 sleep, 4243 sh): stopped".
+  // `rank_of_group`: process group -> rank, for the ranks that ran. `spared`: children of this process that
+  // are not part of the job. `say` gets a line for each rank that left a process that had to be stopped:
+  // "rank 1 left 2 processes behind (4242 sleep, 4243 sh): stopped".
   Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
             std::vector<pid_t> spared = {});
   ~Leftovers() { *ended_ = true; }
   Leftovers(const Leftovers&) = delete;
   Leftovers& operator=(const Leftovers&) = delete;
 
-  // `done` runs once on the loop: when every process below this one has ended, or `grace` is over after
-  // `moment`. What is left then is for KillDescendants. `segments_wait`: torch's manager may have some to
-  // remove.
+  // Calls `done` once on the loop: when every process below this one has ended, or when `moment` and then
+  // `grace` have passed. KillDescendants ends what is left then. `segments_wait`: torch's manager may have
+  // segments to remove.
   void Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, bool segments_wait,
             std::function<void()> done);
 
-  // What `say` was told of, so far.
+  // The processes reported to `say` so far.
   const std::vector<pid_t>& told() const { return told_; }
 
   // Ends the wait.
@@ -51,10 +52,10 @@ class Leftovers {
  private:
   struct One {
     Process process;
-    std::string owner;  // can be seen only while it lives
+    std::string owner;  // readable only while it lives
     std::unique_ptr<boost::asio::posix::stream_descriptor> ended;
     bool living = true;
-    bool manager = false;  // torch's, of shared memory
+    bool manager = false;  // torch's shared memory manager
   };
 
   void AskToEnd(std::chrono::nanoseconds grace);
@@ -70,7 +71,7 @@ class Leftovers {
   std::vector<std::unique_ptr<One>> left_;
   std::vector<pid_t> told_;
   std::function<void()> done_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for handlers that are due already
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for queued handlers
 };
 
 }  // namespace dtrun::process

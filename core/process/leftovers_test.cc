@@ -72,14 +72,14 @@ TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
   }));
   Leftovers leftovers(loop_, {{by_group.pid, 4}}, Say());
   leftovers.Stop(std::chrono::milliseconds(1), std::chrono::hours(1), false, [this] { ++done_; });
-  loop_.run();  // ends long before the hour: all took SIGTERM
+  loop_.run();  // ends long before the hour: all handled SIGTERM
   EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 4 left 1 process behind (" + std::to_string(by_group.pid)),
                                  HasSubstr("rank 7 left 1 process behind"),
                                  HasSubstr("the job left 1 process behind")));
   EXPECT_EQ(done_, 1);
 }
 
-// torch's, which ends by itself only after its last client.
+// Like torch's manager, it exits by itself only after its last client.
 constexpr char kManagerScript[] =
     "printf torch_shm_manag > /proc/self/comm; trap ': > told; exit' TERM; : > up; "
     "until [ -e go ]; do sleep 0.01; done; : > cleaned";

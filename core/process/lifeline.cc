@@ -17,7 +17,7 @@ int Lifeline::Next() {
   return kGuardGone;
 }
 
-// A send can only fail when the guard is gone, which Next reports.
+// A send fails only when the guard is gone, which Next reports.
 void Lifeline::Stopped() { ::send(control_.get(), &kMessageStopped, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 void Lifeline::LastWords(std::string_view lines) { Tell(kMessageLastWords, lines); }

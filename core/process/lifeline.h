@@ -1,8 +1,7 @@
 // The agent's end of the connection to its guard (core/node/guard.h).
 //
-// Signals that the user sends arrive here as messages; the end of the stream means that
-// the guard is dead and that nobody but the agent can end the job. Lives on the agent's
-// loop thread.
+// Signals from the user arrive here as messages. End of stream means that the guard is dead and only the
+// agent can end the job. Lives on the agent's loop thread.
 #pragma once
 
 #include <filesystem>
@@ -22,16 +21,15 @@ class Lifeline {
 
   // Private to this job: mode 0700, on a local filesystem, short enough for a Unix socket.
   const std::filesystem::path& runtime_dir() const { return runtime_dir_; }
-  // Readable when Next has something to say.
+  // Readable when Next has a result.
   int descriptor() const { return control_.get(); }
   // A signal number, kNothing, or kGuardGone. Never blocks.
   int Next();
-  // Answers SIGTSTP: the ranks are stopped, so the guard may stop as well.
+  // Reply to SIGTSTP: the ranks are stopped, so the guard may stop as well.
   void Stopped();
-  // What the guard prints under its verdict, should the agent be killed: whole lines.
+  // Lines that the guard prints under its verdict if the agent is killed. Must be whole lines.
   void LastWords(std::string_view lines);
-  // Where the guard writes the verdict of the job then; `folder` is the run directory, open, and `mode` its
-  // mode.
+  // Where the guard then writes the verdict. `folder` is a descriptor of the run directory, `mode` its mode.
   void RecordIn(int folder, const std::filesystem::path& run_dir, mode_t mode, std::string_view job);
 
  private:
@@ -41,12 +39,12 @@ class Lifeline {
   UniqueFd control_;
 };
 
-// The wire between the two, one datagram each. Guard to agent: one byte, the signal.
-// Agent to guard: a kind and text.
+// Wire format, one datagram per message. Guard to agent: one byte, the signal. Agent to guard: a kind and
+// text.
 inline constexpr char kMessageStopped = 'S';
 inline constexpr char kMessageLastWords = 'L';
 inline constexpr char kMessageRecord =
-    'R';  // the folder (SCM_RIGHTS); its mode, its name, a newline, the name of the job
+    'R';  // the folder (SCM_RIGHTS); text: mode, path, newline, job name
 inline constexpr std::size_t kMessageBytes = 4096;
 
 }  // namespace dtrun::process

@@ -12,10 +12,10 @@ namespace dtrun::process {
 
 class LineCutter {
  public:
-  // Of a line that is longer than `longest` the rest is dropped.
+  // Lines are truncated to `longest` bytes.
   explicit LineCutter(std::size_t longest) : longest_(longest) {}
 
-  // Calls take(std::string) for each line that ends in `bytes`, without its end; empty ones are left out.
+  // Calls take(std::string) for each line that ends in `bytes`, without its line ending. Skips empty lines.
   template <class Take>
   void Feed(std::string_view bytes, Take take) {
     while (!bytes.empty()) {
@@ -28,7 +28,7 @@ class LineCutter {
     }
   }
 
-  // The line that has not ended, if there is one.
+  // Passes on the unfinished line, if any.
   template <class Take>
   void Finish(Take take) {
     while (line_.ends_with('\r')) line_.pop_back();

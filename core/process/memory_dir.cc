@@ -26,19 +26,19 @@ constexpr std::size_t kMemoryDigits = 32;
 
 std::string NewName() {
   std::array<std::uint64_t, 2> number{};
-  // Cannot fail for so few bytes once the system has booted.
+  // Cannot fail for so few bytes after the system has booted.
   while (::getrandom(number.data(), sizeof number, 0) != sizeof number) {
   }
   return fmt::format("{}{:016x}{:016x}", kMemoryPrefix, number[0], number[1]);
 }
 
-// As NewName makes them.
+// Whether `name` has the form that NewName makes.
 bool IsName(const std::string& name) {
   return name.size() == kMemoryPrefix.size() + kMemoryDigits && name.starts_with(kMemoryPrefix) &&
          IsLowerHex(std::string_view(name).substr(kMemoryPrefix.size()));
 }
 
-// Where the link leads; empty when there is none, or it is not of ours.
+// The link's target; empty if there is no link or the target is not one of dtrun's folders.
 fs::path Told(const fs::path& link) {
   std::error_code error;
   const fs::path target = fs::read_symlink(link, error);
@@ -46,7 +46,7 @@ fs::path Told(const fs::path& link) {
   return ours ? target : fs::path();
 }
 
-// Whether it is a folder that this user alone can enter.
+// Fails unless `folder` is a folder that only this user can enter.
 Status CheckPrivate(const fs::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
@@ -64,9 +64,9 @@ Status CheckPrivate(const fs::path& folder) {
 
 Result<fs::path> MakeMemoryDir(const fs::path& runtime_dir) {
   const fs::path link = runtime_dir / kLink;
-  // The link comes first, so that whoever removes the one folder knows the other.
+  // Make the link first: a process that removes the private folder then always finds the other one.
   const fs::path wanted = fs::path(kPlace) / NewName();
-  if (::symlink(wanted.c_str(), link.c_str()) != 0 && errno != EEXIST)  // else another process was faster
+  if (::symlink(wanted.c_str(), link.c_str()) != 0 && errno != EEXIST)  // EEXIST: another process was faster
     return Error::System(fmt::format("make the link '{}'", link.string()), errno);
   const fs::path folder = Told(link);
   if (folder.empty()) {

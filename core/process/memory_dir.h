@@ -1,8 +1,8 @@
-// The job's folder in shared memory on this host, where MPI libraries put their segments: /dev/shm is open to
-// every user, so its name cannot be guessed, and only a link in the private folder of the job
-// (core/process/runtime_dir.h) tells it.
+// The job's folder in shared memory on this host, where MPI libraries put their segments. /dev/shm is open to
+// every user, so the folder's name is random. Only a link in the job's private folder
+// (core/process/runtime_dir.h) reveals it.
 //
-// Made by whichever process of the job needs it first, removed with the private folder. Any process and
+// The first process of the job that needs it makes it; it is removed with the private folder. Any process and
 // thread.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace dtrun::process {
 
-// The folder of the job whose private folder is `runtime_dir`: there, mode 0700 and this user's. An error
-// says whose it is instead.
+// The shared-memory folder of the job with the private folder `runtime_dir`. It has mode 0700 and belongs to
+// this user; otherwise the error names its owner.
 Result<std::filesystem::path> MakeMemoryDir(const std::filesystem::path& runtime_dir);
 
-// Removes it, if there is one; what could not be removed.
+// Removes it, if it exists. The error names what could not be removed.
 Status RemoveMemoryDir(const std::filesystem::path& runtime_dir);
 
 }  // namespace dtrun::process

@@ -63,13 +63,13 @@ TEST_F(MemoryDirTest, IsRefusedWhenOthersCanEnterIt) {
 TEST_F(MemoryDirTest, IsNotFollowedElsewhere) {
   const fs::path elsewhere = scratch_.path() / "elsewhere";
   fs::create_directory(elsewhere);
-  // A link is in the folder's place.
+  // A link replaces the folder.
   const fs::path folder = MakeMemoryDir(dir_).value();
   fs::remove(folder);
   fs::create_directory_symlink(elsewhere, folder);
   EXPECT_FALSE(MakeMemoryDir(dir_));
   fs::remove(folder);
-  // The private folder's link leads out of /dev/shm.
+  // The link in the private folder points outside /dev/shm.
   fs::remove(dir_ / "memory");
   fs::create_directory_symlink(elsewhere, dir_ / "memory");
   EXPECT_FALSE(MakeMemoryDir(dir_));

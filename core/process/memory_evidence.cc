@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Candidates, the most precise first.
+// Candidate files, most precise first.
 std::vector<fs::path> Counters(const fs::path& root, const fs::path& group) {
   std::vector<fs::path> files;
   if (!group.empty()) files.push_back(group);

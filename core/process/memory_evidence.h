@@ -1,7 +1,7 @@
-// Whether the kernel has recently killed a process because memory ran out.
+// Detects whether the kernel has recently killed a process because memory ran out.
 //
-// Reads the counter of this process's control group, version 2 or 1, or that of the whole
-// system where no group can be read. Cheap; loop thread.
+// Reads the counter of this process's control group, version 2 or 1. Falls back to the system-wide counter if
+// no group can be read. Cheap; loop thread.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace dtrun::process {
 
 class MemoryEvidence {
  public:
-  // `root` is where /proc and /sys are found. The counter in `group`, a file of the ranks' own control group,
-  // is taken where there is one.
+  // `root` is the directory that contains /proc and /sys. `group` is a file of the ranks' own control group;
+  // its counter is used if it exists.
   explicit MemoryEvidence(const std::filesystem::path& root = "/", const std::filesystem::path& group = {});
 
-  // Whether the counter has risen since this object was made.
+  // Whether the counter has risen since construction.
   bool Rose() const;
 
  private:

@@ -24,7 +24,7 @@ TEST_F(MemoryEvidenceTest, ReadsTheGroupOfVersionTwo) {
   Write("sys/fs/cgroup/jobs/7/memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n");
   const MemoryEvidence evidence(root_.path());
   EXPECT_FALSE(evidence.Rose());
-  Write("proc/vmstat", "oom_kill 6\n");  // somebody else's
+  Write("proc/vmstat", "oom_kill 6\n");  // of another group
   EXPECT_FALSE(evidence.Rose());
   Write("sys/fs/cgroup/jobs/7/memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n");
   EXPECT_TRUE(evidence.Rose());

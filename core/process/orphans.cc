@@ -34,7 +34,7 @@ void ReapOthers(pid_t kept) {
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (info.si_pid == kept) return;  // its end is seen soon, and then all are reaped
+    if (info.si_pid == kept) return;  // the caller notices its end soon, and then all are reaped
     ::waitpid(info.si_pid, nullptr, WNOHANG);
   }
 }

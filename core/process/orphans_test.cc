@@ -18,7 +18,7 @@ std::size_t Zombies() {
   return static_cast<std::size_t>(std::ranges::count(below, 'Z', &Process::state));
 }
 
-// Every one ends as a child of whoever adopts it.
+// Every orphan ends as a child of the process that adopts it.
 void MakeOrphans() {
   for (int i = 0; i < kOrphans; ++i) {
     const pid_t parent = ::fork();
@@ -30,7 +30,7 @@ void MakeOrphans() {
   }
 }
 
-// Runs `body` in a subreaper of one thread, as the agent and the guard are when they begin.
+// Runs `body` in a single-threaded subreaper, as the agent and the guard are at start.
 int InSubreaper(const std::function<int()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -66,7 +66,7 @@ TEST(ReapWhile, LeavesTheStatusOfChildrenThatTheWorkHasStarted) {
                 const pid_t child = ::fork();
                 if (child == 0) ::_exit(9);
                 if (!testing::Eventually([] { return Zombies() == 1; })) return 1;
-                MakeOrphans();  // so that the reaper has looked again
+                MakeOrphans();  // makes the reaper run again
                 if (!testing::Eventually([] { return Descendants(::getpid()).size() == 1; })) return 2;
                 int status = 0;
                 return ::waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 9 ? 0 : 3;

@@ -1,8 +1,8 @@
-// Holds up reads of what ranks print while more of it waits to be sent than memory should hold.
+// Pauses reading of the ranks' output while too much of it is queued in memory to be sent.
 //
-// A rank whose pipe nobody reads waits in its next write once the pipe is full, and goes on when the gate
-// opens: nothing is lost. Owned by the agent of a host elsewhere, which closes it when its channel to the
-// root is behind; loop thread.
+// A rank then blocks in write once its pipe is full, and continues when the gate opens, so no output is lost.
+// Owned by the agent of a remote host, which closes the gate when its channel to the root is behind; loop
+// thread.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace dtrun::process {
 
 class OutputGate {
  public:
-  // Calls `go` now when the gate is open, else as soon as it is.
+  // Calls `go` now if the gate is open, otherwise as soon as it opens.
   void Pass(std::function<void()> go) {
     if (!closed_) return go();
     waiting_.push_back(std::move(go));
@@ -24,7 +24,7 @@ class OutputGate {
 
   void Open() {
     closed_ = false;
-    for (const auto& go : std::exchange(waiting_, {})) Pass(go);  // one of them may close it again
+    for (const auto& go : std::exchange(waiting_, {})) Pass(go);  // a callback may close the gate again
   }
 
  private:

@@ -7,7 +7,8 @@
 namespace dtrun::process {
 namespace {
 
-// The most that a pipe holds by default on any system: what was written before the end.
+// The default maximum size of a pipe on any system. Reading this much gets all that was written before the
+// process ended.
 constexpr std::size_t kPipeBytes = 1 << 20;
 
 }  // namespace
@@ -32,7 +33,7 @@ void OutputPipe::AwaitBytes() {
                          [this, self = shared_from_this()](const boost::system::error_code& error) {
                            if (error || !descriptor_.is_open()) return;
                            if (gate_ == nullptr || gate_->open())
-                             ReadOnce();  // else Pump closed it meanwhile
+                             ReadOnce();  // otherwise Pump has closed it
                            if (descriptor_.is_open()) Watch();
                          });
 }

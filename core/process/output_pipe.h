@@ -1,6 +1,6 @@
-// The reading end of what a process prints on one stream.
+// The read end of one output stream of a process.
 //
-// Kept by its own pending read; loop thread.
+// Kept alive by its own pending read; loop thread.
 #pragma once
 
 #include <functional>
@@ -17,28 +17,28 @@ namespace dtrun::process {
 
 class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
  public:
-  // What was read; empty at the end of the stream.
+  // `bytes`: what was read; empty at the end of the stream.
   using Printed = std::function<void(output::Stream stream, std::string_view bytes)>;
 
-  // `end` does not block. `buffer` is for reads, and may be shared. `gate` outlives it; null: nothing holds
-  // it up.
+  // `end` must be non-blocking. `buffer` is for reads and may be shared. `gate` must outlive this object;
+  // null: reads are never paused.
   OutputPipe(boost::asio::io_context& loop, UniqueFd end, output::Stream stream, std::span<char> buffer,
              Printed printed, OutputGate* gate = nullptr);
 
   void Watch();
-  // Reads what is there, unless the gate is closed.
+  // Reads the available bytes, unless the gate is closed.
   void Pump();
-  // Takes what is there without waiting for more, whatever the gate says, then closes: a process outside the
-  // job may hold the other end for ever.
+  // Reads the available bytes without waiting for more, even if the gate is closed, then closes. A process
+  // outside the job may hold the other end open forever.
   void Finish();
-  // Closes, and calls nothing any more.
+  // Closes; no callback runs after this.
   void Drop();
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
 
   void AwaitBytes();
-  // False at the end, and when there is nothing more for now.
+  // False at the end of the stream, and when no bytes are available.
   bool ReadOnce();
 
   Descriptor descriptor_;

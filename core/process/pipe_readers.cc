@@ -85,7 +85,7 @@ bool SelectHas(const stacks::Memory& memory, std::uint64_t count, std::uint64_t 
 bool WaitsFor(pid_t pid, const fs::path& thread, const std::vector<int>& pipes) {
   const std::string text = ReadKernelFile((thread / "syscall").string());
   std::error_code error;
-  if (text.empty()) return fs::exists(thread, error);  // it has ended, or the kernel does not tell
+  if (text.empty()) return fs::exists(thread, error);  // it has ended, or the kernel shows nothing
   std::istringstream fields(text);
   long call = -1;
   std::array<std::uint64_t, 3> arguments{};

@@ -1,19 +1,21 @@
-// Whether a program reads a pipe, seen from outside by /proc: reading has no event that the writer could wait for.
+// Detects through /proc whether a program reads a pipe. The kernel has no event for that which the writer
+// could wait for.
 //
-// The guard's terminal pump asks; any thread. A copy of a waiting thread's poll set may wait for the page.
+// Used by the guard's terminal pump; any thread. Copying the poll set of a waiting thread may block on a page
+// fault.
 #pragma once
 
 #include <string>
 
 namespace dtrun::process {
 
-// How /proc names the open file, "pipe:[4711]". Empty where /proc does not tell.
+// The open file's name in /proc, "pipe:[4711]". Empty if /proc does not show it.
 std::string OpenFileLink(int descriptor);
 
-// Whether a process below this one asks for what the empty pipe of this OpenFileLink gets next: a thread is blocked
-// in a read, poll or select of it; or an epoll or io_uring of the process has it, or it is non-blocking, so that no
-// thread needs to be blocked. True also where the kernel does not let this process look. A program that only asks
-// select or poll with a time limit of 0 is not seen.
+// Whether a descendant of this process waits for input from the empty pipe with this OpenFileLink. That is
+// the case if a thread blocks in a read, poll or select of it. It is also assumed if the pipe is in an epoll
+// or io_uring of the process or is non-blocking, because then no thread needs to block. Also true if the
+// kernel denies the look. A program that only calls select or poll with a timeout of 0 is not detected.
 bool IsAwaited(const std::string& pipe);
 
 }  // namespace dtrun::process

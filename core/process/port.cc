@@ -49,7 +49,7 @@ Bound Bind(int port, bool reuse) {
 }  // namespace
 
 Result<HeldPort> HeldPort::Hold(int wanted) {
-  // First without SO_REUSEADDR: two jobs that hold the same port would not notice each other with it.
+  // Try without SO_REUSEADDR first: with it, two jobs could hold the same port unnoticed.
   Bound bound = Bind(wanted, false);
   if (bound.number == EADDRINUSE && wanted != 0) {
     if (!OnlyFading(wanted)) return PortInUse(wanted);
@@ -67,7 +67,7 @@ Result<HeldPort> HeldPort::Hold(int wanted) {
   if (::getsockname(bound.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     return Error::System("read the number of the held port", errno);
   }
-  return HeldPort(std::move(bound.socket), ntohs(address.sin6_port));  // same place in sockaddr_in
+  return HeldPort(std::move(bound.socket), ntohs(address.sin6_port));  // same offset in sockaddr_in
 }
 
 Result<UniqueFd> HeldPort::At(const std::string& address) const {

@@ -1,9 +1,9 @@
 // A TCP port kept for a rank of the job: bound, never listening.
 //
-// While held, the rank's own socket with SO_REUSEADDR may bind and listen on it, nothing
-// without SO_REUSEADDR may, and the kernel gives it to nobody who asks for any port. A stranger's
-// program with SO_REUSEADDR that wants this port can listen there first, all the same. Closes
-// on exec and with the object. Any thread.
+// While it is held, a socket of the rank with SO_REUSEADDR may bind and listen on it. A socket without
+// SO_REUSEADDR may not, and the kernel does not hand the port out as a free one. An unrelated program that
+// uses SO_REUSEADDR and wants this port can still listen there first. Closed on exec and with the object. Any
+// thread.
 #pragma once
 
 #include <string>
@@ -15,15 +15,16 @@ namespace dtrun::process {
 
 class HeldPort {
  public:
-  // `wanted` 0: any free port. A wanted port in use is an error that names who uses it,
-  // where that can be seen.
+  // `wanted` 0: any free port. If a wanted port is in use, the error names the process that uses it, if
+  // visible.
   static Result<HeldPort> Hold(int wanted);
 
   int number() const { return number_; }
   int descriptor() const { return socket_.get(); }
-  // Another socket of that number, at a numeric address of this host, that may listen while the port is held.
+  // Another socket with this port number, at a numeric address of this host. It may listen while the port is
+  // held.
   Result<UniqueFd> At(const std::string& address) const;
-  // The socket, for whoever listens on it.
+  // Hands the socket over to a listener.
   UniqueFd Release() { return std::move(socket_); }
 
  private:

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 #define IP_LOCAL_PORT_RANGE 51
 #endif
 
-// As a rank would; 0 or the errno.
+// Binds as a rank would; 0 or the errno.
 struct RankSocket {
   RankSocket(int family, int port, bool reuse, bool listening)
       : fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -69,7 +69,7 @@ TEST(HeldPort, IsNeverGivenToASocketThatAsksForAnyPort) {
     UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = reuse ? 1 : 0;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // The only port that this socket may be given is the held one.
+    // The kernel may give this socket only the held port.
     const std::uint32_t number = static_cast<std::uint32_t>(port->number());
     const std::uint32_t range = number << 16 | number;
     if (::setsockopt(socket.get(), IPPROTO_IP, IP_LOCAL_PORT_RANGE, &range, sizeof range) != 0) {

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr auto kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which older headers lack
 
-// Children by way of each thread's "children" file. Its lists may miss an entry while
-// processes end; callers that need certainty repeat until nothing is found.
+// Reads the "children" file of each thread. The lists may miss an entry while processes end; callers that
+// need certainty repeat until nothing is found.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code gone;
@@ -39,7 +39,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// Kernels without CONFIG_PROC_CHILDREN: every process of the machine, by parent.
+// For kernels without CONFIG_PROC_CHILDREN: all processes of the machine, by parent.
 std::multimap<pid_t, pid_t> ChildrenOfAll() {
   std::multimap<pid_t, pid_t> children;
   std::error_code error;
@@ -56,7 +56,7 @@ bool HasChildrenFiles() {
   return has;
 }
 
-// No child at all: the kernel's own word for it.
+// Whether this process has no children, according to the kernel (not /proc).
 bool Childless() {
   siginfo_t info{};
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
@@ -69,8 +69,8 @@ std::vector<pid_t> ChildrenIn(const std::multimap<pid_t, pid_t>& all, pid_t pid)
   return children;
 }
 
-// Without spared children every one that has ended may be reaped, and then the kernel tells without a look
-// into /proc whether anything is left: what lives below this process is below a child of it.
+// Without spared children every ended child may be reaped. The kernel then reports whether anything is left,
+// without /proc: every descendant is below some child of this process.
 bool NothingLeft(const std::vector<pid_t>& spared) {
   siginfo_t info{};
   while (spared.empty() && ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) == 0 && info.si_pid != 0)
@@ -80,14 +80,15 @@ bool NothingLeft(const std::vector<pid_t>& spared) {
 
 UniqueFd OpenPid(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// By the number where a seccomp profile denies the other way: the caller has just seen whose it is.
+// Falls back to the pid if a seccomp profile denies pidfds; the caller has just checked the process's
+// identity.
 bool Signal(const UniqueFd& pidfd, pid_t pid, int signal) {
   if (pidfd && ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0) return true;
   return (!pidfd || errno != ESRCH) && ::kill(pid, signal) == 0;
 }
 
-// Kills those that live and reaps those that have ended. The living, which end soon.
-// The kernel itself says whether a number is a child of ours, so /proc is only believed where to ask.
+// Kills the living children, reaps the ended ones, and returns the living, which end soon. The kernel
+// verifies that a pid is a child of this process; /proc only provides candidates.
 std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
   if (!ProcIsOurs()) return {};
   std::multimap<pid_t, pid_t> all;
@@ -106,7 +107,7 @@ std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
   return living;
 }
 
-// Where /proc does not say which children there are: those that have ended, as far as the first spared one.
+// For a /proc that does not list children: reaps ended children up to the first spared one.
 void ReapBlindly(const std::vector<pid_t>& spared) {
   for (;;) {
     siginfo_t info{};
@@ -124,12 +125,12 @@ bool HasSignal(const std::string& status, const std::string& line, int signal) {
   return (mask >> (signal - 1) & 1) != 0;
 }
 
-// Not when it runs as another user.
+// False if it runs as another user.
 bool MayKill(const Process& process) {
   return SendSignal(process, 0) || errno != EPERM;
 }
 
-// Waits until one of these ends, as far as they are watched, or `timeout` is over.
+// Waits until one of `processes` ends, as far as they are watched, or `timeout` is over.
 void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds timeout) {
   std::vector<pollfd> polls;
   for (const UniqueFd& process : processes) polls.push_back({process.get(), POLLIN, 0});
@@ -140,14 +141,14 @@ void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds 
 
 std::optional<Process> ReadProcess(pid_t pid) {
   const std::string stat = ReadKernelFile("/proc/" + std::to_string(pid) + "/stat");
-  const auto open = stat.find('('), close = stat.rfind(')');  // a name may hold both
+  const auto open = stat.find('('), close = stat.rfind(')');  // a name may contain both
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
   Process process;
   process.pid = pid;
   process.name = stat.substr(open + 1, close - open - 1);
   std::istringstream rest(stat.substr(close + 1));
   if (!(rest >> process.state >> process.parent >> process.group)) return std::nullopt;
-  constexpr int kBetween = 16;  // fields from the session to the one before the start
+  constexpr int kBetween = 16;  // number of fields from the session up to the start time
   std::string other;
   for (int i = 0; i < kBetween; ++i) rest >> other;
   if (!(rest >> process.start)) return std::nullopt;
@@ -164,7 +165,7 @@ bool IsThere(const Process& process) {
 bool LookAtProc() {
   const std::string status = '\n' + ReadKernelFile("/proc/self/status");
   const auto at = status.find("\nNSpid:");
-  if (at == std::string::npos) return ::access("/proc/self/status", R_OK) == 0;  // a kernel without NSpid
+  if (at == std::string::npos) return ::access("/proc/self/status", R_OK) == 0;  // kernel without NSpid
   std::istringstream numbers(status.substr(at + 7, status.find('\n', at + 1) - at - 7));
   pid_t pid = 0, inner = 0;
   return numbers >> pid && pid == ::getpid() && !(numbers >> inner);
@@ -234,13 +235,13 @@ bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadl
 
 void SignalDescendants(int signal, const std::vector<pid_t>& spared) {
   for (const Process& process : Descendants(::getpid(), spared)) {
-    SendSignal(process, signal);  // also to what looks like a zombie: threads may live on behind it
+    SendSignal(process, signal);  // even if it looks like a zombie: other threads may still run
   }
 }
 
-// Chains of forks outrun a listing of everything below: each of their processes becomes a child of this one
-// as soon as its parent has ended, so children are killed round after round, and the rest, which
-// stays below a process that does not end, is listed between.
+// Fork chains outrun a listing of all descendants. But each process of a chain becomes a child of this one as
+// soon as its parent has ended. So this kills the children in rounds, and between rounds lists the
+// descendants of processes that do not end.
 std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const std::vector<pid_t>& spared) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kInVain{500}, kRound{20};
@@ -260,7 +261,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
     if (!living.empty() && spent < patience) continue;
     if (Childless()) return {};
     std::vector<Process> found = Descendants(::getpid(), spared);
-    // With spared children the kernel cannot say "none left", so an empty list is confirmed once.
+    // With spared children the kernel cannot report "none left", so confirm an empty list once.
     if (found.empty() && !spared.empty() && Descendants(::getpid(), spared).empty()) return {};
     const bool in_vain =
         blind || std::ranges::none_of(found, [](const Process& one) { return MayKill(one); });

@@ -26,7 +26,7 @@ pid_t StartShell(const std::string& script) {
   return pid;
 }
 
-// Does `act` and then nothing.
+// Runs `act` and then sleeps.
 pid_t StartChild(void (*act)()) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -122,7 +122,7 @@ TEST(SignalDescendants, ReachesAllOfThem) {
   KillDescendants(kPatience);
 }
 
-// As dash does, and posix_spawn: every signal is blocked while the parent waits for the program to begin.
+// dash and posix_spawn do this: every signal is blocked while the parent waits for the program to begin.
 TEST(Survives, IsNotSaidOfWhoStartsAProgram) {
   const pid_t child = StartChild([] {
     sigset_t all;

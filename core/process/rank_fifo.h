@@ -1,8 +1,8 @@
-// Named pipes for ranks that another program of the plan starts, such as mpirun: what each prints, and how
-// it ends. In the folder of the store's socket, three for each rank of a host by its local rank.
+// Named pipes for ranks that another program of the plan starts, such as mpirun. They carry each rank's
+// output and its exit status. Each local rank has three, in the folder of the store's socket.
 //
-// The agent makes and reads them before that program starts; what stands between it and a rank
-// opens them. Any thread.
+// The agent makes them and opens them for reading before that program starts; the process between it and a
+// rank opens them for writing. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,17 @@
 
 namespace dtrun::process {
 
-// Makes one, in place of any there is, and opens it for reading; that end does not block.
+// Makes the pipe, replacing an existing one, and opens it for non-blocking reads.
 Result<UniqueFd> MakeRankFifo(const std::filesystem::path& folder, int local_rank, output::Stream stream);
 
-// Makes them stdout and stderr of this process. `store` is the store's socket.
+// Redirects stdout and stderr of this process to the pipes. `store` is the store's socket.
 Status PrintToRankFifos(const std::filesystem::path& store, int local_rank);
 
-// The same for how a rank ends.
+// The same for the pipe that carries the exit status.
 Result<UniqueFd> MakeEndFifo(const std::filesystem::path& folder, int local_rank);
 Result<UniqueFd> OpenEndFifo(const std::filesystem::path& store, int local_rank);
 
-// What goes through it: the process of the rank, and its status as waitpid(2) has it.
+// Its message: the rank's pid, and its status as returned by waitpid(2).
 struct RankEnd {
   pid_t pid = 0;
   int status = 0;

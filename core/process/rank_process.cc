@@ -42,7 +42,7 @@ void RankProcess::AwaitEnd() {
           ending.signal = info.si_status;
           ending.core_dumped = info.si_code == CLD_DUMPED;
         }
-        // Its last words are heard before its end: they may be evidence.
+        // Read its last output before its end is reported: it may be evidence.
         out_->Pump();
         err_->Pump();
         ended_callback_(ending);
@@ -50,7 +50,7 @@ void RankProcess::AwaitEnd() {
 }
 
 void RankProcess::Signal(int signal) {
-  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // it may have left its group
+  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // the rank may have left its group
 }
 
 void RankProcess::Tell(int signal) {

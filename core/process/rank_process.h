@@ -1,7 +1,7 @@
-// One running process of the job: its handle, its two pipes, its output.
+// One running process of the job: its handle, its two output pipes and their content.
 //
-// Owned by the host, and kept by its own pending reads; loop thread. It is not reaped before Reap, so that
-// its pid, and with it the name of its process group, cannot be taken by a stranger.
+// Owned by the host, and kept alive by its own pending reads; loop thread. It is not reaped before Reap, so
+// its pid, which is also its process group, cannot be reused before.
 #pragma once
 
 #include <functional>
@@ -19,20 +19,20 @@ class RankProcess : public std::enable_shared_from_this<RankProcess> {
  public:
   using Printed = OutputPipe::Printed;
 
-  // `buffer` is shared by all, for reads; `ended` is called once; `gate` is for its pipes.
+  // All processes share `buffer` for reads; `ended` is called once; `gate` controls the pipes.
   RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
               std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
 
   void Watch();
   bool living() const { return !ended_; }
-  // To its process group, if it can still have members.
+  // Signals its process group, if that can still have members.
   void Signal(int signal);
-  // To the rank itself only: its children may not expect a message such as USR1 and die of it.
+  // Signals only the rank itself: its children may not expect a signal such as USR1 and die of it.
   void Tell(int signal);
-  // As OutputPipe::Finish, of both.
+  // OutputPipe::Finish for both pipes.
   void FinishOutput();
   void Reap();
-  // Kills it, if it lives, and waits for its end; calls nothing any more.
+  // Kills it, if it lives, and waits for its end. No callback runs after this.
   void Abandon();
 
  private:

@@ -57,7 +57,7 @@ TEST_F(RankProcessTest, KeepsItsPidUntilItIsReaped) {
   EXPECT_EQ(ReadProcess(pid_)->state, 'Z');
   process->Reap();
   EXPECT_FALSE(ReadProcess(pid_));
-  process->Signal(SIGKILL);  // must not reach whoever has this number now
+  process->Signal(SIGKILL);  // must not reach a new process with this pid
 }
 
 TEST_F(RankProcessTest, GivesUpPipesThatAStrangerHoldsOpen) {

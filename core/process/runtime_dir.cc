@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "dtrun-";
 constexpr std::size_t kDigits = 12;
 
-// An empty file that says that a folder is one of dtrun's: without it only an empty folder is removed. A full
-// disk has room for it where it has room for the folder.
+// An empty file that marks a folder as dtrun's; without it only an empty folder is removed. If a full disk
+// had room for the folder, it also has room for this file.
 constexpr char kMark[] = ".dtrun-runtime-folder";
 
 bool IsMarked(const fs::path& dir) {
@@ -37,7 +37,7 @@ bool IsMarked(const fs::path& dir) {
   return ::lstat((dir / kMark).c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// Whether all that is in it belongs to this user, and no other file system is mounted there.
+// Whether everything in it belongs to this user, and no other file system is mounted there.
 bool HoldsOnlyOurs(const fs::path& dir) {
   struct stat top {};
   if (::lstat(dir.c_str(), &top) != 0) return false;
@@ -50,8 +50,8 @@ bool HoldsOnlyOurs(const fs::path& dir) {
   return !error;
 }
 
-// Whether nobody else can rename what is made in it: it is ours or root's, and others may not write into it,
-// or only as into /tmp. After `su` the variable may still name the folder of another user.
+// Whether other users cannot rename what is made in it: it belongs to this user or root, and others may not
+// write to it unless it is sticky like /tmp. After `su` the variable may still name another user's folder.
 bool IsSafe(const char* folder) {
   struct stat info {};
   return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && !IsStranger(info.st_uid) &&
@@ -66,13 +66,13 @@ bool IsRuntimeDirName(const std::string& name) {
 }
 
 fs::path NameRuntimeDir() {
-  constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
+  constexpr std::size_t kLongest = 60;  // so that a socket path in the folder fits into 108 bytes
   fs::path place = "/tmp";
   const char* user = std::getenv("XDG_RUNTIME_DIR");
   if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest && IsSafe(user))
     place = user;
   std::uint64_t number = 0;
-  // Cannot fail for so few bytes once the system has booted.
+  // Cannot fail for so few bytes after the system has booted.
   while (::getrandom(&number, sizeof number, 0) != sizeof number) {
   }
   return place / fmt::format("{}{:012x}", kPrefix, number >> 16);
@@ -96,7 +96,7 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
     ::rmdir(dir.c_str());
     return mark.error();
   }
-  return OpenLocked(dir);  // some file systems have no locks: then nobody can take it for stale either
+  return OpenLocked(dir);  // some file systems have no locks: then no other dtrun can see it as stale either
 }
 
 std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
@@ -110,14 +110,14 @@ std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
 
 void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
   std::error_code error;
-  // Not ::time(), which may be a second behind the times of files for some milliseconds.
+  // Not ::time(), which may lag file timestamps by a second for some milliseconds.
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   for (fs::directory_iterator it(dir.parent_path(), error), end; !error && it != end; it.increment(error)) {
     const fs::path other = it->path();
     if (!IsRuntimeDirName(other.filename().string())) continue;
     struct stat info {};
     if (::lstat(other.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
-    // A young one may not have its lock yet.
+    // A young folder may not be locked yet.
     if (now - info.st_mtime < age.count()) continue;
     const UniqueFd lock = OpenLocked(other);
     if (!lock || !HoldsOnlyOurs(other)) continue;
@@ -125,7 +125,7 @@ void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
       RemoveRuntimeDir(other);
     } else {
       ::rmdir(
-          other.c_str());  // of a job that was killed before it had put its mark; fails unless it is empty
+          other.c_str());  // left by a job that was killed before it made the mark; fails unless empty
     }
   }
 }

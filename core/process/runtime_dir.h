@@ -1,9 +1,10 @@
-// The private folder of a job on this host, for its sockets, and with it the one in memory
-// (core/process/memory_dir.h).
+// The private folder of a job on this host, for its sockets. Its shared-memory folder
+// (core/process/memory_dir.h) is managed together with it.
 //
-// Named by the guard, made by the agent, removed by both: whichever is left does it. When both are killed at
-// once, as by a scheduler that kills a whole control group, the next job of the user on this host removes it:
-// the agent holds a lock on the folder for as long as it lives. Guard and agent, one thread each.
+// The guard names it, the agent makes it, and whichever of them is left removes it. If both are killed at
+// once, for example by a scheduler that kills a whole control group, the user's next job on this host removes
+// it. While the agent lives, it holds a lock on the folder, which marks it as in use. Guard and agent, one
+// thread each.
 #pragma once
 
 #include <chrono>
@@ -16,21 +17,21 @@
 
 namespace dtrun::process {
 
-// A name that nobody else has. The agent makes the folder, so that at no moment it exists with only one
-// process that knows of it.
+// A unique name. The guard chooses it and the agent makes the folder, so both know the name before the folder
+// exists.
 std::filesystem::path NameRuntimeDir();
 
-// The last part of such a name.
+// Whether `name` is the last part of such a path.
 bool IsRuntimeDirName(const std::string& name);
 
-// Makes it with mode 0700; the descriptor holds the lock.
+// Makes the folder with mode 0700; the descriptor holds the lock.
 Result<UniqueFd> MakeRuntimeDir(const std::filesystem::path& dir);
 
-// Both folders; what could not be removed.
+// Removes both folders; returns what could not be removed.
 std::vector<Error> RemoveRuntimeDir(const std::filesystem::path& dir);
 
-// Removes the folders beside `dir` that this user's jobs have left for at least `age`: those that carry
-// dtrun's mark and in which all is this user's.
+// Removes stale folders next to `dir`: those of this user's jobs that are at least `age` old, carry dtrun's
+// mark and contain only files of this user.
 void RemoveStale(const std::filesystem::path& dir, std::chrono::seconds age);
 
 }  // namespace dtrun::process

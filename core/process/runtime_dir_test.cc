@@ -23,7 +23,7 @@ class RuntimeDirTest : public ::testing::Test {
 
 TEST_F(RuntimeDirTest, RemovesWhatAJobLeftThatWasKilledAsAWhole) {
   const fs::path left = Name("0123456789ab");
-  { auto lock = MakeRuntimeDir(left).value(); }  // whoever held it is dead
+  { auto lock = MakeRuntimeDir(left).value(); }  // its owner is dead
   std::ofstream(left / "store") << "x";
   const fs::path memory = MakeMemoryDir(left).value();
   RemoveStale(Name("own"), seconds(60));

@@ -23,7 +23,7 @@ constexpr std::string_view kOfTorch = "torch_";
 constexpr std::string_view kOfLoky = "sem.loky-";
 constexpr std::string_view kOfOpenMp = "__KMP_REGISTERED_LIB_";
 
-constexpr int kTold = SIGURG;  // which ends nobody
+constexpr int kTold = SIGURG;  // its default action ends no process
 
 bool IsOfALibrary(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {
@@ -44,8 +44,8 @@ bool IsOfALibrary(std::string_view name) {
   return std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-// Of the process that made it, where its library puts that into the name: torch_PID_…,
-// sem.loky-PID-…, __KMP_REGISTERED_LIB_PID_….
+// The pid of the maker, if its library puts it into the name: torch_PID_…, sem.loky-PID-…,
+// __KMP_REGISTERED_LIB_PID_….
 std::optional<pid_t> MakerIn(std::string_view name) {
   for (const std::string_view before : {kOfTorch, kOfLoky, kOfOpenMp}) {
     if (!name.starts_with(before)) continue;

@@ -1,10 +1,10 @@
-// Segments in /dev/shm that processes of the job made and could not remove, because dtrun ended them.
+// Segments in /dev/shm that processes of the job made and could not remove because dtrun ended them.
 //
-// A segment is the job's when libraries name such things so (torch_…, psm_…, nccl-…), it appeared after the
-// generation was prepared, and the job made it: its name has the number of a process of the job, or, as it
-// was first seen, a process of the job had it and no other process of this user. It is removed when a process
-// of the job was seen to have it mapped before it was signalled, and nobody has it any more. What a program
-// names itself, such as a data set that it keeps there for the next job, is nobody's business but its own.
+// A segment belongs to the job if its name is one that libraries use (torch_…, psm_…, nccl-…), it appeared
+// after the generation was prepared, and the job made it. The job made it if its name contains the pid of a
+// process of the job, or if at first sight a process of the job had it and no other process of this user did.
+// It is removed if a process of the job had it mapped before being signalled and no process has it any more.
+// dtrun never touches names that a program chooses itself, such as a data set kept there for the next job.
 // Owned by the local host; loop thread.
 #pragma once
 
@@ -26,21 +26,21 @@ class Segments {
  public:
   using Processes = std::function<std::vector<pid_t>()>;
 
-  // What is in `folder` now stays there. Takes over SIGURG of this thread, which is the one
-  // that waits for the descriptor.
+  // Segments that are in `folder` now are never removed. Takes over SIGURG of this thread, which must be the
+  // one that waits for the descriptor.
   explicit Segments(std::filesystem::path folder = "/dev/shm");
 
-  // Readable once something has appeared since the last Note; -1: it cannot be watched.
+  // Readable if a file has appeared since the last Note; -1: the folder cannot be watched.
   int descriptor() const { return appeared_.get(); }
-  // As soon as that is readable, or a few times a second: decides who made what has appeared. `processes`, of
-  // the job, are asked for only then.
+  // Finds out which process made the new files. Call it as soon as the descriptor is readable, or a few times
+  // a second. `processes`, those of the job, is only called if there are new files.
   void Note(const Processes& processes);
-  // Before the processes of the job are signalled.
+  // Call before the processes of the job are signalled.
   void Look(const Processes& processes);
-  // Whether torch's are there that have appeared and were not seen with a process of the job: its manager may
+  // Whether there are new torch segments that were never seen with a process of the job: torch's manager may
   // know them.
   bool TorchsWait() const;
-  // After all have ended: the names that were removed.
+  // Call after all processes have ended. Returns the removed names.
   std::vector<std::string> Remove();
 
  private:
@@ -49,13 +49,13 @@ class Segments {
     struct stat info {};
   };
 
-  // Of this user, named by a library, not there before.
+  // Files of this user with a library's name that did not exist at the start.
   std::vector<Found> Appeared() const;
   bool IsOurs(const Found& found) const;
 
   std::filesystem::path folder_;
-  // By dnotify, whose signal is read here and blocked in this thread: inotify takes the kernel up to 20 ms to
-  // close, for which each job would wait at its end.
+  // Uses dnotify with its signal blocked in this thread and read here. The kernel takes up to 20 ms to close
+  // an inotify descriptor, which would delay the end of every job.
   UniqueFd watch_, appeared_;
   std::set<ino_t> before_;
   std::map<ino_t, bool> made_by_job_;

@@ -37,13 +37,13 @@ class Mapped {
 
 std::vector<pid_t> Own() { return {::getpid()}; }
 
-// "torch_PID_34" of this process, which plays the job.
+// "torch_PID_34" with the pid of this process, which plays the job.
 std::string OwnTorch() { return fmt::format("torch_{}_34", ::getpid()); }
 
 class SegmentsTest : public ::testing::Test {
  protected:
   bool Exists(const std::string& name) const { return std::filesystem::exists(scratch_.path() / name); }
-  testing::ScratchDir scratch_{"/dev/shm"};  // where leases are granted
+  testing::ScratchDir scratch_{"/dev/shm"};  // this file system grants leases
 };
 
 TEST_F(SegmentsTest, AreRemovedWhenAProcessOfTheJobHadThem) {
@@ -101,7 +101,7 @@ TEST_F(SegmentsTest, StayWhileAnyProcessHasThem) {
   EXPECT_TRUE(Exists("psm_shared"));
 }
 
-// Made by one that closed it; a rank opened it later.
+// Its maker closed it; a rank opened it later.
 TEST_F(SegmentsTest, StayWhenNobodyOfTheJobHadThemAtFirst) {
   Segments segments(scratch_.path());
   { const Mapped made(scratch_ / "psm_dataset"); }

@@ -20,8 +20,7 @@
 namespace dtrun::process {
 namespace {
 
-// A sanitizer's shadow memory and interceptors do not survive two processes in one
-// address space.
+// Sanitizers do not support two processes in one address space.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kShareMemory = false;
 #elif defined(__has_feature)
@@ -41,25 +40,25 @@ struct Failure {
   int number;
 };
 
-// Everything the child needs, prepared before it exists: it must not allocate.
+// All data that the child needs, prepared beforehand: the child must not allocate.
 struct CloneStart {
   const char* file;
   char* const* argv;
   char* const* env;
   const char* cwd;
   int in, out, err;
-  int report;  // close-on-exec: end of file means that exec worked
+  int report;  // close-on-exec: end of file means that exec succeeded
   pid_t parent;
   const cpu_set_t* cpus;
   const rlim_t* open_files;
   int extra;   // -1: none
   int cgroup;  // folder; -1: none
   bool cgroup_required;
-  int members;  // cgroup.procs of it, for who is not started there; -1: none
+  int members;  // cgroup.procs of `cgroup`, to join it after the start; -1: none
   bool adopts;
 };
 
-// As clone3(2) takes it, whatever the headers know.
+// The argument of clone3(2), for headers that lack it.
 struct CloneArguments {
   std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
       set_tid_size, cgroup;
@@ -68,7 +67,7 @@ constexpr std::uint64_t kIntoCgroup = 0x200000000;
 
 [[noreturn]] void Fail(const CloneStart& start, SpawnStep step) {
   const Failure failure{step, errno};
-  // Nothing to do about a failed write: the parent then sees a child that ended with 127.
+  // A failed write cannot be handled: the parent then sees a child that exited with 127.
   [[maybe_unused]] const ssize_t size = ::write(start.report, &failure, sizeof failure);
   ::_exit(127);
 }
@@ -102,7 +101,7 @@ int RunChild(void* argument) {
     Fail(start, SpawnStep::kDescriptors);
   }
   if (start.extra >= 0) {
-    // Whatever has its number here moves out of the way; only what is still needed is moved.
+    // Move descriptors that occupy this number, if they are still needed.
     if (start.report == kExtraDescriptor) {
       start.report = ::fcntl(start.report, F_DUPFD_CLOEXEC, kExtraDescriptor + 1);
     }
@@ -133,9 +132,9 @@ struct CloneResult {
   int handle = -1;
 };
 
-// A child on a stack of its own, in a cgroup from its first instruction: moving it there takes milliseconds
-// on a machine of many processors. No C library has a function for it. Negative errno where the kernel
-// refuses. Unused where memory is not shared.
+// Starts a child on its own stack, in the cgroup from its first instruction: moving it there later takes
+// milliseconds on a machine with many processors. No C library wraps this call. Returns a negative errno if
+// the kernel refuses. Unused if memory is not shared.
 [[maybe_unused]] long CloneIntoCgroup(CloneStart& start, std::byte* stack, std::size_t size, int* handle) {
 #if defined(__x86_64__)
   CloneArguments arguments{};
@@ -167,7 +166,7 @@ struct CloneResult {
 #endif
 }
 
-// The process is made with all signals blocked, so that no handler of ours runs in it.
+// Clones with all signals blocked, so that no handler of this process runs in the child.
 CloneResult Clone(CloneStart& start) {
   sigset_t all, before;
   ::sigfillset(&all);

@@ -110,7 +110,7 @@ TEST(Spawn, ResetsIgnoredSignalsAndTheMask) {
 
 TEST(Spawn, LeaksNoDescriptor) {
   UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  UniqueFd leaky(::fcntl(null.get(), F_DUPFD, 50));  // without close-on-exec on purpose
+  UniqueFd leaky(::fcntl(null.get(), F_DUPFD, 50));  // deliberately without close-on-exec
   const std::string look =
       "[ -e /proc/$$/fd/" + std::to_string(leaky.get()) + " ] && echo leaked; echo looked";
   EXPECT_EQ(RunShell(look).out, "looked\n");
@@ -181,7 +181,7 @@ TEST(Spawn, KillsTheChildWhenItsParentDies) {
     const auto process = ReadProcess(pid);
     return !process || process->state == 'Z';
   }));
-  KillDescendants(std::chrono::seconds(10));  // reaps it, if this process inherited it
+  KillDescendants(std::chrono::seconds(10));  // reaps it if this process inherited it
 }
 
 TEST(Spawn, NamesRankCommandAndPlaceWhenThereIsNoSuchFile) {
@@ -249,7 +249,7 @@ TEST(Spawn, HandsOnOneMoreDescriptor) {
   request.extra_fd = read.get();
   Result<Child> child = Spawn(request);
   ASSERT_TRUE(child) << child.error().text;
-  // Of `ls` too: it has opened the folder it lists.
+  // `ls` also shows the folder that it has opened.
   EXPECT_EQ(Finish(*child).out, "0 1 2 3 4 given\n");
 }
 

@@ -1,7 +1,8 @@
-// Children that a signal such as SIGSTOP has stopped: they neither work nor end, and others wait for them.
+// Detects children stopped by a signal such as SIGSTOP: they neither work nor end, and other ranks wait for
+// them.
 //
-// Asks the kernel a few times a second. Owned by a host; loop thread. Processes held by a debugger
-// are not reported, and a stop that a tool of dtrun causes does not count.
+// Asks the kernel a few times a second. Owned by a host; loop thread. Ignores processes held by a debugger
+// and stops caused by dtrun's own tools.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +17,8 @@ namespace dtrun::process {
 
 class Stops {
  public:
-  // `stopped` is called from the loop, or from Look. `ours`: whether a tool of dtrun may have stopped it just
-  // now, and lets it go on.
+  // `stopped` is called from the loop, or from Look. `ours`: whether a dtrun tool may have stopped the child
+  // just now and will let it continue.
   Stops(
       boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
       std::function<bool(pid_t child)> ours = [](pid_t) { return false; });
@@ -26,7 +27,7 @@ class Stops {
   Stops& operator=(const Stops&) = delete;
 
   void Look();
-  // By the last look; 0: it has not been stopped, or goes on.
+  // The stop signal at the last look; 0: not stopped, or continued.
   int SignalOf(pid_t child) const;
 
  private:
@@ -36,7 +37,7 @@ class Stops {
   std::function<void(pid_t child, int signal)> stopped_;
   std::function<bool(pid_t child)> ours_;
   std::map<pid_t, int> signals_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::process

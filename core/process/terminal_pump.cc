@@ -17,12 +17,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestInterval{200};
-// The part of the time that looks may take, in large jobs: 1/20.
+// In large jobs, looks may take 1/20 of the time.
 constexpr int kIntervalOfLook = 20;
 
 bool InForeground(int terminal) {
   const pid_t group = ::tcgetpgrp(terminal);
-  return group < 0 || group == ::getpgrp();  // < 0: not our terminal, so no job control either
+  return group < 0 || group == ::getpgrp();  // < 0: not our controlling terminal, so no job control
 }
 
 bool PipeIsEmpty(int pipe) {
@@ -46,7 +46,7 @@ Result<TerminalPump> TerminalPump::Open(int terminal) {
 
 pollfd TerminalPump::Wanted() const {
   if (!writer_) return {-1, 0, 0};
-  return {terminal_, static_cast<short>(interval_.count() > 0 ? 0 : POLLIN), 0};  // 0: of a hangup alone
+  return {terminal_, static_cast<short>(interval_.count() > 0 ? 0 : POLLIN), 0};  // 0: only hangups
 }
 
 int TerminalPump::Patience() const {
@@ -66,7 +66,7 @@ void TerminalPump::Advance(short events) {
   const auto now = Clock::now();
   if (!writer_ || (events == 0 && (interval_.count() == 0 || now < next_look_))) return;
   pollfd typed{terminal_, POLLIN, 0};
-  if (::poll(&typed, 1, 0) <= 0) {  // Ctrl-C has dropped it, or the shell has read it
+  if (::poll(&typed, 1, 0) <= 0) {  // Ctrl-C has flushed it, or the shell has read it
     interval_ = {};
     return;
   }
@@ -81,7 +81,7 @@ void TerminalPump::Advance(short events) {
     return;
   }
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size < 0 && errno == EIO && !hung_up) return LookLater(now);  // it is not in the foreground any more
+  if (size < 0 && errno == EIO && !hung_up) return LookLater(now);  // no longer in the foreground
   writer_.Reset();
 }
 

@@ -1,8 +1,8 @@
-// Carries what is typed at a terminal to a pipe: in the foreground only, and only what a process below this one waits
-// for (pipe_readers.h). The rest stays at the terminal, for the shell that this process was started from.
+// Forwards terminal input to a pipe, but only while dtrun is in the foreground and a descendant waits for
+// input (pipe_readers.h). Other input stays at the terminal, for the shell that started this process.
 //
-// Owned by the guard's poll loop; one thread. The pipe holds at most one read of the terminal, a line as a rule. The
-// pump looks for a reader only while something is typed, in growing intervals.
+// Owned by the guard's poll loop; one thread. The pipe holds at most one read of the terminal, usually one
+// line. The pump looks for a reader only while there is input, at growing intervals.
 #pragma once
 
 #include <poll.h>
@@ -17,15 +17,15 @@ namespace dtrun::process {
 
 class TerminalPump {
  public:
-  // `terminal` stays the caller's. The other end of the pipe is at reader().
+  // The caller keeps `terminal`. reader() is the read end of the pipe.
   static Result<TerminalPump> Open(int terminal);
 
   UniqueFd& reader() { return reader_; }
-  // What to poll for now; descriptor -1 when nothing.
+  // What to poll for now; descriptor -1: nothing.
   pollfd Wanted() const;
-  // How long the poll may take, in milliseconds: until the next look. -1: no limit.
+  // Poll timeout in milliseconds, until the next look. -1: no limit.
   int Patience() const;
-  // After poll: `events` are those returned, 0 when the wait timed out.
+  // Call after poll. `events`: the returned events, 0 after a timeout.
   void Advance(short events);
 
  private:
@@ -36,7 +36,7 @@ class TerminalPump {
   int terminal_ = -1;
   UniqueFd reader_, writer_;
   std::string pipe_;                     // its OpenFileLink
-  std::chrono::milliseconds interval_{0};  // of looks; 0: nothing is typed, as far as is known
+  std::chrono::milliseconds interval_{0};  // between looks; 0: no known input
   Clock::time_point next_look_{};
 };
 

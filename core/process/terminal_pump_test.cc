@@ -46,7 +46,7 @@ bool HasInput(int fd) {
   return ::poll(&wanted, 1, 0) == 1;
 }
 
-// A rank: `work` in a process of its own, with the pipe. What it writes to `told` arrives at `said`.
+// A rank: a process that runs `work` with the pipe. What it writes to `told` arrives at `said`.
 class Rank {
  public:
   Rank(int pipe, const std::function<void(int pipe, int told)>& work) {
@@ -136,7 +136,7 @@ TEST(TerminalPump, CarriesTheEndToAReader) {
   terminal.Type("\x04");
   const Rank rank(pump.reader().get(), [](int pipe, int told) {
     for (int fd = 3; fd < told; ++fd) {
-      if (fd != pipe) ::close(fd);  // the pipe's other end
+      if (fd != pipe) ::close(fd);  // the write end of the pipe
     }
     Say(told, ReadSome(pipe).empty() ? "end" : "more");
   });
@@ -227,7 +227,7 @@ TEST(TerminalPump, GoesOnAfterAFlush) {
   Turn(pump);
   ASSERT_EQ(::tcflush(terminal.line.get(), TCIFLUSH), 0);  // as Ctrl-C does
   Turn(pump);
-  EXPECT_EQ(pump.Patience(), -1);  // and has not stayed in a read
+  EXPECT_EQ(pump.Patience(), -1);  // and does not block in a read
   terminal.Type("hello\n");
   const Rank rank(pump.reader().get(), ReadIn);
   ASSERT_TRUE(TurnsUntilSaid(pump, rank));
@@ -244,7 +244,7 @@ TEST(TerminalPump, EndsWhenTheTerminalIsGone) {
   while (pump.Wanted().fd != -1) Turn(pump);
 }
 
-// A process of another user, or one that the kernel hides: it may be a reader.
+// A process of another user, or one hidden by the kernel, may be a reader.
 TEST(TerminalPump, CarriesALineWhereItMayNotLook) {
   Terminal terminal;
   terminal.Type("hello\nnext\n");

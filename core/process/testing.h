@@ -1,4 +1,4 @@
-// What tests of processes share: scratch folders, marked processes, outputs that remember.
+// Shared by process tests: scratch folders, marked processes, recorded output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ inline std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Looks until `condition` holds; false after a time that only a broken program needs.
+// Polls until `condition` holds; false after a timeout that only a broken program reaches.
 inline bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
@@ -66,7 +66,7 @@ inline std::vector<pid_t> Marked(const std::string& mark) {
   return found;
 }
 
-// Unlike any other test's, also of one that runs at the same time.
+// A mark that no other test uses, not even a concurrent one.
 inline std::string NewMark() {
   static int count = 0;
   return std::to_string(::getpid()) + "." + std::to_string(++count);

@@ -61,7 +61,7 @@ void UserSignals::TimeIsUp() {
 
 void UserSignals::Take(int signal) {
   if (!handler_) return waiting_.push_back(signal);
-  const Handler handler = handler_;  // it may be replaced meanwhile
+  const Handler handler = handler_;  // a copy: the call may replace it
   handler(signal);
 }
 

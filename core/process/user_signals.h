@@ -1,7 +1,7 @@
-// Signals of the user: those that the guard relays and a SIGTERM sent to this process.
+// Signals from the user: those that the guard relays, and SIGTERM sent to this process.
 //
-// Lives on the loop thread for as long as the agent works; whoever is in charge sets the
-// handler. While there is none, signals wait.
+// Lives on the loop thread while the agent works. The current owner of the job sets the handler; without one,
+// signals are queued.
 #pragma once
 
 #include <chrono>
@@ -15,21 +15,22 @@ namespace dtrun::process {
 
 class UserSignals {
  public:
-  // What ends the job as a signal would: its time is up.
+  // Ends the job as a signal would: the time limit is reached.
   static constexpr int kTimeLimit = -2;
 
-  // A signal number; Lifeline::kGuardGone, once: the guard is dead; or kTimeLimit, once for each handler.
+  // `signal`: a signal number; Lifeline::kGuardGone, once, if the guard is dead; or kTimeLimit, once per
+  // handler.
   using Handler = std::function<void(int signal)>;
 
-  // Both must outlive it. Takes over SIGTERM of this process.
+  // Both arguments must outlive it. Takes over SIGTERM of this process.
   UserSignals(boost::asio::io_context& loop, Lifeline& lifeline);
 
-  // Called from the loop. An empty handler lets signals wait for the next one.
+  // The loop calls `handler`. An empty one queues signals for the next handler.
   void Handle(Handler handler);
-  // From now on, once.
+  // Starts the time limit. Call once.
   void EndAfter(std::chrono::nanoseconds limit);
   std::chrono::nanoseconds limit() const { return limit_; }
-  // Answers SIGTSTP: everything is stopped, so the guard may stop as well.
+  // Reply to SIGTSTP: everything is stopped, so the guard may stop as well.
   void Stopped() { lifeline_.Stopped(); }
 
   static bool EndsJob(int signal);
