@@ -1,4 +1,4 @@
-// What Asio's TLS does not have in its headers when BOOST_ASIO_SEPARATE_COMPILATION is set
+// The part of Asio's TLS that its headers omit when BOOST_ASIO_SEPARATE_COMPILATION is set
 // (cmake/DtrunBuild.cmake).
 #include <boost/asio/ssl/impl/src.hpp>
 

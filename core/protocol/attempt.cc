@@ -21,7 +21,7 @@ Attempt::Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string t
 void Attempt::Connect(const Tcp::endpoint& endpoint, Nanoseconds limit) {
   limit_ = limit;
   Limit();
-  error_code unusable;  // a family that this host lacks
+  error_code unusable;  // address family that this host lacks
   wire_->socket().open(endpoint.protocol(), unusable);
   if (unusable) {
     return asio::post(timer_.get_executor(), [self = shared_from_this(), unusable] {

@@ -1,7 +1,7 @@
-// One way to the root, tried once: a connection, the handshake, the hello.
+// One attempt to connect to the root: a connection, the handshake, the hello.
 //
-// Made by the dialer, kept by its own operations; loop thread. Several may be on their way at once, and one
-// says hello at a time: the first that the root welcomes wins.
+// Made by the dialer, kept alive by its own operations; loop thread. Several may be in progress at once, but
+// only one at a time sends a hello: the first that the root welcomes wins.
 #pragma once
 
 #include <functional>
@@ -20,29 +20,29 @@ namespace dtrun::protocol {
 
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  // Called from the loop, never after Drop nor after an end.
+  // The loop calls these, never after Drop or after the attempt has ended.
   struct Events {
-    std::function<void(Attempt& self)> ready;  // both have proved the key: SayHello may be called
+    std::function<void(Attempt& self)> ready;  // both sides have proved the key: SayHello may be called
     std::function<void(Attempt& self, Welcome welcome)> welcomed;
-    // In words without the target's name; DTRUN_FAILED_PRECONDITION: no other try will end otherwise.
+    // `why` does not name the target. DTRUN_FAILED_PRECONDITION: every other attempt will fail the same way.
     std::function<void(Attempt& self, const Error& why)> failed;
   };
 
-  // `target` is its name in texts; `key_origin`: where the user has put the key, may be empty.
+  // `target` is the root's name in texts; `key_origin`: where the user has put the key, may be empty.
   Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
           std::string key_origin, Events events);
 
-  // All that follows takes `limit` at most, but for the wait between ready and SayHello.
+  // `limit` covers the whole attempt, except the wait between ready and SayHello.
   void Connect(const Tcp::endpoint& endpoint, Nanoseconds limit);
-  // The same over a stream that stands already.
+  // The same over a stream that is already open.
   void Take(UniqueFd stream, Nanoseconds limit);
   void SayHello(const Hello& hello);
   void Drop();
 
   const std::string& target() const { return target_; }
-  // Whether somebody has taken the connection.
+  // Whether the connection has been accepted.
   bool connected() const { return connected_; }
-  // Once it is welcome.
+  // Call after `welcomed`.
   std::shared_ptr<Wire> TakeWire() { return std::move(wire_); }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kLinkMark = "dtrun-link ";
 constexpr std::array<std::string_view, 4> kKinds = {"here", "open", "data", "end"};
-// Of lines that wait: beyond, the socket is read no further.
+// Bytes of unsent lines above which the socket is not read.
 constexpr std::size_t kMostQueued = 1 << 20;
 
 std::string ToBase64(std::string_view bytes) {
@@ -109,7 +109,7 @@ void Carrier::ReadOnce() {
   std::array<char, 16 * kCarriedBytes> bytes;
   const ssize_t size = ::recv(socket_->native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Read();
-  if (size <= 0) {  // what still comes is delivered
+  if (size <= 0) {  // incoming bytes are still delivered
     finished_ = true;
     return wire_.send(ToLine({Carried::Kind::kEnd, host_, link_, {}}));
   }
@@ -135,7 +135,7 @@ void Carrier::Deliver() {
     const ssize_t size = ::send(socket_->native_handle(), incoming_.data() + sent, incoming_.size() - sent,
                                 MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno != EAGAIN) return Close();  // nobody takes it any more
+    if (size < 0 && errno != EAGAIN) return Close();  // the reader is gone
     if (size < 0) break;
     sent += static_cast<std::size_t>(size);
   }

@@ -1,13 +1,13 @@
-// How the control link goes through the connection that has started the agent: as lines between the stdin
-// and stdout of `dtrun agent`, beside whatever a login shell prints there.
+// Carries the control link through the connection that has started the agent: as lines on stdin and stdout of
+// `dtrun agent`, mixed with whatever a login shell prints there.
 //
-// For networks in which an agent reaches its root by no address: a firewall, NAT, a container. A line holds
-// less than Slurm passes on in one piece, so one srun carries the links of all its agents: the number in it
-// says whose it is. What travels is the same TLS as over a network, so that a line which something else
-// prints can break a link and not speak for it.
+// For networks in which an agent cannot reach its root by any address: a firewall, NAT, a container. A line
+// is shorter than what Slurm forwards in one piece, so one srun carries the links of all its agents; the host
+// number in a line identifies its link. The content is the same TLS as over a network, so a foreign line can
+// break a link but not forge its content.
 //
-// Each end has a Carrier, which turns a socket into such lines and back. Owned by the agent, or by the root
-// with the remote shell; loop thread.
+// Each end has a Carrier, which converts between a socket and such lines. Owned by the agent, or on the root
+// by the owner of the remote shell; loop thread.
 #pragma once
 
 #include <functional>
@@ -23,35 +23,35 @@
 
 namespace dtrun::protocol {
 
-// What a line of a carried link says.
+// Content of a line of a carried link.
 struct Carried {
   enum class Kind {
     kHere,  // the agent runs; `text`: the address and port where its remote shell has reached it, or empty
-    kOpen,  // a new link begins, and those before it are over
+    kOpen,  // a new link begins, and earlier ones are over
     kData,  // `text`: bytes of it
     kEnd,   // nothing more will come
   };
   Kind kind = Kind::kHere;
   int host = -1;
-  int link = 0;  // counts the links of that agent
+  int link = 0;  // number of the link, counted per agent
   std::string text;
 };
 
-// Bytes that an end holds for its peer before it reads no more of the link.
+// Bytes that an end buffers for its peer before it stops reading the link.
 inline constexpr std::size_t kMostUntaken = 1 << 20;
 
-// One line with its end. REQUIRES: at most kCarriedBytes of data.
+// One line including its line ending. REQUIRES: at most kCarriedBytes of data.
 inline constexpr std::size_t kCarriedBytes = 690;
 std::string ToLine(const Carried& carried);
-// Unset: a line of somebody else.
+// nullopt: not a line of a carried link.
 std::optional<Carried> ParseCarried(std::string_view line);
 
 class Carrier {
  public:
   struct Wire {
-    std::function<void(const std::string& line)> send;  // a whole line, for the other side
-    std::function<std::size_t()> queued;                // bytes of lines that wait to be sent
-    std::function<void()> taken;                        // untaken_bytes is none again
+    std::function<void(const std::string& line)> send;  // sends a whole line to the other side
+    std::function<std::size_t()> queued;                // bytes of unsent lines
+    std::function<void()> taken;                        // called when untaken_bytes is 0 again
   };
 
   Carrier(boost::asio::io_context& loop, int host, Wire wire);
@@ -59,14 +59,14 @@ class Carrier {
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
 
-  // Begins the link of this number: the end of its socket for this process.
+  // Begins link number `link` and returns this process's end of its socket.
   Result<UniqueFd> Open(int link);
-  // What a line of the other side says: kData or kEnd; of another link than this nothing.
+  // Handles kData or kEnd from the other side. Ignores lines of other links.
   void Take(const Carried& carried);
   int host() const { return host_; }
-  // Lines have left the queue.
+  // Call when lines have left the queue.
   void OnSent() { Read(); }
-  // Bytes that this process has not taken yet.
+  // Received bytes that this process has not read yet.
   std::size_t untaken_bytes() const { return incoming_.size(); }
 
  private:
@@ -81,11 +81,11 @@ class Carrier {
   const int host_;
   const Wire wire_;
   int link_ = 0;
-  std::shared_ptr<Socket> socket_;  // shared with nobody: handlers ask whether it is still there
+  std::shared_ptr<Socket> socket_;  // not shared: handlers check whether it still exists
   std::string incoming_;
   bool reading_ = false, delivering_ = false;
-  bool ended_ = false;     // nothing more comes from the other side
-  bool finished_ = false;  // nor from this one
+  bool ended_ = false;     // the other side sends nothing more
+  bool finished_ = false;  // this side sends nothing more
 };
 
 }  // namespace dtrun::protocol

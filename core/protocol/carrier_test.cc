@@ -50,7 +50,7 @@ TEST(Carried, IsNoLineOfSomebodyElse) {
   }
 }
 
-// Both ends, and the lines between them, which are taken a few at a time.
+// Both ends and the lines between them, which are delivered a few at a time.
 class CarrierTest : public ::testing::Test {
  protected:
   struct Side {
@@ -58,7 +58,7 @@ class CarrierTest : public ::testing::Test {
         : carrier(loop, host,
                   {[this](const std::string& line) { lines += line; }, [this] { return lines.size(); }, {}}) {
     }
-    std::string lines;  // that it has sent
+    std::string lines;  // sent lines
     Carrier carrier;
     UniqueFd end;
     std::string got;
@@ -120,7 +120,7 @@ TEST_F(CarrierTest, CarriesTheEndAndForgetsALinkThatIsOver) {
   agent_.end = *agent_.carrier.Open(1);
   ASSERT_EQ(::send(root_.end.get(), "old", 3, 0), 3);
   loop_.poll();
-  agent_.end = *agent_.carrier.Open(2);  // before the bytes of the first have come
+  agent_.end = *agent_.carrier.Open(2);  // before the first link's bytes arrive
   Carry(root_, agent_, 1000);
   Receive(agent_);
   EXPECT_EQ(agent_.got, "");

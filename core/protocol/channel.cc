@@ -15,12 +15,12 @@ namespace dtrun::protocol {
 namespace {
 
 constexpr int kBeatsPerLimit = 5;
-// Silence is counted in looks rather than by the clock, so that a process that was itself
-// stopped, or starved, does not blame its peer for the time it missed.
+// Counts silence in checks instead of clock time, so that a process that was itself stopped or starved does
+// not blame its peer for the time it missed.
 constexpr int kLooksPerLimit = 10;
-// RFC 8446, section 5.5, bounds what one key may protect; a new one costs next to nothing.
+// RFC 8446, section 5.5, limits the bytes per key; a new key costs next to nothing.
 constexpr std::size_t kBytesPerKey = std::size_t{64} << 20;
-constexpr std::size_t kKeptBytes = 1 << 20;  // of the capacity of an empty queue
+constexpr std::size_t kKeptBytes = 1 << 20;  // capacity that an empty queue keeps
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
@@ -39,7 +39,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (state_ == State::kEnded) return Later([](Link& link) { link.Report(); });
     Beat();
     Watch();
-    // Frames that came with the hello are there already.
+    // Deliver frames that arrived together with the hello.
     Later([](Link& link) { link.Deliver(); });
   }
 
@@ -91,7 +91,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (!reading_) Read();
   }
 
-  // The owner is gone.
+  // The owner has been destroyed.
   void Drop() {
     if (state_ == State::kClosing) return;
     handlers_.reset();
@@ -131,7 +131,7 @@ class Link : public std::enable_shared_from_this<Link> {
     const bool listening = reading_ && !paused_;
     if (std::exchange(heard_, false) || !listening) {
       silent_looks_ = 0;
-    } else if (++silent_looks_ == kLooksPerLimit - 1) {  // the last sign was up to one look older
+    } else if (++silent_looks_ == kLooksPerLimit - 1) {  // the last sign of life may be one check older
       return Lose(DTRUN_TIMEOUT, fmt::format("silent for {} although the connection is open; its process or "
                                              "machine is stopped, or the network between is broken",
                                              FormatDuration(our_limit_)));
@@ -150,7 +150,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void HandleRead(const error_code& error, std::size_t size) {
     if (state_ == State::kEnded) return;
-    if (state_ == State::kClosing) {  // what still comes is of no interest, its end is
+    if (state_ == State::kClosing) {  // ignore incoming bytes, wait for the end
       if (error) return End();
       return Read();
     }
@@ -186,7 +186,7 @@ class Link : public std::enable_shared_from_this<Link> {
     switch (KindOf(frame)) {
       case Kind::kAlive: return;
       case Kind::kMessage: {
-        const auto handlers = handlers_;  // survives a Close from within
+        const auto handlers = handlers_;  // kept alive during a Close from within
         if (handlers->on_message) handlers->on_message(frame.substr(1));
         return;
       }
@@ -239,7 +239,7 @@ class Link : public std::enable_shared_from_this<Link> {
     Report();
   }
 
-  // Waits for Start, when the loss came first.
+  // If the loss happened before Start, waits for Start.
   void Report() {
     if (!loss_ || !handlers_) return;
     const auto handlers = std::exchange(handlers_, nullptr);
@@ -264,12 +264,12 @@ class Link : public std::enable_shared_from_this<Link> {
   const Nanoseconds our_limit_;
   const Nanoseconds peer_limit_;
   asio::steady_timer beat_timer_;
-  asio::steady_timer watch_timer_;  // of silence; of the goodbye when closing
+  asio::steady_timer watch_timer_;  // limits silence; limits the goodbye when closing
   std::shared_ptr<Channel::Handlers> handlers_;
   std::function<void()> done_;
   std::optional<Loss> loss_;
   std::string queue_;    // frames not yet given to TLS
-  std::string writing_;  // those of the write under way
+  std::string writing_;  // frames of the write in progress
   std::size_t sent_with_key_ = 0;
   State state_ = State::kOpen;
   bool reading_ = false;
@@ -279,7 +279,7 @@ class Link : public std::enable_shared_from_this<Link> {
   int silent_looks_ = 0;
 };
 
-// What the owner holds.
+// The object that the owner holds.
 class Handle final : public Channel {
  public:
   explicit Handle(std::shared_ptr<Link> link) : link_(std::move(link)) {}

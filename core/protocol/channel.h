@@ -1,12 +1,12 @@
 // A link between root and agent: authenticated, encrypted, ordered messages both ways.
 //
-// Made by Listener or Dialer, owned by whoever they hand it to. Lives on one event loop;
-// every member and handler runs on the loop's thread. Both ends send heartbeats when they
-// have nothing else to say, and notice a silent peer within the loss limit, whether or not
-// TCP does. A loop that is blocked for longer than the peer's limit is given up by the peer.
+// Made by Listener or Dialer, and owned by the code that receives it. Lives on one event loop; every member
+// and handler runs on the loop's thread. Both ends send heartbeats when idle, and detect a silent peer within
+// the loss limit, even if TCP does not. If a loop blocks for longer than the peer's limit, the peer gives up
+// the channel.
 //
-// A handler may destroy the channel. Destroying it without Close drops the connection at
-// once, which the peer sees as a loss.
+// A handler may destroy the channel. Destruction without Close drops the connection at once; the peer sees a
+// loss.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ inline constexpr std::size_t kMaxMessageBytes = std::size_t{64} << 20;
 
 // Why a channel ended.
 struct Loss {
-  bool closed = false;  // the peer said goodbye: it called Close and will send nothing more
-  Error error;          // in words, either way; names the peer
+  bool closed = false;  // the peer called Close and will send nothing more
+  Error error;          // set in both cases; names the peer
 };
 
 class Channel {
@@ -33,14 +33,14 @@ class Channel {
     std::function<void(std::string_view message)> on_message;
     // At most once, and last: nothing is called after it, nor after Close or the destructor.
     std::function<void(const Loss& loss)> on_lost;
-    // Optional: everything that was queued has been handed to the system.
+    // Optional: all queued bytes have been passed to the system.
     std::function<void()> on_drained;
   };
 
   virtual ~Channel() = default;
 
-  // Begins to read and to expect heartbeats. Once, soon after the channel was handed over,
-  // because nobody watches the peer before. Nothing is called from within Start.
+  // Begins to read and to expect heartbeats. Call once, soon after the channel was handed over: before that,
+  // a silent peer is not detected. Calls no handler from within.
   virtual void Start(Handlers handlers) = 0;
 
   // Queues a message; never blocks, never calls a handler from within. After the end of the
@@ -48,17 +48,17 @@ class Channel {
   // the channel as lost.
   virtual void Send(std::string_view message) = 0;
 
-  // What Send took and the system did not, for back-pressure.
+  // Bytes passed to Send that the system has not accepted, for back-pressure.
   virtual std::size_t queued_bytes() const = 0;
 
-  // While paused no message is delivered and soon nothing is read, so that the peer's queue
-  // grows instead of ours. Silence is not counted meanwhile.
+  // While paused no message is delivered and reading soon stops, so the peer's queue grows instead of ours.
+  // The silence limit does not count meanwhile.
   virtual void Pause() = 0;
   virtual void Resume() = 0;
 
-  // Sends what is queued and a goodbye, then ends; no handler is called from here on.
-  // `done` is called once the peer has taken everything, or when it did not within the loss
-  // limit. The object may be destroyed meanwhile: the loop finishes the work.
+  // Sends the queued messages and a goodbye, then ends; no handler is called from here on. Calls `done` once
+  // the peer has received everything, or when the loss limit is over. The object may be destroyed meanwhile:
+  // the loop finishes the work.
   virtual void Close(std::function<void()> done = {}) = 0;
 
   // "10.0.0.7:5555"

@@ -139,7 +139,7 @@ TEST(Channel, StopsDeliveringWhilePausedAndLosesNothing) {
   timer.async_wait([&](error_code) { later = true; });
   ASSERT_TRUE(pair.Until([&] { return later; }));
   EXPECT_EQ(pair.far.count, 1u);
-  EXPECT_GT(pair.near.channel->queued_bytes(), 0u);  // more than the system keeps for us
+  EXPECT_GT(pair.near.channel->queued_bytes(), 0u);  // more than the system buffers
   pair.far.on_message = nullptr;
   pair.far.channel->Resume();
   EXPECT_EQ(pair.far.count, 1u);  // never from within
@@ -170,7 +170,7 @@ TEST(Channel, StaysUpWithNothingToSay) {
 
 TEST(Channel, DoesNotBlameThePeerForTheTimeThatItsOwnLoopStood) {
   Pair pair(milliseconds(300), seconds(60));
-  ::usleep(900'000);  // both ends live on this loop; what is under test is the root's watch
+  ::usleep(900'000);  // both ends share this loop; this tests the root's watch
   pair.far.channel->Send("still here");
   ASSERT_TRUE(pair.Until([&] { return pair.near.count == 1 || !pair.near.losses.empty(); }));
   EXPECT_TRUE(pair.near.losses.empty());
@@ -194,7 +194,7 @@ TEST(Channel, TellsOfALossFromBeforeItsStart) {
   EXPECT_FALSE(near.losses[0].closed);
 }
 
-// A root and an agent in a process of its own, which can be stopped.
+// A root, and an agent in a separate process that can be stopped.
 struct ForkedAgent {
   explicit ForkedAgent(const Dialer::Options& way) {
     pid = ::fork();
@@ -238,7 +238,7 @@ TEST(Channel, GivesAStoppedPeerUpWithinTheLimitThoughTcpStands) {
   EXPECT_EQ(end.losses[0].error.code, DTRUN_TIMEOUT);
   EXPECT_THAT(end.losses[0].error.text, HasSubstr("silent for 1s although the connection is open"));
   EXPECT_GE(took, kLimit / 2);
-  EXPECT_LE(took, kLimit + seconds(1));  // the limit, and a loaded machine
+  EXPECT_LE(took, kLimit + seconds(1));  // the limit plus time for a loaded machine
 }
 
 TEST(Channel, SeesAKilledPeerAtOnce) {

@@ -1,5 +1,5 @@
-// Not a test: prints how long agents need to join, a round trip, and how much goes through,
-// root and agents on one loop of one process.
+// Not a test: prints the join time of agents, the round-trip time and the throughput, with root and agents on
+// one loop of one process.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 namespace dtrun::protocol {
 namespace {
 
-// What comes in together is told together.
+// Problems within this time are reported together.
 constexpr std::chrono::milliseconds kTellAfter{100};
 constexpr char kNoAnswer[] = "no answer";
 
@@ -66,7 +66,7 @@ class Search : public std::enable_shared_from_this<Search> {
     });
   }
 
-  // What is still under way from the round before goes on.
+  // Attempts of the previous round that are still in progress continue.
   void StartRound() {
     if (ended_) return;
     failed_ = resting_ = false;
@@ -86,7 +86,7 @@ class Search : public std::enable_shared_from_this<Search> {
   void HandleLookup(const std::string& name, const Addresses& found) {
     lookups_.erase(name);
     if (!found) {
-      ++tries_;  // one that works counts with its addresses
+      ++tries_;  // a lookup that succeeds is counted by its addresses
       trouble_.NoteName(name, found.error().text);
       Missed(found.error().text);
       return Rest();
@@ -102,7 +102,7 @@ class Search : public std::enable_shared_from_this<Search> {
     if (!staggering_) ConnectNext();
   }
 
-  // The next one comes when its time has, or when this one has failed.
+  // The next attempt starts after the stagger time, or when this one has failed.
   void ConnectNext() {
     staggering_ = false;
     if (queue_.empty()) return Rest();
@@ -119,7 +119,7 @@ class Search : public std::enable_shared_from_this<Search> {
 
   std::shared_ptr<Attempt> Add(const std::string& target) {
     ++tries_;
-    // Attempts are dropped before this ends.
+    // The dialer drops its attempts before it is destroyed.
     auto attempt = std::make_shared<Attempt>(
         loop_, tls_, target, options_.hello.job, options_.key_origin,
         Attempt::Events{[this](Attempt& one) {
@@ -134,7 +134,7 @@ class Search : public std::enable_shared_from_this<Search> {
     return attempt;
   }
 
-  // One at a time, or the root would see one host join twice.
+  // One hello at a time, or the root would see one host join twice.
   void SayHelloNext() {
     if (hello_ != nullptr || ready_.empty()) return;
     const std::shared_ptr<Attempt> attempt = ready_.front();
@@ -168,15 +168,15 @@ class Search : public std::enable_shared_from_this<Search> {
     Tell();
   }
 
-  // Ends the round once all of it is under way: what has failed is tried again after a pause, whatever the
-  // rest is waiting for.
+  // Ends the round once all its attempts have started. Failed ones are retried after a pause, even if others
+  // are still waiting.
   void Rest() {
     if (ended_ || resting_ || staggering_ || !queue_.empty()) return;
     const bool idle = flying_.empty() && lookups_.empty();
     if (!failed_ && !idle) return;
     resting_ = true;
     if (idle) TakeDetour();
-    // At least half of it, varied, so that hosts that start together do not retry together.
+    // A random pause of at least half the value, so that hosts that start together do not retry together.
     std::uniform_real_distribution<double> part(0.5, 1.0);
     After(pause_timer_, std::chrono::duration_cast<Nanoseconds>(pause_ * part(random_)),
           [](Search& search) { search.StartRound(); });
@@ -185,7 +185,7 @@ class Search : public std::enable_shared_from_this<Search> {
 
   void AwaitDetour(Nanoseconds time) {
     After(detour_timer_, time, [](Search& search) {
-      // Who has taken a connection may only be slow.
+      // A root that has accepted a connection may just be slow.
       const bool hope = std::ranges::any_of(search.flying_, [](const auto& one) { return one->connected(); });
       if (hope) return search.AwaitDetour(search.options_.detour_after);
       search.TakeDetour();
@@ -207,7 +207,7 @@ class Search : public std::enable_shared_from_this<Search> {
                });
   }
 
-  // What has not answered yet is trouble by now.
+  // Reports what has not answered yet as trouble.
   void LosePatience() {
     patient_ = false;
     for (const auto& attempt : flying_) {
@@ -219,7 +219,7 @@ class Search : public std::enable_shared_from_this<Search> {
     Tell();
   }
 
-  // A root that starts a moment later is no trouble.
+  // Does not report a root that starts a moment later.
   void Tell() {
     if (patient_ || std::exchange(telling_, true)) return;
     After(tell_, kTellAfter, [](Search& search) {
@@ -269,17 +269,17 @@ class Search : public std::enable_shared_from_this<Search> {
   Nanoseconds pause_;
   std::mt19937 random_;
 
-  std::map<std::string, std::shared_ptr<void>> lookups_;  // under way, by name
-  std::deque<Tcp::endpoint> queue_;                       // found and not yet tried in this round
+  std::map<std::string, std::shared_ptr<void>> lookups_;  // in progress, by name
+  std::deque<Tcp::endpoint> queue_;                       // resolved but not yet tried in this round
   std::vector<std::shared_ptr<Attempt>> flying_;
-  std::deque<std::shared_ptr<Attempt>> ready_;  // those that wait to say hello
+  std::deque<std::shared_ptr<Attempt>> ready_;  // waiting to send a hello
   const Attempt* hello_ = nullptr;
   const Attempt* newest_ = nullptr;
   Trouble trouble_;
   std::string last_error_;
   int tries_ = 0;
-  bool staggering_ = false;  // the next one waits for its time
-  bool failed_ = false;      // something, in this round
+  bool staggering_ = false;  // the next attempt waits for its time
+  bool failed_ = false;      // something failed in this round
   bool resting_ = false;
   bool patient_ = true;
   bool telling_ = false;

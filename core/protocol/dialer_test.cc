@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A name service that knows nothing for `failures` lookups, then the address.
+// A resolver that fails `failures` times, then returns the address.
 Resolver LateResolver(int failures, const char* address = "127.0.0.1") {
   auto left = std::make_shared<int>(failures);
   return [left, address](asio::io_context& loop, const std::string& name,
@@ -86,7 +86,7 @@ TEST(Dialer, TriesTheNextNameAndAddress) {
 
 TEST(Dialer, GivesUpAtTheDeadlineAndSaysWhatItMet) {
   asio::io_context loop;
-  Dialer::Options way = Root(loop).Way();  // it is gone by now
+  Dialer::Options way = Root(loop).Way();  // the root is already gone
   way.deadline = milliseconds(300);
   way.resolver = LateResolver(1'000'000);
   way.names = {"nowhere.invalid"};
@@ -144,8 +144,8 @@ TEST(Dialer, TellsWhoGivesNoAnswerLongBeforeItGivesHimUp) {
   EXPECT_EQ(told.back(), both);
   const std::size_t lines = told.size();
   const int tries = dialer->tries();
-  ASSERT_TRUE(RunUntil(loop, [&] { return dialer->tries() > tries + 3; }));  // what fails is tried again
-  EXPECT_EQ(told.size(), lines);                                             // and told once
+  ASSERT_TRUE(RunUntil(loop, [&] { return dialer->tries() > tries + 3; }));  // failures are retried
+  EXPECT_EQ(told.size(), lines);                                             // and reported once
 }
 
 TEST(Dialer, TriesManyAddressesSideBySide) {
@@ -186,7 +186,7 @@ TEST(Dialer, JoinsOnceWhenSeveralWaysLeadThere) {
   EXPECT_TRUE(root.lines.empty());
 }
 
-// A stream between the two that no network carries.
+// A stream between the two without a network.
 struct Bypass {
   explicit Bypass(Root& root)
       : detour{"root (through ssh)", [this, &root] {
@@ -210,7 +210,7 @@ TEST(Dialer, TakesTheDetourWhenNoAddressLeadsToTheRoot) {
     way.names = {name};
     way.port = mute.local_endpoint().port();
     way.resolver = std::string(name) == "nowhere.invalid" ? LateResolver(1'000'000) : ResolveBySystem;
-    way.try_limit = milliseconds(500);  // what takes a connection may be slow
+    way.try_limit = milliseconds(500);  // a root that accepts a connection may be slow
     way.detour_after = milliseconds(50);
     way.detour = bypass.detour;
     const std::size_t before = root.joined.size();
@@ -351,7 +351,7 @@ TEST(Dialer, IsQuietOnceDropped) {
   EXPECT_TRUE(root.joined.empty());
 }
 
-// Somebody who answers at the root's address without knowing the key.
+// A server at the root's address that does not know the key.
 TEST(Dialer, DoesNotTrustAServerThatShowsACertificateInsteadOfTheKey) {
   asio::io_context loop;
   asio::ssl::context context(asio::ssl::context::tlsv13_server);

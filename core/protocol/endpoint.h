@@ -1,4 +1,4 @@
-// What Asio's sockets lack here. Any thread.
+// Helpers that Asio's sockets lack here. Any thread.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace dtrun::protocol {
 
-// "10.0.0.7:5555", "[fe80::1%2]:5555"; an IPv4 address as such, also when an IPv6 socket took it.
+// "10.0.0.7:5555", "[fe80::1%2]:5555". An IPv4 address is printed as such even if an IPv6 socket accepted it.
 std::string TextOf(const Tcp::endpoint& endpoint);
 
-// For an open socket: Asio would let the ranks that we start inherit it.
+// Sets close-on-exec on an open socket: Asio does not, so ranks would inherit it.
 void CloseOnExec(Tcp::socket& socket);
 
 }  // namespace dtrun::protocol

@@ -1,4 +1,4 @@
-// What a frame of the control link is: the first byte of its payload.
+// The kind of a control-link frame: the first byte of its payload.
 //
 // Constants; any thread.
 #pragma once
@@ -12,8 +12,8 @@ enum class Kind : std::uint8_t {
   kHello = 1,    // agent to root, first
   kWelcome = 2,  // the root's answer ...
   kRefusal = 3,  // ... or this, then the end
-  kMessage = 4,  // from here on both ways: what Channel::Send was given
-  kAlive = 5,    // nothing to say
+  kMessage = 4,  // then in both directions: a message passed to Channel::Send
+  kAlive = 5,    // heartbeat
   kGoodbye = 6,  // nothing will follow
 };
 

@@ -20,7 +20,7 @@ void LossLimit(Coder& coder, Of<Coder, Nanoseconds>& limit) {
   }
 }
 
-// Names are printed, on terminals too.
+// Names are also printed on terminals.
 template <class Coder>
 void Name(Coder& coder, Of<Coder, std::string>& name) {
   coder.Text(name, kMaxNameBytes);
@@ -87,7 +87,7 @@ Result<Hello> DecodeHello(std::string_view payload) {
   if (kind != Kind::kHello || magic != kMagic) decoder.Fail("it does not begin as one");
   Hello hello;
   Fields(decoder, hello);
-  if (decoder.ok() && hello.protocol != kProtocol) return hello;  // the rest is not ours to read
+  if (decoder.ok() && hello.protocol != kProtocol) return hello;  // another protocol's fields are unknown
   if (Status status = decoder.Finish("hello of an agent"); !status) return std::move(status).error();
   return hello;
 }

@@ -1,8 +1,8 @@
-// What root and agent say first: who they are, and whether they belong together.
+// The first messages of root and agent: who they are, and whether they belong together.
 //
-// Inside TLS the agent sends one Hello; the root answers with one Welcome or Refusal. The
-// first three fields of a Hello, and a Refusal, never change, so that every version can
-// explain its disagreement with every other. Values and pure functions; any thread.
+// Inside TLS the agent sends one Hello; the root answers with one Welcome or Refusal. The format of a Refusal
+// and of the first three fields of a Hello never changes, so that any two versions can explain their
+// mismatch. Values and pure functions; any thread.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace dtrun::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x6e725444;  // "DTrn"
 inline constexpr std::uint32_t kProtocol = 1;
-inline constexpr std::size_t kMaxHelloBytes = 8192;  // of a frame, before the peer is known
+inline constexpr std::size_t kMaxHelloBytes = 8192;  // of a frame from an unauthenticated peer
 inline constexpr std::size_t kMaxNameBytes = 1024;   // of each text in it
 inline constexpr std::size_t kMaxRefusalBytes = 4096;
 inline constexpr Nanoseconds kMinLossLimit = std::chrono::milliseconds(10);
@@ -28,8 +28,8 @@ struct Hello {
   std::string version = DTRUN_VERSION;  // of dtrun
   std::string job;
   std::int32_t host_index = -1;  // which host of the plan it claims to be; -1: the root decides
-  std::string host_name;         // as the host calls itself
-  // When the sender gives a silent peer up; from kMinLossLimit to kMaxLossLimit.
+  std::string host_name;         // the host's own name
+  // When the sender gives up a silent peer; from kMinLossLimit to kMaxLossLimit.
   Nanoseconds loss_limit = std::chrono::seconds(10);
 };
 
@@ -39,25 +39,25 @@ struct Welcome {
 };
 
 struct Refusal {
-  bool final = true;  // false: the same Hello may be welcome later
+  bool final = true;  // false: the same Hello may succeed later
   std::string text;
 };
 
-// Whole frames, size included.
+// Whole frames including the size.
 std::string Encode(const Hello& hello);
 std::string Encode(const Welcome& welcome);
 std::string Encode(const Refusal& refusal);
 
-// These decode the bytes behind the size. A Hello of another protocol has its protocol and version only.
-// Anything else than one well-formed hello is DTRUN_INVALID_ARGUMENT.
+// These decode the bytes after the size. For another protocol, a Hello has only its protocol and version set.
+// Anything but one well-formed hello is DTRUN_INVALID_ARGUMENT.
 Result<Hello> DecodeHello(std::string_view payload);
 
-// The root's answer: the Welcome, or a Refusal as an Error with the root's text, DTRUN_BUSY
-// when it may change and DTRUN_FAILED_PRECONDITION when it will not.
+// The root's answer: the Welcome, or a Refusal as an Error with the root's text. DTRUN_BUSY if a later try
+// may succeed, otherwise DTRUN_FAILED_PRECONDITION.
 Result<Welcome> DecodeAnswer(std::string_view payload);
 
-// Protocol, version and job of `hello` against our own; the error is what the agent's user
-// reads, in terms of "this root" and "this host".
+// Compares protocol, version and job of `hello` with our own. The agent's user reads the error; it calls the
+// two "this root" and "this host".
 Status Compare(const Hello& hello, std::string_view job);
 
 }  // namespace dtrun::protocol

@@ -55,7 +55,7 @@ TEST(Hello, RefusesEveryTruncation) {
 
 TEST(Hello, RefusesWhatIsNone) {
   std::string payload = Payload(Encode(AHello()));
-  payload[2] = 'x';  // in the magic
+  payload[2] = 'x';  // part of the magic
   EXPECT_THAT(DecodeHello(payload).error().text, HasSubstr("it does not begin as one"));
   EXPECT_FALSE(DecodeHello(Payload(Encode(Welcome{}))));
 }

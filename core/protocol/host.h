@@ -1,9 +1,8 @@
-// One host of the running job, as the root sees it: commands in, events out.
+// One host of the running job, as seen by the root: commands go in, events come out.
 //
-// Both are plain structs. LocalHost carries them out in this process; a host elsewhere gets
-// the same structs as messages (core/membership/remote_host.h) and its agent gives them to a
-// LocalHost there. Policy is not here: which failure ends the job, how long ranks may take
-// and what is said of it is the controller's. Loop thread.
+// Both are plain structs. LocalHost executes commands in this process. A remote host gets the same structs as
+// messages (core/membership/remote_host.h), and its agent passes them to a LocalHost there. Policy belongs to
+// the controller: which failure ends the job, how long ranks may take, and what is reported. Loop thread.
 #pragma once
 
 #include <sys/types.h>
@@ -31,67 +30,67 @@
 
 namespace dtrun::protocol {
 
-// The commands. A host is prepared, started, and asked to end; Stop and Kill may come at
-// any time, also before Start, and twice.
+// The commands. A host is prepared, started, and asked to end. Stop and Kill may come at any time, even
+// before Start or twice.
 
-// Takes what the processes will need: the port, the store's socket, the flight recorder.
+// Acquires what the processes need: the port, the store's socket, the flight recorder.
 struct Prepare {
   std::uint64_t generation = 0;
   int world_size = 0;
   std::string job_key;
-  int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 lives elsewhere
-  std::vector<int> task_ranks;           // that need a port of their own here
+  int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 is on another host
+  std::vector<int> task_ranks;           // ranks here that need their own port
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
-  std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
-  std::chrono::nanoseconds grace{};      // of what ranks leave behind
-  std::uint64_t memory = 0;  // what the ranks of this host may hold together, in bytes; 0: no limit
-  pmi::Job mpi;              // what to serve to their MPI libraries
+  std::vector<std::string> environment;  // of the ranks, overridden by the plan's variables; empty: the host's own
+  std::chrono::nanoseconds grace{};      // for processes that ranks leave behind
+  std::uint64_t memory = 0;  // memory limit of all ranks of this host together, in bytes; 0: no limit
+  pmi::Job mpi;              // what to serve to the ranks' MPI libraries
 };
 struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
   std::vector<std::uint16_t>
-      rendezvous_ports;  // where its ranks may join others; empty: nobody asks whether they do
+      rendezvous_ports;  // ports where its ranks may join others; empty: do not watch for joining
 };
-// SIGSTOP and SIGCONT go to the ranks' process groups, others to the ranks alone: their
-// children may not expect a message such as USR1 and die of it.
+// SIGSTOP and SIGCONT go to the ranks' process groups. Other signals go only to the ranks: their children may
+// not expect a signal such as USR1 and die of it.
 struct Signal {
   int number = 0;
 };
-// Asks all process groups to end.
+// Signals all process groups to end.
 struct Stop {
   int signal = 0;
 };
 struct Kill {};
-// The answer to Offered: the parts of all hosts, or why there are none.
+// The answer to Offered: the parts of all hosts, or an error.
 struct Exchanged {
   std::string exchange;
   std::string error;  // empty: none
   std::string bytes;
 };
 
-// What ranks call on communicators that reach other hosts: an event of the host where they live, and a
-// command to all others.
+// Calls of ranks on communicators that span hosts. An event of the ranks' host, and a command to all others.
 struct Called {
   std::vector<contract::Window> windows;
 };
 
-// Calls that differ: found by a host, which tells the root, which tells all hosts to tell their ranks.
+// Mismatched calls: one host finds them and reports to the root, which sends them to all hosts for their
+// ranks.
 struct Differed {
   contract::Difference difference;
 };
 
-// What do the ranks do? The answer comes within kLookPatience, without those that cannot be looked at. Their
-// processes are neither stopped nor told, but for those that are about to be ended: native stacks of these
-// are wanted, for which a tool stops them for a moment.
+// Asks what the ranks are doing. The answer comes within kLookPatience and leaves out ranks that cannot be
+// inspected. Their processes are neither stopped nor notified, except ranks that are about to be ended: a
+// tool stops these for a moment to take native stacks.
 struct Inspect {
   std::uint32_t number = 0;
   std::vector<int> closely = {};  // ranks
 };
 
-// Which network joins the hosts is found out between joining and the first Prepare, which closes
-// the listeners again (core/network/connectivity_check.h).
+// The network between the hosts is determined after joining and before the first Prepare, which closes the
+// listeners again (core/network/connectivity_check.h).
 
-// Opens listeners on what network.interface leaves of this host's interfaces.
+// Opens listeners on the interfaces of this host that network.interface allows.
 struct Survey {
   int host = 0;  // its number
   std::string rule;
@@ -103,27 +102,27 @@ struct CheckConnectivity {
   bool by_device = true;
   std::chrono::nanoseconds limit{};
 };
-// Sends a bandwidth probe from the own candidate `from` to one of another host.
+// Sends a bandwidth probe from this host's candidate `from` to a candidate of another host.
 struct Measure {
   int from = 0;
   int peer = 0;
   network::Candidate to;
   bool by_device = true;
-  double pace = 0;  // bits/s at most; 0: as fast as it goes
+  double pace = 0;  // bits/s at most; 0: unlimited
 };
 
 using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, CheckConnectivity,
                              Measure, Called, Differed, Inspect>;
 
-// The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
-// Gone or Lost is the last of a generation. After Survey comes Surveyed or Refused.
+// The events. Prepare is followed by Prepared or Refused, Start by Started or Refused, Survey by Surveyed or
+// Refused. Gone or Lost is the last event of a generation.
 struct Prepared {
   int master_port = -1;
   std::vector<std::pair<int, int>> task_ports;  // rank and port
   std::string store;                            // path of the socket
   std::string recorder;                         // path
 };
-// Nothing runs on this host, and nothing will before the next Prepare.
+// Nothing runs on this host until the next Prepare.
 struct Refused {
   Error error;
 };
@@ -138,40 +137,41 @@ struct Output {
 struct Ended {
   int rank = 0;
   process::Ending ending;
-  int signal_sent = 0;                // last one dtrun sent before, to end it
-  contract::UnderWay under_way = {};  // where it was when it ended by itself
+  int signal_sent = 0;                // last signal that dtrun sent to end it
+  contract::UnderWay under_way = {};  // what it was doing when it exited by itself
 };
-// A rank whose process another program of the plan has started, which ends by itself.
+// The end of a rank that another program of the plan has started.
 struct RankEnded {
   int rank = 0;
   pid_t pid = 0;
   process::Ending ending;
 };
-// For the user: one line.
+// One line for the user.
 struct Said {
   std::string line;
 };
-// Whether ranks of this host have joined others (core/node/rank_contacts.h); told again when there is more.
+// Whether ranks of this host have joined others (core/node/rank_contacts.h). Sent again when there is news.
 struct Looked {
   bool joined = false;
-  std::vector<std::string> frameworks;            // that a rank has loaded
-  bool alone = false;                             // it was seen to work in a world of its own
-  bool late = false;                              // it has had one for so long that it should have joined
-  std::vector<verdict::Override> overrides = {};  // all of those ranks of which there is more to tell
+  std::vector<std::string> frameworks;            // loaded by a rank
+  bool alone = false;                             // a rank was seen training in a world of its own
+  // a framework has been loaded for so long that the rank should have joined
+  bool late = false;
+  std::vector<verdict::Override> overrides = {};  // complete lists of the ranks with changes
 };
-// Every process of this generation on this host has ended, with what it left behind.
+// Every process of this generation on this host has ended, including those that ranks left behind.
 struct Gone {
-  std::string calls;  // what the ranks called last, when any of them failed
+  std::string calls;  // the last calls of the ranks, if any rank failed
 };
 // A signal that the user sent to dtrun on this host.
 struct Asked {
   int signal = 0;
 };
-// What ranks of this host have for the MPI libraries of others (core/pmi/exchange.h).
+// Data from ranks of this host for MPI libraries on other hosts (core/pmi/exchange.h).
 struct Offered {
   pmi::Part part;
 };
-// A rank has come to MPI_Init, to MPI_Finalize, to MPI_Abort.
+// A rank has called MPI_Init, MPI_Finalize, MPI_Abort.
 struct MpiStarted {
   int rank = 0;
 };
@@ -182,23 +182,23 @@ struct MpiAborted {
   int rank = 0;
   int code = 0;
   std::string message;  // may be empty
-  bool broke = false;   // it did not: what it said to its server made no sense, as `message` says
+  bool broke = false;   // it did not call MPI_Abort but sent an invalid PMI message, see `message`
 };
-// What served the MPI libraries of this host has ended, without being asked: "died of signal 11 (SIGSEGV)".
+// The process that served this host's MPI libraries died on its own: "died of signal 11 (SIGSEGV)".
 struct MpiServerLost {
   std::string how;
 };
-// The host cannot be reached any more, or is about to leave; its agent ends what runs there by itself.
+// The host is unreachable or about to leave; its agent ends what runs there.
 struct Lost {
   std::string why;
-  bool agent_died = false;  // else the network or the whole host is gone
-  std::string next = {};    // what the user can do, where that is known; it does not travel
+  bool agent_died = false;  // false: the network or the whole host is gone
+  std::string next = {};    // next step for the user, if known; not sent over the network
 };
 
 struct Inspected {
   std::uint32_t number = 0;               // of the request
-  std::vector<verdict::RankDoing> ranks;  // that live
-  std::uint64_t calls = 0;                // differs once any of them has called a collective that is recorded
+  std::vector<verdict::RankDoing> ranks;  // only living ones
+  std::uint64_t calls = 0;                // changes when any of them has called a recorded collective
 };
 
 struct Surveyed {
@@ -222,7 +222,8 @@ class Host {
   virtual ~Host() = default;
   // Never calls the sink before it returns.
   virtual void Do(const Command& command) = 0;
-  // Whoever commands the host next gets its events; empty: nobody. Not while a command is under way.
+  // Events now go to `sink`, that of the host's next commander; empty: events are dropped. Not while a
+  // command is in progress.
   void Attach(Sink sink) { sink_ = std::move(sink); }
 
  protected:

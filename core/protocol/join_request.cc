@@ -47,7 +47,7 @@ Result<JoinRequest> ParseJoinRequest(const std::string& line) {
                        json.at("node_variable").get<std::string>(),
                        json.value("log_levels", ""),
                        json.value("log_json", false)};
-  } catch (const Json::exception&) {  // a field is missing or of another type
+  } catch (const Json::exception&) {  // a field is missing or has another type
     return malformed;
   }
 }

@@ -1,5 +1,4 @@
-// What a process that is to become the agent of a host must know to find its root: the one line that it
-// gets on stdin. Values; any thread.
+// The data that a new agent needs to find its root: one line on its stdin. Values; any thread.
 #pragma once
 
 #include <functional>
@@ -12,29 +11,29 @@
 
 namespace dtrun::protocol {
 
-// What an agent must know to find its root.
+// The data an agent needs to find its root.
 struct JoinRequest {
   std::string job;
   std::vector<std::string> names;
   int port = 0;
   protocol::Key key;
-  int host = -1;  // its number; -1: see `nodes`, else the root deals it out
-  // One line may be for several: then each finds itself here. Number and name of each.
+  int host = -1;  // its number; -1: see `nodes`, otherwise the root assigns it
+  // Number and name of each host, if one line serves several hosts; each then finds its own entry.
   std::map<int, std::string> nodes = {};
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};
   std::string port_range = {};     // cluster.port_range
-  std::string node_variable = {};  // that has each one's name in `nodes`; empty: the host knows it itself
-  std::string log_levels = {};     // what the root keeps of its log (core/log/levels.h); empty: the agent's own
+  std::string node_variable = {};  // environment variable with each host's name in `nodes`; empty: the host knows it
+  std::string log_levels = {};     // the root's log levels (core/log/levels.h); empty: the agent's own
   bool log_json = false;
-  std::string key_origin = {};     // where this host has the key from, for errors; not part of the line
+  std::string key_origin = {};     // where this host got the key, for errors; not part of the line
 };
 
-// The one line that a remote shell gives to `dtrun agent`. The key travels in hex.
+// The line that a remote shell passes to `dtrun agent`. The key is in hex.
 std::string ToLine(const JoinRequest& request, const std::string& key_digits);
 Result<JoinRequest> ParseJoinRequest(const std::string& line);
-// The number of this host among the request's nodes. `node`: the value of node_variable, null when unset;
-// `is_own` tells whether a name is this host's.
+// The number of this host among the request's nodes. `node`: the value of node_variable, null if unset.
+// `is_own`: whether a name is this host's.
 Result<int> NumberAmong(const JoinRequest& request, const char* node,
                         const std::function<bool(const std::string& name)>& is_own);
 

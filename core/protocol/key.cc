@@ -54,7 +54,7 @@ Key Key::For(std::string_view job) const {
   const bool done =
       HMAC(EVP_sha256(), bytes_.data(), kBytes, reinterpret_cast<const unsigned char*>(job.data()),
            job.size(), key.bytes_.data(), &size) != nullptr;
-  if (!done || size != kBytes) std::abort();  // only without memory
+  if (!done || size != kBytes) std::abort();  // fails only without memory
   return key;
 }
 

@@ -1,7 +1,7 @@
-// The secret of a job: 32 bytes that root and agents share, and nobody else knows.
+// The secret of a job: 32 bytes shared only by root and agents.
 //
-// It has no text form here, so that it gets into no log by accident; it is wiped when
-// destroyed. A value; any thread.
+// It has no text form here, so that it cannot leak into a log by accident. Its memory is wiped on
+// destruction. A value; any thread.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ class Key {
  public:
   static constexpr std::size_t kBytes = 32;
 
-  // 64 hex digits, as store::NewJobKey gives them. The error never quotes them.
+  // 64 hex digits, as returned by store::NewJobKey. The error never quotes them.
   static Result<Key> FromHex(std::string_view digits);
 
-  // Made from a text that all hosts know, and only as secret as that.
+  // Derived from a text that all hosts know, and only as secret as that text.
   static Key FromText(std::string_view text);
 
-  // The key of one job, made from one that serves several.
+  // The key of one job, derived from one that serves several.
   Key For(std::string_view job) const;
 
   Key(const Key&) = default;
@@ -36,8 +36,8 @@ class Key {
   std::array<unsigned char, kBytes> bytes_{};
 };
 
-// The end of a sentence about keys that differ: where ours comes from, and what to do. Empty when no user has
-// put it there.
+// Ends a sentence about mismatched keys: where ours comes from, and what to do. Empty if the key is not from
+// the user.
 std::string HowToShare(std::string_view key_origin);
 
 }  // namespace dtrun::protocol

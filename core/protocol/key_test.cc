@@ -34,7 +34,7 @@ TEST(Key, SaysWhereADigitIsNone) {
 }
 
 TEST(Key, OfAJobIsAnHmacOfTheSharedOne) {
-  // As `printf a | openssl dgst -sha256 -mac hmac -macopt hexkey:00…` prints it.
+  // Printed by `printf a | openssl dgst -sha256 -mac hmac -macopt hexkey:00…`.
   const Key shared = *Key::FromHex(std::string(64, '0'));
   EXPECT_EQ(shared.For("a").data()[0], 0x96);
   EXPECT_NE(std::memcmp(shared.For("a").data(), shared.For("b").data(), Key::kBytes), 0);
@@ -42,7 +42,7 @@ TEST(Key, OfAJobIsAnHmacOfTheSharedOne) {
 }
 
 TEST(Key, OfATextIsItsSha256) {
-  const Key key = Key::FromText("abc");  // FIPS 180-4's example
+  const Key key = Key::FromText("abc");  // example of FIPS 180-4
   EXPECT_EQ(key.data()[0], 0xba);
   EXPECT_EQ(key.data()[31], 0xad);
 }

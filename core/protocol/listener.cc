@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::chrono::seconds kLinePause{1};
 constexpr std::chrono::milliseconds kAcceptPause{50};
-constexpr std::size_t kStrangersPerFile = 8;  // one stranger for so many files
+constexpr std::size_t kStrangersPerFile = 8;  // one stranger per this many files
 constexpr std::size_t kFewestStrangers = 4;
 
-// What the parts of one listener share; outlives it while their last operations end.
+// State shared by the parts of one listener; outlives it while its last operations end.
 struct Acceptor {
   Acceptor(asio::io_context& loop, Listener::Options asked, Listener::Handlers hooks)
       : options(std::move(asked)),
@@ -43,7 +43,7 @@ struct Acceptor {
   Tcp::acceptor acceptor;
   asio::steady_timer accept_pause;
   asio::steady_timer line_pause;
-  std::list<std::shared_ptr<class Peer>> peers;  // the oldest first
+  std::list<std::shared_ptr<class Peer>> peers;  // oldest first
   int port = 0;
   bool open = true;
   std::size_t refused = 0;
@@ -52,7 +52,7 @@ struct Acceptor {
   bool pausing = false;
 };
 
-// Says it now, or with the others of this second.
+// Reports now, or together with other refusals of this second.
 void Report(const std::shared_ptr<Acceptor>& acceptor) {
   if (acceptor->pausing || acceptor->unsaid == 0 || !acceptor->open) return;
   std::string line = fmt::format("control port {}: refused {}", acceptor->port, acceptor->latest);
@@ -67,8 +67,8 @@ void Report(const std::shared_ptr<Acceptor>& acceptor) {
   if (acceptor->handlers.on_refused) acceptor->handlers.on_refused(line);
 }
 
-// One client up to its Hello. Kept by its pending operations; in the acceptor's list until it
-// is settled.
+// One client up to its Hello. Kept alive by its pending operations; in the acceptor's list until it is
+// settled.
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
   Peer(std::shared_ptr<Wire> wire, std::shared_ptr<Acceptor> acceptor)
@@ -96,7 +96,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // "10.0.0.7", without the port.
   std::string_view address() const { return std::string_view(wire_->peer).substr(0, wire_->peer.rfind(':')); }
 
-  // Without a word, when the listener ends.
+  // Drops it without an answer when the listener ends.
   void Drop() {
     Leave();
     wire_->Close();
@@ -126,7 +126,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void ReadHello() {
     wire_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
       if (self->settled_) return;
-      // It has proved the key: an agent that was welcomed by another way.
+      // An agent that has proved the key and was welcomed by another way.
       if (!frame && frame.error().code == DTRUN_REMOTE_FAILURE) return self->Drop();
       if (!frame) return self->Refuse(fmt::format("it sent no hello ({})", frame.error().text));
       Result<Hello> hello = DecodeHello(*frame);
@@ -140,7 +140,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
     if (Status fits = Compare(hello, acceptor->options.job); !fits) return Answer(fits.error());
     if (acceptor->handlers.admit) {
       Status admitted = acceptor->handlers.admit(hello, wire_->peer);
-      if (settled_) return;  // the listener ended meanwhile
+      if (settled_) return;  // the listener has ended
       if (!admitted) return Answer(admitted.error());
     }
     Leave();
@@ -149,7 +149,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
     acceptor->handlers.on_joined(std::move(hello), std::move(channel));
   }
 
-  // Tells the client why, gives it the rest of its time to read that, and parts.
+  // Sends the client the reason, lets it read that until its time is over, and closes.
   void Answer(const Error& error) {
     Count(error.text);
     said_ = true;
@@ -182,13 +182,13 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::shared_ptr<Wire> wire_;
   asio::steady_timer timer_;
   std::list<std::shared_ptr<Peer>>::iterator place_;
-  bool said_ = false;     // it was told why, and counted
-  bool settled_ = false;  // not in the list any more
+  bool said_ = false;     // it was refused with a reason, and counted
+  bool settled_ = false;  // no longer in the list
 };
 
 void Accept(const std::shared_ptr<Acceptor>& acceptor);
 
-// Out of descriptors, most likely: give clients time to leave instead of spinning.
+// Most likely out of descriptors: wait for clients to leave instead of spinning.
 void AcceptLater(const std::shared_ptr<Acceptor>& acceptor) {
   acceptor->accept_pause.expires_after(kAcceptPause);
   acceptor->accept_pause.async_wait([acceptor](const error_code& error) {
@@ -196,7 +196,7 @@ void AcceptLater(const std::shared_ptr<Acceptor>& acceptor) {
   });
 }
 
-// So that a flood from one address delays no host at another. REQUIRES: there are peers.
+// Prevents a flood from one address from delaying hosts at others. REQUIRES: there are peers.
 void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
   std::map<std::string_view, std::size_t> counts;
   for (const auto& peer : acceptor->peers) ++counts[peer->address()];
@@ -212,7 +212,7 @@ void Accept(const std::shared_ptr<Acceptor>& acceptor) {
     const bool full = !error && acceptor->peers.size() >= acceptor->options.max_strangers;
     const bool out_of_files = error == asio::error::no_descriptors && !acceptor->peers.empty();
     if (full || out_of_files) PushOneOut(acceptor);
-    if (!acceptor->open) return;  // on_refused ended the listener
+    if (!acceptor->open) return;  // on_refused has ended the listener
     if (out_of_files) return Accept(acceptor);
     if (error) return AcceptLater(acceptor);
     auto wire = std::make_shared<Wire>(std::move(socket), acceptor->tls);
@@ -229,7 +229,7 @@ class TcpListener final : public Listener {
       : loop_(loop), acceptor_(std::move(acceptor)) {}
   ~TcpListener() override {
     acceptor_->open = false;
-    error_code ignored;  // a close that fails still closes
+    error_code ignored;  // a failed close still closes
     acceptor_->acceptor.close(ignored);
     acceptor_->accept_pause.cancel();
     acceptor_->line_pause.cancel();
@@ -253,7 +253,7 @@ class TcpListener final : public Listener {
   std::shared_ptr<Acceptor> acceptor_;
 };
 
-// Bound to `endpoint`, or the errno.
+// A socket bound to `endpoint`, or the errno.
 Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
   UniqueFd socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1, off = 0;
@@ -265,12 +265,12 @@ Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
       socket ? BindInRange(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) : errno;
   if (number != 0 && endpoint.port() == 0) return NoFreePort("cannot listen for the other hosts", number);
   if (number != 0) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
-  // Connections inherit it, and let the next listener in while they fade away.
+  // Connections inherit it, so a new listener can bind while they are in TIME_WAIT.
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return socket;
 }
 
-// As the agent holds the ports of ranks: SO_REUSEADDR only where it steals from nobody.
+// As the agent does for the ports of ranks: SO_REUSEADDR only where it takes the port from no other socket.
 Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, int& number) {
   Result<UniqueFd> socket = Bind(endpoint, false, number);
   if (number != EADDRINUSE || endpoint.port() == 0) return socket;
@@ -300,7 +300,7 @@ Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint)
   endpoint = {asio::ip::address_v6::any(), port};
   Result<UniqueFd> socket = Bind(endpoint, number);
   if (number != EAFNOSUPPORT && number != EADDRNOTAVAIL) return socket;
-  endpoint = {asio::ip::address_v4::any(), port};  // no IPv6 here
+  endpoint = {asio::ip::address_v4::any(), port};  // this host has no IPv6
   return Bind(endpoint, number);
 }
 

@@ -1,9 +1,9 @@
-// Where the agents of other hosts join: one TCP port, open to anybody, useful to those only
-// who know the key of the job.
+// The TCP port where agents of other hosts join. Anyone can connect, but only peers with the key of the job
+// can join.
 //
-// Owned by the root, lives on its event loop; every member and handler runs on the loop's
-// thread. Whatever strangers send or do not send, they change nothing, keep nobody else
-// waiting, take bounded memory, and leave one line a second at most.
+// Owned by the root, lives on its event loop; every member and handler runs on the loop's thread.
+// Unauthenticated clients ("strangers") change nothing, delay no one else, take bounded memory and cause at
+// most one line a second.
 #pragma once
 
 #include <functional>
@@ -27,34 +27,34 @@ class Listener {
     int port = 0;         // 0: any free one
     std::string job;
     Key key;
-    Welcome welcome;  // what we say of ourselves; its loss limit holds for every channel
+    Welcome welcome;  // the root's own data; its loss limit applies to every channel
     Nanoseconds hello_limit = std::chrono::seconds(10);  // for TLS and Hello of one client
-    // At a time, and an eighth of the files that this process may open at most. One more, or one for whom no
-    // descriptor is left, pushes out the oldest of the address that has most.
+    // Most strangers at a time; also at most an eighth of this process's open-file limit. One more, or one
+    // without a free descriptor, evicts the oldest stranger of the address that has the most.
     std::size_t max_strangers = 256;
     std::string key_origin = {};  // where the user has put the key; may be empty
   };
   struct Handlers {
-    // Last word on a Hello whose protocol, version and job fit. The text of an error goes to
-    // that host and into on_refused; DTRUN_BUSY lets it try again. May be empty.
+    // Decides on a Hello with matching protocol, version and job. The text of an error goes to that host and
+    // to on_refused; with DTRUN_BUSY the host retries. May be empty.
     std::function<Status(const Hello& hello, const std::string& from)> admit;
-    // Right after admit, in the same turn of the loop.
+    // Called right after admit, in the same iteration of the loop.
     std::function<void(Hello hello, std::unique_ptr<Channel> channel)> on_joined;
-    // "control port 1234: refused 10.0.0.7:5555: ...", once a second at most. Not of those who leave before
-    // they have said anything: agents that came by several ways do.
+    // "control port 1234: refused 10.0.0.7:5555: ...", at most once a second. Clients that leave before
+    // sending anything are not reported: agents that try several ways do so.
     std::function<void(const std::string& line)> on_refused;
   };
 
-  // A port in use is an error that names who uses it, where that can be seen.
+  // If the port is in use, the error names the process that uses it, if visible.
   static Result<std::unique_ptr<Listener>> Listen(asio::io_context& loop, Options options, Handlers handlers);
-  // Stops listening and drops strangers; channels handed over live on.
+  // Stops listening and drops strangers. Channels already handed over live on.
   virtual ~Listener() = default;
 
   virtual int port() const = 0;
-  // Takes a client that comes by another way than the port, over a stream that stands already; it proves the
-  // key like everybody. `from` is its name in texts and the peer of its channel.
+  // Takes a client that did not connect to the port, over an open stream. It must prove the key like any
+  // other. `from` is its name in texts and the peer of its channel.
   virtual void Enter(UniqueFd stream, const std::string& from) = 0;
-  // Clients turned away so far.
+  // Clients refused so far.
   virtual std::size_t refused() const = 0;
 };
 

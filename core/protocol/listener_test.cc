@@ -21,13 +21,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// Somebody who says `bytes` in plain text, and waits for the end.
+// A client that sends `bytes` in plain text and waits for the end.
 struct Stranger {
   Stranger(asio::io_context& loop, int port, std::string said = {}) : socket(loop), bytes(std::move(said)) {
     socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)});
     if (!bytes.empty()) asio::write(socket, asio::buffer(bytes));
     asio::async_read(socket, asio::buffer(sink), [this](const error_code& error, std::size_t) {
-      if (error != asio::error::operation_aborted) dropped = true;  // otherwise we are gone ourselves
+      if (error != asio::error::operation_aborted) dropped = true;  // otherwise this object is gone
     });
   }
   Tcp::socket socket;
@@ -36,7 +36,7 @@ struct Stranger {
   bool dropped = false;
 };
 
-// Somebody who knows the key and says `bytes` instead of a Hello.
+// A client that knows the key and sends `bytes` instead of a Hello.
 struct Insider {
   Insider(asio::io_context& loop, const Root& root, const std::string& bytes)
       : wire(std::make_shared<Wire>(Tcp::socket(loop), std::make_shared<Tls>(AKey(), "a"))) {
@@ -71,7 +71,7 @@ TEST(Listener, DropsRandomBytes) {
   Root root(loop);
   Stranger zeros(loop, root.listener->port(), std::string(1000, '\0'));
   Stranger ones(loop, root.listener->port(), std::string(100'000, '\xff'));
-  // A record of TLS that announces more than it may hold.
+  // A TLS record that announces more bytes than allowed.
   Stranger record(loop, root.listener->port(),
                   std::string("\x16\x03\x01\xff\xff\x01", 6) + std::string(70'000, 'x'));
   ASSERT_TRUE(RunUntil(loop, [&] { return zeros.dropped && ones.dropped && record.dropped; }));
@@ -124,7 +124,7 @@ TEST(Listener, EndsASlowHandshakeAtItsLimitAndServesOthersMeanwhile) {
   asio::io_context loop;
   Root root(loop, [](Listener::Options& options) { options.hello_limit = seconds(2); });
   Stranger mute(loop, root.listener->port());
-  Stranger slow(loop, root.listener->port(), "\x16\x03\x01");  // and no more of the record
+  Stranger slow(loop, root.listener->port(), "\x16\x03\x01");  // the rest of the record never comes
   Agent agent(loop, root.Way());
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
   EXPECT_TRUE(agent.channel) << agent.error.text;
@@ -150,7 +150,7 @@ TEST(Listener, PushesTheOldestStrangerOutWhenThereAreTooMany) {
   EXPECT_EQ(root.listener->refused(), 13u);
 }
 
-// All descriptors are taken, most of them by strangers: who comes next is heard at once all the same.
+// All descriptors are in use, most by strangers. A new client is still served at once.
 TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP()
@@ -163,10 +163,10 @@ TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
   while (loop.run_one_for(milliseconds(200)) > 0) {
   }
   loop.restart();
-  Stranger late(loop, root.listener->port(), "GET / HTTP/1.1\r\n\r\n");  // waits to be accepted
+  Stranger late(loop, root.listener->port(), "GET / HTTP/1.1\r\n\r\n");  // pending in the accept queue
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd next(::dup(0));  // the lowest one that is free
+  const UniqueFd next(::dup(0));  // the lowest free descriptor
   const rlimit full{static_cast<rlim_t>(next.get()), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
   const bool heard = RunUntil(loop, [&] { return late.dropped; });
@@ -209,7 +209,7 @@ TEST(Listener, MayListenAgainWhereConnectionsFadeAway) {
   const int port = first->listener->port();
   Agent agent(loop, first->Way());
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended && !first->joined.empty(); }));
-  first.reset();  // closes first, so its side waits
+  first.reset();  // closes first, so its side is in TIME_WAIT
   agent.channel.reset();
   Root second(loop, [&](Listener::Options& options) { options.port = port; });
   ASSERT_TRUE(second.listener);

@@ -1,5 +1,6 @@
-// How messages between root and agent are written field by field, once for both directions: a coder `C` is an
-// Encoder or a Decoder (core/base/encoding.h), and what it reads is bounded. For the sources of messages.h.
+// Encodes and decodes the messages between root and agent field by field, with one function for both
+// directions: a coder `C` is an Encoder or a Decoder (core/base/encoding.h) and bounds what it reads. For the
+// sources of messages.h.
 //
 // Pure; any thread.
 #pragma once
@@ -13,16 +14,16 @@
 
 namespace dtrun::protocol::fields {
 
-// The channel bounds whole messages, and so single texts. Lists take several times as much memory as their
-// bytes did, so that their counts are bounded too: far above what a job needs.
+// The channel bounds whole messages, and thus single texts. Lists take several times as much memory as their
+// encoded bytes, so their counts are also bounded, far above what a job needs.
 constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kMostEntries = 1 << 20;  // ranks, ports, arguments, variables
 constexpr std::size_t kMostHosts = 1 << 16;
-constexpr std::size_t kMostProcesses = 1 << 16;   // of one host; GPUs and windows as well
-constexpr std::size_t kMostCandidates = 1 << 14;  // of one host
-constexpr std::size_t kMostCalls = 1 << 10;       // of one window
+constexpr std::size_t kMostProcesses = 1 << 16;   // per host; also for GPUs and windows
+constexpr std::size_t kMostCandidates = 1 << 14;  // per host
+constexpr std::size_t kMostCalls = 1 << 10;       // per window
 constexpr std::size_t kMostFrameworks = 64;
-constexpr std::size_t kMostName = 4096;  // bytes, of what the system calls something
+constexpr std::size_t kMostName = 4096;  // bytes, for names from the system
 
 template <class C>
 void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
@@ -40,7 +41,7 @@ auto Underlying(T value) {
   }
 }
 
-// One of `first` to `last`.
+// An enum value from `first` to `last`.
 template <class C, class T, class Bound>
 void Choice(C& c, T& value, Bound first, Bound last) {
   auto number = Underlying(value);

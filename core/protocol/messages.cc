@@ -9,7 +9,7 @@
 namespace dtrun::protocol {
 namespace fields {
 
-// A message with raw bytes has them behind its fields.
+// A message with raw bytes has them after its fields.
 template <class C>
 void Fields(C& c, Of<C, plan::Process>& m) {
   c.Number(m.host);
@@ -300,7 +300,7 @@ void Fields(C& c, Of<C, Lost>& m) {
 
 namespace {
 
-// Size of the fields in front of raw bytes.
+// Size of the fields before raw bytes.
 template <class T>
 constexpr std::size_t kBytesAt = 0;
 template <>

@@ -1,8 +1,8 @@
-// What root and agent say to each other over their channel: the commands and events of
-// core/protocol/host.h, the agent's introduction, and the bytes of store clients.
+// The messages of root and agent on their channel: the commands and events of core/protocol/host.h, the
+// agent's introduction, and the bytes of store clients.
 //
-// A peer that has proved that it knows the key may send anything all the same: what decodes is bounded in
-// count and memory, and what it may mean when is checked by core/protocol/protocol.h. Pure; any thread.
+// Authenticated peers are still validated: decoding bounds counts and memory, and core/protocol/protocol.h
+// checks values and order. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace dtrun::protocol {
 
-// The agent's first message: what its host is.
+// The agent's first message: describes its host.
 struct Introduction {
-  std::string host_name;   // as the host calls itself
+  std::string host_name;   // the host's own name
   std::string machine;     // boot id and network namespace: equal on the same machine only
-  std::string processors;  // binding::ToText of those that dtrun may use
-  binding::Gpus gpus;      // all
+  std::string processors;  // binding::ToText of the CPUs that dtrun may use
+  binding::Gpus gpus;      // all GPUs of the host
 };
 // Bytes of a client of the store (core/store/relay.h).
 struct ClientOpened {
@@ -43,11 +43,12 @@ struct RunPreflight {
 struct PreflightAnswered {
   std::string answer;
 };
-// A line of the agent's log, with its line feed; only if the join request asked for a log (core/log/log.h).
+// A line of the agent's log with its line feed. Sent only if the join request asked for a log
+// (core/log/log.h).
 struct Logged {
   std::string line;
 };
-// The job is over: leave with this exit code. `why` is set when it never began.
+// The job is over: exit with this code. `why` is set if the job never began.
 struct Over {
   int exit_code = 0;
   std::string why;
@@ -63,7 +64,7 @@ using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, En
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);
 
-// Views in the result point into `bytes`.
+// The result contains views into `bytes`.
 Result<ToAgent> DecodeToAgent(std::string_view bytes);
 Result<ToRoot> DecodeToRoot(std::string_view bytes);
 

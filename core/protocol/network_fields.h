@@ -1,4 +1,4 @@
-// Fields of what root and agents say while they look for the network that joins the hosts.
+// Fields of the messages that find the network between the hosts.
 //
 // Pure; any thread.
 #pragma once

@@ -27,8 +27,8 @@ constexpr unsigned kServed = kWithRanks | In({Phase::kPreparing, Phase::kPrepare
 
 constexpr bool kMayBeLate = true;
 
-// When a message may come. `request`: what it answers. Late: it is about ranks, and may cross the message
-// that they are gone.
+// When a message is allowed. `request`: the message that it answers. Late: it concerns ranks, and may cross
+// the message that they are gone.
 struct Rule {
   const char* name = nullptr;
   unsigned phases = 0;
@@ -39,7 +39,7 @@ struct Rule {
 template <class T>
 constexpr Rule kRule;
 
-// To the agent.
+// Messages to the agent.
 template <>
 constexpr Rule kRule<Prepare>{"Prepare", In({Phase::kIdle})};
 template <>
@@ -64,7 +64,7 @@ template <>
 constexpr Rule kRule<Measure>{"Measure", In({Phase::kIdle})};
 template <>
 constexpr Rule kRule<RunPreflight>{"RunPreflight", In({Phase::kIdle})};
-// To the root.
+// Messages to the root.
 template <>
 constexpr Rule kRule<Introduction>{"Introduction", In({Phase::kJoining})};
 template <>
@@ -114,7 +114,7 @@ template <>
 constexpr Rule kRule<PreflightAnswered>{"PreflightAnswered", In({Phase::kIdle}), &Conversation::preflights};
 template <>
 constexpr Rule kRule<Lost>{"Lost", kAnyPhase};
-// Both ways.
+// Messages in both directions.
 template <>
 constexpr Rule kRule<ClientData>{"ClientData", kJoined};
 template <>
@@ -140,7 +140,7 @@ void Answer(int Conversation::*request, Conversation& said) {
   if (said.*request > 0) --(said.*request);
 }
 
-// What a message changes. Most change nothing.
+// The state changes of a message. Most change nothing.
 template <class T>
 void Apply(Conversation&, const T&) {}
 

@@ -1,4 +1,4 @@
-// The ranges of what messages name. Sizes that only cost memory are bounded where messages are decoded
+// The ranges of values in messages. Sizes that only cost memory are bounded by the decoder
 // (core/protocol/messages.cc).
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ constexpr std::int64_t kMostPort = 65535;
 constexpr std::int64_t kMostBitsPerS = 1'000'000'000'000'000;
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
 
-// Keeps the first value that is out of its range, in words.
+// Records the first out-of-range value as text.
 class Range {
  public:
   void Within(const char* field, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -38,7 +38,7 @@ class Range {
   void Time(const char* field, std::chrono::nanoseconds value) {
     Within(field, value.count(), 0, kLongest.count());
   }
-  // A name that is printed.
+  // A name that dtrun prints.
   void Name(const char* field, std::string_view value) {
     for (const char c : value) {
       if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
@@ -78,7 +78,7 @@ void Ranges(Range& range, const process::Ending& ending) {
   SignalNumber(range, "stopped by signal", ending.stopped_by);
 }
 
-// Of ranks of the agent's host, from it; of others, to it.
+// Windows sent by the agent are for ranks of its host; windows sent to it are for other ranks.
 void Ranges(Range& range, const Conversation& said, const Called& called, bool from_agent) {
   for (const contract::Window& window : called.windows) {
     range.Require(contract::MakesSense(window, said.world_size),
@@ -96,7 +96,7 @@ void Ranges(Range& range, const Conversation& said, const Differed& differed) {
   range.Index("rank", differed.difference.second, static_cast<std::size_t>(said.world_size));
 }
 
-// Of a client of the store that the agent has opened, though it may be gone.
+// The agent must have opened this store client; it may be gone already.
 void Known(Range& range, const Conversation& said, std::uint32_t client) {
   range.Within("client", client, 1, said.last_client);
 }
@@ -129,11 +129,11 @@ void MpiRanges(Range& range, const Prepare& prepare) {
                 "an MPI job name that cannot be a file name");
 }
 
-// Of commands.
+// Ranges of commands.
 template <class T>
 void Ranges(Range&, const Conversation&, const T&) {}
 
-// Its answer would come when it has no place.
+// Rejects a request if its answer would be out of order.
 void NothingDue(Range& range, const Conversation& said) {
   if (const char* const request = said.unanswered())
     range.Fail(fmt::format("{} is not answered yet", request));
@@ -188,7 +188,7 @@ void Ranges(Range& range, const Conversation& said, const RunPreflight&) {
   range.Require(said.preflights == 0, "the last one is not answered yet");
 }
 
-// Of events.
+// Ranges of events.
 void Ranges(Range& range, const Conversation&, const Introduction& introduction) {
   range.Name("its host's name", introduction.host_name);
   if (const auto topology = binding::ParseTopology(introduction.processors); !topology)

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The root's side of a channel to the host of ranks 2 and 3, the second of a world of six on three hosts.
+// The root's side of a channel to the host of ranks 2 and 3, the second of three hosts in a world of six.
 class ProtocolTest : public ::testing::Test {
  protected:
   void Join() { MustTake(Introduction{"node1", "machine", "0.0=0,1", {}}); }
@@ -122,7 +122,7 @@ TEST_F(ProtocolTest, GoneEndsWhatRunsOrWasToldToEnd) {
   MustTake(Refused{{DTRUN_SYSTEM, "no room"}});
 }
 
-// Leaving ends what was prepared, and the agent says so.
+// Leaving ends the prepared generation, and the agent reports that.
 TEST_F(ProtocolTest, GoneFollowsTheWordThatTheJobIsOver) {
   BePrepared();
   protocol_.Note(Over{1, "the other host failed"});

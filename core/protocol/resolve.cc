@@ -37,14 +37,14 @@ Addresses LookUp(const std::string& name) {
   return addresses;
 }
 
-// What the thread and the loop share; whoever is last frees it.
+// State shared by the thread and the loop; the last one frees it.
 struct Resolved {
   std::mutex mutex;
   std::optional<Addresses> addresses;
   UniqueFd ready;  // eventfd
 };
 
-// The loop's side; ends with the handle.
+// The loop's side; destroyed with the handle.
 class Lookup : public std::enable_shared_from_this<Lookup> {
  public:
   Lookup(asio::io_context& loop, std::function<void(Addresses)> done)
@@ -79,7 +79,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
 
   void Cancel() {
     done_ = nullptr;
-    error_code ignored;  // a close that fails still closes
+    error_code ignored;  // a failed close still closes
     ready_.close(ignored);
   }
 

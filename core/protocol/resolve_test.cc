@@ -51,7 +51,7 @@ TEST(ResolveBySystem, NeverCallsBackOnceItsHandleIsGone) {
   asked.handle.reset();
   Asked numeric("127.0.0.1");
   numeric.handle.reset();
-  // Nothing is left that could keep either loop going, the thread of the first included.
+  // Nothing keeps either loop running, including the first one's thread.
   asked.loop.run();
   numeric.loop.run();
   EXPECT_FALSE(asked.answer || numeric.answer);

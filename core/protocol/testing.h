@@ -1,5 +1,5 @@
-// What the tests of the control link share: a loop that runs until something is so, and both
-// ends of a channel over loopback.
+// Shared by control-link tests: a loop that runs until a condition holds, and both ends of a channel over
+// loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline const std::string kDigits(64, 'a');
 inline const std::string kOtherDigits(64, 'b');
 inline Key AKey(const std::string& digits = kDigits) { return *Key::FromHex(digits); }
 
-// Runs the loop until `condition` holds; false after a time that only a broken program needs.
+// Runs the loop until `condition` holds; false after a timeout that only a broken program reaches.
 inline bool RunUntil(asio::io_context& loop, const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + seconds(60);
   while (!condition()) {
@@ -33,7 +33,7 @@ inline bool RunUntil(asio::io_context& loop, const std::function<bool()>& condit
   return true;
 }
 
-// One end of a channel, and what its handlers were told.
+// One end of a channel, and the calls to its handlers.
 struct End {
   void Take(std::unique_ptr<Channel> taken, bool keep = true) {
     channel = std::move(taken);
@@ -56,7 +56,7 @@ struct End {
   int drained = 0;
 };
 
-// A root that takes one agent at a time, and the ways to reach it.
+// A root that accepts one agent at a time, and the options to reach it.
 struct Root {
   explicit Root(asio::io_context& on, const std::function<void(Listener::Options&)>& change = {}) : loop(on) {
     Listener::Options options{
@@ -94,7 +94,7 @@ struct Root {
   std::vector<std::string> lines;
 };
 
-// An agent on its way.
+// An agent that is joining.
 struct Agent {
   Agent(asio::io_context& loop, const Dialer::Options& options) {
     dialer = Dialer::Start(loop, options,
@@ -118,7 +118,7 @@ struct Agent {
   bool ended = false;
 };
 
-// Both ends, started.
+// Both ends of a started channel.
 struct Pair {
   explicit Pair(milliseconds root_limit = seconds(60), milliseconds agent_limit = seconds(60),
                 bool keep = true)

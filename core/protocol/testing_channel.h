@@ -1,6 +1,6 @@
-// An agent that a test plays: the root's end of its channel without a network.
+// An agent simulated by a test: the root's end of its channel without a network.
 //
-// On the test's loop, owned by the RemoteHost; the test keeps an AgentStub for as long as it lives.
+// On the test's loop, owned by the RemoteHost. The test must keep an AgentStub while it lives.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace dtrun::protocol::testing {
 
-// What both ends see of it.
+// State shared by both ends.
 struct AgentStub {
   protocol::Channel::Handlers root;  // empty once the root has closed or dropped it
   std::function<void(const ToAgent&)> on_told;
@@ -23,7 +23,7 @@ struct AgentStub {
 
   void Say(const ToRoot& message) { SayBytes(Encode(message)); }
   void SayBytes(const std::string& bytes) {
-    const auto on_message = root.on_message;  // it may end the channel
+    const auto on_message = root.on_message;  // a copy: the call may end the channel
     if (on_message) on_message(bytes);
   }
   void Vanish() {

@@ -12,15 +12,15 @@
 namespace dtrun::protocol {
 namespace {
 
-// An identity is never empty, and has at most 128 bytes in every version of OpenSSL.
+// An identity is never empty, and has at most 128 bytes in every OpenSSL version.
 constexpr std::string_view kPrefix = "dtrun job ";
 constexpr std::size_t kShownJobBytes = 64;
 constexpr const char kSuite[] = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kSuiteId[] = {0x13, 0x01};
-// Whoever verifies its peer must name what its keys are for, the same at both ends.
+// OpenSSL requires a session id context from a verifying side; it is the same at both ends.
 constexpr unsigned char kUse[] = {'d', 't', 'r', 'u', 'n'};
 
-// Where OpenSSL's objects keep ours.
+// Index of our data in OpenSSL's objects.
 int ContextIndex() {
   static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
@@ -37,8 +37,7 @@ const Tls& TlsOf(SSL* connection) {
   return *static_cast<const Tls*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), ContextIndex()));
 }
 
-// The key in the form that OpenSSL takes an external pre-shared key of TLS 1.3; null when
-// it is out of memory.
+// The key as OpenSSL's external TLS 1.3 pre-shared key; null if out of memory.
 SSL_SESSION* SessionOf(SSL* connection, const Key& key) {
   SSL_SESSION* session = SSL_SESSION_new();
   const SSL_CIPHER* cipher = SSL_CIPHER_find(connection, kSuiteId);
@@ -56,7 +55,7 @@ SSL_SESSION* SessionOf(SSL* connection, const Key& key) {
 int OfferKey(SSL* connection, const EVP_MD* hash, const unsigned char** identity, std::size_t* size,
              SSL_SESSION** session) {
   *session = nullptr;
-  // Asked again after the root chose a hash: ours goes with one hash only.
+  // OpenSSL calls again after the root chose a hash; our key works with only one hash.
   if (hash != nullptr && EVP_MD_size(hash) != static_cast<int>(Key::kBytes)) return 1;
   const Tls& tls = TlsOf(connection);
   *session = SessionOf(connection, tls.key());
@@ -73,7 +72,7 @@ int FindKey(SSL* connection, const unsigned char* identity, std::size_t size, SS
   return *session != nullptr ? 1 : 0;
 }
 
-// Settings that cannot fail on a working OpenSSL; going on without one would be unsafe.
+// These settings cannot fail on a working OpenSSL; continuing without one would be unsafe.
 void Must(bool done, const char* what) {
   if (done) return;
   std::fprintf(stderr, "dtrun: OpenSSL cannot %s\n", what);
@@ -89,7 +88,7 @@ Tls::Tls(const Key& key, const std::string& job)
   Must(SSL_CTX_set_ciphersuites(context, kSuite) == 1, "use TLS_AES_128_GCM_SHA256");
   Must(SSL_CTX_set_num_tickets(context, 0) == 1, "switch session tickets off");
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // No certificate is trusted, so a server that answers with one instead of the key fails.
+  // No certificate is trusted, so a server that presents one instead of the key fails.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   Must(SSL_CTX_set_session_id_context(context, kUse, sizeof kUse) == 1, "name the use of its keys");
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);

@@ -1,6 +1,5 @@
-// TLS 1.3 with the key of the job instead of certificates: RFC 8446, external pre-shared key
-// with (EC)DHE, so both sides prove that they know the key and what was sent stays secret
-// even when the key leaks later.
+// TLS 1.3 with the job's key instead of certificates: an external pre-shared key with (EC)DHE, RFC 8446. Both
+// sides prove that they know the key, and earlier traffic stays secret even if the key leaks later.
 //
 // One per listener or dialer, shared by its connections; on the loop's thread.
 #pragma once
@@ -17,8 +16,8 @@ namespace dtrun::protocol {
 
 class Tls {
  public:
-  // `job` goes over the wire in clear as the identity of the key. It helps a root to say whose
-  // agent it refuses; only the key counts.
+  // `job` is sent in clear as the identity of the key. It helps a root to report which job's agent it
+  // refuses; only the key counts.
   Tls(const Key& key, const std::string& job);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
@@ -33,20 +32,20 @@ class Tls {
   asio::ssl::context context_;
 };
 
-// True when the handshake was made with the key. Always to be asked before trusting a peer.
+// Whether the handshake used the key. Always check this before trusting a peer.
 bool ProvedKey(SSL* connection);
 
-// The job that a client claimed in its handshake, as ShownJob; empty when it claimed none.
+// The job that a client claimed in its handshake, in the form of ShownJob; empty if none.
 std::string ClaimedJob(SSL* connection);
-// Cut to the length that goes over the wire, and printable.
+// Truncates to the length sent over the wire and makes it printable.
 std::string ShownJob(std::string_view job);
 
-// What a failed handshake tells. `kOther` and `kGone` may pass, the rest will not.
+// Why a handshake failed. `kOther` and `kGone` may be temporary, the others are not.
 enum class HandshakeFailure {
   kGone,      // the peer left, or the network broke
   kNotTls,    // it speaks something else
   kNoKey,     // TLS, but without any pre-shared key
-  kWrongKey,  // with another job's key
+  kWrongKey,  // it has another job's key
   kOther,
 };
 HandshakeFailure FailureOf(const error_code& error);

@@ -7,8 +7,8 @@
 namespace dtrun::protocol {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;  // of the addresses with one reason
-constexpr std::size_t kMostTold = 64;  // lines, whatever happens
+constexpr std::size_t kMostNamed = 4;  // addresses named per reason
+constexpr std::size_t kMostTold = 64;  // lines in total
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What stands between an agent and its root, address by address, as one line.
+// Collects, per address, why an agent cannot reach its root, and formats it as one line.
 //
 // Owned by the dialer; loop thread.
 #pragma once
@@ -12,12 +12,12 @@ namespace dtrun::protocol {
 
 class Trouble {
  public:
-  // Of an address, or of a name, whose `why` is a whole sentence.
+  // Notes a problem of an address, or of a name; `sentence` is a complete sentence.
   void Note(const std::string& address, const std::string& why);
   void NoteName(const std::string& name, const std::string& sentence);
   // "cannot reach 10.5.0.1:40123, 10.6.0.1:40123: no answer; 'node0' does not resolve: ..."
   std::string Line() const;
-  // Whether Line has not been told yet; it counts as told then.
+  // Whether Line has changed since it was last reported. Marks it as reported.
   bool TakeNews();
   const std::string& told() const { return latest_; }
 

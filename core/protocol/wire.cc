@@ -11,15 +11,15 @@ Wire::Wire(Tcp::socket tcp, std::shared_ptr<Tls> keys)
     : tls(std::move(keys)), stream(std::move(tcp), tls->context()) {}
 
 void Wire::Name() {
-  error_code unknown;  // it left already; the next operation says so
+  error_code unknown;  // the peer has left; the next operation reports it
   peer = TextOf(socket().remote_endpoint(unknown));
   socket().set_option(Tcp::no_delay(true), unknown);
 }
 
 void Wire::Adopt(UniqueFd connected, const std::string& name) {
   peer = name;
-  error_code unusable;                                    // then the first operation says so
-  socket().assign(Tcp::v4(), connected.get(), unusable);  // Asio asks no stream for its family
+  error_code unusable;                                    // the first operation reports it
+  socket().assign(Tcp::v4(), connected.get(), unusable);  // Asio does not check the stream's family
   if (!unusable) connected.Release();
 }
 
@@ -48,12 +48,12 @@ void Wire::Write(std::string bytes, std::function<void(error_code)> done) {
 }
 
 void Wire::EndSending() {
-  error_code gone;  // then there is nothing to end
+  error_code gone;  // nothing to end
   socket().shutdown(Tcp::socket::shutdown_send, gone);
 }
 
 void Wire::Close() {
-  error_code ignored;  // a close that fails still closes
+  error_code ignored;  // a failed close still closes
   socket().close(ignored);
 }
 
