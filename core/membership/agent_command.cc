@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSshFailed = 255;
 
-// For a shell that reads the words again on the other side, as ssh makes it do.
+// Quotes for a shell that parses the words again on the other side, as with ssh.
 std::string ShellQuote(const std::string& word) {
   if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                               "_-./+,:=@%") == std::string::npos) {
@@ -23,7 +23,7 @@ std::string ShellQuote(const std::string& word) {
   return out + "'";
 }
 
-// `line`: a step of Slurm says "execve(): PATH: No such file or directory".
+// `line`: a Slurm step prints "execve(): PATH: No such file or directory".
 std::string NextStep(const Cluster& cluster, const hosts::StartCommand& command,
                      const process::Ending& ending, const std::string& line) {
   const bool not_run = ending.code == 127 || ending.code == 126 || line.find("execve()") != std::string::npos;
@@ -33,7 +33,7 @@ std::string NextStep(const Cluster& cluster, const hosts::StartCommand& command,
   if (cluster.connect == Cluster::Connect::kLauncher)
     return command.trial.empty() ? "" : fmt::format("; try `{}` by hand", command.trial);
   if (ending.signal != 0) return "";
-  // ssh says so with getaddrinfo's own words.
+  // ssh prints getaddrinfo's own text.
   if (ending.code == kSshFailed && line.find("Could not resolve hostname") != std::string::npos) {
     return fmt::format(
         "; correct the name in --hosts or cluster.hosts, or give it an address in /etc/hosts or "
@@ -77,8 +77,8 @@ std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
   return {host, line.substr(end + 2)};
 }
 
-// What ssh calls by its name is decided there; else the code. A launcher's command retries by itself what may
-// pass.
+// Decides by ssh's message where it is clear, otherwise by the exit code. A launcher's command retries
+// temporary failures itself.
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line) {
   if (ending.signal != 0) return false;
   if (cluster.connect == Cluster::Connect::kLauncher || ending.code != kSshFailed) return true;
@@ -86,7 +86,7 @@ bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::s
   constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
                                          "REMOTE HOST IDENTIFICATION HAS CHANGED",
                                          "Bad owner or permissions"};
-  // A resolver that answered (EAI_NONAME of glibc and of musl, EAI_NODATA); not one that did not.
+  // Texts of a resolver that answered (EAI_NONAME of glibc and of musl, EAI_NODATA), not of one that did not.
   constexpr std::string_view kNoSuchName[] = {"Name or service not known", "Name does not resolve",
                                               "No address associated with hostname"};
   return std::ranges::any_of(kFinal, says) ||
@@ -97,7 +97,7 @@ bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::s
 std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,
                      const process::Ending& ending, const std::string& line) {
   std::string why = line;
-  // What a shell prints before an end without a failure of its own need not be the reason: a banner.
+  // Output of a shell before an exit without its own failure may be unrelated, for example a banner.
   const bool unclear = line.empty() || ending.signal != 0 || ending.code == 0;
   if (unclear && !line.empty()) why += "; ";
   if (unclear && ending.signal != 0) {

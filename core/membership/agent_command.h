@@ -1,4 +1,4 @@
-// The commands that start agents on other hosts, and what it means when one of them ends.
+// The commands that start agents on other hosts, and the interpretation of how they end.
 //
 // Each becomes an AgentShell. Pure; any thread.
 #pragma once
@@ -12,23 +12,22 @@
 
 namespace dtrun::membership {
 
-// What runs on a host as its agent.
+// The command of the agent on a host.
 std::vector<std::string> AgentArgv(const std::string& dtrun);
-// cluster.remote_shell HOST DTRUN agent, with a trial that has `true` in the place of dtrun.
+// cluster.remote_shell HOST DTRUN agent, with a trial that runs `true` instead of dtrun.
 hosts::StartCommand ShellCommand(const Cluster& cluster, const std::string& host);
 
-// The name of the program that a command runs: "ssh".
+// The name of the program that a command runs, for example "ssh".
 std::string ProgramOf(const hosts::StartCommand& command);
-// Whether a line that such a command printed tells why something failed, and not only that it ended:
-// "srun: error: node1: task 0: Exited with exit code 2" with the ending ": task".
+// Whether a line printed by such a command explains a failure instead of only reporting the end: "srun:
+// error: node1: task 0: Exited with exit code 2" with the ending ": task".
 bool IsTelling(const hosts::StartCommand& command, const std::string& line);
-// A line as an agent prints it, "dtrun: node1: cannot reach ...": its host and the rest; else no host, and
-// the whole line.
+// Splits a line printed by an agent, "dtrun: node1: cannot reach ...", into host and rest. Other lines: an
+// empty host and the whole line.
 std::pair<std::string, std::string> SpeakerOf(const std::string& line);
-// Whether trying again cannot help. `line`: the last one that the command printed.
+// Whether a retry cannot help. `line`: the last line that the command printed.
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line);
-// Why it ended before an agent joined, and what the user may do: "...; install dtrun there as '/opt/dtrun',
-// ...".
+// Why it ended before an agent joined, and the next step: "...; install dtrun there as '/opt/dtrun', ...".
 std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,
                      const process::Ending& ending, const std::string& line);
 

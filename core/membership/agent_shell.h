@@ -1,5 +1,5 @@
-// The connection that starts agents on other hosts: a remote shell, the join request that it is given, and
-// the control links that go through it where the network lets none pass (core/protocol/carried_links.h).
+// The connection that starts agents on other hosts: a remote shell, its join request, and the control links
+// that go through it if the network blocks them (core/protocol/carried_links.h).
 //
 // Owned by the membership; loop thread.
 #pragma once
@@ -35,7 +35,7 @@ class AgentShell {
                                                    std::set<pid_t>& pids, Handlers handlers);
 
   bool living() const { return shell_->living(); }
-  // Whether the agent there runs, as far as it could say so.
+  // Whether the agent there has reported that it runs.
   bool HasStarted(int host) const { return links_.HasStarted(host); }
 
  private:

@@ -15,7 +15,7 @@
 namespace dtrun::membership {
 namespace {
 
-// Of hosts that are all one machine there is nothing to find.
+// No search if all hosts are one machine.
 Result<std::optional<preflight::NetworkFinding>> FindNetwork(boost::asio::io_context& loop,
                                                              process::UserSignals& signals,
                                                              const Inquiry& inquiry,
@@ -50,8 +50,8 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process
   if (!present) return present.error();
   Answers answers;
   answers.missing = membership.Missing();
-  // The network first: one that loses large packets swallows a request, and is named by its connectivity
-  // check.
+  // Search for the network first: one that loses large packets swallows a request, but its connectivity check
+  // identifies it.
   Result<std::optional<preflight::NetworkFinding>> network =
       FindNetwork(loop, signals, inquiry, *present, *here);
   if (!network) {

@@ -1,4 +1,4 @@
-// Hosts that agents come to are asked in tests/test_doctor.py.
+// tests/test_doctor.py covers hosts with agents.
 #include "core/membership/ask_hosts.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 class AskHostsTest : public ::testing::Test {
  protected:
-  // This machine and `others`, each with a request of its own.
+  // Asks this machine and `others`, each with its own request.
   Result<Answers> Ask(Cluster cluster, const std::vector<std::string>& others) {
     Inquiry inquiry{"job", {"here"}, {}, {}};
     inquiry.hosts.insert(inquiry.hosts.end(), others.begin(), others.end());

@@ -39,7 +39,7 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
   }
   if (here_.joinable()) {
     here_.join();
-    loop_.poll();  // its answer, which refers to this
+    loop_.poll();  // its answer refers to this object
   }
   for (RemoteHost* host : hosts) {
     if (host != nullptr && host->lost() && !failure_)

@@ -1,7 +1,7 @@
-// Asks the hosts of a job a request each (core/preflight) before it is planned, all at once.
+// Sends each host of a job a request (core/preflight) before the job is planned, all at once.
 //
-// Lives on the root's loop thread, which it runs. This host is asked in a thread of its own:
-// an answer takes seconds, and the other hosts want to hear from the root meanwhile.
+// Lives on the root's loop thread and runs the loop. This host answers in its own thread: an answer takes
+// seconds, and the other hosts need heartbeats from the root meanwhile.
 #pragma once
 
 #include <optional>
@@ -18,16 +18,15 @@ namespace dtrun::membership {
 
 class HostPreflight {
  public:
-  // Both outlive it.
+  // Both references must outlive it.
   HostPreflight(boost::asio::io_context& loop, process::UserSignals& signals)
       : loop_(loop), signals_(signals) {}
   ~HostPreflight();
   HostPreflight(const HostPreflight&) = delete;
   HostPreflight& operator=(const HostPreflight&) = delete;
 
-  // The answers by host; a null host is this one. The error names a host that was lost,
-  // or says why an answer cannot be read; DTRUN_ABORTED when the user ended the job. REQUIRES: a request for
-  // each host.
+  // The answers by host; a null host is this one. The error names a lost host or says why an answer is
+  // unreadable. DTRUN_ABORTED if the user ended the job. REQUIRES: a request for each host.
   Result<std::vector<preflight::Answer>> Run(const std::vector<preflight::Request>& requests,
                                              const std::vector<RemoteHost*>& hosts);
   // The signal that ended it, or 0.

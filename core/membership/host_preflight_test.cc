@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The other end of a link: an agent that answers each request by `reply`, or is lost without one.
+// The other end of a link: an agent that answers each request with `reply`, or is lost if there is none.
 class AskedAgent final : public protocol::Channel {
  public:
   using Reply = std::function<std::string(const std::string& request)>;

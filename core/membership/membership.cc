@@ -18,9 +18,9 @@ namespace {
 
 constexpr log::Room kLog("membership");
 constexpr std::chrono::seconds kFirstProgress{2}, kProgressEvery{10};
-// So long the reason why one host cannot join waits for those of others.
+// The report of a host that cannot join waits this long for others to be reported with it.
 constexpr std::chrono::seconds kTogether{1};
-// What agents and their remote shells may take to leave.
+// Time for agents and their remote shells to leave.
 constexpr std::chrono::seconds kDismissal{2};
 
 }  // namespace
@@ -96,7 +96,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   signals_.Handle({});
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
-  cluster_.names_come_late = true;  // they did resolve: one that no longer does may be back soon
+  cluster_.names_come_late = true;  // all did resolve: one that no longer does may soon be back
 
   DealNumbers();
   std::vector<Present> present;
@@ -136,7 +136,7 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
   for (auto& member : members_) {
     if (member->host == nullptr || member->host->lost()) continue;
     ++left;
-    // One that a remote shell has started has no user to tell.
+    // An agent started by a remote shell has no user to tell.
     member->host->Leave(exit_code, member->start == nullptr ? why : "", [&left] { --left; });
   }
   bool over = false;
@@ -150,11 +150,11 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
   while (!over && !away() && loop_.run_one() > 0) {
   }
   timer.cancel();
-  loop_.poll();  // handlers that refer to what ends here
+  loop_.poll();  // run handlers that refer to this object
 }
 
-// At which agents come, where that is sure: the one that the user names, or loopback when every host is
-// reached over it. Else which address of ours leads here from a host is known on that host alone.
+// The address at which agents connect, if it is certain: the one that the user names, or loopback if every
+// host is reached over it. Otherwise only the agent's host knows which of our addresses it can reach.
 std::string Membership::OnlyAddress() const {
   if (cluster_.names.size() == 1 && hosts::IsOwnAddress(cluster_.names[0])) return cluster_.names[0];
   const auto over_loopback = [](const auto& member) {
@@ -194,7 +194,7 @@ Status Membership::Listen() {
   return {};
 }
 
-// The address that leads to the first host comes first; an alias of ssh's may have none.
+// The address with a route to the first host comes first; an ssh alias may have none.
 void Membership::FindOwnNames() {
   if (!names_.empty()) return;
   names_ = hosts::OwnAddresses();
@@ -231,7 +231,7 @@ Status Membership::Admit(const protocol::Hello& hello, const std::string& from) 
                            hello.host_index, member->name, member->host->peer(), from)};
 }
 
-// Containers may all have one name, and nodes one machine: the second is reported as "pod#1".
+// Containers may share one name, and nodes one machine: the second is reported as "pod#1".
 std::string Membership::UnusedName(const std::string& name) const {
   const auto used = [&](const std::string& wanted) {
     return (cluster_.here >= 0 && wanted == hosts::HostName()) ||
@@ -276,7 +276,7 @@ void Membership::OnIntroduced(Member& member, const protocol::Introduction& intr
                 fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
                             "cluster.oversubscribe = true",
                             *duplicate, member.name, introduction.host_name)};
-    // Without a list nobody else is sure to come in its place.
+    // Without a list, no other host is sure to take its place.
     const bool needed = !member.listed && There() <= cluster_.min_hosts;
     if (joining_hosts_ && needed) return Fail(std::move(error));
     member.last_error = error.text;
@@ -290,7 +290,7 @@ void Membership::OnIntroduced(Member& member, const protocol::Introduction& intr
   services_.say(fmt::format("dtrun: host {} has joined and waits as a spare", member.name));
 }
 
-// Of a host that no controller has in hand.
+// Handles an event of a host that no controller uses.
 void Membership::OnEvent(Member& member, const protocol::Event& event) {
   if (const auto* asked = std::get_if<protocol::Asked>(&event); asked != nullptr && joining_hosts_) {
     if (process::UserSignals::EndsJob(asked->signal)) interrupted_ = asked->signal;
@@ -304,7 +304,7 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
   }
   kLog.Info("host {} was lost: {}", member.name, lost->why);
   member.last_error = lost->why;
-  // Not from inside: the host has to go.
+  // Not from inside: the host will be destroyed.
   boost::asio::post(loop_, [this, gone = gone_] {
     if (*gone) return;
     ForgetLost();
@@ -312,7 +312,7 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
   });
 }
 
-// It is awaited anew, when somebody has listed it; by a fresh shell, where it had one of its own.
+// Waits for it again if it was listed, with a new shell if it had its own.
 void Membership::Forget(Member& member) {
   if (Starter* const start = std::exchange(member.start, nullptr)) {
     std::erase(start->members, &member);
@@ -323,21 +323,22 @@ void Membership::Forget(Member& member) {
   member.gathered = false;
 }
 
-// Those that were lost or are leaving, but for hosts that a controller still has.
+// Forgets hosts that were lost or are leaving, except those that a controller still uses.
 void Membership::ForgetLost() {
   for (auto& member : members_) {
     if (member->host == nullptr || (member->gathered && !joining_hosts_)) continue;
     const int signal = std::exchange(member->leaving, 0);
     if (signal != 0) {
       member->host->Leave(128 + signal, "", {});
-      member->hopeless = true;  // until it comes by itself
+      member->hopeless = true;  // until it joins by itself
     }
     if (signal != 0 || member->host->lost()) Forget(*member);
   }
   std::erase_if(members_, [](const auto& member) { return member->host == nullptr && !member->listed; });
 }
 
-// A host that cannot join: the end of a job that needs it. Told with others that end at the same time.
+// Gives up a host that cannot join; this ends a job that needs it. Reported together with others that fail at
+// the same time.
 void Membership::GiveUp(Member& member, Error error) {
   if (member.hopeless) return;
   member.hopeless = true;

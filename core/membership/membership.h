@@ -1,8 +1,8 @@
-// The hosts of a job and how they come together: opens the control port, starts agents on other hosts or
-// waits for those that others start, and says after two seconds, and then every ten, who is missing.
+// The hosts of a job and how they come together. Opens the control port, starts agents on other hosts or
+// waits for agents started elsewhere, and lists the missing hosts after two seconds and then every ten.
 //
-// Stays for the whole job: a host that was lost may come back, others may join while the ranks run, and it
-// says goodbye to all in the end. Owned by the root; loop thread.
+// Lives for the whole job: a lost host may come back, others may join while the ranks run, and it dismisses
+// all hosts in the end. Owned by the root; loop thread.
 #pragma once
 
 #include <functional>
@@ -25,41 +25,41 @@ class Membership {
  public:
   // A host that ranks can be started on.
   struct Present {
-    plan::HostOffer offer;       // with its number
+    plan::HostOffer offer;       // includes its number
     std::string machine;         // its identity
-    RemoteHost* host = nullptr;  // null: this machine. Lives until the next Gather
+    RemoteHost* host = nullptr;  // null: this machine. Valid until the next Gather
   };
 
-  // `pids` gets the remote shells. All references outlive it.
+  // The pids of the remote shells are added to `pids`. All references must outlive it.
   Membership(boost::asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster,
              std::string job, std::set<pid_t>& pids, RemoteHost::Services services);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Runs the loop until every host is there, or cluster.min_hosts of them and nobody else has come for
-  // cluster.last_call: in the order of their numbers. Hosts that were lost are awaited anew. An error names
-  // the host, the cause and the next step; DTRUN_ABORTED when the user ended it.
+  // Runs the loop until every host has joined, or cluster.min_hosts of them and no other within
+  // cluster.last_call. Returns them in the order of their numbers. Waits again for lost hosts. An error names
+  // the host, the cause and the next step; DTRUN_ABORTED if the user ended it.
   Result<std::vector<Present>> Gather();
 
-  // A host has joined that the hosts gathered last lack, and there is room for it. Called from the loop, not
-  // while Gather runs.
+  // `handler` is called when another host has joined since the last Gather and there is room for it. Called
+  // from the loop, not while Gather runs.
   void OnNewcomer(std::function<void(const std::string& host)> handler) { on_newcomer_ = std::move(handler); }
 
-  // A host that was asked to end by a signal: whether the job goes on without it. Then it is let go by the
-  // next Gather.
+  // For a host that a signal asked to end: whether the job continues without it. The next Gather then
+  // releases it.
   bool Release(const RemoteHost& host, int signal);
 
-  // Hosts that are awaited and have not joined, each with the reason; that may be empty.
+  // Awaited hosts that have not joined, each with the reason, which may be empty.
   std::vector<std::pair<std::string, std::string>> Missing() const;
 
-  // Lets the agents go, with `why` when the job never began, and waits a moment for them.
+  // Dismisses the agents, with `why` if the job never began, and waits a moment for them.
   void Dismiss(int exit_code, const std::string& why);
 
   // The signal that ended it, Lifeline::kGuardGone, or 0.
   int interrupted() const { return interrupted_; }
 
-  // For the control port's listener: the last word on a host that knows the key, and its channel.
+  // For the control port's listener: decides on a host that knows the key, and takes its channel.
   Status Admit(const protocol::Hello& hello, const std::string& from);
   void Join(const protocol::Hello& hello, std::unique_ptr<protocol::Channel> channel);
 
@@ -67,31 +67,31 @@ class Membership {
   struct Member;
   // A command that starts agents, and the hosts that it is for.
   struct Starter {
-    std::string label;  // before its lines
+    std::string label;  // prefix of its lines
     hosts::StartCommand command;
     std::vector<Member*> members;
     std::unique_ptr<AgentShell> shell;
     std::string last_line;
     std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-    int told = 0;  // lines that the user got
+    int told = 0;  // lines printed for the user
   };
   // A host that is awaited or has joined.
   struct Member {
-    std::string name;     // empty: not known yet
+    std::string name;     // empty: unknown yet
     int number = -1;      // -1: none yet
-    bool listed = false;  // awaited by name or number; else it is forgotten when it is lost
+    bool listed = false;  // awaited by name or number; otherwise forgotten once lost
     Starter* start = nullptr;
     std::string last_error;
-    std::string detour;     // the peer of a control link through `start`
-    bool hopeless = false;  // it cannot join, and the job can do without it
+    std::string detour;     // peer of a control link through `start`
+    bool hopeless = false;  // it cannot join, and the job does not need it
     std::unique_ptr<RemoteHost> host;
     std::optional<protocol::Introduction> introduction;
-    int leaving = 0;        // the signal that asked it to
-    bool gathered = false;  // one of those that Gather returned last
+    int leaving = 0;        // the signal that asked it to leave
+    bool gathered = false;  // returned by the last Gather
     bool there() const { return host != nullptr && introduction && !host->lost(); }
   };
 
-  std::string OnlyAddress() const;  // empty: agents may come to any
+  std::string OnlyAddress() const;  // empty: agents may use any address
   Status Listen();
   void FindOwnNames();
   void CheckAddress();
@@ -131,25 +131,25 @@ class Membership {
   std::set<pid_t>& pids_;
   const RemoteHost::Services services_;
   const std::string key_digits_;
-  std::vector<std::string> names_;  // where agents reach us
+  std::vector<std::string> names_;  // where agents reach this host
   std::unique_ptr<protocol::Listener> listener_;
-  std::shared_ptr<void> address_lookup_;  // under way
+  std::shared_ptr<void> address_lookup_;  // in progress
   boost::asio::steady_timer deadline_, progress_, last_call_, retry_, together_;
   std::chrono::nanoseconds pause_{};
   bool retrying_ = false;
   std::vector<std::shared_ptr<Starter>> starts_;
-  std::vector<std::unique_ptr<Member>> members_;  // but for this machine
+  std::vector<std::unique_ptr<Member>> members_;  // except this machine
   std::function<void(const std::string& host)> on_newcomer_;
-  std::vector<std::pair<std::string, Error>> given_up_;  // by host; not told yet
+  std::vector<std::pair<std::string, Error>> given_up_;  // by host; not reported yet
   std::optional<Error> failure_;
   bool joining_hosts_ = false;
   std::chrono::steady_clock::time_point joining_since_;
-  std::string told_;     // of the hosts that are missing, last
+  std::string told_;     // last line about missing hosts
   bool called_ = false;  // the last call is over
   bool call_running_ = false;
   bool dismissed_ = false;
   int interrupted_ = 0;
-  const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  // for handlers that are due already
+  const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  // for queued handlers
 };
 
 }  // namespace dtrun::membership

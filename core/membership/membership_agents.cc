@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
 constexpr log::Room kAgentsLog("membership");
-// Lines of one shell that the user gets.
+// Maximum number of lines of one shell that are printed for the user.
 constexpr int kMostTold = 200;
 constexpr std::size_t kLongestTold = 500;  // bytes of each
 
@@ -72,8 +72,8 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
   handlers.on_link = [this](int host, UniqueFd link, const std::string& from) {
     OnLink(host, std::move(link), from);
   };
-  // Not from inside, for the shell has to go; and the channels may know better: what they still hold comes
-  // first.
+  // Not from inside: the shell will be destroyed. Also, the channels may know the reason better, so process
+  // their pending bytes first.
   handlers.on_ended = [this, weak = std::weak_ptr(start), gone = gone_](const process::Ending& ending) {
     boost::asio::post(loop_, [this, weak, ending, gone] {
       const std::shared_ptr<Starter> ended = weak.lock();

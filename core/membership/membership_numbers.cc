@@ -1,4 +1,4 @@
-// Which hosts of those that have joined count, and which number each has.
+// Which joined hosts count, and which number each has.
 #include <algorithm>
 
 #include "core/hosts/host_slots.h"
@@ -18,7 +18,7 @@ std::size_t Membership::There() const {
   return static_cast<std::size_t>(joined) + (cluster_.here >= 0 ? 1 : 0);
 }
 
-// Hosts that the job has work for, and that may still come.
+// Hosts that the job has work for and that may still join.
 std::size_t Membership::Wanted() const {
   const auto hopeless =
       std::ranges::count_if(members_, [](const auto& member) { return member->listed && member->hopeless; });
@@ -30,8 +30,8 @@ bool Membership::Enough() const {
   return there >= Wanted() || (called_ && there >= cluster_.min_hosts);
 }
 
-// Hosts that came without a number get the free ones, in the order of their names: node2 before node10. Who
-// has one keeps it, so a host that takes a lost one's place changes the ranks of no other.
+// Hosts that joined without a number get the free ones, in the order of their names: node2 before node10.
+// Assigned numbers stay, so a host that replaces a lost one does not change the ranks of others.
 void Membership::DealNumbers() {
   std::vector<Member*> waiting;
   for (auto& member : members_) {

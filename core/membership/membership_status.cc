@@ -1,4 +1,4 @@
-// What the membership says about hosts that are missing, and about the address at which they look for it.
+// The membership's messages about missing hosts, and about the address where agents reach this host.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ namespace dtrun::membership {
 namespace {
 
 constexpr std::size_t kMostMissingNamed = 8;
-// A shell that has said nothing for so long is named as silent.
+// A shell without output for this long is reported as silent.
 constexpr std::chrono::seconds kSilence{2};
 
 std::string Without(std::string text, const std::string& name) {
@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, std::string>> Membership::Missing() const {
   return missing;
 }
 
-// Where hosts that somebody else starts have to come.
+// Where hosts that are started by the user or another tool must connect.
 std::string Membership::Where() const {
   if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return {};
   const std::string& name = cluster_.names[0];
@@ -70,7 +70,7 @@ std::string Membership::Where() const {
   return text;
 }
 
-// Those for one reason in one sentence, which quotes the first.
+// Reports hosts with the same reason in one sentence that quotes the first.
 void Membership::TellGivenUp() {
   struct Reason {
     std::string text, kind, others;
@@ -96,7 +96,7 @@ void Membership::TellGivenUp() {
 
 std::string Membership::StatusLine() const {
   struct Reason {
-    std::string why, hosts, kind;  // the same kind: alike but for the host's name
+    std::string why, hosts, kind;  // same kind: equal except for the host name
   };
   std::vector<Reason> reasons;
   std::size_t missing = 0;
@@ -115,19 +115,19 @@ std::string Membership::StatusLine() const {
     }
   }
   if (missing > kMostMissingNamed) names += ", …";
-  // Hosts that somebody else starts have no names yet.
+  // Hosts that are started by the user or another tool have no names yet.
   const std::string who = cluster_.hosts[0].empty()
                               ? fmt::format("{} missing", cluster_.hosts.size() - There())
                               : "missing: " + names;
   std::string line = fmt::format("{} of {} hosts joined; {}", There(), cluster_.hosts.size(), who);
-  // One reason for all that are missing follows their names.
+  // A single reason for all missing hosts follows their names.
   if (reasons.size() == 1 && reasons[0].hosts == names) return line + ": " + reasons[0].why + Where();
   for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
   return line + Where();
 }
 
-// The address by which hosts that somebody else starts find this one: other hosts may see it otherwise,
-// behind a service or a forwarded port, so it is reported, but not an error.
+// Checks the address where manually started hosts find this one. Other hosts may see it differently, behind a
+// service or a forwarded port, so a mismatch is reported but is not an error.
 void Membership::CheckAddress() {
   if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return;
   const std::string name = cluster_.names[0];

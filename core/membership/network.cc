@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLimit{2};
-// The second try is not held to interfaces, and is the last one: a busy host gets more time.
+// The second try is not bound to interfaces and is the last one: a busy host gets more time.
 constexpr std::chrono::seconds kLastLimit{5};
 constexpr std::size_t kMostMeasured = 4;
 constexpr int kMostRepeats = 2;
@@ -34,7 +34,7 @@ Error At(const plan::NetworkRule& rule, const std::string& text) {
 }
 
 bool AllSlow(const std::vector<network::Assignment>& assignments) {
-  constexpr double kSlowBitsPerS = 200e6;  // no card of a cluster, but any when the processors are taken
+  constexpr double kSlowBitsPerS = 200e6;  // slower than any cluster network card, unless the CPUs are busy
   return std::ranges::all_of(assignments,
                              [](const network::Assignment& one) { return one.bits_per_s < kSlowBitsPerS; });
 }
@@ -70,7 +70,7 @@ void NetworkSearch::On(std::size_t host, const protocol::Event& event) {
         } else if constexpr (std::is_same_v<T, protocol::Measured>) {
           answer.throughput = seen.throughput;
         } else if constexpr (std::is_same_v<T, protocol::Refused>) {
-          // What the user has written may fit no host: all are heard.
+          // The user's rule may fit no host: wait for all answers.
           if (seen.error.code == DTRUN_INVALID_ARGUMENT) {
             answer.refusal = seen.error.text;
           } else {
@@ -108,7 +108,7 @@ Status NetworkSearch::AwaitAnswers() {
   return {};
 }
 
-// The hosts that can make nothing of their rules, the first few in full.
+// An error with the hosts that cannot apply their rules, the first few in full.
 Status NetworkSearch::Refusals(const std::vector<plan::NetworkRule>& rules) const {
   const plan::NetworkRule* first = nullptr;
   std::string text;
@@ -158,7 +158,7 @@ Status NetworkSearch::CheckAll(bool by_device, std::chrono::nanoseconds limit) {
   return {};
 }
 
-// Around a ring, so that every host sends and receives at once, as in a collective.
+// Measures around a ring, so that every host sends and receives at once, as in a collective.
 Status NetworkSearch::MeasureAll(bool by_device, network::Assignment* assignment) {
   assignment->links.clear();
   const std::size_t count = members_.size();
@@ -175,13 +175,13 @@ Status NetworkSearch::MeasureAll(bool by_device, network::Assignment* assignment
   return {};
 }
 
-// What got lost in the rush of a bandwidth probe is looked for once more at half its rate.
+// Packets lost in a bandwidth probe are checked again with a probe at half its rate.
 Status NetworkSearch::ConfirmLoss(bool by_device, network::Assignment* assignment) {
   std::vector<network::MeasuredLink> calm = assignment->links;
   if (Status sent = Send(by_device, *assignment, &calm); !sent) return sent;
   for (std::size_t i = 0; i < calm.size(); ++i) {
     const network::Throughput& seen = calm[i].seen;
-    const double loss = seen.bits_per_s > 0 ? seen.loss : 1;  // it did not even end
+    const double loss = seen.bits_per_s > 0 ? seen.loss : 1;  // the probe did not finish
     assignment->links[i].seen.loss = loss < kSuspectLoss ? 0 : loss;
   }
   assignment->suspect = false;
@@ -189,7 +189,7 @@ Status NetworkSearch::ConfirmLoss(bool by_device, network::Assignment* assignmen
   return {};
 }
 
-// A bandwidth probe by each of `links`, at half the rate that it has.
+// Runs a bandwidth probe on each of `links`, at half its measured rate.
 Status NetworkSearch::Send(bool by_device, const network::Assignment& assignment,
                            std::vector<network::MeasuredLink>* links) {
   for (const network::MeasuredLink& link : *links) {
@@ -202,14 +202,14 @@ Status NetworkSearch::Send(bool by_device, const network::Assignment& assignment
   if (Status answered = AwaitAnswers(); !answered) return answered;
   for (network::MeasuredLink& link : *links) {
     const network::Throughput& seen = answers_[static_cast<std::size_t>(link.from)].throughput;
-    // Numbers of another host, which may be none.
+    // The numbers come from another host and may be NaN.
     link.seen =
         std::isfinite(seen.bits_per_s) && seen.loss >= 0 && seen.loss <= 1 ? seen : network::Throughput();
   }
   return {};
 }
 
-// By link the faster result counts.
+// For each link the faster result counts.
 Status NetworkSearch::MeasureAgain(bool by_device, std::span<network::Assignment> assignments) {
   for (network::Assignment& one : assignments) {
     network::Assignment again = one;
@@ -237,7 +237,7 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   bool by_device = true;
   if (Status connected = CheckAll(by_device, kLimit); !connected) return connected.error();
   std::vector<network::Assignment> assignments = evidence_.Assignments(kMostMeasured);
-  // Libraries leave by the routes, not by a device.
+  // Libraries use the routes, not a device.
   if (assignments.empty() || evidence_.MayBeTaken(assignments.front())) {
     by_device = false;
     evidence_ = network::Evidence(std::vector(evidence_.hosts()));
@@ -252,8 +252,8 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   const auto best_index = [&] {
     return static_cast<std::size_t>(&evidence_.Best(assignments) - assignments.data());
   };
-  // A bandwidth probe may have met another load, which makes it slower than its network, never faster. So all
-  // are measured again while all are slow, and once more those that would be preferred to the fastest.
+  // Other load can make a bandwidth probe slower than its network, never faster. So while all results are
+  // slow, measure all again; then measure again those that would be preferred to the fastest.
   for (int i = 0; i < kMostRepeats && assignments.size() > 1 && AllSlow(assignments); ++i) {
     if (Status measured = MeasureAgain(by_device, assignments); !measured) return measured.error();
   }
@@ -263,7 +263,7 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   for (; assignments[best].suspect; best = best_index()) {
     if (Status confirmed = ConfirmLoss(by_device, &assignments[best]); !confirmed) return confirmed.error();
   }
-  // Before a host is called slow.
+  // Measure again before reporting a host as slow.
   for (int i = 0; i < kMostRepeats && !network::SlowLinks(assignments[best]).empty(); ++i) {
     if (Status measured = MeasureAgain(by_device, std::span(assignments).subspan(best, 1)); !measured)
       return measured.error();
@@ -287,7 +287,7 @@ Status CheckNamesHere(const plan::NetworkRule& rule) {
 
 Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
                     const std::vector<network::HostOffer>& offers) {
-  std::map<std::string, std::vector<std::size_t>> hosts_of;  // by text
+  std::map<std::string, std::vector<std::size_t>> hosts_of;  // by rule text
   for (std::size_t i = 0; i < rules.size(); ++i) hosts_of[rules[i].text].push_back(i);
   for (const auto& [text, hosts] : hosts_of) {
     for (const std::string& entry : offers[hosts.front()].offer.unmatched) {

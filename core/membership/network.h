@@ -1,5 +1,5 @@
-// Finds the network that joins the hosts of a job, once they have joined and before any rank
-// starts: surveys all, lets them check who reaches whom, measures the best, and decides.
+// Finds the network between the hosts of a job, after they have joined and before any rank starts: surveys
+// all hosts, lets them check connectivity, measures the best networks, and decides.
 //
 // Owned by the root for that time; loop thread. How it decides: core/network/evidence.h.
 #pragma once
@@ -25,14 +25,14 @@ class NetworkSearch {
     protocol::Host* host = nullptr;
   };
 
-  // All outlive it. It handles the signals and takes the hosts' events while it lives.
+  // All references must outlive it. While it lives, it handles the signals and takes the hosts' events.
   NetworkSearch(boost::asio::io_context& loop, process::UserSignals& signals, std::vector<Member> members);
   ~NetworkSearch();
 
-  // Runs the loop until it is decided. `rules` by host. An error names the host, or the pairs of
-  // hosts that do not reach each other; DTRUN_ABORTED when the user ended it.
+  // Runs the loop until the decision. `rules` by host. An error names the host, or the pairs of hosts that
+  // cannot reach each other; DTRUN_ABORTED if the user ended it.
   Result<network::Decision> Run(const std::vector<plan::NetworkRule>& rules);
-  // What was tried so far; of no hosts before anything was.
+  // The attempts so far; without hosts before the first.
   const network::Evidence& evidence() const { return evidence_; }
   // The signal that ended it, Lifeline::kGuardGone, or 0.
   int interrupted() const { return interrupted_; }
@@ -40,7 +40,7 @@ class NetworkSearch {
  private:
   struct Answer {
     bool due = false;
-    std::string refusal;  // of the rule
+    std::string refusal;  // refused rule
     network::Offer offer;
     std::vector<network::Attempt> attempts;
     network::Throughput throughput;
@@ -68,12 +68,12 @@ class NetworkSearch {
   int interrupted_ = 0;
 };
 
-// That every entry of a rule chooses something on some host with that rule. REQUIRES: as many
-// rules as offers.
+// Checks that every entry of a rule selects something on some host with that rule. REQUIRES: as many rules as
+// offers.
 Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
                     const std::vector<network::HostOffer>& offers);
 
-// That this host has any interface that the rule names: where nobody is to be reached, loopback will do.
+// Checks that this host has an interface that the rule names. On one host, loopback is accepted.
 Status CheckNamesHere(const plan::NetworkRule& rule);
 
 }  // namespace dtrun::membership

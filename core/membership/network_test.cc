@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A host with cards, one unless more are asked for, that answers from the loop, as real ones do.
+// A host with network cards, one by default, that answers from the loop, as real ones do.
 class CardHost final : public protocol::Host {
  public:
   CardHost(boost::asio::io_context& loop, int number) : loop_(loop), number_(number) {}
@@ -61,7 +61,7 @@ class CardHost final : public protocol::Host {
   std::optional<Error> refusal;
   std::vector<std::string> unmatched;
   int rounds = 0, cards = 1;
-  std::vector<double> bandwidth_probes;  // what its bandwidth probes show, one after another; empty: 1 Gbit/s
+  std::vector<double> bandwidth_probes;  // results of successive bandwidth probes; empty: 1 Gbit/s
   std::vector<int> measured;             // cards, in the order of the bandwidth probes
   double bandwidth_probe_loss = 0, calm_loss = 0;  // of the first card
   std::vector<double> paces;                       // of its calm bandwidth probes

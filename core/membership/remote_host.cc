@@ -44,7 +44,8 @@ void RemoteHost::Send(const protocol::ToAgent& message) {
   if (protocol_.said().unanswered() != nullptr && !std::exchange(waiting_, true)) AwaitAnswer();
 }
 
-// Once more for a moment: while this process was stopped, time went by and answers came.
+// When the limit is over, waits for another moment: while this process was stopped, time passed and answers
+// arrived.
 void RemoteHost::Limit(boost::asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
                        std::function<void()> late) {
   timer.expires_after(limit);
@@ -140,7 +141,7 @@ void RemoteHost::OnLost(const protocol::Loss& loss) {
 
 void RemoteHost::Drop(const std::string& why, const std::string& next) {
   if (lost_ || leaving_) return;
-  channel_->Close();  // it ends its ranks then
+  channel_->Close();  // the agent then ends its ranks
   Lose(why, true, next);
 }
 
@@ -166,7 +167,7 @@ void RemoteHost::RunPreflight(const std::string& request, PreflightDone done) {
 }
 
 void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {
-  if (std::exchange(leaving_, true)) {  // it has been told already
+  if (std::exchange(leaving_, true)) {  // already told
     if (done) done();
     return;
   }

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Two hosts elsewhere whose agents the test plays, rank by rank.
+// Two remote hosts with agents simulated by the test, rank by rank.
 class RemoteHostTest : public ::testing::Test {
  protected:
   RemoteHostTest() {
@@ -36,7 +36,7 @@ class RemoteHostTest : public ::testing::Test {
     plan_.processes[1].local_rank = 0;
   }
 
-  // An agent that does what it is told, but for what `unlike` takes.
+  // An agent that obeys, except for messages that `unlike` handles.
   void Behave(int host, std::function<bool(const protocol::ToAgent&)> unlike = {}) {
     stubs_[host]->on_told = [this, host, unlike](const protocol::ToAgent& told) {
       if (unlike && unlike(told)) return;
@@ -47,7 +47,7 @@ class RemoteHostTest : public ::testing::Test {
         End(host);
     };
   }
-  // From the loop, as everything that an agent says.
+  // From the loop, like every message of an agent.
   void Say(int host, const protocol::ToRoot& message) {
     boost::asio::post(loop_, [stub = stubs_[host], bytes = Encode(message)] { stub->SayBytes(bytes); });
   }
@@ -73,7 +73,7 @@ class RemoteHostTest : public ::testing::Test {
     const Result<verdict::Facts> facts = Run();
     return facts ? "" : facts.error().text;
   }
-  // That node1 was lost, and why.
+  // Why node1 was lost.
   std::string WhyLost() {
     const Result<verdict::Facts> facts = Run();
     if (!facts) return "not started: " + facts.error().text;
@@ -146,7 +146,7 @@ TEST_F(RemoteHostTest, LosesAHostThatSpeaksForRanksOfAnother) {
               HasSubstr("it sent Ended while its ranks ran: no process of its host begins with rank 0"));
 }
 
-// Its output is nowhere: the verdict would look for it.
+// It has no output, but the verdict would look for it.
 TEST_F(RemoteHostTest, LosesAHostWhoseRankEndsInsideAProcessThatSpeaksForItself) {
   Behave(0);
   Behave(1, [this](const protocol::ToAgent& told) {
@@ -209,7 +209,7 @@ TEST_F(RemoteHostTest, TellsWhoAsksAHostThatWasLostBefore) {
   EXPECT_EQ(error, "host node1 was lost before it was asked");
 }
 
-// Both have one card; node1's tries are made up.
+// Both have one network card; node1's attempts are made up.
 TEST_F(RemoteHostTest, LosesAHostWhoseTriesNameWhatIsNotThere) {
   for (const int host : {0, 1}) {
     stubs_[host]->on_told = [this, host](const protocol::ToAgent& told) {

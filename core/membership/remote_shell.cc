@@ -19,7 +19,7 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create a pipe", errno);
   const UniqueFd reader(ends[0]);
   std::unique_ptr<RemoteShell> shell(new RemoteShell(loop, pids, std::move(handlers)));
-  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // the command's end is another, and may block
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // the command's end is separate and may block
   shell->stdin_.assign(ends[1]);
   process::SpawnRequest request;
   request.rank = -1;
@@ -27,7 +27,7 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   request.env = node::OwnEnvironment();
   request.cwd = "/";
   request.stdin_fd = reader.get();
-  request.adopts = true;  // ssh's ControlPersist leaves a process, which is not the job's
+  request.adopts = true;  // ssh's ControlPersist leaves a process, which is not part of the job
   request.option = "cluster.remote_shell";
   Result<process::Child> child = process::Spawn(request);
   if (!child) return child.error();
@@ -69,13 +69,13 @@ void RemoteShell::Flush() {
     } else if (errno == EAGAIN) {
       waiting_ = true;
       return stdin_.async_wait(Descriptor::wait_write, [this](const boost::system::error_code& error) {
-        if (error) return;  // closed, by the destructor too
+        if (error) return;  // closed, possibly by the destructor
         waiting_ = false;
         Flush();
         if (!waiting_ && handlers_.on_written) handlers_.on_written();
       });
     } else if (errno != EINTR) {
-      stdin_.close();  // it reads no more; why, its last lines and its end will tell
+      stdin_.close();  // it reads no more; its last lines and its end explain why
       break;
     }
   }

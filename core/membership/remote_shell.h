@@ -1,8 +1,8 @@
-// A command on another host, started by a remote shell such as ssh.
+// A command on another host, started through a remote shell such as ssh.
 //
-// Lines go to its stdin, which stays open for as long as the object lives: its end tells the command that
-// nobody wants it any more. What it prints comes back as lines. Nothing of this blocks the loop or grows
-// without bound, whatever the command prints, or fails to read. Owned by the root; loop thread.
+// Lines go to its stdin, which stays open while the object lives; its end tells the command that it is no
+// longer needed. Its output comes back as lines. It never blocks the loop and its memory is bounded, whatever
+// the command prints or fails to read. Owned by the root; loop thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace dtrun::membership {
 class RemoteShell {
  public:
   struct Handlers {
-    // What it printed, either stream; the beginning of a line that is longer than kLongestLine.
+    // A line of either stream, truncated to kLongestLine.
     std::function<void(const std::string& line)> on_line;
     std::function<void(const process::Ending& ending)> on_ended;  // once, after its last line
     std::function<void()> on_written = {};                        // all that Write took is in its stdin
@@ -33,19 +33,19 @@ class RemoteShell {
 
   static constexpr std::size_t kLongestLine = 4096;
 
-  // No handler may destroy the shell. `pids` holds the shells that live, for those who end the job's other
-  // processes. `gate`, which outlives it, holds up what it prints; null: nothing does.
+  // Handlers must not destroy the shell. `pids` has the living shells, for code that ends the job's other
+  // processes. `gate`, which must outlive it, pauses reading of the output; null: never.
   static Result<std::unique_ptr<RemoteShell>> Start(boost::asio::io_context& loop,
                                                     const std::vector<std::string>& argv,
                                                     const std::string& line, std::set<pid_t>& pids,
                                                     Handlers handlers, process::OutputGate* gate = nullptr);
-  ~RemoteShell();  // kills it when it still runs
+  ~RemoteShell();  // kills it if it still runs
   RemoteShell(const RemoteShell&) = delete;
   RemoteShell& operator=(const RemoteShell&) = delete;
 
-  // For its stdin, behind what is there already; nothing once it reads no more.
+  // Appends to its stdin. Does nothing once it reads no more.
   void Write(std::string_view bytes);
-  // What Write took and its stdin did not.
+  // Bytes of Write that its stdin has not accepted.
   std::size_t queued_bytes() const { return queue_.size() - sent_; }
   bool living() const { return process_->living(); }
   // What it has printed, in bytes.
@@ -65,8 +65,8 @@ class RemoteShell {
   Descriptor stdin_;
   std::uint64_t printed_ = 0;
   std::string queue_;
-  std::size_t sent_ = 0;  // of the queue
-  bool waiting_ = false;  // for room in its stdin
+  std::size_t sent_ = 0;  // bytes of the queue
+  bool waiting_ = false;  // for its stdin to become writable
   std::vector<char> buffer_ = std::vector<char>(65536);
   process::LineCutter lines_[2] = {process::LineCutter(kLongestLine), process::LineCutter(kLongestLine)};
   std::shared_ptr<process::RankProcess> process_;

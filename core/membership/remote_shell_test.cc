@@ -54,14 +54,14 @@ TEST_F(RemoteShellTest, TellsTheLinesOfBothStreamsAndTheEnd) {
   EXPECT_EQ(ending_->code, 3);
 }
 
-// A pipe holds 64 KiB, or 4 KiB for a user who has many.
+// A pipe holds 64 KiB, or 4 KiB for a user with many pipes.
 TEST_F(RemoteShellTest, ALineLongerThanAPipeWaitsForItsReaderAndNotTheLoop) {
   const process::testing::ScratchDir folder;
   const std::string fifo = folder / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const UniqueFd gate(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
   const auto shell = Start("read go < " + fifo + "; cat > /dev/null", std::string(3 << 20, 'x'));
-  EXPECT_GT(shell->queued_bytes(), 0u);  // Start has returned though nobody reads
+  EXPECT_GT(shell->queued_bytes(), 0u);  // Start has returned although nothing reads
   shell->Write("more\n");
   ASSERT_EQ(::write(gate.get(), "\n", 1), 1);
   while (written_ == 0 && !ending_ && loop_.run_one_for(std::chrono::seconds(60)) > 0) {
@@ -90,13 +90,13 @@ TEST_F(RemoteShellTest, NoiseWithoutNewlinesIsReadInBoundedMemory) {
   EXPECT_THAT(lines_, ElementsAre(std::string(RemoteShell::kLongestLine, 'x'), "end"));
 }
 
-// As ssh's ControlPersist does: the agent sweeps its own children, and spares its shells.
+// Like ssh's ControlPersist: the agent sweeps its own children but spares its shells.
 TEST_F(RemoteShellTest, WhatItLeavesBehindStaysBelowItWhileItLives) {
   process::BecomeSubreaper();
   const auto shell = Start("(sleep 1000 >/dev/null 2>&1 & echo $!); read x; read x", "go");
   while (lines_.empty() && loop_.run_one_for(std::chrono::seconds(60)) > 0) {
   }
-  // Once the subshell between has ended.
+  // After the subshell in between has ended.
   auto left = process::ReadProcess(static_cast<pid_t>(std::stol(lines_.at(0))));
   ASSERT_TRUE(left);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);

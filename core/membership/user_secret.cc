@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = 32;
 
 std::string RandomDigits() {
   std::array<std::uint8_t, kBytes> bytes{};
-  // Cannot fail for so few bytes once the system has booted.
+  // Cannot fail for so few bytes after the system has booted.
   while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
   }
   std::string digits;
@@ -34,14 +34,14 @@ std::string RandomDigits() {
   return digits;
 }
 
-// Whether nobody but this user, and the superuser, can change what the folder holds.
+// Whether only this user and the superuser can change the folder's content.
 bool IsOurs(const fs::path& folder) {
   struct stat info {};
   return ::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
          (info.st_mode & 0022) == 0;
 }
 
-// The file, which must be ours too: empty when there is none yet.
+// Opens the file, which must also belong to this user; empty if there is none yet.
 Result<UniqueFd> OpenFile(const fs::path& path) {
   UniqueFd file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file && errno == ENOENT) return file;
@@ -54,7 +54,7 @@ Result<UniqueFd> OpenFile(const fs::path& path) {
                fmt::format("'{}' must be a file that only you can read; remove it", path.string())};
 }
 
-// With its secret in it from the first moment that others see it.
+// The file contains its secret from the moment that it is visible to others.
 Status MakeFile(const fs::path& path) {
   const fs::path made = fmt::format("{}-{}", path.string(), ::getpid());
   const std::string digits = RandomDigits();
@@ -76,7 +76,7 @@ Result<std::string> ReadDigits(int file, const fs::path& path) {
   return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' does not hold a key; remove it", path.string())};
 }
 
-// Spread enough for places in a file.
+// Distributes well enough for positions in a file.
 std::uint64_t HashOf(std::string_view text) {
   sdk::Fnv1a hash;
   hash.Add(text);
@@ -102,7 +102,7 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
   Error last{DTRUN_FAILED_PRECONDITION, "none is yours alone"};
   for (const fs::path& place : places) {
     const std::string name = place.filename().string();
-    if (name == ".dtrun" || name.starts_with("dtrun-")) ::mkdir(place.c_str(), 0700);  // IsOurs tells
+    if (name == ".dtrun" || name.starts_with("dtrun-")) ::mkdir(place.c_str(), 0700);  // IsOurs checks the result
     if (!IsOurs(place)) continue;
     const fs::path path = place / kFile;
     auto file = OpenFile(path);
@@ -124,14 +124,14 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
 }
 
 bool UserSecret::ClaimRoot(int port) const {
-  // The folder may be shared by machines and containers: a home is.
+  // The folder may be shared between machines and containers, for example a home.
   const std::uint64_t place = HashOf(fmt::format("{} {}", hosts::MachineIdentity(), port));
   struct flock claim {};
   claim.l_type = F_WRLCK;
   claim.l_whence = SEEK_SET;
   claim.l_start = static_cast<off_t>(place >> 2);
   claim.l_len = 1;
-  // Where the file system has no locks nobody can claim, and the port itself will tell.
+  // Without locks in the file system no claim is possible, and binding the port itself decides.
   return ::fcntl(file_.get(), F_OFD_SETLK, &claim) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 

@@ -47,7 +47,7 @@ TEST_F(UserSecretTest, GoesPastFoldersThatOthersCanWrite) {
   ASSERT_TRUE(secret) << secret.error().text;
   EXPECT_TRUE(fs::exists(own / "dtrun-user"));
   EXPECT_TRUE(fs::is_empty(open));
-  if (::geteuid() == 0) {  // somebody else's, made in advance
+  if (::geteuid() == 0) {  // another user's, made in advance
     const fs::path squatted = Make("dtrun-user-0", 0755);
     ASSERT_EQ(::chown(squatted.c_str(), 4242, 4242), 0);
     EXPECT_TRUE(UserSecret::Open({squatted, own}));
@@ -76,7 +76,7 @@ TEST_F(UserSecretTest, OneIsTheRootAtAPort) {
   EXPECT_TRUE(one->ClaimRoot(29400));
   EXPECT_FALSE(other->ClaimRoot(29400));
   EXPECT_TRUE(other->ClaimRoot(29401));
-  one = UserSecret::Open({folder_});  // which ends the claim
+  one = UserSecret::Open({folder_});  // ends the claim
   EXPECT_TRUE(other->ClaimRoot(29400));
 }
 

@@ -18,11 +18,11 @@
 namespace dtrun::node {
 namespace {
 
-// What may wait here to be sent to the root before ranks are read no further.
+// Bytes queued for the root above which the ranks' output is not read.
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 
-// Variables that describe a host or a session, not a job: each host keeps its own. In an allocation of Slurm
-// that goes for the devices which it gave to the job there.
+// Variables that describe a host or a session, not a job: each host keeps its own. In a Slurm allocation this
+// includes the devices that Slurm gave to the job there.
 bool BelongsToHost(std::string_view name) {
   constexpr std::string_view kNames[] = {"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "DISPLAY",
                                          "DBUS_SESSION_BUS_ADDRESS"};
@@ -36,7 +36,7 @@ bool BelongsToHost(std::string_view name) {
          name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
 }
 
-// The root's environment with this host's own variables in the places of the root's.
+// The root's environment, with this host's own values for host-specific variables.
 std::vector<std::string> Localised(const std::vector<std::string>& image) {
   std::vector<std::string> out;
   auto name = [](const std::string& entry) { return std::string_view(entry).substr(0, entry.find('=')); };
@@ -71,7 +71,7 @@ AgentLink::AgentLink(boost::asio::io_context& loop, LocalOptions options)
 
 AgentLink::~AgentLink() {
   if (!preflight_.joinable()) return;
-  process::KillDescendants(std::chrono::seconds(1));  // the plugins' processes that it waits for
+  process::KillDescendants(std::chrono::seconds(1));  // the plugin processes that it waits for
   preflight_.join();
 }
 
@@ -113,7 +113,7 @@ void AgentLink::Refuse(const std::string& why) {
 }
 
 void AgentLink::OnMessage(std::string_view message) {
-  if (ending_) return;  // whatever the root has not heard of that yet
+  if (ending_) return;  // the root may not know that yet
   Result<protocol::ToAgent> decoded = protocol::DecodeToAgent(message);
   const Result<bool> valid = decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
   if (!valid) return Refuse("cannot do what the root says: " + valid.error().text);
@@ -150,7 +150,7 @@ void AgentLink::CarryOut(protocol::ToAgent message) {
       message);
 }
 
-// Here, and on the root: the users of both may be different people.
+// Reports here and on the root: their users may be different people.
 void AgentLink::TellDifferences(const protocol::Prepare& prepare) {
   if (report_ == nullptr) return;
   for (const std::string& difference : report_->Prepared(prepare)) {
@@ -159,7 +159,7 @@ void AgentLink::TellDifferences(const protocol::Prepare& prepare) {
   }
 }
 
-// In a thread of its own: plugins may take seconds, and the root wants a sign of life.
+// Uses its own thread: plugins may take seconds, and the root needs heartbeats.
 void AgentLink::StartPreflight(std::string request, std::vector<std::string> environment) {
   if (preflight_.joinable()) preflight_.join();
   preflight_ = std::thread([this, request = std::move(request), environment = std::move(environment)] {

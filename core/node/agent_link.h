@@ -1,5 +1,5 @@
-// The agent's end of its channel: checks what the root says (core/protocol/protocol.h), has the host carry it
-// out, and tells the root what comes of it.
+// The agent's end of its channel: checks the root's messages (core/protocol/protocol.h), lets the host
+// execute them, and reports the results to the root.
 //
 // Owned by the agent (core/node/serve.h); loop thread.
 #pragma once
@@ -26,29 +26,29 @@ class AgentLink {
  public:
   static constexpr int kLost = 1;
 
-  // `options` of the host; who serves the store's clients, and the gate of the output, are set here.
+  // `options` of the host. The handler for store clients and the output gate are set here.
   AgentLink(boost::asio::io_context& loop, LocalOptions options);
-  // Ends an preflight that is under way, with the processes that it has started.
+  // Ends a preflight in progress, with the processes that it has started.
   ~AgentLink();
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // Told of what happens here from now on; outlives this. Null: nobody listens.
+  // Sets the report that receives this host's events from now on. It must outlive this object. Null: none.
   void SetReport(UserReport* report) { report_ = report; }
 
-  // The root has let us in. Once.
+  // The root has accepted this agent. Call once.
   void Join(std::unique_ptr<protocol::Channel> channel);
   bool joined() const { return channel_ != nullptr; }
 
   void Tell(const protocol::ToRoot& message);
-  // The job is over here, whatever still runs: that is killed first. Of two codes the first counts.
+  // Ends the job on this host; kills what still runs first. The first exit code counts.
   void End(int code);
-  // The same, and the root learns the reason here; from the end of the channel it could only guess.
+  // The same, and sends the root the reason; from the end of the channel it could only guess.
   void Leave(const std::string& why);
-  // The same, for a reason that the user of this host reads.
+  // The same, and prints the reason for the user of this host.
   void Refuse(const std::string& why);
 
-  // The exit code, once nothing runs here any more.
+  // The exit code, set once nothing runs here any more.
   std::optional<int> code() const { return code_; }
 
  private:
@@ -67,13 +67,13 @@ class AgentLink {
   process::OutputGate gate_;
   std::unique_ptr<protocol::Host> host_;
   std::thread preflight_;
-  bool prepared_ = false;  // something may run here
+  bool prepared_ = false;  // processes may run here
   bool over_ = false;
   std::optional<int> ending_;  // the exit code once nothing runs here
   std::optional<int> code_;
 };
 
-// One line of this host for the user, on stderr.
+// Prints one line of this host for the user on stderr.
 void Complain(const std::string& text);
 
 }  // namespace dtrun::node

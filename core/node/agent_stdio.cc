@@ -15,7 +15,7 @@
 namespace dtrun::node {
 namespace {
 
-// One line may name every node of an allocation of Slurm.
+// One line may name every node of a Slurm allocation.
 constexpr std::size_t kLongestLine = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kDrain{500};
 
@@ -32,7 +32,7 @@ AgentStdio::AgentStdio(boost::asio::io_context& loop, Handlers handlers)
 void AgentStdio::Read() {
   stdin_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
     if (error == boost::asio::error::operation_aborted) return;
-    ReadOnce();  // a file that cannot be waited for, such as /dev/null, can be read
+    ReadOnce();  // a file that cannot be polled, such as /dev/null, can be read
   });
 }
 
@@ -50,7 +50,7 @@ void AgentStdio::ReadOnce() {
 void AgentStdio::OnLine(std::string line) {
   if (!std::exchange(requested_, true)) return handlers_.on_request(line);
   if (!carrier_) return;
-  // Slurm gives every agent the lines of all.
+  // Slurm sends every line to all agents.
   if (const auto carried = protocol::ParseCarried(line); carried && carried->host == carrier_->host()) {
     carrier_->Take(*carried);
   }
@@ -84,7 +84,7 @@ void AgentStdio::Flush() {
   while (sent < queue_.size()) {
     const ssize_t size = ::write(stdout_.native_handle(), queue_.data() + sent, queue_.size() - sent);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno != EAGAIN) {  // nobody listens there
+    if (size < 0 && errno != EAGAIN) {  // the reader is gone
       queue_.clear();
       return stdout_.close();
     }

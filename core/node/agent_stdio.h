@@ -1,6 +1,5 @@
-// The stdin and stdout of `dtrun agent`: the join request comes in, its end says that nobody wants the agent
-// any more, and the control link goes through both where no network leads to the root
-// (core/protocol/carrier.h).
+// The stdin and stdout of `dtrun agent`. stdin delivers the join request, and its end means that the agent is
+// no longer needed. If no network leads to the root, both carry the control link (core/protocol/carrier.h).
 //
 // Owned by the agent; loop thread. Never blocks.
 #pragma once
@@ -21,17 +20,17 @@ class AgentStdio {
  public:
   struct Handlers {
     std::function<void(const std::string& line)> on_request;  // once
-    std::function<void()> on_end;                             // once, of stdin
+    std::function<void()> on_end;                             // once, at the end of stdin
   };
 
   AgentStdio(boost::asio::io_context& loop, Handlers handlers);
   AgentStdio(const AgentStdio&) = delete;
   AgentStdio& operator=(const AgentStdio&) = delete;
 
-  // The way to the root through this connection; for the dialer, which this outlives. `host`: the number of
-  // this one.
+  // The detour to the root through this connection, for the dialer. This object must outlive it. `host`: this
+  // host's number.
   protocol::Detour DetourOf(int host);
-  // Runs the loop a moment, so that the last words of a link that is closed leave this process.
+  // Runs the loop for a moment, so that the last bytes of a closed link leave this process.
   void Drain();
 
  private:
@@ -48,18 +47,18 @@ class AgentStdio {
   Descriptor stdin_, stdout_;
   process::LineCutter lines_;
   bool requested_ = false;
-  bool held_ = false;  // stdin is read no further until the link has taken what came
+  bool held_ = false;  // stdin is not read until the link has taken its input
   std::string queue_;
-  bool waiting_ = false;  // for room in stdout
+  bool waiting_ = false;  // for stdout to become writable
   int links_ = 0;
   std::optional<protocol::Carrier> carrier_;
 };
 
-// Where the remote shell has reached this host, "10.0.0.7:22", by the value of SSH_CONNECTION; empty: null or
-// of another form.
+// The address where the remote shell has reached this host, "10.0.0.7:22", from the value of SSH_CONNECTION.
+// Empty if null or malformed.
 std::string ReachedAt(const char* ssh_connection);
-// `names` with the address first that this host was started from, as SSH_CONNECTION and
-// SLURM_LAUNCH_NODE_IPADDR say (null: unset), if it is among them: it has a route here.
+// `names`, with the address first from which this host was started, if it is among them: there is a route to
+// it. SSH_CONNECTION and SLURM_LAUNCH_NODE_IPADDR contain that address (null: unset).
 std::vector<std::string> NearestFirst(std::vector<std::string> names, const char* ssh_connection,
                                       const char* launch_node);
 

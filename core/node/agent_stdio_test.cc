@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The agent itself is run by tests/test_joining.py.
+// tests/test_joining.py tests the agent itself.
 TEST(ReachedAt, IsTheServersEndOfTheConnection) {
   EXPECT_EQ(ReachedAt("10.0.0.1 50000 10.0.0.7 22"), "10.0.0.7:22");
   EXPECT_EQ(ReachedAt("fd00::1 50000 fd00::7 2222"), "[fd00::7]:2222");

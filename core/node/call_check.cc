@@ -7,8 +7,8 @@
 namespace dtrun::node {
 namespace {
 
-// Checkpoints tell that ranks of two hosts differ, but not in which call: both hosts ask for the last
-// calls then, and wait this many looks for them.
+// Checkpoints show that ranks of two hosts differ, but not in which call. Both hosts then request the last
+// calls, and wait this many checks for them.
 constexpr int kLooksForDetails = 3;
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Looks at the flight recorder ten times a second while the job runs.
+// Checks the flight recorder ten times a second while the job runs.
 //
-// Owned by the host whose ranks write it; loop thread. What it finds goes to the root, which tells the
-// user and all hosts. What ranks elsewhere call comes as windows, which other hosts' checks send.
+// Owned by the host that runs the ranks which write it; loop thread. Sends findings to the root, which
+// reports them to the user and to all hosts. Calls of remote ranks arrive as windows from the checks of other
+// hosts.
 #pragma once
 
 #include <functional>
@@ -19,11 +20,11 @@ class Check {
  public:
   struct Events {
     std::function<void(contract::Difference)> differed;           // at most once
-    std::function<void(contract::Damage)> damaged;                // once for a rank
+    std::function<void(contract::Damage)> damaged;                // once per rank
     std::function<void(std::vector<contract::Window>)> reported;  // for the other hosts
   };
 
-  // `loop` and the memory of `recorder memory` outlive it. `ranks` of the world live on this host.
+  // `loop` and the memory of `recorder_memory` must outlive it. `ranks`: world ranks on this host.
   Check(boost::asio::io_context& loop, const contract::RecorderMemory& recorder_memory,
         std::vector<int> ranks, Events events);
 
@@ -31,7 +32,7 @@ class Check {
   Check(const Check&) = delete;
   Check& operator=(const Check&) = delete;
 
-  // What the ranks of this host called last.
+  // The last calls of this host's ranks.
   std::string History() const;
 
  private:
@@ -45,8 +46,8 @@ class Check {
   boost::asio::steady_timer timer_;
   const Events events_;
   bool differed_ = false;
-  int looks_ = 0;                                                      // at a difference that is not exact
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a tick that is due already
+  int looks_ = 0;                                                      // at an inexact difference
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::node

@@ -26,9 +26,9 @@ constexpr std::uint64_t kMemoryUnit = 1 << 20;
 
 bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
 
-// Where the kernel does not tell of new ones.
+// Interval if the kernel does not report new segments.
 constexpr std::chrono::milliseconds kSegmentsNotedEvery{200};
-// Of the loop's time, at most a twentieth.
+// Takes at most a twentieth of the loop's time.
 constexpr int kPausePerNote = 20;
 
 constexpr std::size_t kMostNamed = 4;  // programs
@@ -40,7 +40,7 @@ Status Containment::Begin(std::uint64_t memory) {
   cgroup_.reset();
   segments_.emplace();
   segments_appear_.close();
-  boost::system::error_code none;  // then they are looked for a few times a second
+  boost::system::error_code none;  // polled a few times a second if it fails
   segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
   AwaitSegments({});
   strays_.clear();
@@ -59,7 +59,7 @@ Status Containment::Begin(std::uint64_t memory) {
   } else if (memory != 0) {
     return made.error();
   }
-  return {};  // without a group they are swept
+  return {};  // without a group, the sweep ends them
 }
 
 process::MemoryEvidence Containment::Memory() const {
@@ -107,9 +107,9 @@ void Containment::LookForSegments() {
   if (segments_) segments_->Look([this] { return Processes(); });
 }
 
-// By their programs, the most frequent first. A chain of forks may be between two of its links at each
-// process that a look reads: only zombies of it are there then, and another look finds it. Ranks that wait to
-// be reaped are known, or every end of a job would take all the looks.
+// Counts the processes by program, most frequent first. A fork chain may be between two links whenever a
+// process is read, so that only its zombies are seen; another look finds it. Ranks that wait to be reaped
+// count as known; otherwise every end of a job would take all the looks.
 void Containment::NoteStrays(const std::function<bool(const process::Process&)>& known) {
   std::map<std::string, int> count_of;
   int count = 0;

@@ -1,5 +1,5 @@
-// What keeps the processes of one generation on this host together, and ends them to the last: a cgroup where
-// one may be made, a sweep of the processes below this one, and what they left in /dev/shm.
+// Keeps the processes of one generation on this host together and ends all of them: with a cgroup where
+// possible, a sweep of this process's descendants, and the removal of their segments in /dev/shm.
 //
 // Owned by the local host; loop thread. REQUIRES: this process is a child subreaper.
 #pragma once
@@ -22,36 +22,36 @@ namespace dtrun::node {
 
 class Containment {
  public:
-  // `cgroup`: its name, like a runtime folder's; empty: none is made. `spared`: children that are not the
-  // job's.
+  // `cgroup`: its name, like a runtime folder's; empty: none is made. `spared`: children that are not part of
+  // the job.
   Containment(boost::asio::io_context& loop, std::string cgroup, std::function<std::vector<pid_t>()> spared)
       : name_(std::move(cgroup)), spared_(std::move(spared)), segments_pause_(loop), segments_appear_(loop) {}
   ~Containment() { *ended_ = true; }
   Containment(const Containment&) = delete;
   Containment& operator=(const Containment&) = delete;
 
-  // Before processes are started. `memory`: what they may hold together, in bytes; 0: no limit. Fails only
-  // when that cannot be kept.
+  // Call before processes are started. `memory`: limit for all of them together, in bytes; 0: no limit. Fails
+  // only if the limit cannot be enforced.
   Status Begin(std::uint64_t memory);
   // For SpawnRequest; -1: none.
   int cgroup() const { return cgroup_ ? cgroup_->descriptor() : -1; }
   bool cgroup_required() const { return memory_ != 0; }
   process::MemoryEvidence Memory() const;
-  // Whether that evidence is of this job alone.
+  // Whether the memory evidence covers only this job.
   bool CountsMemory() const { return cgroup_ && cgroup_->MemoryPeak(); }
-  // "the ranks on node1 held 16281MiB of memory at most, job.memory is 16GiB"; empty when nobody
-  // counted.
+  // "the ranks on node1 held 16281MiB of memory at most, job.memory is 16GiB". Empty if memory was not
+  // measured.
   std::string MemoryText() const;
 
-  // Before any process is signalled to end.
+  // Call before any process is signalled to end.
   void LookForSegments();
   // Whether torch's manager may have some of them to remove.
   bool SegmentsWait() const { return segments_ && segments_->TorchsWait(); }
-  // SIGKILL to all, without waiting. `ranks`: that ran, each of them the leader of its group.
+  // Sends SIGKILL to all without waiting. `ranks`: the ranks that ran, each the leader of its process group.
   void Kill(const std::vector<pid_t>& ranks);
-  // Returns when nothing runs any more, with lines for the user about what was still there although no signal
-  // to a rank reached it, what could not be ended, and what was removed.
-  // `ranks`: that ran; `told`: processes that were already reported.
+  // Returns when nothing runs any more. The lines for the user say what still ran although no signal to a
+  // rank had reached it, what could not be ended, and what was removed. `ranks`: that ran; `told`: processes
+  // already reported.
   std::vector<std::string> End(const std::vector<pid_t>& ranks = {}, const std::vector<pid_t>& told = {});
 
  private:
@@ -61,16 +61,16 @@ class Containment {
   void NoteStrays(const std::function<bool(const process::Process&)>& known);
 
   const std::string name_;
-  bool killed_ = false;  // this generation
+  bool killed_ = false;  // in this generation
   std::string strays_;   // "30 processes (28 python3, 2 sh)"; empty: none
   const std::function<std::vector<pid_t>()> spared_;
   const Result<std::filesystem::path> parent_ = process::OwnCgroup();
   std::uint64_t memory_ = 0;
-  std::unique_ptr<process::Cgroup> cgroup_;  // of the generation that began last
+  std::unique_ptr<process::Cgroup> cgroup_;  // of the latest generation
   std::optional<process::Segments> segments_;
   boost::asio::steady_timer segments_pause_;
   boost::asio::posix::stream_descriptor segments_appear_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::node

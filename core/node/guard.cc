@@ -44,14 +44,14 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRelayed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
-// An agent that has not ended this long after it was told to kill at once is stuck.
+// An agent that has not ended this long after the order to kill at once is stuck.
 constexpr std::chrono::seconds kStuckAfter{1};
-// What stops a whole job stops the guard as well, within this time.
+// A signal that stops the whole job also stops the guard within this time.
 constexpr std::chrono::seconds kStopsAlone{1};
 constexpr std::chrono::minutes kStaleAfter{1};
 
-// The signals the guard takes over, blocked for as long as this lives. The agent inherits
-// the mask, so that direct signals other than SIGTERM do nothing to it.
+// Blocks the signals that the guard takes over, while this object lives. The agent inherits the mask, so
+// direct signals other than SIGTERM do not affect it.
 class SignalBlock {
  public:
   SignalBlock() {
@@ -77,7 +77,7 @@ class SignalBlock {
   SignalBlock& operator=(const SignalBlock&) = delete;
 
   int descriptor() const { return taken_.get(); }
-  // 0: none waiting.
+  // 0: no pending signal.
   int Next() {
     signalfd_siginfo info;
     if (::read(taken_.get(), &info, sizeof info) != sizeof info) return 0;
@@ -92,21 +92,21 @@ class SignalBlock {
 
 void SayOnStderr(const std::string& text) { output::WriteWithin(STDERR_FILENO, text); }
 
-// New descriptors must never land on 0, 1 or 2 where a rank would take them for its own.
+// New descriptors must not get the numbers 0, 1 or 2: a rank would use them as its own.
 void OpenStandardDescriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDWR);
   }
 }
 
-// A pipe whose writer is the agent, which never writes: when the agent is dead the kernel sends its reader,
-// the guard, a SIGCONT. A stopped guard would end nothing.
+// A pipe with the agent as writer, which never writes. When the agent dies, the kernel sends SIGCONT to the
+// reader, the guard, because a stopped guard could end nothing.
 struct DeathPipe {
   UniqueFd reader, writer;
 
   static DeathPipe Make() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};  // the guard watches the agent otherwise, too
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};  // the guard also watches the agent in other ways
     DeathPipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
     ::fcntl(ends[0], F_SETOWN, ::getpid());
     ::fcntl(ends[0], F_SETSIG, SIGCONT);
@@ -125,7 +125,7 @@ void Remove(const fs::path& runtime_dir) {
                           UniqueFd control, std::optional<process::TerminalPump> pump, pid_t guard) {
   ::setsid();
   process::BecomeSubreaper();
-  // A stopped agent cannot clean up: the death of the guard wakes it.
+  // A stopped agent cannot clean up, so the guard's death must wake it.
   ::prctl(PR_SET_PDEATHSIG, SIGCONT);
   if (::getppid() != guard) ::_exit(128 + SIGKILL);
   if (pump) {
@@ -152,9 +152,9 @@ void Remove(const fs::path& runtime_dir) {
     code = FinishOutput(code);
     process::KillDescendants(process::kKillPatience);
     process::RemoveRuntimeDir(
-        dir);  // in case the guard is dead; else it does the same, and reports what fails
+        dir);  // in case the guard is dead; otherwise the guard does the same and reports failures
   }
-  if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped one would stay
+  if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped guard would stay
   ::_exit(code);
 }
 
@@ -191,7 +191,7 @@ class Guard {
 
   const std::string& last_words() const { return last_words_; }
 
-  // Where the agent cannot do it any more.
+  // Used when the agent cannot do it any more.
   void WriteVerdict(int signal) const {
     const auto space = record_.find(' '), end = record_.find('\n');
     if (end == std::string::npos) return;  // there is no run directory yet
@@ -210,7 +210,7 @@ class Guard {
     return patience < 0 ? kSoon : std::min(patience, kSoon);
   }
 
-  // SIGCHLD tells when to look.
+  // Check after SIGCHLD.
   bool AgentEnded() const {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -225,7 +225,7 @@ class Guard {
     stopped_at_ = Clock::now();
   }
 
-  // A stopped agent watches nothing, and the other hosts would take it for dead.
+  // A stopped agent watches nothing, and other hosts would consider it dead.
   void WakeAgent() {
     if (stopped_by_ == 0 || Clock::now() - stopped_at_ < kStopsAlone) return;
     ::kill(agent_, SIGCONT);
@@ -246,9 +246,9 @@ class Guard {
         if (Clock::now() - second_interrupt_ > kStuckAfter) ::kill(agent_, SIGKILL);
       }
       if (process::UserSignals::EndsJob(signal))
-        pump_.reset();  // a debugger at its prompt ends when nobody types any more
+        pump_.reset();  // a debugger at its prompt ends at end of input
       const char message = static_cast<char>(signal);
-      // Full only when the agent has not read for hundreds of signals.
+      // The buffer is full only if the agent has not read for hundreds of signals.
       ::send(control_.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
   }
@@ -305,7 +305,7 @@ void SayAgentDied(pid_t agent, int signal, const std::vector<process::Process>& 
   SayOnStderr(text);
 }
 
-// What a shell left us before it turned into dtrun by `exec` is none of our business.
+// Children that a shell left before it became dtrun by `exec`; dtrun leaves them alone.
 std::vector<pid_t> ChildrenNow() {
   std::vector<pid_t> children;
   for (const process::Process& process : process::Descendants(::getpid())) {
@@ -318,8 +318,8 @@ std::vector<pid_t> ChildrenNow() {
 
 int Guarded(const std::function<int(process::Lifeline&)>& work) {
   OpenStandardDescriptors();
-  ::signal(SIGCHLD, SIG_DFL);  // where our parent ignores it, the ends of our children would pass unheard
-  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like any other; ranks get the default
+  ::signal(SIGCHLD, SIG_DFL);  // if the parent ignores it, this process would miss the ends of its children
+  ::signal(SIGXFSZ, SIG_IGN);  // exceeding `ulimit -f` is then an ordinary write error; ranks get the default
   auto refuse = [](const Error& error) {
     SayOnStderr("dtrun: " + error.text + "\n");
     return kUserError;
@@ -356,7 +356,7 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
   theirs.Reset();
   pipe.writer.Reset();
   if (pump) pump->reader().Reset();
-  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));  // none: a seccomp profile denies it
+  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));  // empty: denied by a seccomp profile
 
   const Result<fs::path> cgroups = process::OwnCgroup();
   Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));

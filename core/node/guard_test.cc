@@ -22,7 +22,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A guard in a child of the test, with stderr in a file and its facts in others.
+// A guard in a child of the test; stderr and the facts go to files.
 class GuardTest : public ::testing::Test {
  protected:
   void SetUp() override { process::BecomeSubreaper(); }
@@ -36,13 +36,13 @@ class GuardTest : public ::testing::Test {
     if (const std::string dir = process::testing::ReadFile(scratch_ / "dir"); !dir.empty()) {
       EXPECT_TRUE(process::testing::Eventually([&] { return !fs::exists(dir); })) << dir;
     }
-    // An agent that outlived its guard has become our child.
+    // An agent that outlived its guard is now our child.
     EXPECT_TRUE(process::testing::Eventually([] { return ::waitpid(-1, nullptr, WNOHANG) < 0; }));
   }
 
   void Begin(
       const std::function<int(process::Lifeline&)>& work, const std::function<void()>& prepare = [] {}) {
-    std::fflush(nullptr);  // or the child would write it again
+    std::fflush(nullptr);  // otherwise the child would write it again
     guard_ = ::fork();
     ASSERT_GE(guard_, 0);
     if (guard_ != 0) return;
@@ -58,7 +58,7 @@ class GuardTest : public ::testing::Test {
     }));
   }
 
-  // Ranks as a real job has them.
+  // Ranks like those of a real job.
   std::function<int(process::Lifeline&)> Job(const std::vector<std::string>& scripts) {
     return [this, scripts](process::Lifeline& lifeline) {
       lifeline.LastWords("  logs: somewhere\n");
@@ -66,7 +66,7 @@ class GuardTest : public ::testing::Test {
     };
   }
 
-  // Two ranks that are hard to get rid of, with grandchildren in sessions of their own: 4 processes.
+  // Two ranks that resist ending, with grandchildren in their own sessions: 4 processes.
   void BeginStubbornJob() {
     const std::string stubborn =
         "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; : > $DIR/up.'$DTRUN_RANK'; exec sleep 1000' &"
@@ -156,12 +156,12 @@ TEST_F(GuardTest, EndsTheJobWhenTheAgentIsKilledWhileTheGuardIsStopped) {
 TEST_F(GuardTest, LeavesNoRankWhenBothAreKilledAtOnce) {
   Begin(Job({"exec sleep 1000", "exec sleep 1000"}));
   ASSERT_TRUE(process::testing::Eventually([&] { return process::testing::Marked(mark_).size() == 2; }));
-  ::kill(guard_, SIGSTOP);  // so that it hardly acts in between
+  ::kill(guard_, SIGSTOP);  // to keep it from acting in between
   ::kill(Agent(), SIGKILL);
   ::kill(guard_, SIGKILL);
   EXPECT_THAT(Await(), AnyOf(-SIGKILL, 128 + SIGKILL));  // it may have been quick
   EXPECT_TRUE(process::testing::Eventually([&] { return process::testing::Marked(mark_).empty(); }));
-  fs::remove_all(process::testing::ReadFile(scratch_ / "dir"));  // nobody is left to do it
+  fs::remove_all(process::testing::ReadFile(scratch_ / "dir"));  // both dtrun processes are dead
 }
 
 TEST_F(GuardTest, RelaysSigterm) {
@@ -246,9 +246,9 @@ TEST_F(GuardTest, ExplainsThatNoThreadCanBeStarted) {
           std::uint64_t pages = 0;
           std::ifstream("/proc/self/statm") >> pages;
           const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (2U << 20);
-          const rlimit limit{most, most};  // a thread's stack has more
+          const rlimit limit{most, most};  // a thread's stack is larger
           ::setrlimit(RLIMIT_AS, &limit);
-          // No stack that a thread of an earlier test has left is large enough.
+          // No stack left by a thread of an earlier test is large enough.
           pthread_attr_t large;
           ::pthread_attr_init(&large);
           ::pthread_attr_setstacksize(&large, std::size_t{1} << 30);

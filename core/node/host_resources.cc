@@ -25,7 +25,7 @@
 namespace dtrun::node {
 namespace {
 
-// What the root has seen on its own host may be missing on this one.
+// A file that exists on the root's host may be missing on this one.
 Status CheckFiles(const std::vector<plan::Process>& processes) {
   const std::string* last = nullptr;
   for (const plan::Process& process : processes) {
@@ -54,15 +54,15 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
           "; install the same dtrun on every host"};
 }
 
-// As torchrun says it to its workers.
+// Whether the agent serves torch's store, as torchrun tells its workers.
 bool ServesTorchStore(const std::vector<plan::Process>& processes) {
   if (processes.empty()) return false;
   const auto served = processes[0].env.find("TORCHELASTIC_USE_AGENT_STORE");
   return served != processes[0].env.end() && served->second == "True";
 }
 
-// Where the ranks look for their store, when all of them are on this host and look nowhere else; none: nobody
-// knows.
+// The loopback addresses at which ranks look for their store, if all ranks are on this host and look nowhere
+// else. Empty: not known.
 std::vector<std::string> LoopbackOf(const protocol::Prepare& prepare) {
   int ranks = 0;
   for (const plan::Process& process : prepare.processes) ranks += process.rank_count;
@@ -84,14 +84,14 @@ Result<std::vector<UniqueFd>> ListenersOf(process::HeldPort& port,
   for (const std::string& address : addresses) {
     Result<UniqueFd> socket = port.At(address);
     if (socket) listeners.push_back(*std::move(socket));
-    if (!socket) failure = socket.error();  // of several, one may be of a family that this host lacks
+    if (!socket) failure = socket.error();  // one of several may have an address family that this host lacks
   }
   if (listeners.empty() && failure) return *std::move(failure);
   if (listeners.empty()) listeners.push_back(port.Release());
   return listeners;
 }
 
-// By its user for files, which its sockets carry.
+// Compares the process's filesystem user, which its sockets carry.
 bool ActsAs(pid_t pid, uid_t user) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
@@ -103,12 +103,12 @@ bool ActsAs(pid_t pid, uid_t user) {
   return false;
 }
 
-// Of whom the job has processes: root may be anybody's, and a rank may have become another one.
+// The users of the job's processes. root alone proves nothing, and a rank may have switched users.
 class JobUsers {
  public:
   bool Has(uid_t user) {
     if (user == ::geteuid() || user == 0) return true;
-    // Who comes over and over makes nobody read /proc as often.
+    // Limits how often repeated connections cause reads of /proc.
     constexpr std::chrono::milliseconds kPause{100};
     const auto now = std::chrono::steady_clock::now();
     std::erase_if(strangers_, [&](const auto& one) { return now - one.second > kPause; });
@@ -121,10 +121,10 @@ class JobUsers {
   }
 
  private:
-  std::map<uid_t, std::chrono::steady_clock::time_point> strangers_;  // and when that was seen
+  std::map<uid_t, std::chrono::steady_clock::time_point> strangers_;  // user -> when it was seen
 };
 
-// Ranks may open several connections each; others who reach the port may not take all descriptors.
+// Ranks may open several connections each; other clients must not use up all descriptors.
 std::size_t MostClients(int world_size) {
   const std::size_t wanted = 1024 + 16 * static_cast<std::size_t>(world_size);
   rlimit limit{};

@@ -1,7 +1,8 @@
-// What a host holds for its ranks during one generation: ports, torch's store where they are told that their
-// agent serves it, the store's socket, the flight recorder, and pipes to ranks that another program starts.
+// The resources that a host holds for its ranks during one generation: ports, torch's store if the ranks
+// expect the agent to serve it, the store's socket, the flight recorder, and pipes to ranks that another
+// program starts.
 //
-// Owned by the local host; loop thread. All is let go with it.
+// Owned by the local host; loop thread. The destructor releases everything.
 #pragma once
 
 #include <functional>
@@ -23,15 +24,15 @@ namespace dtrun::node {
 
 class HostResources {
  public:
-  // From ranks that another program starts.
+  // Output of ranks that another program starts.
   struct Events {
     std::function<void(int rank, output::Stream stream, std::string_view bytes)> printed;
     std::function<void(protocol::RankEnded)> ended;
     std::function<void(const std::string& line)> said;  // for the user
   };
 
-  // What is held stands in `prepared`. Checks first that the files are here which the root has seen on its
-  // own host. `options` and `buffer`, which is for reads and may be shared, outlive it.
+  // Acquires the resources and writes them to `prepared`. First checks that files that the root has found on
+  // its own host exist here. `options` and `buffer`, which is for reads and may be shared, must outlive it.
   static Result<std::unique_ptr<HostResources>> Take(boost::asio::io_context& loop,
                                                      const LocalOptions& options,
                                                      const protocol::Prepare& prepare, std::span<char> buffer,
@@ -41,16 +42,16 @@ class HostResources {
   HostResources& operator=(const HostResources&) = delete;
 
   const contract::RecorderMemory& recorder_memory() const { return recorder_->recorder_memory(); }
-  // What another host tells of its ranks' calls, for the ranks and the call check of this one.
+  // Passes calls of another host's ranks to this host's ranks and call check.
   void Enter(const std::vector<contract::Window>& windows) const;
-  // Lines about programs of others that listen at the held port, as one with SO_REUSEADDR can: then rank 0
-  // cannot.
+  // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
+  // cannot listen.
   std::vector<std::string> WhoElseListens() const;
-  // Reads what comes through the pipes.
+  // Begins to read from the pipes.
   void WatchPipes();
-  // Takes what is in them, and closes them.
+  // Reads the rest from the pipes and closes them.
   void FinishPipes();
-  // Lets others have the port of rank 0, and new clients of the store come no more.
+  // Releases the port of rank 0 and accepts no more clients of the store.
   void Close();
 
  private:
@@ -60,12 +61,12 @@ class HostResources {
   Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
 
-  std::optional<process::HeldPort> port_;        // while nobody listens there
+  std::optional<process::HeldPort> port_;        // held while nothing listens there
   std::optional<process::HeldPort> store_port_;  // of torch_store_
   std::unique_ptr<store::TorchServer> torch_store_;
   std::vector<process::HeldPort> task_ports_;
   std::optional<contract::RecorderMapping> recorder_;
-  std::vector<int> ranks_;  // of the world, that live here
+  std::vector<int> ranks_;  // world ranks on this host
   std::unique_ptr<store::Listener> listener_, recorder_giver_;
   std::vector<std::shared_ptr<process::OutputPipe>> pipes_;
 };

@@ -1,4 +1,4 @@
-// What ranks inherit: the environment under what the plan sets, and the limit of open files.
+// What ranks inherit: the environment that the plan's variables override, and the open-file limit.
 //
 // Any thread; RaiseOpenFiles changes the whole process.
 #pragma once
@@ -18,16 +18,16 @@ namespace dtrun::node {
 // The environment of this process, "NAME=value".
 std::vector<std::string> OwnEnvironment();
 
-// That of a rank: `base`, and over it the plan's variables and those of its MPI library, which it takes out
-// of `mpi`.
+// The environment of a rank: `base`, overridden by the plan's variables and by those of its MPI library,
+// which are taken from `mpi`.
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
                                        const std::vector<std::string>& base);
 
-// Raises the soft limit of open files as far as allowed: three descriptors per rank and its
-// connections to the store. Returns the limit there was, for the ranks.
+// Raises the soft open-file limit as far as allowed: each rank needs three descriptors plus its connections
+// to the store. Returns the previous limit, for the ranks.
 std::optional<rlim_t> RaiseOpenFiles();
 
-// Whether the hard limit of open files lets this host serve so many ranks; the error has both numbers.
+// Whether the hard open-file limit lets this host serve `ranks` ranks; the error has both numbers.
 Status AllowsOpenFiles(int ranks);
 
 }  // namespace dtrun::node

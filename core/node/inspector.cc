@@ -27,16 +27,16 @@
 namespace dtrun::node {
 namespace {
 
-// Of one rank's stacks, so that many ranks fit into a message.
+// Limit for one rank's stacks, so that many ranks fit into a message.
 constexpr std::size_t kMostText = std::size_t{32} << 10;
 
 using Clock = stacks::Unwinder::Clock;
 
-// Native stacks of the ranks that were asked for, one rank at a time.
+// Takes native stacks of the requested ranks, one rank at a time.
 class Unwinding {
  public:
   Unwinding(std::vector<int> ranks, std::shared_ptr<stacks::Attached> attached) : ranks_(std::move(ranks)) {
-    const char* const path = ::getenv("PATH");  // the agent's; nothing changes it while it looks
+    const char* const path = ::getenv("PATH");  // the agent's; nothing changes it meanwhile
     if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path, std::move(attached));
   }
 
@@ -57,7 +57,7 @@ class Unwinding {
 struct Seen {
   verdict::RankDoing doing;
   std::vector<pid_t> processes;  // of the rank
-  pid_t program = 0;             // of these, that which was looked at
+  pid_t program = 0;             // the one of these that was inspected
   pid_t lock_holder = 0;         // see stacks::Doing
 };
 
@@ -94,7 +94,7 @@ std::vector<pid_t> Below(pid_t pid) {
   return below;
 }
 
-// Of ranks that a program of the plan starts, such as mpirun: their processes, parents first.
+// The processes of ranks that a program of the plan starts, such as mpirun; parents first.
 std::map<int, std::vector<pid_t>> RanksBelow(const Inspector::Target& target,
                                              const std::vector<pid_t>& below) {
   std::map<int, std::vector<pid_t>> ranks;
@@ -107,7 +107,7 @@ std::map<int, std::vector<pid_t>> RanksBelow(const Inspector::Target& target,
   return ranks;
 }
 
-// By the environment that the program has now, which may be below a wrapper.
+// Reads the current environment of the program, which may run below a wrapper.
 void AddOverrides(const Inspector::Target& target, Seen* seen) {
   std::vector<std::string> names;
   for (const auto& [name, value] : target.given) names.push_back(name);
@@ -135,7 +135,7 @@ std::vector<Seen> LookAtTarget(const Inspector::Target& target, Unwinding& unwin
   return found;
 }
 
-// Which of those that wait for the lock of a file wait for another rank. `complete`: no rank is missing.
+// Finds ranks that wait for a file lock held by another rank. `complete`: no rank is missing.
 std::vector<verdict::RankDoing> WithLocks(const std::vector<Seen>& found, bool complete) {
   std::map<pid_t, int> ranks;
   for (const Seen& seen : found) {
@@ -155,7 +155,7 @@ std::vector<verdict::RankDoing> WithLocks(const std::vector<Seen>& found, bool c
   return out;
 }
 
-// What the threads leave behind them. They may outlast the loop.
+// The results of the threads, which may outlive the loop.
 struct Findings {
   Findings(std::size_t wanted, std::vector<int> closely, std::shared_ptr<stacks::Attached> attached)
       : count(wanted),
@@ -167,7 +167,8 @@ struct Findings {
     for (Seen& seen : ranks) found.push_back(std::move(seen));
     if (++answers < count) return;
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t told = ::write(wakeup.get(), &one, sizeof one);  // the limit tells as well
+    // if this fails, the time limit ends the wait
+    [[maybe_unused]] const ssize_t told = ::write(wakeup.get(), &one, sizeof one);
   }
 
   const std::size_t count;
@@ -196,7 +197,7 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
           findings->Add(LookAtTarget(target, findings->unwinding));
         }).detach();
       } catch (const std::system_error&) {
-        findings_->Add({});  // no thread to spare: this rank goes without
+        findings_->Add({});  // no thread available: no result for this rank
       }
     }
     boost::system::error_code none;

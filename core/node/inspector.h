@@ -1,9 +1,9 @@
-// Samples what the ranks of this host do, with a limit: a process that is stuck in the kernel, or blocked on
-// a dead disk, holds up only the thread that looks at it.
+// Samples what the ranks of this host do, with a time limit. A process stuck in the kernel or blocked on a
+// dead disk delays only the thread that inspects it.
 //
-// Owned by the local host; loop thread. Each process is looked at in a thread of its own, which nobody waits
-// for beyond the limit; the end of this process ends it. Native stacks are taken of one rank at a time, since
-// that stops it.
+// Owned by the local host; loop thread. Each process has its own inspecting thread, which is not awaited
+// beyond the limit and ends with this process. Native stacks are taken of one rank at a time, because that
+// stops it.
 #pragma once
 
 #include <sys/types.h>
@@ -21,18 +21,18 @@
 
 namespace dtrun::node {
 
-// On a busy host a debugger takes seconds to begin; what it tells is worth them.
+// On a busy host a debugger takes seconds to start; its result is worth the wait.
 inline constexpr std::chrono::seconds kLookPatience{5};
-// Of these the native stacks of all ranks may take so much.
+// The part of it for native stacks of all ranks.
 inline constexpr std::chrono::milliseconds kUnwindPatience{4500};
 
 class Inspector {
  public:
   struct Target {
-    int rank = 0;   // the first one that lives in it
-    pid_t pid = 0;  // of its process, or of the program that starts its ranks
+    int rank = 0;   // the first rank in it
+    pid_t pid = 0;  // its process, or the program that starts its ranks
     int count = 1;
-    // What dtrun has set for it, of the variables that are compared with what it has now.
+    // The values that dtrun set for the variables that are compared with their current values.
     std::map<std::string, std::string> given = {};
   };
   using Done = std::function<void(std::vector<verdict::RankDoing>)>;
@@ -42,15 +42,16 @@ class Inspector {
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
 
-  // `done` is called from the loop, by rank; of several looks under way the last one answers. `closely`:
-  // ranks that are about to be ended, whose native stacks are wanted as well.
+  // The loop calls `done` with the results by rank. A new look cancels the one in progress. `closely`: ranks
+  // about to be ended; their native stacks are taken as well.
   void Look(const std::vector<Target>& targets, Done done, std::vector<int> closely = {},
             std::chrono::nanoseconds limit = kLookPatience);
   void Cancel();
 
-  // Whether a tool that takes its native stacks may have stopped it just now.
+  // Whether a tool that takes native stacks may have stopped `pid` just now.
   bool HasStopped(pid_t pid) const { return attached_->Has(pid); }
-  // The tools that run, children of this process; SIGKILL to them, before the ranks get theirs.
+  // The running tools, children of this process. KillTools sends them SIGKILL; call it before the ranks are
+  // killed.
   std::vector<pid_t> tools() const { return attached_->tools(); }
   void KillTools() { attached_->KillTools(); }
 

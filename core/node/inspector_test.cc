@@ -83,7 +83,7 @@ TEST_F(InspectorTest, SaysWhichRankHoldsTheLockThatAnotherWaitsFor) {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     const int lock = ::open(file.c_str(), O_RDWR | O_CREAT, 0600);
-    while (!first && ::flock(lock, LOCK_EX | LOCK_NB) == 0) {  // until the first one has it
+    while (!first && ::flock(lock, LOCK_EX | LOCK_NB) == 0) {  // until the first process has it
       ::flock(lock, LOCK_UN);
       ::usleep(1000);
     }
@@ -106,7 +106,7 @@ TEST_F(InspectorTest, SaysWhichRankHoldsTheLockThatAnotherWaitsFor) {
   EXPECT_EQ(found[1].waits_for, 3);
   EXPECT_EQ(found[1].stand, stacks::Stand::kMayWait);
   EXPECT_THAT(found[1].Said(), ::testing::EndsWith(" (a lock that rank 3 holds)"));
-  // Held by what is no rank.
+  // A process that is not a rank holds it.
   EXPECT_TRUE(look({{7, waits}}));
   EXPECT_EQ(found[0].waits_for, -1);
   EXPECT_EQ(found[0].stand, stacks::Stand::kElsewhere);
@@ -141,7 +141,7 @@ TEST_F(InspectorTest, MayGoBeforeItsThreads) {
   loop_.run();
 }
 
-// A host that answers when it is told to.
+// A host that answers only when the test says so.
 class Quiet : public protocol::Host {
  public:
   void Do(const protocol::Command& command) override {
@@ -161,7 +161,7 @@ TEST_F(InspectorTest, AnInspectionPutsTheHostsTogether) {
   job::Inspection inspection(loop_);
   std::optional<protocol::Inspected> all;
   inspection.Begin({{0, &first}, {2, &second}}, [&](const protocol::Inspected& found) { all = found; });
-  inspection.Answer(2, Answer(second.number - 1, 9));  // to an earlier request
+  inspection.Answer(2, Answer(second.number - 1, 9));  // answers an earlier request
   inspection.Answer(2, Answer(second.number, 2));
   EXPECT_FALSE(all);
   inspection.Answer(0, Answer(first.number, 0));

@@ -34,7 +34,7 @@ namespace {
 
 constexpr log::Room kHostLog("node");
 constexpr std::size_t kReadBytes = 64 << 10;
-// A program that a rank starts has begun by then, on a busy host too.
+// Time within which a program that a rank starts has begun, even on a busy host.
 constexpr std::chrono::seconds kUntilProgramsBegin{1};
 
 class LocalHost final : public protocol::Host {
@@ -58,17 +58,17 @@ class LocalHost final : public protocol::Host {
 
   struct Running {
     int rank = 0;
-    int count = 1;  // of ranks in it
+    int count = 1;  // number of its ranks
     pid_t pid = 0;
     int signal_sent = 0;
-    int stopped_by = 0;  // as it was asked to end; 0: it ran
-    int forwarded = 0;   // the last signal of the user's
+    int stopped_by = 0;  // signal that had stopped it when it was asked to end; 0: it was running
+    int forwarded = 0;   // the last signal from the user
     bool failed = false;
     std::map<std::string, std::string> given;  // see Inspector::Target
     std::shared_ptr<process::RankProcess> process;
   };
 
-  // Never from inside Do.
+  // Never emits from inside Do.
   void Post(protocol::Event event) {
     boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
   }
@@ -106,7 +106,7 @@ class LocalHost final : public protocol::Host {
   }
 
   void On(const protocol::Start& start) {
-    if (phase_ != Phase::kPrepared) return;  // killed meanwhile
+    if (phase_ != Phase::kPrepared) return;  // it was killed
     plan::Plan part;
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
@@ -209,8 +209,8 @@ class LocalHost final : public protocol::Host {
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
   }
 
-  // Before reporting a failure: what the kernel killed need not be the rank, but a process that it has
-  // started.
+  // Call before reporting a failure: the kernel may have killed a process that the rank had started instead
+  // of the rank.
   void TellOfMemory(const process::Ending& ending) {
     const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ &&
                         containment_.CountsMemory() && memory_->Rose();
@@ -287,12 +287,12 @@ class LocalHost final : public protocol::Host {
     containment_.Kill(Ranks());
     patience_.expires_after(process::kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {
-      if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
+      if (!error && phase_ == Phase::kKilling) EndLeftovers();  // a rank cannot be ended
     });
   }
 
-  // To all groups, also of ranks that have ended: what they left should end as well, but helpers that end
-  // by themselves have their moment.
+  // Signals all groups, including those of ended ranks, so that their leftovers end as well. But helpers that
+  // exit by themselves get their moment.
   void SignalToEnd(int signal) {
     containment_.LookForSegments();
     stops_->Look();
@@ -320,7 +320,7 @@ class LocalHost final : public protocol::Host {
 
   static void SignalGroup(const Running& one, int signal) {
     one.process->Signal(signal);
-    if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
+    if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process handles the signal only after that
   }
 
   void EndUnstarted() {
@@ -368,7 +368,7 @@ class LocalHost final : public protocol::Host {
     Emit(gone);
   }
 
-  // Children of this process that are not the job's.
+  // Children of this process that are not part of the job.
   std::vector<pid_t> Spared() const {
     std::vector<pid_t> spared = options_.spared ? options_.spared() : std::vector<pid_t>();
     for (const pid_t server : mpi_.servers()) spared.push_back(server);
@@ -382,14 +382,14 @@ class LocalHost final : public protocol::Host {
   std::vector<char> buffer_;
   NetworkAnswers network_;
   protocol::Prepare prepare_;
-  std::unique_ptr<HostResources> held_;  // of the generation that was prepared last
+  std::unique_ptr<HostResources> held_;  // of the latest prepared generation
   MpiService mpi_;
   std::optional<Check> call_check_;
   std::optional<process::Stops> stops_;
   std::optional<OverrideWatch> overrides_;
   std::optional<RankContacts> joining_;
   Inspector inspector_{loop_};
-  bool suspended_ = false;  // by dtrun itself, as the user asked
+  bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;
   std::optional<process::MemoryEvidence> memory_;
   bool told_of_memory_ = false;  // in this generation

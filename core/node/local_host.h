@@ -1,8 +1,8 @@
-// This host: its processes, and what they need from dtrun.
+// The local host: its processes, and the resources that dtrun provides to them.
 //
-// Holds the port, listens for clients of the store, makes the flight recorder and checks it,
-// starts the ranks, reads what they print, and leaves nothing behind. REQUIRES: this process
-// is a child subreaper, and all its children but the spared ones are the job's. Loop thread.
+// Holds the port, accepts clients of the store, makes and checks the flight recorder, starts the ranks, reads
+// their output, and leaves nothing behind. REQUIRES: this process is a child subreaper, and all its children
+// except the spared ones belong to the job. Loop thread.
 #pragma once
 
 #include <filesystem>
@@ -20,14 +20,14 @@
 namespace dtrun::node {
 
 struct LocalOptions {
-  std::filesystem::path socket_dir;  // the private folder of the job; where the store's socket is made
-  std::function<void(store::Socket)> serve;    // a client of the store has come
-  std::vector<std::string> environment;        // of the ranks, under what the plan sets
-  int stdin_fd = -1;                           // for rank 0; stays the caller's
+  std::filesystem::path socket_dir;  // the job's private folder, for the store's socket
+  std::function<void(store::Socket)> serve;    // called for each new client of the store
+  std::vector<std::string> environment;        // of the ranks, overridden by the plan's variables
+  int stdin_fd = -1;                           // for rank 0; still owned by the caller
   std::optional<rlim_t> open_files;            // soft limit of the processes
-  std::function<std::vector<pid_t>()> spared;  // children that are not the job's; empty: none
+  std::function<std::vector<pid_t>()> spared;  // children that are not part of the job; empty: none
   std::string cgroup;                          // its name, like a runtime folder's; empty: none is made
-  process::OutputGate* gate = nullptr;         // of what the ranks print; null: always open
+  process::OutputGate* gate = nullptr;         // for the ranks' output; null: always open
 };
 
 std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options);

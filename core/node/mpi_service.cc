@@ -14,7 +14,7 @@
 namespace dtrun::node {
 namespace {
 
-// What stops a whole job stops the agent as well, within this time.
+// A signal that stops the whole job also stops the agent within this time.
 constexpr std::chrono::seconds kServerStopsAlone{1};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What this host serves to the MPI libraries of its ranks, in the agent's words: processes and events.
+// Serves PMI to the MPI libraries of this host's ranks, in terms of the agent's processes and events.
 //
-// Owned by the local host; loop thread. Serves nothing in jobs whose programs need no PMI.
+// Owned by the local host; loop thread. Does nothing in jobs with programs that need no PMI.
 #pragma once
 
 #include <functional>
@@ -16,25 +16,25 @@ namespace dtrun::node {
 
 class MpiService {
  public:
-  // `dir` is the private folder of the job. `buffer` is for reads, and may be shared. `emit` is called from
-  // the loop.
+  // `dir` is the private folder of the job. `buffer` is for reads and may be shared. The loop calls `emit`.
   MpiService(boost::asio::io_context& loop, std::filesystem::path dir, std::span<char> buffer,
              std::function<void(const protocol::Event&)> emit)
       : loop_(loop), resume_(loop), dir_(std::move(dir)), buffer_(buffer), emit_(std::move(emit)) {}
   ~MpiService() { *ended_ = true; }
 
-  // One generation.
+  // Begins a generation.
   Status Begin(const pmi::Job& job);
-  // Admits every rank that lives in the process; what it is started with is of the first of them.
+  // Admits every rank of the process. The start data is that of its first rank.
   Result<pmi::Admission> Admit(const plan::Process& process);
   void Complete(const protocol::Exchanged& exchanged);
-  // Before the end of a rank is told: tells what it did, and of a server that has died.
+  // Call before the end of a rank is reported: reports what the rank did, and a server that has died.
   void Look();
-  // A child of this process was stopped: a server is resumed if it stays so, for ranks wait for it.
+  // Call when a child of this process was stopped. A server that stays stopped is resumed, because ranks wait
+  // for it.
   void OnStopped(pid_t child, int signal);
   void End();
 
-  // Children of this process that are none of the job's.
+  // The servers: children of this process that are not part of the job.
   std::vector<pid_t> servers() const;
 
  private:
@@ -48,8 +48,8 @@ class MpiService {
   const std::span<char> buffer_;
   const std::function<void(const protocol::Event&)> emit_;
   std::unique_ptr<PmixProcess> process_;
-  std::string died_;                     // how the process has; not yet told
-  std::unique_ptr<pmi::Server> server_;  // of a generation that needs one
+  std::string died_;                     // how the process died; not yet reported
+  std::unique_ptr<pmi::Server> server_;  // only in a generation that needs one
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);
 };
 

@@ -10,7 +10,7 @@
 namespace dtrun::node {
 namespace {
 
-// Where ssh has reached this host; the third word of SSH_CONNECTION.
+// The address where ssh has reached this host: the third word of SSH_CONNECTION.
 std::string AddressOfSsh() {
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection == nullptr ? "" : connection);

@@ -1,5 +1,5 @@
-// What this host answers while the root looks for the network that joins the hosts: what it has, whom it
-// reaches, how fast.
+// This host's answers while the root searches for the network between the hosts: its interfaces, the hosts it
+// can reach, and the bandwidth.
 //
 // Owned by the local host; loop thread. Listens from the first request until Close.
 #pragma once

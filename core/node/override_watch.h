@@ -1,7 +1,7 @@
-// The variables by which ranks find each other (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), where a rank's
-// program, or a script before it, has set them to something else than dtrun did.
+// Detects ranks with changed rendezvous variables (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE): the rank's
+// program, or a script before it, has set them to other values than dtrun did.
 //
-// Looks from outside, rarely, at the ranks of this host. Owned by the local host; loop thread.
+// Inspects the ranks of this host from outside, rarely. Owned by the local host; loop thread.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@ namespace dtrun::node {
 
 class OverrideWatch {
  public:
-  // When it looks: twice as late each time, until the longest.
+  // Interval between looks: doubles each time, up to `longest`.
   struct Times {
     std::chrono::milliseconds first{1000}, longest{64'000};
   };
 
-  // `told` is called from the loop, each time there is more to tell.
+  // The loop calls `told` whenever there is news.
   OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
                 std::function<void(const protocol::Looked&)> told, Times times);
   ~OverrideWatch() { *ended_ = true; }
@@ -41,8 +41,8 @@ class OverrideWatch {
   const std::vector<Inspector::Target> ranks_;
   const std::function<void(const protocol::Looked&)> told_;
   const Times times_;
-  std::map<int, std::string> known_;  // what was told of each rank, as a text
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
+  std::map<int, std::string> known_;  // reported text of each rank
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::node

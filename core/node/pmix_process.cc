@@ -78,7 +78,7 @@ void PmixProcess::Condemn(const std::string& why) {
 }
 
 void PmixProcess::Print(std::string_view bytes) {
-  if (bytes.empty() && !line_.empty()) bytes = "\n";  // the stream has ended
+  if (bytes.empty() && !line_.empty()) bytes = "\n";  // end of the stream
   for (const char byte : bytes) {
     if (byte != '\n') {
       if (line_.size() < kLongestReason) line_ += byte;

@@ -1,6 +1,6 @@
 // The process in which libpmix serves the ranks of this host (dtrun-pmix), for one generation.
 //
-// A child of the agent, which ends with it and is none of the job's own. Loop thread.
+// A child of the agent that ends with it and is not part of the job. Loop thread.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,14 @@ namespace dtrun::node {
 class PmixProcess {
  public:
   struct Events {
-    // It has ended, without being asked: "died of signal 11 (SIGSEGV)".
+    // It died on its own: "died of signal 11 (SIGSEGV)".
     std::function<void(const std::string& how)> died;
-    // What it prints, a line at a time; no more than a few.
+    // Its output, one line per call; only a few lines.
     std::function<void(const std::string& line)> printed;
   };
 
-  // `folder` is where it works, `agent` its end of the socket pair. `buffer` is for reads, and may be shared.
+  // `folder` is its working folder, `agent` its end of the socket pair. `buffer` is for reads and may be
+  // shared.
   static Result<std::unique_ptr<PmixProcess>> Start(boost::asio::io_context& loop,
                                                     const std::filesystem::path& folder, UniqueFd agent,
                                                     std::span<char> buffer, Events events);
@@ -30,13 +31,13 @@ class PmixProcess {
   ~PmixProcess();
 
   pid_t pid() const { return pid_; }
-  // Tells at once if it has ended, before whatever the loop would have told of first.
+  // Reports its end at once, ahead of events queued on the loop.
   void Look();
-  // Lets it go on; whether it was stopped.
+  // Resumes it; returns whether it was stopped.
   bool Resume();
   // How it has ended; empty while it lives.
   std::string End() const;
-  // It serves no more, for this reason: that is how it ends.
+  // Ends it with this reason: it can serve no more.
   void Condemn(const std::string& why);
 
  private:

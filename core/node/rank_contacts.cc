@@ -19,30 +19,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How the files of frameworks' libraries begin. What others load for themselves comes last.
+// Prefixes of frameworks' library files. Libraries that other frameworks load come last.
 constexpr std::pair<std::string_view, const char*> kLibraries[] = {
     {"/libtorch_cpu.so", "PyTorch"}, {"/libtensorflow", "TensorFlow"}, {"/libjax_common.so", "JAX"},
     {"/xla_extension.so", "JAX"},    {"/libmpi.so.40", "Open MPI"},    {"/libmpi.so.12", "MPICH"},
     {"/libmpich.so", "MPICH"},       {"/libnccl.so", "NCCL"},
 };
 
-// Files that are there once an MPI has started without a server, in a world of one.
+// Files that are mapped once an MPI has started without a server, in a world of one.
 constexpr std::string_view kSingletons[] = {"/mca_ess_singleton.so"};
-// MPICH opens UCX's parts as it starts. Whether it had a server, the root knows.
+// MPICH loads UCX's parts at startup. The root knows whether it had a server.
 constexpr std::string_view kPartsOfUcx = "/ucx/libuct_";
-// Of training: a step before the ranks join may be there to try out something.
+// Looks that must show training: a single step before joining may be a trial.
 constexpr int kLooksAtWork = 2;
-// Ports of services that have nothing to do with the other ranks: ssh, names, the web, files.
+// Ports of services unrelated to other ranks: ssh, name service, web, file service.
 constexpr std::uint16_t kServices[] = {22, 53, 80, 111, 389, 443, 636, 988, 2049, 8080, 8443};
 
 bool IsLoopback(std::string_view end) {
-  // As the kernel writes 127.0.0.0/8, ::1 and no address at all.
+  // The kernel's form of 127.0.0.0/8, ::1 and no address.
   constexpr std::string_view kOneV6 = "00000000000000000000000001000000:";
   return end.substr(0, end.find(':')).ends_with("7F") || end.starts_with(kOneV6) ||
          end.starts_with("00000000");
 }
 
-// What the kernel may be wrong about times by.
+// Possible error of the kernel's times.
 constexpr std::chrono::milliseconds kTick{100};
 
 // The sockets of these processes.
@@ -152,7 +152,8 @@ void RankContacts::Tell(const protocol::Looked& before) {
   if (over_ || looked_.frameworks != before.frameworks || looked_.late != before.late) told_(looked_);
 }
 
-// A connection whose other end another rank of this host has, or another machine where there are ranks.
+// Whether the other end of a connection belongs to another rank of this host, or to another machine with
+// ranks.
 bool RankContacts::IsWithRank(const TcpSocket& socket, const std::map<std::string, ino_t>& owners,
                               pid_t sampled) {
   const auto peer = owners.find(socket.remote + socket.local);
@@ -171,7 +172,7 @@ bool RankContacts::IsWithRank(const TcpSocket& socket, const std::map<std::strin
 bool RankContacts::HaveJoined(const std::vector<pid_t>& sample) {
   const std::set<ino_t> own = SocketsOf(sample);
   const std::vector<TcpSocket> sockets = TcpSocketsSeenBy(sample.empty() ? ::getpid() : sample.front());
-  std::map<std::string, ino_t> owners;  // of connections, by their ends
+  std::map<std::string, ino_t> owners;  // of connections, by local and remote end
   for (const TcpSocket& socket : sockets) {
     owners.emplace(socket.local + socket.remote, socket.inode);
     if (socket.listens && own.contains(socket.inode)) listens_.insert(socket.local_port);
@@ -183,7 +184,7 @@ bool RankContacts::HaveJoined(const std::vector<pid_t>& sample) {
     inner_.insert({socket.local + socket.remote, socket.remote + socket.local});
   }
   return std::ranges::any_of(sockets, [&](const TcpSocket& socket) {
-    if (socket.over > Clock::now() - begin_ + kTick) return false;  // of a job before this one
+    if (socket.over > Clock::now() - begin_ + kTick) return false;  // from an earlier job
     if (ports_.contains(socket.local_port) || ports_.contains(socket.remote_port)) return true;
     if (socket.listens || inner_.contains(socket.local + socket.remote)) return false;
     if (own.contains(socket.inode) && IsWithRank(socket, owners, sample.front())) return true;

@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Zero: any free port.
+// `*port` 0: any free port.
 int Listen(std::uint16_t* port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -54,8 +54,8 @@ class RankContactsTest : public ::testing::Test {
     children_.clear();
   }
 
-  // A process that has mapped a library of that name, has done `act`, and waits to be killed. Empty: no
-  // library. Returns what `act` returned.
+  // Starts a process that has mapped a library with this name, has run `act`, and waits to be killed. Empty:
+  // no library. Returns the result of `act`.
   std::uint16_t Start(const std::string& library, const std::function<std::uint16_t()>& act) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
@@ -168,7 +168,7 @@ TEST_F(RankContactsTest, DoesNotTakeARankThatTalksToItselfForTwo) {
   EXPECT_FALSE(told_[0].joined);
 }
 
-// Of a connection to a port that nobody listens on any more; the kernel remembers it.
+// Makes and closes a connection to a port that no longer listens; the kernel remembers it.
 std::uint16_t MeetAndPart() {
   std::uint16_t port = 0;
   const UniqueFd listener(Listen(&port));

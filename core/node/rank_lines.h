@@ -10,16 +10,16 @@
 
 namespace dtrun::node {
 
-// What a rank wrote over the memory in which its calls are compared.
+// A rank overwrote the memory in which its calls are compared.
 std::string DamageLine(const contract::Damage& damage);
 
-// The process `pid` of `rank` stands still.
+// Process `pid` of `rank` is stopped.
 std::string StoppedLine(int rank, pid_t pid, int signal);
 
-// Of ranks that did not get a signal of the user's.
+// Ranks that did not get a signal from the user.
 std::string NotForwardedLine(int signal, const std::vector<int>& ranks);
 
-// /proc is not that of this process's PID namespace.
+// /proc belongs to another PID namespace.
 std::string ForeignProcLine();
 
 }  // namespace dtrun::node

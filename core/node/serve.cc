@@ -76,12 +76,12 @@ class Agent {
     }
     if (const auto levels = log::ParseLevels(request->log_levels))
       log::Start({*levels, request->log_json}, hosts::HostName(), std::nullopt);
-    // Standard error is the remote shell's. Until this host has joined, lines wait.
+    // Standard error belongs to the remote shell. Until this host has joined, log lines wait.
     log::WriteTo([](std::string_view) {});
     Dial(*request);
   }
 
-  // From any thread to the loop's.
+  // From any thread to the loop thread.
   void LogToRoot() {
     log::WriteTo(
         [this](std::string_view line) {
@@ -91,7 +91,7 @@ class Agent {
   }
 
   void OnStdinEnd() {
-    if (dialer_ != nullptr) return link_.Leave("its remote shell has ended");  // or the root behind it
+    if (dialer_ != nullptr) return link_.Leave("its remote shell has ended");  // or the root is gone
     link_.Refuse(protocol::ParseJoinRequest("").error().text);
   }
 
@@ -125,7 +125,7 @@ class Agent {
          [this, limit = request.join_timeout](const std::string& line) { Trouble(line, limit); }});
   }
 
-  // Whoever has started this agent by hand can start the root, or correct its address, meanwhile.
+  // A user who started this agent by hand can start the root, or correct its address, meanwhile.
   void Trouble(const std::string& line, Nanoseconds limit) {
     if (stdio_) return Complain(line);
     Complain(fmt::format(
@@ -137,16 +137,16 @@ class Agent {
   void OnSignal(int signal) {
     if (signal == process::Lifeline::kGuardGone)
       return link_.Leave("the first process of its dtrun was killed");
-    if (signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH) return;  // of this terminal only
+    if (signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH) return;  // concerns only this terminal
     if (!link_.joined() && process::UserSignals::EndsJob(signal)) return link_.End(128 + signal);
     link_.Tell(protocol::Asked{signal});
   }
 
   boost::asio::io_context loop_;
   process::UserSignals signals_;
-  std::optional<AgentStdio> stdio_;  // of one that a remote shell has started
+  std::optional<AgentStdio> stdio_;  // if a remote shell started this agent
   std::unique_ptr<protocol::Dialer> dialer_;
-  std::optional<UserReport> report_;  // to the user who started it
+  std::optional<UserReport> report_;  // for the user who started it
   AgentLink link_;
 };
 

@@ -1,5 +1,5 @@
-// The agent of a host that is not the root's: joins its root, and carries out what that says
-// until the job is over or the root is lost. Owns its loop; the main thread of the agent.
+// The agent of a host other than the root's: joins its root and follows its commands until the job is over or
+// the root is lost. Owns its loop; runs on the agent's main thread.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace dtrun::node {
 
-// Reads the request from stdin, whose end then means that nobody wants this agent any more.
-// Returns the exit code. REQUIRES: called by the work of Guarded.
+// Reads the request from stdin. The end of stdin then means that this agent is no longer needed. Returns the
+// exit code. REQUIRES: called by the work of Guarded.
 int ServeFromStdin(process::Lifeline& lifeline);
 
-// The same with a request of this host's user; stdin means nothing. The user is told what happens here, but
-// for trouble only if `own` is not set.
+// The same with a request from this host's user; stdin has no meaning. The user gets a report of events here,
+// but only of problems if `own` is not set.
 int Serve(const protocol::JoinRequest& request, std::optional<OwnStart> own, process::Lifeline& lifeline);
 
 }  // namespace dtrun::node

@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::size_t kShownBytes = 60;
 
-// Known only when ranks start, or different for each of them.
+// Placeholders that are known only when ranks start, or differ for each rank.
 bool IsFilledIn(const std::string& word) {
   return word.find_first_of("{$") != word.npos || word.find("⟦") != word.npos;
 }
 
-// Whether `argv` is `own` behind an interpreter and its options.
+// Whether `argv` is `own` after an interpreter and its options.
 bool IsCommand(const std::vector<std::string>& own, std::vector<std::string> argv) {
   std::erase_if(argv, [](const std::string& word) {
     return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");

@@ -1,6 +1,6 @@
-// What a node that its own user has started tells that user: where its root is, that it has joined, which
-// ranks run here and how they ended, and where it was started otherwise than the root, whose command and
-// environment run on every node.
+// Reports to the user who started this node: where its root is, that it has joined, which ranks run here and
+// how they ended. It also reports a start that differs from the root's: the root's command and environment
+// are used on every node.
 //
 // Owned by the agent; loop thread.
 #pragma once
@@ -16,18 +16,18 @@ namespace dtrun::node {
 
 // How this node was started.
 struct OwnStart {
-  std::vector<std::string> command;  // the program, or script, and its arguments; empty: not to be compared
-  int processes = 0;                 // on this host; 0: the user did not say
+  std::vector<std::string> command;  // the program or script and its arguments; empty: do not compare
+  int processes = 0;                 // on this host; 0: not specified by the user
 };
 
 class UserReport {
  public:
-  // `environment`: of this process, NAME=VALUE.
+  // `environment`: this process's, NAME=VALUE.
   UserReport(OwnStart own, std::vector<std::string> environment, std::function<void(const std::string&)> say);
 
   void Joining(const std::string& name, int port);
   void Joined(const std::string& root, const std::string& peer);
-  // Returns what differs here from what the root starts, a sentence each; at the first call only.
+  // Returns the differences from the root's start, one sentence each; at the first call only.
   std::vector<std::string> Prepared(const protocol::Prepare& prepare);
   void Started(const protocol::Start& start);
   void Ended(const protocol::Ended& ended);
