@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
-constexpr std::size_t kMostReports = 64;  // of one rank of its peers
+constexpr std::size_t kMostReports = 64;  // reports by one rank about its peers
 
 }  // namespace
 
@@ -165,7 +165,7 @@ bool Controller::Wait(std::chrono::nanoseconds time) {
   }
   if (over) return true;
   timer.cancel();
-  loop_.poll();  // the handler, which refers to `over`
+  loop_.poll();  // run the handler, which refers to `over`
   return false;
 }
 
@@ -174,7 +174,7 @@ void Controller::Joined(int rank) {
   if (const int index = IndexOf(rank); index >= 0) {
     verdict::RankFacts& facts = facts_.ranks[static_cast<std::size_t>(index)];
     facts.joined = true;
-    facts.left = false;  // it may have, to join again after a failure: what it reported of that is over
+    facts.left = false;  // it may have left to rejoin after a failure: its earlier reports are obsolete
     facts.reports.clear();
   }
 }
@@ -196,7 +196,7 @@ void Controller::On(std::size_t host, const protocol::Event& event) {
 
 void Controller::On(std::size_t host, const protocol::Prepared& prepared) {
   members_[host].prepared = prepared;
-  if (phase_ != Phase::kKilling) members_[host].state = State::kPrepared;  // else it answers Kill next
+  if (phase_ != Phase::kKilling) members_[host].state = State::kPrepared;  // otherwise it answers Kill next
 }
 
 void Controller::On(std::size_t host, const protocol::Refused& refused) {
@@ -219,7 +219,7 @@ void Controller::On(std::size_t, const protocol::Output& output) {
   const auto rank = static_cast<std::size_t>(output.rank);
   if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
   if (stall_watch_) stall_watch_->Progress();
-  locked_out_.erase(output.rank);  // it has gone on
+  locked_out_.erase(output.rank);  // it no longer waits
   LookForLocks(output);
   output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
@@ -279,7 +279,7 @@ void Controller::On(std::size_t host, const protocol::Called& called) {
 }
 
 void Controller::On(std::size_t, const protocol::Differed& differed) {
-  if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts find it
+  if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts may report it
   facts_.calls_differ = differed.difference.text;
   say_("dtrun: " + differed.difference.text);
   Tell(differed);
@@ -302,8 +302,8 @@ void Controller::On(std::size_t, const protocol::Looked& looked) {
 
 void Controller::JudgeJoining() {
   if (have_joined_ || frameworks_.empty()) return;
-  have_joined_ = true;            // said once
-  if (!alone_ && !late_) return;  // that nothing was seen proves nothing
+  have_joined_ = true;            // report only once
+  if (!alone_ && !late_) return;  // seeing nothing proves nothing
   verdict::IsolatedRanks found = verdict::DescribeIsolatedRanks(frameworks_, plan_.pmi, alone_);
   if (world_.isolated_ranks == verdict::IsolationPolicy::kWarn || !alone_) {
     return say_(fmt::format("dtrun: warning: {}; next: {}", found.what, found.next));

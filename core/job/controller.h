@@ -1,8 +1,8 @@
-// Carries out a plan over its hosts, one generation after another: prepares all, starts all, ends
-// all at the first failure, and hands over what it saw.
+// Runs a plan on its hosts, one generation after another: prepares all hosts, starts all ranks, ends all at
+// the first failure, and returns the facts.
 //
-// Lives on the root's loop thread. Knows hosts only as commands and events, so a host may be
-// this process or an agent elsewhere. Why it is built so: docs/decisions/010-root-and-agents.md.
+// Lives on the root's loop thread. It knows hosts only through commands and events, so a host may be this
+// process or a remote agent. Why: docs/decisions/010-root-and-agents.md.
 #pragma once
 
 #include <chrono>
@@ -26,18 +26,18 @@ namespace dtrun::job {
 // One generation, ready to start.
 struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
-  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
-  std::vector<std::uint16_t> rendezvous_ports = {};  // where ranks may join each other; empty: nobody asks
-  verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;  // when they do not
+  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: in the output of its process
+  std::vector<std::uint16_t> rendezvous_ports = {};  // where ranks may join; empty: do not watch for it
+  verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;  // what to do if they do not join
   StallPolicy stall = {};
-  // What a Python program needs to end after its last line, on a busy machine.
+  // Time that a Python program needs to exit after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
-  // What one that has left the job (dtrun_finalize) may need for that, with all that its libraries free.
+  // Time allowed between dtrun_finalize and exit, including what its libraries free.
   std::chrono::nanoseconds ends_within = std::chrono::seconds(5);
-  // What the ranks may differ by in failing alike, by an import or a missing file, before any has joined
-  // another.
+  // Before any rank has joined another: ranks that fail the same way within this time, by an import or a
+  // missing file, count as one failure.
   std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
-  // Keeps stacks where the user finds them, and says where that is; empty: they could not be kept.
+  // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
       keep_stacks = {};
 };
@@ -46,43 +46,42 @@ class Controller {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // All of these outlive it; it handles the signals, and the events of the hosts, while it lives. `plan` has
-  // its tokens unresolved, and one host per element of `hosts`.
+  // All references must outlive it. While it lives, it handles the signals and the hosts' events. `plan` has
+  // unresolved tokens, and one host per element of `hosts`.
   Controller(boost::asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
              const std::vector<protocol::Host*>& hosts, Say say);
   ~Controller();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
-  // Each of these runs the loop until it is over.
+  // Each of these functions runs the loop until it is done.
 
-  // What every host took for this generation. An error when one of them could not, or when
-  // the job was ended meanwhile (see interrupted); the others have let go again.
+  // Prepares every host for this generation and returns the results. Fails if one of them could not, or if
+  // the job was ended meanwhile (see interrupted); the other hosts have then released their resources.
   Result<std::vector<protocol::Prepared>> Prepare(std::uint64_t generation, const std::string& job_key);
-  // Starts every process and returns when none is left. An error means that one could not be
-  // started; those started before it are gone again. REQUIRES: all hosts are prepared.
+  // Starts every process and returns when all have ended. Fails if one could not be started; those started
+  // before are then ended. REQUIRES: all hosts are prepared.
   Result<verdict::Facts> Run(World world);
-  // A signal that ends the job has come to dtrun on another host: true when only that host leaves. Then the
-  // generation ends; else the job does.
+  // `may_leave` is called when dtrun on another host gets a signal that ends the job. True: only that host
+  // leaves, and the generation ends. False: the job ends.
   void OnAsked(std::function<bool(std::size_t host, int signal)> may_leave) {
     may_leave_ = std::move(may_leave);
   }
-  // Whether a rank has ended by itself: then the job is about to, one way or the other.
+  // Whether a rank has ended by itself; the job will then end, too.
   bool IsEnding() const;
-  // Ends this generation as soon as it runs, because the next one will be on other hosts. `why` is for the
-  // user.
+  // Ends this generation as soon as it runs, because the next one uses other hosts. `why` is for the user.
   void Regroup(const std::string& why);
-  // False when the job was ended meanwhile.
+  // False if the job was ended meanwhile.
   bool Wait(std::chrono::nanoseconds time);
 
   // The signal that ended the job, Lifeline::kGuardGone, UserSignals::kTimeLimit, or 0.
   int interrupted() const { return interrupted_; }
-  // What the ranks of the last generation called last; empty when none failed.
+  // The last calls of the last generation's ranks; empty if none failed.
   const std::string& calls() const { return calls_; }
-  // What MPI libraries call the generation that was prepared last.
+  // The MPI job name of the latest prepared generation.
   const std::string& mpi_job() const { return mpi_job_; }
 
-  // From the store, while Run runs. Unknown ranks are ignored.
+  // Events of the store, while Run runs. Unknown ranks are ignored.
   void Joined(int rank);
   void Left(int rank);
   void Reported(int rank, verdict::PeerReport report);
@@ -90,10 +89,10 @@ class Controller {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // kLooking: about to stop, when it is known what the ranks do. kStopping: asked to stop, grace running.
-  // kKilling: told to kill.
+  // kLooking: about to stop, once the ranks have been inspected. kStopping: told to stop, within the grace
+  // period. kKilling: told to kill.
   enum class Phase { kIdle, kPreparing, kRunning, kLooking, kStopping, kKilling };
-  // kBusy: a command is under way. kLost is for ever.
+  // kBusy: a command is in progress. kLost is permanent.
   enum class State { kIdle, kBusy, kPrepared, kRunning, kLost };
   struct Member {
     protocol::Host* host = nullptr;
@@ -102,7 +101,7 @@ class Controller {
     protocol::Prepared prepared;
   };
 
-  // It waits for the lock of a file.
+  // A rank that waits for a file lock.
   struct LockedOut {
     int holder = 0;
     Clock::time_point seen{};
@@ -128,59 +127,61 @@ class Controller {
   void On(std::size_t host, const protocol::Looked& looked);
   void On(std::size_t host, const protocol::RankEnded& ended);
   void On(std::size_t host, const protocol::Inspected& inspected);
-  // Answers that came too late for the search of the network.
+  // Answers that arrive after the network search.
   void On(std::size_t, const protocol::Surveyed&) {}
   void On(std::size_t, const protocol::ConnectivityChecked&) {}
   void On(std::size_t, const protocol::Measured&) {}
 
   void OnSignal(int signal);
   void OnTimeLimit();
-  void Tell(const protocol::Command& command);  // to every host that can be told
+  void Tell(const protocol::Command& command);  // to every reachable host
   void StopAll(int signal);
   void KillAll();
   void AwaitIdle();
   bool Any(State state) const;
   bool Busy() const { return Any(State::kBusy) || Any(State::kRunning); }
-  int IndexOf(int rank) const;  // of its process; -1: none
-  // A rank that has exited with 0, though MPI libraries of others wait for it, or will.
+  int IndexOf(int rank) const;  // index of its process; -1: none
+  // For a rank that exited with 0 although MPI libraries of others wait for it, or will.
   process::EarlyExit EarlyExitOf(const verdict::RankFacts& rank) const;
   void FailedFirst(std::size_t index);
-  // Ends the others once the ranks whose success is the job's have had it.
+  // Ends the others once the ranks that decide the job's success have succeeded.
   void EndWhenAccomplished();
-  // Enough lines for the end of a traceback with what libraries print below it.
+  // Enough for the end of a traceback and the lines that libraries print below it.
   static constexpr std::size_t kEvidenceLines = 60;
-  // Of this many ranks the native stacks are wanted before they are ended.
+  // Number of ranks to take native stacks of before they are ended.
   static constexpr std::size_t kMostClosely = 8;
-  // What the living ranks have printed, before anybody asks them to end.
+  // Stores the last output of living ranks, before they are told to end.
   void KeepLastLines();
   std::vector<std::string> LastLines(const verdict::RankFacts& rank) const;
-  // A rank's end frees the locks that it holds: who waited for them is known only from before. `ending`: one
-  // may have freed its locks already, because it is about to end.
+  // Remembers which ranks wait for file locks: the end of a rank frees its locks, so this must be known
+  // before. `ending`: the holder may already have freed them because it is about to end.
   void KeepLocks(const std::vector<verdict::RankDoing>& ranks, bool ending);
   // A rank that prints a traceback may be about to end.
   void LookForLocks(const protocol::Output& output);
-  // Asks the hosts what their ranks do. `closely`: see Inspect.
+  // Inspects the ranks on all hosts. `closely`: see Inspect.
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
-  // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
+  // Inspects, then stops all. `again`: a rank that seems stuck must be found so a second time.
   void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
-  // Stops all, unless they end before. After the end of a rank that has printed something, before any has
-  // joined another: the others may be about to fail alike. After a lost connection: who closed it may be
-  // about to end (awaits_who_leaves_); until a rank has ended for another reason than a lost connection.
-  // Where ranks have reported the loss to dtrun, only a rank that they named is awaited.
+  // Stops all after `pause`, unless they end before. Used in two cases. A rank has printed something and
+  // ended before any has joined another: the others may be about to fail the same way. A connection was lost:
+  // the rank that closed it may be about to end (awaits_who_leaves_); this wait is over once a rank has ended
+  // for another reason than a lost connection. If ranks have reported the loss to dtrun, it waits only for a
+  // rank that they named.
   void StopAfter(std::chrono::nanoseconds pause);
-  // Whether it has reported the loss of a rank that has not ended; `left`: of one that has left the job.
+  // Whether `rank` has reported the loss of a rank that has not ended; `left`: only one that has left the
+  // job.
   bool MissesOneThatLives(const verdict::RankFacts& rank, bool left = false) const;
-  // Whether its end says who left, while that is awaited.
+  // Whether its end identifies the rank that left, while that is awaited.
   bool TellsWhoLeft(const verdict::RankFacts& ended) const;
-  // What keep_stacks says.
+  // Calls keep_stacks and returns its result.
   std::string KeepStacks(const std::string& why, const std::vector<verdict::RankDoing>& ranks);
   void LookAgainSoon(int signal, const std::vector<int>& closely);
-  // Ends those that have not ended in time.
+  // Kills those that have not ended in time.
   void KillLate();
   void OnStall(const Stall& stall);
-  // That what ended the job is known less well than the end of a rank which is heard of late.
+  // Whether the known cause is less certain than the end of a rank that may be reported late.
   bool MayBeMistaken() const;
-  // The ranks have ended, or should have joined each other long ago.
+  // Call when the ranks have ended, or should have joined each other long ago.
   void JudgeJoining();
   verdict::Facts Finish();
 
@@ -197,25 +198,25 @@ class Controller {
   std::uint64_t generation_ = 0;
   World world_;
   verdict::Facts facts_;
-  std::vector<std::string> frameworks_;  // that ranks of this generation have loaded
-  bool have_joined_ = false;             // some rank has joined another
-  bool alone_ = false;                   // some rank was seen to work in a world of its own
-  bool late_ = false;                    // some rank has not been seen to join for long
+  std::vector<std::string> frameworks_;  // loaded by ranks of this generation
+  bool have_joined_ = false;             // a rank has joined another
+  bool alone_ = false;                   // a rank was seen training in a world of its own
+  bool late_ = false;                    // a rank has not been seen joining for long
   std::optional<Error> refusal_;
   std::string calls_;
-  const std::string run_id_;  // unlike that of any other run
+  const std::string run_id_;  // unique among runs
   std::string mpi_job_;
   pmi::Exchange exchange_;
-  bool differed_ = false;  // the calls of this generation, as all hosts have been told
-  std::string regroup_;    // as soon as the ranks run
+  bool differed_ = false;  // calls of this generation differ; all hosts know it
+  std::string regroup_;    // reason for Regroup once the ranks run
   bool awaits_who_leaves_ = false;
-  std::map<int, LockedOut> locked_out_;    // ranks
-  std::chrono::nanoseconds look_apart_{};  // for such locks, longer each time
+  std::map<int, LockedOut> locked_out_;    // rank -> lock that it waits for
+  std::chrono::nanoseconds look_apart_{};  // interval of lock checks, growing
   Clock::time_point look_next_{};
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for timers that are due already
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for queued timer handlers
 };
 
 }  // namespace dtrun::job

@@ -1,4 +1,4 @@
-// How the controller ends a generation: because a rank has failed, because of success, because the user asks.
+// How the controller ends a generation: after a rank's failure, after success, or at the user's request.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,10 +16,10 @@
 namespace dtrun::job {
 namespace {
 
-// A job that the user ends after so long without output may be one that stands still.
+// A job that the user ends after this long without output may be stuck.
 constexpr std::chrono::seconds kQuiet{5};
 
-// Whether a rank reports that a peer did not come until a limit.
+// Whether a rank reports that it waited for a peer until a timeout.
 bool SaysItWaited(const verdict::PeerReport& report) {
   return report.what.find("timed out") != std::string::npos ||
          report.what.find("within") != std::string::npos;
@@ -35,7 +35,7 @@ void Controller::FailedFirst(std::size_t index) {
     if (lock != locked_out_.end() && IndexOf(lock->second.holder) == static_cast<int>(index))
       rank.locked_out_by = lock->second.holder;
   }
-  // What was ended from outside has printed nothing about its end.
+  // A rank that was killed from outside has printed nothing about its end.
   const bool killed = first.ending && !verdict::EndedByItself(*first.ending);
   const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
   const bool differ = verdict::SaysCallsDiffer(lines);
@@ -52,12 +52,12 @@ void Controller::FailedFirst(std::size_t index) {
       verdict::SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
         return verdict::SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
       });
-  // An error that a living rank has printed counts only if that rank has not gone on since.
+  // An error printed by a living rank counts only if that rank has not continued since.
   const bool erred = std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
     return !rank.ending && !verdict::ErrorIn(rank.before).empty() && !verdict::SaysPeerIsMissing(rank.before);
   });
   if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
-  // One that leaves has closed its connections some time before it has ended.
+  // A rank that leaves closes its connections some time before it exits.
   const auto ended = std::ranges::count_if(
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
   const bool missed_has_ended = !first.reports.empty() && !MissesOneThatLives(first);
@@ -120,7 +120,7 @@ void Controller::StopAll(int signal) {
 void Controller::KillAll() {
   phase_ = Phase::kKilling;
   for (Member& member : members_) {
-    if (member.state == State::kPrepared) member.state = State::kBusy;  // it answers with Gone
+    if (member.state == State::kPrepared) member.state = State::kBusy;  // it will answer with Gone
     if (member.state == State::kBusy || member.state == State::kRunning) member.host->Do(protocol::Kill{});
   }
 }
@@ -156,7 +156,7 @@ void Controller::OnSignal(int signal) {
   }
   if (signal == process::UserSignals::kTimeLimit) return OnTimeLimit();
   if (signal == SIGTSTP) {
-    Tell(protocol::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
+    Tell(protocol::Signal{SIGSTOP});  // TSTP does not stop ranks in orphaned process groups
     return signals_.Stopped();
   }
   if (!process::UserSignals::EndsJob(signal)) return Tell(protocol::Signal{signal});
@@ -182,7 +182,7 @@ void Controller::OnTimeLimit() {
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
   if (phase_ == Phase::kRunning && all_ended) return;  // just in time
   if (interrupted_ == 0) interrupted_ = process::UserSignals::kTimeLimit;
-  if (phase_ != Phase::kRunning) return;  // it ends already, or has not begun
+  if (phase_ != Phase::kRunning) return;  // it is already ending, or has not begun
   facts_.time_limit = FormatDuration(signals_.limit());
   say_(fmt::format("dtrun: the job reached job.time_limit = {}: asked all ranks to stop, they have {}",
                    facts_.time_limit, FormatDuration(plan_.grace)));

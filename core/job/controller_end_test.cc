@@ -39,7 +39,7 @@ TEST_F(ControllerTest, FailsWhenAnyRankFailsBeforeThoseHaveSucceeded) {
   EXPECT_EQ(verdict::ExitCode(MustRun()), 5);
 }
 
-// As ranks that lack a module do, each in its own time.
+// Like ranks that lack a module, each with its own timing.
 TEST_F(ControllerTest, LetsRanksFailAlikeBeforeTheyHaveJoined) {
   const std::string fails = "printf 'ValueError: x'; exit 1";
   Plan({": > $DIR/first; " + fails, "while [ ! -e $DIR/first ]; do sleep 0.01; done; sleep 0.1; " + fails});
@@ -157,7 +157,7 @@ TEST_F(ControllerTest, KillsEverythingWhenTheGuardIsGone) {
 }
 
 TEST_F(ControllerTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
-  // It also holds the rank's stdout open, which must not keep the job from ending.
+  // It also keeps the rank's stdout open, which must not delay the end of the job.
   Plan({"true", "setsid sh -c ': > $DIR/up; kill -STOP $$' & while [ ! -e $DIR/up ]; do sleep 0.01; done"});
   const verdict::Facts facts = MustRun();
   EXPECT_EQ(facts.first_failed, -1);
@@ -173,7 +173,7 @@ TEST_F(ControllerTest, KillsALeftoverThatIgnoresSigterm) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 0 left 2 processes behind")));
 }
 
-// As torch's gloo says that a peer is gone.
+// torch's gloo prints this when a peer is gone.
 protocol::Output LostPeer(int rank) {
   return {rank, output::Stream::kOut,
           "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer "
@@ -186,7 +186,7 @@ TEST_F(ControllerTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
   const std::vector<protocol::Event> at_start = {protocol::Started{{1, 2, 3, 4}}, LostPeer(0),
                                                  protocol::Ended{0, {1, 0}},      LostPeer(1),
                                                  protocol::Ended{1, {1, 0}},      protocol::Ended{2, {0, 0}}};
-  // Its own Prepared is one more.
+  // Plus its own Prepared.
   const int until_it_left = static_cast<int>(at_start.size()) + 1;
   ScriptedHost host(loop_, at_start, {protocol::Ended{3, kTerminated, SIGTERM}, protocol::Gone()});
   Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
@@ -205,11 +205,11 @@ TEST_F(ControllerTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
 
 TEST_F(ControllerTest, AwaitsTheEndOfOneThatLeftInTheMiddle) {
   Plan({"", "", ""});
-  // Rank 0 lost rank 1, which has left the job and still ends; so did rank 2, which says it too.
+  // Rank 0 lost rank 1, which has left the job and is still exiting. Rank 2 lost it too and reports it.
   const std::string why = "rank 1 left the communicator while rank 0 waited for it";
   const std::vector<protocol::Event> at_start = {protocol::Started{{1, 2, 3}}, protocol::Ended{0, {1, 0}},
                                                  protocol::Ended{2, {1, 0}}, protocol::Ended{1, {3, 0}}};
-  const int until_it_ended = static_cast<int>(at_start.size()) + 1;  // its own Prepared is one more
+  const int until_it_ended = static_cast<int>(at_start.size()) + 1;  // plus its own Prepared
   ScriptedHost host(loop_, at_start, {protocol::Gone()});
   Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));

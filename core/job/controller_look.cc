@@ -1,4 +1,5 @@
-// The controller's looks at ranks: before it ends those that others waited for, and when nothing moves.
+// The controller's inspections of ranks: before it ends ranks that others waited for, and when nothing makes
+// progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +12,13 @@
 namespace dtrun::job {
 namespace {
 
-// A rank that is on its way out moves on within this time; one that stands still does not.
+// A rank that is exiting makes progress within this time; a stuck one does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 
-// A rank that is about to end has freed its locks so long before, on a busy machine.
+// On a busy machine, a rank frees its locks at most this long before it ends.
 constexpr std::chrono::seconds kEndsWithin{5};
 
-// Those that nobody waits for others in first, then those of which no more is known.
+// Ranks that do not wait for others come first, then those with unknown state.
 std::vector<int> WorthACloserLook(const std::vector<verdict::RankDoing>& ranks, std::size_t most) {
   std::vector<int> closely;
   for (const stacks::Stand stand : {stacks::Stand::kElsewhere, stacks::Stand::kUnknown}) {
@@ -106,7 +107,7 @@ void Controller::LookAgainSoon(int signal, const std::vector<int>& closely) {
   deadline_.expires_after(kStandsStillAfter);
   deadline_.async_wait([this, signal, closely, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended || phase_ != Phase::kLooking) return;
-    for (verdict::RankFacts& rank : facts_.ranks) {  // some had only to print what others had printed already
+    for (verdict::RankFacts& rank : facts_.ranks) {  // some only had to print the same as others
       const auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
       if (verdict::SaysPeerIsMissing(lines)) rank.before = lines;
     }

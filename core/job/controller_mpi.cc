@@ -1,4 +1,4 @@
-// What the controller hears of MPI: of the servers that libraries start by, and of ranks below an mpirun.
+// The controller's MPI events: from PMI servers, and about ranks below an mpirun.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ void Controller::On(std::size_t, const protocol::RankEnded& ended) {
   if (running) FailedFirst(static_cast<std::size_t>(index));
 }
 
-// An mpirun ends ranks because of one of them, and itself with that one's code; on other hosts that may be
-// seen before the rank's own end is heard of.
+// An mpirun ends all ranks because of one, and exits with that rank's code. Other hosts may see this before
+// the report of the rank's own end arrives.
 bool Controller::MayBeMistaken() const {
   if (facts_.first_failed < 0) return false;
   const auto index = static_cast<std::size_t>(facts_.first_failed);
@@ -53,7 +53,7 @@ void Controller::On(std::size_t, const protocol::MpiStarted& started) {
   if (phase_ != Phase::kRunning) return;
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
     verdict::RankFacts& rank = facts_.ranks[i];
-    if (!rank.ending) continue;  // those that failed have ended the job already
+    if (!rank.ending) continue;  // failed ranks have already ended the job
     rank.ending->early_exit = EarlyExitOf(rank);
     if (rank.ending->failed()) return FailedFirst(i);
   }
@@ -64,7 +64,7 @@ void Controller::On(std::size_t, const protocol::MpiFinished& finished) {
   if (index >= 0) facts_.ranks[static_cast<std::size_t>(index)].mpi = verdict::RankFacts::Mpi::kFinished;
 }
 
-// The rank need not end by itself: MPICH's wait to be killed.
+// The rank may not exit by itself: MPICH's ranks wait to be killed.
 void Controller::On(std::size_t, const protocol::MpiAborted& aborted) {
   const int index = IndexOf(aborted.rank);
   if (index < 0 || phase_ != Phase::kRunning) return;
@@ -74,8 +74,8 @@ void Controller::On(std::size_t, const protocol::MpiAborted& aborted) {
   FailedFirst(static_cast<std::size_t>(index));
 }
 
-// Ranks need it from MPI_Init to the end of MPI_Finalize: both are fences of all. Those that have not come to
-// MPI_Init may never come.
+// Ranks need the server from MPI_Init to the end of MPI_Finalize: both are fences of all ranks. Ranks that
+// have not called MPI_Init may never do so.
 void Controller::On(std::size_t host, const protocol::MpiServerLost& lost) {
   if (phase_ != Phase::kRunning) return;
   verdict::MpiServerLoss loss{members_[host].name, lost.how, {}, Clock::now() - begin_};

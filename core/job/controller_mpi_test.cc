@@ -17,7 +17,7 @@ using testing::kSleep;
 using testing::kTerminated;
 using testing::ScriptedHost;
 
-// Ranks that speak PMI-1 themselves: `say REQUEST` waits for its answer.
+// Ranks that speak PMI-1 in shell: `say REQUEST` waits for its answer.
 constexpr char kSay[] = "say() { printf '%s\\n' \"$1\" >&3; read -r answer <&3; }; ";
 constexpr char kInit[] = "say 'cmd=init pmi_version=1 pmi_subversion=1'; ";
 
@@ -34,7 +34,7 @@ TEST_F(ControllerTest, ServesMpiLibrariesFromInitToFinalize) {
 }
 
 TEST_F(ControllerTest, FailsARankThatLeavesMpiWithoutTheOthers) {
-  // The others come to MPI_Init before it has left, and after.
+  // The others call MPI_Init before it has left, and after.
   for (const std::string wait : {"while [ ! -e $DIR/came ]; do sleep 0.01; done", ":"}) {
     Plan(
         {kSay + (wait == ":" ? std::string("sleep 0.1; ") : "") + kInit + ": > $DIR/came; say cmd=barrier_in",
@@ -66,7 +66,7 @@ TEST_F(ControllerTest, EndsARankThatWaitsAfterMpiAbort) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
 }
 
-// What an mpirun has started on two hosts, the second of which is heard of late.
+// Runs an mpirun with ranks on two hosts; the second host reports late.
 Result<verdict::Facts> RunMpirun(boost::asio::io_context& loop, process::UserSignals& signals,
                                  plan::Plan plan,
                                  std::vector<std::unique_ptr<process::testing::MemoryOutput>>& outputs,

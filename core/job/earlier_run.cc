@@ -49,7 +49,7 @@ Result<std::string> MoveEarlierRun(int folder, const std::string& shown, const s
   const std::vector<std::string> names = EntriesOfARun(folder);
   const auto has = [&names](std::string_view one) { return std::ranges::find(names, one) != names.end(); };
   const bool of_a_run = has("verdict.json") || has("plan.json");
-  if (has("config.json") && !of_a_run) {  // as in the folder of a model
+  if (has("config.json") && !of_a_run) {  // for example in a model's folder
     return Error{DTRUN_INVALID_ARGUMENT, "its config.json was not written by dtrun and would be replaced"};
   }
   if (!of_a_run) return std::string();

@@ -1,4 +1,4 @@
-// What an earlier run has left in a folder that is used again (logs.dir without {time}).
+// Handles files that an earlier run has left in a reused folder (logs.dir without {time}).
 //
 // No state; any thread.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace dtrun::job {
 
-// Moves the records and logs of an earlier run, if there are any, into a new folder `name` inside the open
-// `folder` (of `shown` for errors), which gets `mode`; "name-2" and so on where that is taken. Other files
+// Moves records and logs of an earlier run, if any, into a new folder `name` with `mode` inside the open
+// `folder` (`shown` is its name in errors). If the name is taken, it uses "name-2" and so on. Other files
 // stay. Returns the new folder's name; empty: there was no earlier run.
 Result<std::string> MoveEarlierRun(int folder, const std::string& shown, const std::string& name,
                                    mode_t mode);

@@ -35,7 +35,7 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
       continue;
     Fallback fallback;
     for (const auto& variable : level.variables) {
-      // dtrun's own say what it has found, which is no more so.
+      // dtrun's own variables record its findings, which no longer hold.
       if (variable.first.starts_with("DTRUN_") || !IsDecided(plan, inherited, variable.first))
         fallback.variables.push_back(variable);
     }

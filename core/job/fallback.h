@@ -1,8 +1,7 @@
-// Fallback for peer access between GPUs: when a start-up check found nothing and the job
-// failed all the same in the way that broken peer access makes it fail, the world starts again
-// with one path less. Which paths a failure rules out, and how they are disabled, is part of the known
-// failures (core/failures/failures.toml), so it applies to any program, whatever the job's backend: most of
-// them use their library without dtrun's communicators.
+// Fallback for peer access between GPUs. If start-up checks found nothing but the job fails in the way that
+// broken peer access causes, the world restarts with one path less. The known failures
+// (core/failures/failures.toml) define which paths a failure rules out and how to disable them. So this
+// applies to any program and backend: most programs use their library without dtrun's communicators.
 //
 // Any thread.
 #pragma once
@@ -24,8 +23,8 @@ struct Fallback {
   std::string line;                                            // for the user
 };
 
-// The fallback level below, when the first cause of `facts` is of that kind. `inherited` tells whether ranks
-// get a variable from dtrun's own environment: a way that the user has decided on stays as it is.
+// The next lower fallback level, if the first cause of `facts` is such a failure. `inherited`: whether ranks
+// inherit a variable from dtrun's environment. A path that the user has configured stays as it is.
 std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Plan& plan,
                                      const std::function<bool(std::string_view variable)>& inherited);
 

@@ -18,7 +18,7 @@ constexpr const char* kShmFull =
 
 bool Nothing(std::string_view) { return false; }
 
-// One rank of two has failed, and printed `text`.
+// One of two ranks has failed and printed `text`.
 verdict::Facts FailedWith(const std::string& text) {
   verdict::Facts facts;
   facts.ranks.resize(2);
@@ -85,7 +85,7 @@ TEST(Fallback, TakesCudaIpcFromUcx) {
   const std::string text = std::string("UCX  ERROR cuIpcOpenMemHandle() failed: ") +
                            "peer access is not supported between these two devices";
   plan::Plan plan = NcclJob();
-  plan.processes[0].env["NCCL_P2P_DISABLE"] = "1";  // says nothing of UCX
+  plan.processes[0].env["NCCL_P2P_DISABLE"] = "1";  // does not concern UCX
   const auto fallback = NextFallback(FailedWith(text), plan, Nothing);
   ASSERT_TRUE(fallback);
   EXPECT_THAT(fallback->variables, ElementsAre(Pair("UCX_TLS", "^cuda_ipc"), Pair("DTRUN_P2P", "off")));

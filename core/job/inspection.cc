@@ -8,7 +8,7 @@
 namespace dtrun::job {
 namespace {
 
-// For the way to the hosts and back.
+// Extra time for the round trip to the hosts.
 constexpr std::chrono::milliseconds kOnTheWay{500};
 
 }  // namespace

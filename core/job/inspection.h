@@ -1,6 +1,6 @@
-// Asks all hosts what their ranks do, and puts the answers together.
+// Inspects the ranks on all hosts and combines the answers.
 //
-// Owned by the controller; loop thread. A host that does not answer in time is left out.
+// Owned by the controller; loop thread. Hosts that do not answer in time are left out.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ class Inspection {
 
   explicit Inspection(boost::asio::io_context& loop) : timer_(loop) {}
 
-  // `hosts` by their numbers; `done` is called from the loop, or from Answer. One that is under way ends
-  // without an answer. `closely`: ranks, see Inspect.
+  // `hosts` by their numbers; `done` is called from the loop, or from Answer. Cancels an inspection in
+  // progress. `closely`: ranks, see Inspect.
   void Begin(const std::map<std::size_t, protocol::Host*>& hosts, Done done,
              const std::vector<int>& closely = {});
   void Answer(std::size_t host, const protocol::Inspected& inspected);
@@ -31,7 +31,7 @@ class Inspection {
   void Finish();
 
   boost::asio::steady_timer timer_;
-  std::uint32_t number_ = 0;  // of the one under way
+  std::uint32_t number_ = 0;  // of the request in progress
   std::map<std::size_t, bool> answered_;
   protocol::Inspected all_;
   Done done_;

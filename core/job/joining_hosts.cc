@@ -43,8 +43,8 @@ Result<bool> JoiningHosts::Gather() {
   Result<plan::Plan> draft = request_.planner->PlanFor(offers, {}, nullptr);
   if (!draft) return draft.error();
   plan_ = *std::move(draft);
-  // The network first: one that loses large packets is named by its connectivity check, and would swallow a
-  // request.
+  // Search for the network first: one that loses large packets would swallow a request, but its connectivity
+  // check identifies it.
   const Result<std::optional<network::Decision>> network = FindNetwork(*present);
   if (!network) return network.error();
   const Result<std::vector<preflight::Answer>> answers = AskBackends(offers);
@@ -57,7 +57,7 @@ Result<bool> JoiningHosts::Gather() {
   return true;
 }
 
-// What each host says of the backends that the job may use; empty when there is nothing to ask.
+// Each host's answer about the backends that the job may use; empty if there is nothing to ask.
 Result<std::vector<preflight::Answer>> JoiningHosts::AskBackends(const std::vector<plan::HostOffer>& offers) {
   const Result<std::vector<preflight::Request>> requests = request_.planner->PreflightRequests(offers);
   if (!requests) return requests.error();
@@ -68,8 +68,8 @@ Result<std::vector<preflight::Answer>> JoiningHosts::AskBackends(const std::vect
   return told;
 }
 
-// The network that joins the hosts. One host, or several that are one machine, need none; what the user has
-// asked for is checked all the same.
+// The network between the hosts. One host, or several on one machine, need none, but the user's network
+// options are still checked.
 Result<std::optional<network::Decision>> JoiningHosts::FindNetwork(
     const std::vector<membership::Membership::Present>& present) {
   if (plan_.network_rules.empty()) return {std::nullopt};

@@ -1,7 +1,7 @@
-// The hosts of a job's next generation and the plan for those that have come: the network that joins
-// them is found, each is asked what it can, and GPU paths that were disabled stay so.
+// The hosts of a job's next generation and the plan for those that have joined: finds the network between
+// them, asks each for its capabilities, and keeps disabled GPU paths disabled.
 //
-// Owned by the root's run; loop thread. Its calls run the loop.
+// Owned by the root's run; loop thread. Its functions run the loop.
 #pragma once
 
 #include <optional>
@@ -20,21 +20,21 @@ namespace dtrun::job {
 
 class JoiningHosts {
  public:
-  // `membership`: null for a job on this host alone. All references outlive it.
+  // `membership`: null for a job on this host alone. All references must outlive it.
   JoiningHosts(boost::asio::io_context& loop, process::UserSignals& signals, const RunRequest& request,
                protocol::Host& here, membership::Membership* membership);
 
-  // Whether the plan is another than before; it is the first time. After an error `interrupted` tells
-  // whether the user ended it.
+  // Returns whether the plan has changed; true the first time. After an error, `interrupted` shows whether
+  // the user ended it.
   Result<bool> Gather();
 
-  // Gives up one way between GPUs when that may be what failed: the line for the user. `environment`: what
-  // ranks inherit.
+  // Disables one path between GPUs if that may have failed; returns the line for the user. `environment`:
+  // inherited by ranks.
   std::optional<std::string> TakeFallback(const verdict::Facts& facts,
                                           const std::vector<std::string>& environment);
 
   const plan::Plan& plan() const { return plan_; }
-  // By host of the plan, of those that were gathered last; remote() has null for this one.
+  // The hosts of the last Gather, by host of the plan; remote() has null for this host.
   const std::vector<protocol::Host*>& hosts() const { return hosts_; }
   const std::vector<membership::RemoteHost*>& remote() const { return remote_; }
   bool LostAHost() const;
@@ -56,7 +56,7 @@ class JoiningHosts {
   std::vector<protocol::Host*> hosts_;
   std::vector<membership::RemoteHost*> remote_;
   std::vector<plan::HostOffer> offers_;
-  std::vector<Fallback> fallbacks_;  // that were taken
+  std::vector<Fallback> fallbacks_;  // taken so far
   int interrupted_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Makes the plan of a job on several hosts once they have come, and again when others do.
+// Makes the plan of a job on several hosts once they have joined, and again when others join.
 //
-// Owned by core/launch, and given to the root's run (core/job/run.h), which asks on its loop thread.
+// Owned by core/launch, and passed to the root's run (core/job/run.h), which calls it on its loop thread.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,12 @@ class Planner {
  public:
   virtual ~Planner() = default;
 
-  // The plan for hosts that have come with these offers. `answers`: theirs to PreflightRequests, by host;
-  // empty before they are asked, and when there is nothing to ask. `network`: that joins them, null until it
-  // is known.
+  // The plan for joined hosts with these offers. `answers`: to PreflightRequests, by host; empty before the
+  // requests, and if there were none. `network`: the one between the hosts, null until it is known.
   virtual Result<plan::Plan> PlanFor(const std::vector<plan::HostOffer>& offers,
                                      const std::vector<preflight::Answer>& answers,
                                      const network::Decision* network) = 0;
-  // What each host is asked before the plan, by host; none when there is nothing to ask.
+  // The request to each host before planning, by host; empty: nothing to ask.
   virtual Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const = 0;
 };

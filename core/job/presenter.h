@@ -1,7 +1,7 @@
-// How a job shows itself to the user: each command line that starts jobs has its own way.
+// How a job is presented to the user; each command line that starts jobs has its own presenter.
 //
-// Called by the root's run (core/job/run.h) on its loop thread. What is not overridden shows nothing, and
-// leaves the output of ranks where the plan has it.
+// Called by the root's run (core/job/run.h) on its loop thread. The defaults print nothing and leave the
+// ranks' output where the plan puts it.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ class Presenter {
  public:
   virtual ~Presenter() = default;
 
-  // Before the run makes its folder.
+  // Called before the run makes its folder.
   virtual Status Prepare(const plan::Plan& plan) {
     (void)plan;
     return {};
@@ -28,7 +28,7 @@ class Presenter {
     (void)plan, (void)run_dir;
     return {};
   }
-  // Where the output of a rank goes; unset: to files in `logs`, the folder of the generation.
+  // Where the output of a rank goes; nullopt: to files in `logs`, the folder of the generation.
   virtual Result<std::optional<output::Routes>> RoutesOf(const plan::Plan& plan,
                                                          const std::filesystem::path& logs, int rank) {
     (void)plan, (void)logs, (void)rank;

@@ -55,7 +55,7 @@ Status Record::WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) c
 
 Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                             const std::vector<Tokens>& tokens) const {
-  // A value that all hosts share stands once.
+  // A value shared by all hosts is written once.
   Json json = Json::object();
   Json hosts = Json::object();
   for (const auto& [token, value] : tokens.front()) {

@@ -1,6 +1,6 @@
-// What a run leaves in its directory besides the logs of the ranks.
+// The files that a run writes to its directory besides the ranks' logs.
 //
-// Written by the root; its loop thread. The job's key is in none of it.
+// Written by the root; its loop thread. None of them contains the job's key.
 #pragma once
 
 #include <map>
@@ -18,29 +18,29 @@ using Tokens = std::map<std::string, std::string>;
 
 class Record {
  public:
-  // `dir` outlives it.
+  // `dir` must outlive it.
   explicit Record(const RunDir& dir) : dir_(dir) {}
 
-  // What was asked for: the plan's own record, the plan, and the environment that ranks
-  // inherit, with secrets masked as far as they are known (core/base/secrets.h).
+  // Writes the request: the plan's own record, the plan, and the environment that ranks inherit, with known
+  // secrets masked (core/base/secrets.h).
   Status WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const;
-  // The plan of a later generation, where it has changed.
+  // Writes the plan of a later generation, if it has changed.
   Status WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const;
-  // What a generation settled, by host.
+  // Writes the resolved values of a generation, by host.
   Status WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                       const std::vector<Tokens>& tokens) const;
-  // How the generations so far ended; the last one in full.
+  // Writes how the generations so far ended; the last one in full.
   Status WriteVerdict(const verdict::History& history) const;
   Status WriteNotStarted(const std::string& job, const std::string& error) const;
   Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
 
-  // Appends what ranks did, and why they were looked at.
+  // Appends the ranks' stacks and the reason for the inspection.
   Status AddStacks(std::uint64_t generation, const std::string& why,
                    const std::vector<verdict::RankDoing>& ranks) const;
 
-  // The folder of a generation's logs. That of generation 0 is the run directory itself.
+  // The folder of a generation's logs; for generation 0 the run directory itself.
   std::filesystem::path LogsOf(std::uint64_t generation) const;
-  // The same, open, and made when it is not there; never through a link.
+  // The same folder, opened, and created if missing; never follows a link.
   Result<UniqueFd> OpenLogsOf(std::uint64_t generation) const;
 
  private:

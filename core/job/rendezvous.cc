@@ -55,7 +55,7 @@ std::vector<std::uint16_t> Rendezvous::Ports() const {
   return ports;
 }
 
-// As the other hosts reach it.
+// The host's address as other hosts reach it.
 std::string Rendezvous::AddressOf(std::size_t host) const {
   if (!plan_.network.empty()) return plan_.hosts[host].address;
   return remote_[host] != nullptr ? remote_[host]->Address() : OwnAddress();

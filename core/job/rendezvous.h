@@ -1,6 +1,6 @@
-// Where the ranks of one generation meet: the addresses of their hosts as the others reach them, the ports
-// that those hold for them, and Horovod's rendezvous server where the plan needs one, empty for every
-// generation. What the plan's tokens stand for is made of these.
+// Where the ranks of one generation meet: the hosts' addresses as other hosts reach them, the ports that
+// hosts hold for their ranks, and, if the plan needs it, Horovod's rendezvous server, new for every
+// generation. The values of the plan's tokens are made from these.
 //
 // Owned by the root's run; loop thread.
 #pragma once
@@ -21,14 +21,15 @@ namespace dtrun::job {
 
 class Rendezvous {
  public:
-  // `remote`: by host of the plan, null for this one; `prepared` likewise. Plan, hosts and loop outlive it.
+  // `remote`: by host of the plan, null for this one; `prepared` likewise. Plan, hosts and loop must outlive
+  // it.
   static Result<Rendezvous> Open(boost::asio::io_context& loop, const plan::Plan& plan,
                                  const std::vector<membership::RemoteHost*>& remote,
                                  std::vector<protocol::Prepared> prepared);
 
-  // By host: `shared`, and what the hosts are told of each other and of themselves.
+  // By host: `shared`, plus the values that hosts need about each other and about themselves.
   std::vector<Tokens> TokensFor(Tokens shared) const;
-  // Of the hosts, and of the server.
+  // The ports of the hosts and of the server.
   std::vector<std::uint16_t> Ports() const;
 
  private:

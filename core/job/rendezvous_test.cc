@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Two hosts with one rank each, on a network that was found.
+// Two hosts with one rank each, on a known network.
 plan::Plan TwoHosts() {
   plan::Plan plan;
   plan.network = "10.0.0.0/24";

@@ -16,7 +16,7 @@ RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const v
   const verdict::Cause cause = verdict::FindCause(facts);
   if (facts.interrupt != 0 || facts.guard_died || !facts.time_limit.empty()) return {};
   if (restarts >= policy.max) return {false, {}, fmt::format("restart.max = {} is used up", policy.max)};
-  // However a host was lost, its agent killed or its network gone: to the job it is the network's fault.
+  // A lost host counts as a network failure of the job, even if its agent was killed.
   const bool host = cause.kind == verdict::Cause::Kind::kHost;
   const verdict::ExitClass exit_class = host ? verdict::ExitClass::kNetwork : cause.exit_class;
   if (!policy.on.contains(exit_class)) {

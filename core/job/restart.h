@@ -1,4 +1,4 @@
-// Whether a job that failed is started again, and when.
+// Decides whether and when a failed job is restarted.
 //
 // Pure; any thread.
 #pragma once
@@ -13,17 +13,17 @@ namespace dtrun::job {
 
 struct RestartPolicy {
   int max = 0;                         // restarts of a job; 0: none
-  std::chrono::nanoseconds backoff{};  // before the second restart; twice as long each time, up to a minute
-  std::set<verdict::ExitClass> on;     // causes that are worth another try
+  std::chrono::nanoseconds backoff{};  // before the second restart; doubles each time, up to a minute
+  std::set<verdict::ExitClass> on;     // causes that justify a restart
 };
 
 struct RestartDecision {
   bool restart = false;
-  std::chrono::nanoseconds wait{};  // before it
-  std::string why;                  // one clause for the user; empty when restarts were never asked for
+  std::chrono::nanoseconds wait{};  // before the restart
+  std::string why;                  // one clause for the user; empty if restarts were not requested
 };
 
-// `restarts` there were already. REQUIRES: the generation has failed.
+// `restarts`: number of restarts so far. REQUIRES: the generation has failed.
 RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const verdict::Facts& facts);
 
 }  // namespace dtrun::job

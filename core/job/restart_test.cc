@@ -29,7 +29,7 @@ verdict::Facts Failed(std::uint64_t generation, process::Ending ending, millisec
 constexpr process::Ending kOne{1, 0, false};
 constexpr process::Ending kKilled{0, SIGKILL, false};
 
-// Every generation so far failed.
+// All generations so far have failed.
 RestartDecision Decide(const RestartPolicy& policy, const verdict::Facts& facts) {
   return DecideRestart(policy, static_cast<int>(facts.generation), facts);
 }

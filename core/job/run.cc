@@ -47,8 +47,8 @@ std::string_view WithoutNewline(std::string_view text) {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr log::Room kJobLog("job");
-constexpr std::chrono::milliseconds kLook{250};  // for a signal, while somebody reads
-// What waits is written for so long once the job was asked to end.
+constexpr std::chrono::milliseconds kLook{250};  // interval of signal checks while output is read
+// Time for writing queued output after the job was asked to end.
 constexpr std::chrono::seconds kFlush{5};
 
 bool EndsWaiting(process::Lifeline& lifeline) {
@@ -63,17 +63,17 @@ bool EndsWaiting(process::Lifeline& lifeline) {
   }
 }
 
-// Waits until everything is written, for as long as the reader may take; once the user has asked the job to
-// end (`ended`: already), for a few seconds. Returns how many lines were not shown: the log files have them.
+// Waits until all output is written, as long as the reader takes; a few seconds only once the user has asked
+// the job to end (`ended`: already). Returns the number of lines not shown; the log files have them.
 std::uint64_t ShowTheRest(output::Console& console, process::Lifeline& lifeline, bool ended) {
   auto deadline = ended ? SteadyClock::now() + kFlush : SteadyClock::time_point::max();
   while (SteadyClock::now() < deadline) {
     const auto begin = SteadyClock::now();
     constexpr auto kLookMs = static_cast<int>(kLook.count());
     if (console.Drain(kLookMs, kLookMs)) return 0;
-    if (SteadyClock::now() - begin < kLook) return 0;  // nobody reads any more
+    if (SteadyClock::now() - begin < kLook) return 0;  // the reader has stopped
     if (!EndsWaiting(lifeline)) continue;
-    if (ended) break;  // asked a second time
+    if (ended) break;  // second request to end
     ended = true;
     deadline = SteadyClock::now() + kFlush;
   }
@@ -87,7 +87,7 @@ void Print(std::string_view text, const output::Style& style, output::Console& c
                                         output::WantsColour(style.colour, terminal)));
 }
 
-// This process's environment, without what the plan keeps from the ranks.
+// This process's environment, without the variables that the plan removes for ranks.
 std::vector<std::string> InheritedBy(const plan::Plan& plan) {
   std::vector<std::string> out = node::OwnEnvironment();
   std::erase_if(out, [&](const std::string& entry) {
@@ -98,11 +98,11 @@ std::vector<std::string> InheritedBy(const plan::Plan& plan) {
 
 class Runner {
  public:
-  // Fills `outcome`. All of these outlive it.
+  // Fills `outcome`. All references must outlive it.
   Runner(const RunRequest& request, process::Lifeline& lifeline, output::Console& console, Outcome& outcome)
       : request_(request), lifeline_(lifeline), console_(console), outcome_(outcome) {}
 
-  // Asio throws when the system is out of descriptors or memory.
+  // Asio throws if the system is out of descriptors or memory.
   Status Run() {
     try {
       return RunAndRecord();
@@ -157,13 +157,13 @@ class Runner {
     return second;
   }
 
-  // The facts of the last generation.
+  // Returns the facts of the last generation.
   Result<verdict::Facts> RunGenerations(const Record& record) {
     process::UserSignals signals(loop_, lifeline_);
     if (request_.time_limit.count() > 0) signals.EndAfter(request_.time_limit);
     open_files_ = node::RaiseOpenFiles();
     here_ = HostHere();
-    std::optional<membership::Membership> membership;  // of a job on several hosts
+    std::optional<membership::Membership> membership;  // for a job on several hosts
     if (request_.cluster) {
       membership.emplace(loop_, signals, *request_.cluster, request_.plan.job, shells_,
                          membership::RemoteHost::Services{
@@ -178,7 +178,7 @@ class Runner {
     return facts;
   }
 
-  // For hosts that came in vain.
+  // The reason sent to hosts that joined a job that never began.
   static std::string WhyNotBegun(const Result<verdict::Facts>& facts, const JoiningHosts& joining_hosts) {
     if (!facts) return facts.error().text;
     return joining_hosts.hosts().empty() ? "it was ended while its hosts were joining" : "";
@@ -340,14 +340,14 @@ class Runner {
     return facts;
   }
 
-  // Whether ranks could work in worlds of their own: a process that has them all does not, and an mpirun's
-  // have met.
+  // Whether ranks could end up in separate worlds: not in a single process with all ranks, and not below an
+  // mpirun, which has already connected its ranks.
   bool MayBeAlone(const plan::Plan& plan) const {
     return request_.isolated_ranks != verdict::IsolationPolicy::kAllow && plan.processes.size() > 1 &&
            plan.launcher != "mpirun";
   }
 
-  // The last generation, of which was told that another one follows: why none did is told at its end.
+  // The facts of the last generation after a restart was announced: adds why it did not happen.
   verdict::Facts NotRestarted(const Error& why) {
     verdict::Facts facts = history_.last();
     facts.not_restarted = why.text;
@@ -375,10 +375,10 @@ class Runner {
     return facts;
   }
 
-  // Most texts quote ranks or other hosts.
+  // Prints text that may quote ranks or other hosts.
   void Say(std::string_view text) { Print(text, request_.plan.output, console_); }
 
-  // What of the known failures could not be read.
+  // Reports known-failure entries that could not be read.
   void TellUnreadFailures() {
     if (std::exchange(told_unread_, true)) return;
     const auto known = failures::Known();
@@ -390,7 +390,7 @@ class Runner {
   }
 
   const RunRequest& request_;
-  const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // what every rank starts from
+  const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // base environment of every rank
   process::Lifeline& lifeline_;
   output::Console& console_;
   Outcome& outcome_;
@@ -399,7 +399,7 @@ class Runner {
   const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;
-  std::set<pid_t> shells_;  // that live
+  std::set<pid_t> shells_;  // living ones
   std::optional<store::Server> store_;
   std::unique_ptr<protocol::Host> here_;
   verdict::History history_;

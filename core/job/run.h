@@ -1,7 +1,7 @@
-// Runs a plan and says how it went: the root of a job.
+// Runs a plan and reports the outcome: the root of a job.
 //
 // Owns everything of the run. One event loop, one thread (plus a console writer). The caller is the agent
-// process of core/node/guard.h, so that whatever process dies, nothing of the job survives.
+// process of core/node/guard.h, so the whole job is cleaned up if any process dies.
 #pragma once
 
 #include <chrono>
@@ -23,30 +23,30 @@ struct RunRequest {
   plan::Plan plan;
   RestartPolicy restart;
   Presenter& presenter;
-  // Jobs on several hosts: how they come together, and who plans for those that have come.
+  // For jobs on several hosts: how they join, and the planner for those that have joined.
   std::optional<membership::Cluster> cluster = {};
   Planner* planner = nullptr;
   verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;
   StallPolicy stall = {};
-  std::chrono::nanoseconds time_limit{};  // of the job with its restarts; 0: none
-  bool quiet = false;               // a job that succeeds gets no verdict on stderr
-  std::string dir_file = {};        // gets the path of the run directory; empty: no file does
-  std::string dir_file_place = {};  // before errors of that file
+  std::chrono::nanoseconds time_limit{};  // for the job including its restarts; 0: none
+  bool quiet = false;               // no verdict on stderr for a successful job
+  std::string dir_file = {};        // file that gets the path of the run directory; empty: none
+  std::string dir_file_place = {};  // prefix for errors about that file
 };
 
 struct Outcome {
-  std::optional<verdict::Facts> facts;  // of the last generation; unset: it could not be started
-  plan::Plan plan;                      // of that one
+  std::optional<verdict::Facts> facts;  // of the last generation; nullopt: it could not be started
+  plan::Plan plan;                      // of that generation
   std::string run_dir;
-  std::time_t started = 0;  // the first generation; 0: no rank was
+  std::time_t started = 0;  // start of the first generation; 0: no rank was started
 
-  // Of dtrun: 0 when all ranks succeeded; the code of the rank that failed first (128 + signal for a signal);
-  // 130/143 after an interrupt; 2 when the job could not be started because of what the user asked for (port
-  // in use, log folder not writable, ...).
+  // dtrun's exit code: 0 if all ranks succeeded; the code of the rank that failed first (128 + signal for a
+  // signal); 130/143 after an interrupt; 2 if the job could not be started because of the user's request
+  // (port in use, log folder not writable, ...).
   int exit_code() const { return facts ? verdict::ExitCode(*facts) : kUserError; }
 };
 
-// Prints header, output, and the verdict. REQUIRES: called by the work of Guarded; a planner where there is a
+// Prints header, output, and the verdict. REQUIRES: called by the work of Guarded; a planner if there is a
 // cluster.
 Outcome Run(const RunRequest& request, process::Lifeline& lifeline);
 

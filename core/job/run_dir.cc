@@ -38,7 +38,7 @@ Error Refuse(const fs::path& dir, std::string_view cause) {
                            dir.string(), cause)};
 }
 
-// Readers of "latest" find the old run or the new one, never nothing. `parent` is the open folder above
+// Readers of "latest" always find the old run or the new one. `parent` is the open folder that contains
 // `dir`.
 std::string LinkLatest(int parent, const fs::path& dir) {
   const fs::path link = dir.parent_path() / "latest";
@@ -54,14 +54,14 @@ std::string LinkLatest(int parent, const fs::path& dir) {
   return {};
 }
 
-// "/work/runs" of "/work/runs/{job}/{time}", the default; empty: the user's own pattern.
+// "/work/runs" for "/work/runs/{job}/{time}", the default; empty: the user's own pattern.
 fs::path FolderOfAllRuns(const std::string& pattern) {
   constexpr std::string_view kDefault = "/runs/{job}/{time}";
   if (!pattern.ends_with(kDefault)) return {};
   return pattern.substr(0, pattern.size() - std::string_view("/{job}/{time}").size());
 }
 
-// A folder that dtrun has just made is no part of the user's repository. Best effort.
+// Excludes a folder that dtrun has just made from the user's repository. Best effort.
 void IgnoreInGit(const fs::path& folder) {
   const Result<UniqueFd> open = OpenFolder(folder);
   if (!open) return;

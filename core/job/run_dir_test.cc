@@ -132,7 +132,7 @@ TEST(RunDir, IsNotTheFolderOfAModelThatHasAConfigOfItsOwn) {
 
 TEST(RunDir, ExplainsAPlaceWhereNoFolderCanBe) {
   ScratchDir scratch;
-  std::ofstream(scratch / "file") << "";  // a file in the way stops root as well
+  std::ofstream(scratch / "file") << "";  // a file in its place stops root as well
   for (const std::string& pattern :
        {scratch / "file/{time}", scratch / "file", std::string("/proc/{time}")}) {
     Result<RunDir> dir = RunDir::Create(pattern, "demo", kNow);

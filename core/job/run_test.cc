@@ -30,7 +30,7 @@ struct HeaderOnly final : Presenter {
   std::string Header(const plan::Plan&, const std::string& dir) override { return "header " + dir + "\n"; }
 };
 
-// As `dtrun --config` does it, with stdout and stderr in files.
+// Runs as `dtrun --config` does, with stdout and stderr in files.
 class RunTest : public ::testing::Test {
  protected:
   void TearDown() override {
@@ -51,7 +51,7 @@ class RunTest : public ::testing::Test {
   }
 
   void Begin() {
-    std::fflush(nullptr);  // or dtrun would write it to its own stdout
+    std::fflush(nullptr);  // otherwise dtrun would write it to its own stdout
     dtrun_ = ::fork();
     ASSERT_GE(dtrun_, 0);
     if (dtrun_ != 0) return;

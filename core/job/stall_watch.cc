@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLooksPerLimit = 8;
 constexpr std::chrono::nanoseconds kNotMoreOften = std::chrono::milliseconds(100);
-// For an answer that never comes, because another look has taken its place. Longer than any takes.
+// Timeout for an answer that never arrives because another look replaced it. Longer than any answer takes.
 constexpr std::chrono::nanoseconds kNoAnswer = std::chrono::seconds(5);
 
 }  // namespace
@@ -65,7 +65,7 @@ void StallWatch::Judge(const protocol::Inspected& now) {
       stall.standstill = std::min(stall.standstill, standstill_.Lasts(rank.rank));
     }
   }
-  // Of those that do not work now, some may have worked a moment ago.
+  // Ranks that do not work now may have worked a moment ago.
   if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
   const Told tells = stall.working.empty() ? Told::kAll : Told::kSomeWork;
   if (told_ >= tells) return;

@@ -1,9 +1,9 @@
-// Notices a job without progress: through the whole of a limit nobody prints, nobody calls a collective that
-// is recorded, nobody reads, writes or gets to another place, and at least one rank does not compute either.
+// Detects a job without progress. For a whole time limit no rank prints, calls a recorded collective, reads,
+// writes or changes its code location, and at least one rank does not compute either.
 //
-// Costs nothing while ranks print. When they are quiet it looks at them several times in each limit, and what
-// changes from one look to the next is progress (standstill.h). Ranks that wait for each other in different
-// collectives are told of long before the limit. Owned by the controller; loop thread.
+// Costs nothing while ranks print. When they are quiet, it inspects them several times within each limit, and
+// any change between looks is progress (standstill.h). Ranks that wait for each other in different
+// collectives are reported long before the limit. Owned by the controller; loop thread.
 #pragma once
 
 #include <chrono>
@@ -20,15 +20,15 @@ namespace dtrun::job {
 // watch.stall and watch.on_stall.
 struct StallPolicy {
   std::chrono::nanoseconds after{};  // 0: off
-  bool fails = false;                // a stall in which nobody works ends the job
-  // Ranks that wait for each other in different collectives are told of so soon, however long `after` is.
+  bool fails = false;                // a stall in which no rank works ends the job
+  // Limit for ranks that wait for each other in different collectives, even if `after` is longer.
   std::chrono::nanoseconds deadlock_after = std::chrono::seconds(20);
 };
 
 struct Stall {
-  std::chrono::nanoseconds standstill{};  // as it was measured
+  std::chrono::nanoseconds standstill{};  // measured duration
   std::vector<verdict::RankDoing> ranks;
-  std::vector<int> working;  // of these, by rank
+  std::vector<int> working;  // ranks that still compute
   bool deadlock = false;     // they wait for each other in different collectives
 };
 
@@ -36,8 +36,8 @@ class StallWatch {
  public:
   struct Events {
     std::function<void(std::function<void(const protocol::Inspected&)> done)> look;
-    // Once until there is progress again, and once more when those that worked then stand still too. Before
-    // the limit of a deadlock only.
+    // Called once until there is progress again, and once more when the ranks that worked then are stuck too.
+    // Before `after`, only for a deadlock.
     std::function<void(const Stall& stall)> stalled;
   };
 
@@ -46,9 +46,9 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // A rank has printed something.
+  // Call when a rank has printed something.
   void Progress();
-  // How long none has.
+  // Time since the last output.
   std::chrono::nanoseconds Quiet() const { return Clock::now() - printed_; }
 
  private:
@@ -62,13 +62,13 @@ class StallWatch {
 
   boost::asio::steady_timer timer_;
   const StallPolicy policy_;
-  const std::chrono::nanoseconds every_;  // looks
+  const std::chrono::nanoseconds every_;  // interval between looks
   const Events events_;
   Clock::time_point printed_ = Clock::now();
-  Standstill standstill_;  // since then
+  Standstill standstill_;  // since the last output
   Told told_ = Told::kNothing;
   const std::shared_ptr<bool> ended_ =
-      std::make_shared<bool>(false);  // for timers and answers that come late
+      std::make_shared<bool>(false);  // for late timer handlers and answers
 };
 
 }  // namespace dtrun::job

@@ -6,14 +6,14 @@
 namespace dtrun::job {
 namespace {
 
-// What a rank that waits may use of a processor: heartbeats, watchdogs, and what clock ticks round up.
+// CPU share that a waiting rank may use: heartbeats, watchdogs, rounding to clock ticks.
 constexpr int kIdlePercent = 2;
 constexpr std::int64_t kIdleMs = 20;
 
 }  // namespace
 
 void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
-  // Ranks that have ended, or were not seen before, are a change too.
+  // Ranks that have ended or are new count as a change, too.
   bool moved = calls_ != seen.calls || ranks_.size() != seen.ranks.size();
   std::map<int, Rank> ranks;
   for (const verdict::RankDoing& now : seen.ranks) {
@@ -24,9 +24,9 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
     rank.works = now.processor_ms - rank.used_then_ms > kIdleMs + still_ms * kIdlePercent / 100;
     const bool elsewhere = now.phrase != rank.seen.phrase;
     const bool transfers = now.bytes != rank.seen.bytes;
-    // One that computes is at another line each time: that is its work, which may be an endless loop.
+    // A computing rank is at another line each time: that is its work, and may be an endless loop.
     moved = moved || transfers || (elsewhere && !rank.works);
-    // A process below it that has ended takes its times away.
+    // The end of a child process removes its times.
     if (rank.works || elsewhere || transfers || now.processor_ms < rank.used_then_ms) {
       rank.since = at;
       rank.used_then_ms = now.processor_ms;

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 class StandstillTest : public ::testing::Test {
  protected:
-  // A second later.
+  // Adds a look one second later.
   void Look(std::int64_t used_ms, std::int64_t bytes, const std::string& phrase, std::uint64_t calls = 0) {
     verdict::RankDoing waits, other;
     waits.rank = 0;

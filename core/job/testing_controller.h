@@ -1,4 +1,4 @@
-// A controller with a host of this process, and hosts that only say what a test tells them to.
+// A controller with a local host, and hosts that follow a test's script.
 //
 // Fixtures for the tests of core/job/controller.h; the test's thread.
 #pragma once
@@ -68,7 +68,7 @@ class ControllerTest : public ::testing::Test {
     World world;
     world.tokens.resize(1);
     world.fails_alike_within = fails_alike_within_;
-    // Outputs end with the run; what a test looks at is kept.
+    // Outputs end with the run, so keep those that the test reads.
     for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
     Result<verdict::Facts> facts = controller_->Run(std::move(world));
     for (auto& output : owned_) {
@@ -91,7 +91,7 @@ class ControllerTest : public ::testing::Test {
     ASSERT_EQ(::send(control_.ours.get(), &message, 1, 0), 1);
   }
 
-  // Once, when rank 0 has printed "ready".
+  // Runs `act` once, when rank 0 has printed "ready".
   void WhenReady(std::function<void()> act) {
     owned_[0]->on_feed = [this, act = std::move(act), done = false]() mutable {
       if (done || owned_[0]->out.find("ready\n") == std::string::npos) return;
@@ -117,7 +117,7 @@ class ControllerTest : public ::testing::Test {
   std::chrono::nanoseconds fails_alike_within_{0};
 };
 
-// A host of one process that tells what it is told to.
+// A host with one process that emits scripted events.
 class ScriptedHost final : public protocol::Host {
  public:
   ScriptedHost(boost::asio::io_context& loop, std::vector<protocol::Event> at_start,
@@ -139,9 +139,9 @@ class ScriptedHost final : public protocol::Host {
   }
 
   std::vector<std::vector<verdict::RankDoing>>
-      looks;                                // what its ranks do, one look after another; the last one stays
-  std::vector<protocol::Event> after_look;  // of the first look
-  int told_at_stop = -1;                    // how many events it had told by then
+      looks;                                // results of successive looks; the last one repeats
+  std::vector<protocol::Event> after_look;  // events after the first look
+  int told_at_stop = -1;                    // number of events that it had emitted by then
 
  private:
   void Post(const std::vector<protocol::Event>& events) {

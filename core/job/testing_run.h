@@ -1,4 +1,5 @@
-// Plans of shell scripts, and one run on this host without a run directory: for tests of what is around it.
+// Plans of shell scripts, and one run on this host without a run directory, for tests of the surrounding
+// code.
 #pragma once
 
 #include <filesystem>
@@ -37,7 +38,7 @@ inline plan::Plan ShellPlan(const std::vector<std::string>& scripts, const std::
   return plan;
 }
 
-// The exit code; 2 when it could not be started.
+// Returns the exit code; 2 if it could not be started.
 inline int RunHere(const plan::Plan& plan, process::Lifeline& lifeline) {
   boost::asio::io_context loop;
   process::UserSignals signals(loop, lifeline);

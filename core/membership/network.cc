@@ -202,7 +202,7 @@ Status NetworkSearch::Send(bool by_device, const network::Assignment& assignment
   if (Status answered = AwaitAnswers(); !answered) return answered;
   for (network::MeasuredLink& link : *links) {
     const network::Throughput& seen = answers_[static_cast<std::size_t>(link.from)].throughput;
-    // The numbers come from another host and may be NaN.
+    // The numbers come from another host and may be invalid.
     link.seen =
         std::isfinite(seen.bits_per_s) && seen.loss >= 0 && seen.loss <= 1 ? seen : network::Throughput();
   }

@@ -1,4 +1,4 @@
-// One try to reach another host: from one of the own candidates to one of the other's.
+// One attempt to reach another host, from a candidate of this host to a candidate of the other.
 //
 // Values; any thread.
 #pragma once
@@ -10,28 +10,28 @@
 
 namespace dtrun::network {
 
-// Of the candidates of two hosts; the rest is not tried.
+// Limit for the candidate pairs of two hosts; further pairs are not tried.
 inline constexpr std::size_t kMostTriesPerPeer = 64;
 
 inline constexpr char kSmallOnly[] = "small messages pass, large ones do not";
 
-// Both are indices into Offer::candidates of their hosts.
+// `from` and `to` are indices into Offer::candidates of their hosts.
 struct Attempt {
   int from = 0;
-  int peer = 0;  // number of the other host
+  int peer = 0;  // the other host's number
   int to = 0;
-  std::string why;                        // it failed; empty: connected
-  std::chrono::nanoseconds round_trip{};  // of a small message, when connected
-  std::string leaves_by = {};             // the interface that packets take by the routes, where another
+  std::string why;                        // why it failed; empty: connected
+  std::chrono::nanoseconds round_trip{};  // of a small message, if connected
+  std::string leaves_by = {};             // the interface on the packets' route, if it is another one
   bool connected() const { return why.empty(); }
   bool small_only() const { return why.starts_with(kSmallOnly); }
 };
 
-// What a bandwidth probe of data to another host showed.
+// The result of a bandwidth probe to another host.
 struct Throughput {
   double bits_per_s = 0;  // 0: it failed
   std::chrono::nanoseconds round_trip{};
-  double loss = 0;  // share of its packets that had to be sent again
+  double loss = 0;  // share of its packets that were retransmitted
 };
 
 }  // namespace dtrun::network

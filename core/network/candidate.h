@@ -1,4 +1,4 @@
-// One address of one interface that may carry a job between hosts, and what one host has of them.
+// One address of one interface that may carry a job between hosts, and the list that a host offers.
 //
 // Values; any thread.
 #pragma once
@@ -16,31 +16,31 @@ struct Candidate {
   int index = 0;  // of the interface
   Kind kind = Kind::kVirtual;
   Address address;
-  bool first_address = true;  // libraries that know only the name would take this address too
-  bool of_ssh = false;        // where ssh has reached this host
+  bool first_address = true;  // libraries that get only the interface name use this address
+  bool of_ssh = false;        // ssh has reached this host at this address
   bool default_route = false;
   int mtu = 0;
-  std::int64_t speed_mbps = 0;  // 0: the driver does not say
+  std::int64_t speed_mbps = 0;  // 0: not reported by the driver
   std::string rdma;             // "mlx5_0:1", or empty
-  std::uint16_t port = 0;       // where it listens while networks are being checked
+  std::uint16_t port = 0;       // its listening port during connectivity checks
 
   std::string Text() const;  // "eth0 10.0.0.5"
 };
 
-// An interface that is no candidate.
+// An interface that is not a candidate.
 struct LeftOut {
   std::string interface;
   Kind kind = Kind::kVirtual;
-  std::string address;  // its first one; may be empty
+  std::string address;  // its first address; may be empty
   std::string why;
 };
 
-// What a host offers.
+// A host's candidates and other interfaces.
 struct Offer {
   std::vector<Candidate> candidates;
   std::vector<LeftOut> left_out;
-  std::vector<std::string> unmatched;  // entries of the rule that chose nothing here
-  bool has_rdma = false;               // the host has RDMA cards, whether they have an interface or not
+  std::vector<std::string> unmatched;  // entries of the rule that selected nothing here
+  bool has_rdma = false;               // the host has RDMA cards, with or without an interface
 };
 
 }  // namespace dtrun::network

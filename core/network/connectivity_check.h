@@ -1,5 +1,4 @@
-// One host's part in checking which networks connect: its listeners, its tries and its bandwidth probes, one
-// after another.
+// One host's part in the connectivity check: its listeners, attempts and bandwidth probes, one after another.
 //
 // Owned by the host's agent; loop thread.
 #pragma once
@@ -28,7 +27,7 @@ class ConnectivityCheck {
     reach_.emplace(loop_, ReachOptions{host_, key_, by_device, limit}, own_, std::move(peers),
                    std::move(done));
   }
-  // REQUIRES: `from` is the number of a candidate.
+  // REQUIRES: `from` is the index of a candidate.
   void Measure(std::size_t from, int peer, const Candidate& to, bool by_device, double pace,
                BandwidthProbe::Done done) {
     ReachOptions bandwidth_probe_options{host_, key_, by_device};

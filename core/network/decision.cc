@@ -27,7 +27,7 @@ std::string MeasuredText(const Assignment& one) {
   return one.loss > 0 ? text + fmt::format(", {} of packets lost", LossText(one.loss)) : text;
 }
 
-// What the tries of one candidate showed, and how fast it is where that was measured.
+// Results of one candidate's attempts, and its bandwidth if measured.
 struct Row {
   std::string verdict, reason;
 };

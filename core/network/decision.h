@@ -1,4 +1,4 @@
-// Which interface every host of a job uses, and the table that says why.
+// Which interface every host of a job uses, and the table that explains the choice.
 //
 // Values; pure; any thread.
 #pragma once
@@ -11,21 +11,21 @@
 
 namespace dtrun::network {
 
-// What a host uses between hosts, for those who need not know how it was found.
+// The network that a host uses between hosts, for code that does not need to know how it was found.
 struct Network {
   std::string interface;
   std::string address;     // numeric
-  int prefix = 0;          // bits that its network has in common
+  int prefix = 0;          // prefix length of its network
   std::string rdma;        // "mlx5_0:1" when the same port does RDMA; else empty
-  bool named = true;       // its first address: what a library takes that is told the name
-  bool asked_for = false;  // by network.interface
+  bool named = true;       // its first address, which a library uses if given the interface name
+  bool asked_for = false;  // requested by network.interface
   bool host_has_rdma = false;
 
   bool ipv6() const { return address.find(':') != std::string::npos; }
   bool operator==(const Network&) const = default;
 };
 
-// What it took to find out.
+// Time spent on the search.
 struct Effort {
   std::chrono::nanoseconds survey{}, connectivity{}, measurement{};
   std::chrono::nanoseconds total() const { return survey + connectivity + measurement; }
@@ -35,8 +35,8 @@ struct Decision {
   Evidence evidence;
   std::vector<Assignment> measured;  // not empty
   Assignment chosen;
-  std::vector<bool> asked_for;  // by host: network.interface names its interfaces
-  bool by_device = true;        // each connection was held to one interface
+  std::vector<bool> asked_for;  // by host: network.interface names its interface
+  bool by_device = true;        // each connection was bound to one interface
   Effort effort;
 
   const Candidate& CandidateOf(std::size_t host) const;
@@ -57,7 +57,7 @@ std::string Summary(const Decision& decision);
 std::string OthersText(const Decision& decision);
 // One row per candidate of each host: candidate, kind, address, verdict, reason.
 std::string Table(const Decision& decision);
-// All of it: network.json of the run directory.
+// The complete decision: network.json of the run directory.
 std::string ToJson(const Decision& decision);
 
 }  // namespace dtrun::network

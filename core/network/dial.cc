@@ -13,7 +13,7 @@ namespace {
 constexpr char kNoAnswer[] = "no answer";
 constexpr char kStranger[] = "another program answers there";
 
-// The addresses of a loopback interface are reached through others.
+// Addresses of a loopback interface are reached through other interfaces.
 bool Bindable(const Candidate& from) { return from.kind != Kind::kLoopback; }
 
 error_code LeaveFrom(Tcp::socket& socket, const Candidate& from, const Ip& to, bool by_device) {
@@ -22,7 +22,7 @@ error_code LeaveFrom(Tcp::socket& socket, const Candidate& from, const Ip& to, b
   socket.open(source.protocol(), error);
   if (error) return error;
   CloseOnExec(socket.native_handle());
-  // Held to an interface that the routes do not take, it would show a path that no library's packets go.
+  // If bound to an interface that the routes do not use, it would test a path that no library's packets take.
   if (by_device && Bindable(from) && LeavesBy(from, to).empty() &&
       ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_BINDTODEVICE, from.interface.data(),
                    static_cast<socklen_t>(from.interface.size())) != 0 &&
@@ -34,7 +34,7 @@ error_code LeaveFrom(Tcp::socket& socket, const Candidate& from, const Ip& to, b
 }
 
 std::string Reason(const error_code& error) {
-  // A closed socket: the deadline has passed.
+  // The socket was closed: the deadline has passed.
   const bool silent = error == asio::error::operation_aborted || error == asio::error::timed_out ||
                       error == asio::error::bad_descriptor;
   if (silent) return kNoAnswer;
@@ -43,7 +43,7 @@ std::string Reason(const error_code& error) {
   return text;
 }
 
-// What an answer to `challenge` says of who sent it.
+// Identifies the sender of an answer to `challenge`.
 Handshake Judge(const Call& call, const Challenge& challenge, const std::string& answer,
                 std::chrono::nanoseconds round_trip) {
   const auto host = ReadAnswer(call.key, challenge, answer);
@@ -57,11 +57,11 @@ Handshake Judge(const Call& call, const Challenge& challenge, const std::string&
 // Sends the hello over an open connection and waits for the answer.
 void ShakeHands(const std::shared_ptr<Session>& session, const Call& call,
                 std::function<void(const Handshake&)> done) {
-  error_code ignored;  // slower without
+  error_code ignored;  // only slower if it fails
   session->socket.set_option(Tcp::no_delay(true), ignored);
   const Hello hello{static_cast<std::uint32_t>(call.host), NewChallenge(), call.purpose};
   const auto begin = std::chrono::steady_clock::now();
-  session->Send(HelloBytes(call.key, hello), [](const error_code&) {});  // the answer tells
+  session->Send(HelloBytes(call.key, hello), [](const error_code&) {});  // the answer shows whether it arrived
   session->Receive(kAnswerBytes, [session, call, hello, begin, done = std::move(done)](
                                      const error_code& error, const std::string& answer) {
     if (error) return done({session->socket.is_open() ? kStranger : kNoAnswer, {}});

@@ -1,6 +1,6 @@
-// A connection from one candidate to another that knows who is at its other end.
+// A connection from one candidate to another that verifies the identity of the other end.
 //
-// A session keeps itself while it waits; loop thread.
+// A waiting session keeps itself alive; loop thread.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace dtrun::network {
 
 struct Call {
-  int host = 0;  // this one's number
+  int host = 0;  // this host's number
   std::string key;
   bool by_device = true;
   Candidate from;
@@ -25,11 +25,11 @@ struct Call {
 };
 
 struct Handshake {
-  std::string why;  // it failed; empty: the peer is at the other end
+  std::string why;  // why it failed; empty: the other end is the peer
   std::chrono::nanoseconds round_trip{};
 };
 
-// `done` comes from the loop, never from inside. The session's deadline bounds it.
+// The loop calls `done`, never Dial itself. The session's deadline limits it.
 void Dial(const std::shared_ptr<Session>& session, const Call& call,
           std::function<void(const Handshake&)> done);
 

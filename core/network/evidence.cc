@@ -13,15 +13,15 @@ namespace {
 
 constexpr int kAllPairsUpTo = 32;
 constexpr int kRandomPeers = 3;
-constexpr int kMostSteps = 100'000;  // of a search that only strange networks make long
+constexpr int kMostSteps = 100'000;  // search limit, reached only in unusual networks
 constexpr std::size_t kMostPairsNamed = 3;
 constexpr char kIsTheAddress[] = " is the address ";
 constexpr char kInItsNetwork[] = " in its network";
-// Measurements that differ by less are taken as equal.
+// Measurements that differ by less count as equal.
 constexpr double kAsFast = 0.6;
 
-// What is lost is sent again after 200 ms when nothing follows it, and all ranks wait: one packet in a
-// hundred makes a network a tenth of what a bandwidth probe shows.
+// A lost packet with nothing after it is retransmitted after 200 ms while all ranks wait. One lost packet in
+// a hundred cuts a network to a tenth of its measured bandwidth.
 constexpr double kLossCost = 1000;
 
 double Worth(const Assignment& one) { return one.bits_per_s / (1 + kLossCost * one.loss); }
@@ -34,7 +34,7 @@ int Penalty(Kind kind) {
     case Kind::kVeth: return 0;
     case Kind::kBridge:
     case Kind::kVirtual: return 1;
-    case Kind::kLoopback: return 2;  // an address that routers know, kept there
+    case Kind::kLoopback: return 2;  // a routable address assigned to it
     case Kind::kTunnel: return 3;
   }
   return 1;
@@ -57,16 +57,16 @@ std::set<std::pair<int, int>> SparsePairs(int hosts) {
 
 }  // namespace
 
-// Less is better, in this order.
+// Smaller is better, compared in this order.
 struct Evidence::Preference {
   std::size_t detours = 0;
-  std::int64_t unknown_or_slow = 0;  // of the slowest card, negative; 0: not all are known
+  std::int64_t unknown_or_slow = 0;  // negative speed of the slowest card; 0: not all known
   int without_rdma = 0;
   int penalty = 0;
   int without_default_route = 0;
   int ipv6 = 0;
   std::int64_t indices = 0;
-  // Of several addresses of one interface: a name means the first one to libraries.
+  // Among several addresses of one interface, libraries use the first if given the name.
   int not_first_address = 0, not_of_ssh = 0;
   auto operator<=>(const Preference&) const = default;  // NOLINT(modernize-use-nullptr): of the compiler
 };
@@ -174,7 +174,7 @@ std::string Evidence::TakenText(int host, const Candidate& from, int peer, const
                        address.to_string(), kInItsNetwork);
   };
   const std::string there = text(host, from, to.address.ip);
-  return there.empty() ? text(peer, to, from.address.ip) : there;  // or its answer is taken
+  return there.empty() ? text(peer, to, from.address.ip) : there;  // or the bridge captures the answer
 }
 
 bool Evidence::MayBeTaken(const Assignment& assignment) const {
@@ -227,8 +227,8 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
     }
     const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
     all.back().why += TakenText(host, from, attempt.peer, to);
-    if (!OneNetwork(from, to)) continue;  // as from a virtual bridge, which has one address on all hosts
-    // Whatever the host saw: its packets, or their answers, may have gone to the wrong host.
+    if (!OneNetwork(from, to)) continue;  // for example from a virtual bridge, which has one address on all hosts
+    // Regardless of the result: the host's packets, or the answers, may have reached the wrong host.
     std::string duplicate = DuplicateText(to.address.ip);
     if (duplicate.empty()) duplicate = DuplicateText(from.address.ip);
     if (!duplicate.empty()) all.back().why = std::move(duplicate);
@@ -239,7 +239,7 @@ bool Evidence::Connected(int a, int from, int b, int to) const {
   return connected_.contains({{a, from}, {b, to}}) && connected_.contains({{b, to}, {a, from}});
 }
 
-// Candidates of `host`, those in the network of `mate` first, then the better ones.
+// Candidates of `host`: first those in the network of `mate`, then by preference.
 std::vector<int> Evidence::Ordered(int host, const Candidate* mate) const {
   const auto& candidates = hosts_[static_cast<std::size_t>(host)].offer.candidates;
   std::vector<int> order(candidates.size());
@@ -254,7 +254,7 @@ std::vector<int> Evidence::Ordered(int host, const Candidate* mate) const {
   return order;
 }
 
-// Depth first; true when every host has a candidate.
+// Depth-first search; true if every host has a candidate.
 bool Evidence::Extend(std::vector<int>* chosen, int* steps) const {
   const int host = static_cast<int>(chosen->size());
   if (host == static_cast<int>(hosts_.size())) return true;
@@ -316,8 +316,7 @@ bool Evidence::OnTop(const Assignment& assignment) const {
 }
 
 const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const {
-  // What lies on top of another network is no faster than that, whatever a bandwidth probe on a busy host
-  // says.
+  // A tunnel is not faster than the network below it, even if a bandwidth probe on a busy host suggests so.
   const bool all_on_top = std::ranges::all_of(measured, [this](const auto& one) { return OnTop(one); });
   double fastest = 0;
   for (const Assignment& one : measured) {
@@ -326,7 +325,7 @@ const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const 
   const Assignment* best = nullptr;
   for (const Assignment& one : measured) {
     if (Worth(one) < kAsFast * fastest || (OnTop(one) && !all_on_top)) continue;
-    // What a card claims counts no more once it has been measured.
+    // The nominal speed of a card no longer counts once it has been measured.
     const auto preference = [this](const Assignment& given) {
       Preference out = PreferenceOf(given);
       out.unknown_or_slow = 0;
@@ -337,7 +336,7 @@ const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const 
   return *best;
 }
 
-// "node0 to node2: eth0 10.0.0.1 to eth0 10.0.0.3: no answer", for the tries of one pair.
+// "node0 to node2: eth0 10.0.0.1 to eth0 10.0.0.3: no answer", for the attempts of one pair.
 std::string Evidence::PairText(int a, int b) const {
   std::string text;
   std::size_t named = 0;
@@ -348,7 +347,7 @@ std::string Evidence::PairText(int a, int b) const {
     for (const Attempt& attempt : attempts_[static_cast<std::size_t>(host)]) {
       if (attempt.peer != peer) continue;
       tried = true;
-      // The other way tells more of a pair that works one way only.
+      // If a pair works in one direction, the failed direction tells more.
       if (attempt.connected() || ++named > kMostPairsNamed) continue;
       text += fmt::format("\n  {} {} to {} {}: {}", from.name,
                           from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,

@@ -1,6 +1,6 @@
-// What all hosts have tried, and which of their interfaces follow from it.
+// The attempts of all hosts, and the interfaces that follow from them.
 //
-// Pure, so that the same evidence gives the same answer; the root keeps it. Any thread.
+// Pure, so the same evidence gives the same result; owned by the root. Any thread.
 #pragma once
 
 #include <map>
@@ -16,44 +16,43 @@ namespace dtrun::network {
 
 struct HostOffer {
   std::string name;
-  std::string machine;  // equal for hosts that are one machine, which need not reach each other
+  std::string machine;  // equal for hosts on one machine, which need not reach each other
   Offer offer;
 };
 
-// One direction between two hosts that was measured.
+// One measured direction between two hosts.
 struct MeasuredLink {
   int from = 0;
   int to = 0;
-  Throughput seen;  // its loss is that of a calm bandwidth probe: a rush alone may overflow a switch
+  Throughput seen;  // its loss is from a paced bandwidth probe: a full-rate one may overflow a switch
 };
 
-// One candidate for every host, such that all hosts reach each other.
+// One candidate per host, such that all hosts reach each other.
 struct Assignment {
   std::vector<int> candidates;            // by host
-  double bits_per_s = 0;                  // of the slowest link that was measured; 0: none was
-  std::chrono::nanoseconds round_trip{};  // of the slowest
-  double loss = 0;                        // of the worst
-  bool suspect = false;                   // a bandwidth probe lost packets, and no calm one has followed
+  double bits_per_s = 0;                  // of the slowest measured link; 0: none measured
+  std::chrono::nanoseconds round_trip{};  // of the slowest link
+  double loss = 0;                        // of the worst link
+  bool suspect = false;                   // a bandwidth probe lost packets, and no paced one has followed
   std::vector<MeasuredLink> links = {};
 
-  // Takes the three from `links`.
+  // Computes bandwidth, round trip and loss from `links`.
   void Conclude();
 };
 
-// Pairs of hosts that have to prove that they reach each other: all up to 32 hosts; beyond, a
-// ring, everyone with host 0, and three more for each host, the same ones every time.
+// Pairs of hosts that must prove that they reach each other. Up to 32 hosts: all pairs. Beyond: a ring, every
+// host with host 0, and three more for each host, always the same ones.
 std::set<std::pair<int, int>> PairsToCheck(int hosts);
 
-// Whether they are two addresses of one network, by what either knows of it.
+// Whether both addresses are in one network, according to either host.
 bool OneNetwork(const Candidate& a, const Candidate& b);
 
-// Whether the candidate `from` may try `to`: one family, not the same address on both hosts, and in
-// one network where `to`'s host has an address in the network of `from`.
+// Whether candidate `from` may try `to`: same address family, different addresses, and in one network if
+// `to`'s host has an address in the network of `from`.
 bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Candidate>& all_of_peer);
 
-// The virtual bridge of a host in whose network `to` lies, so that what the host sends there by its routes
-// goes to its virtual machines or containers; null where there is none, or the network of `via` is the
-// narrower one.
+// The virtual bridge of a host with a network that contains `to`: packets that the host routes there go to
+// its virtual machines or containers. Null if there is none, or if the network of `via` is narrower.
 const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to);
 
 class Evidence {
@@ -61,42 +60,42 @@ class Evidence {
   explicit Evidence(std::vector<HostOffer> hosts);
 
   const std::vector<HostOffer>& hosts() const { return hosts_; }
-  // Peers that `host` has to try.
+  // Peers that `host` must try.
   std::vector<int> PeersOf(int host) const;
   void Add(int host, const std::vector<Attempt>& attempts);
   const std::vector<Attempt>& AttemptsOf(int host) const { return attempts_[static_cast<std::size_t>(host)]; }
 
-  // Those of the assignment's connections whose packets take another interface than its candidate's.
+  // Connections of the assignment with packets that take another interface than the candidate's.
   struct Detour {
     int host = 0, peer = 0;
     std::string leaves_by;
   };
   std::vector<Detour> DetoursOf(const Assignment& assignment) const;
-  // Whether a virtual bridge may take what one of these hosts sends to another by its routes.
+  // Whether a virtual bridge may capture packets that one of these hosts routes to another.
   bool MayBeTaken(const Assignment& assignment) const;
-  // The best ones first by what is known without measuring; at most `most`.
+  // At most `most` assignments, best first according to unmeasured properties.
   std::vector<Assignment> Assignments(std::size_t most) const;
-  // The one to take of those that were measured. REQUIRES: not empty.
+  // The one to use among the measured ones. REQUIRES: not empty.
   const Assignment& Best(const std::vector<Assignment>& measured) const;
-  // Why there is no assignment, and what to do.
+  // Why there is no assignment, and the next step.
   std::string Obstacle() const;
-  // "10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)": those of cards that several machines have.
-  // Virtual bridges have one address everywhere, by design.
+  // "10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)": network card addresses that several
+  // machines have. Virtual bridges have the same address everywhere by design.
   std::vector<std::string> Duplicates() const;
 
  private:
   struct Preference;
-  bool Connected(int a, int from, int b, int to) const;  // both ways
+  bool Connected(int a, int from, int b, int to) const;  // in both directions
   bool OneMachine(int a, int b) const;
   std::vector<int> Ordered(int host, const Candidate* mate) const;
   bool Extend(std::vector<int>* chosen, int* steps) const;
   Preference PreferenceOf(const Assignment& assignment) const;
-  // Of another network, at some host.
+  // Whether a host's candidate is a tunnel on top of another network.
   bool OnTop(const Assignment& assignment) const;
   std::string PairText(int a, int b) const;
-  // "; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its network"; empty where no bridge has.
+  // "; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its network"; empty if no bridge does.
   std::string TakenText(int host, const Candidate& from, int peer, const Candidate& to) const;
-  // Of an address that several machines have; else empty.
+  // For an address that several machines have; otherwise empty.
   std::string DuplicateText(const Ip& address) const;
 
   std::vector<HostOffer> hosts_;

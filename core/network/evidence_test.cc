@@ -21,7 +21,7 @@ Candidate Card(int index, const char* name, const char* address, int prefix, Kin
   return one;
 }
 
-// Hosts "node0" and so on, each its own machine.
+// Hosts "node0" and so on, each on its own machine.
 std::vector<HostOffer> Hosts(std::vector<std::vector<Candidate>> candidates) {
   std::vector<HostOffer> hosts;
   for (auto& one : candidates) {
@@ -31,7 +31,7 @@ std::vector<HostOffer> Hosts(std::vector<std::vector<Candidate>> candidates) {
   return hosts;
 }
 
-// Every plausible try, connected when `works` says so of the two candidates.
+// All plausible attempts; connected if `works` returns true for the two candidates.
 template <class Works>
 Evidence Tried(std::vector<HostOffer> hosts, Works&& works) {
   Evidence evidence(std::move(hosts));
@@ -150,7 +150,7 @@ TEST(Evidence, AMateInTheOwnNetworkIsPreferredToRoutes) {
   const Candidate v6 = Card(2, "eth0", "fd00::2", 64);
   EXPECT_TRUE(Plausible(own, mate, {mate, other}));
   EXPECT_FALSE(Plausible(own, other, {mate, other}));
-  EXPECT_TRUE(Plausible(own, other, {other}));  // a router may know the way
+  EXPECT_TRUE(Plausible(own, other, {other}));  // a router may connect them
   EXPECT_FALSE(Plausible(own, v6, {v6}));
 }
 
@@ -197,7 +197,7 @@ TEST(Evidence, ATunnelIsTakenOnlyWhereNothingElseIsConnected) {
   auto evidence = Tried(hosts, Always);
   auto found = evidence.Assignments(4);
   ASSERT_THAT(found, SizeIs(2));
-  for (Assignment& one : found) one.bits_per_s = one.candidates[0] == 1 ? 9e9 : 1e9;  // a busy host's doing
+  for (Assignment& one : found) one.bits_per_s = one.candidates[0] == 1 ? 9e9 : 1e9;  // caused by a busy host
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
   auto only = Tried(hosts, [](const Candidate& from, const Candidate& to) {
     return from.interface == "wg0" && to.interface == "wg0";
@@ -215,7 +215,7 @@ TEST(Evidence, TheFasterNetworkWinsWhateverTheOrder) {
   found[0].bits_per_s = 1e9;
   found[1].bits_per_s = 1e10;
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(1, 1));
-  found[1].bits_per_s = 1.2e9;  // as fast: the lower index
+  found[1].bits_per_s = 1.2e9;  // counts as equal: the lower index wins
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
 }
 
@@ -228,7 +228,7 @@ TEST(Evidence, LostPacketsCountMoreThanSpeed) {
   found[0].loss = 0.1;
   found[1].bits_per_s = 1e8;
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(1, 1));
-  found[1].bits_per_s = 1e6;  // so slow that loss is the smaller evil
+  found[1].bits_per_s = 1e6;  // so slow that loss is the lesser problem
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
 }
 
@@ -289,7 +289,7 @@ TEST(Evidence, TheSearchEndsWhenNothingFits) {
     }
   }
   const auto evidence = Tried(Hosts(std::move(many)), [](const Candidate& from, const Candidate&) {
-    return from.address.ip.to_v4().to_bytes()[3] != 12;  // the last host answers nobody
+    return from.address.ip.to_v4().to_bytes()[3] != 12;  // the last host answers no one
   });
   EXPECT_THAT(evidence.Assignments(4), IsEmpty());
   EXPECT_THAT(evidence.Obstacle(), HasSubstr("more pairs of hosts"));

@@ -21,12 +21,12 @@ std::string Seal(const std::string& key, std::string_view label, std::string_vie
   if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
            reinterpret_cast<const unsigned char*>(message.data()), message.size(),
            reinterpret_cast<unsigned char*>(seal.data()), &size) == nullptr) {
-    std::abort();  // SHA-256 is always there, and nothing else can fail
+    std::abort();  // SHA-256 is always available, and nothing else can fail
   }
   return seal;
 }
 
-// `bytes` without the seal behind them, when it fits.
+// `bytes` without the seal at their end, if it is valid.
 std::optional<std::string_view> Opened(const std::string& key, std::string_view label,
                                        std::string_view bytes) {
   if (bytes.size() < kSealBytes) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<std::string_view> Opened(const std::string& key, std::string_view 
 
 void FillRandomly(char* bytes, std::size_t size) {
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes), static_cast<int>(size)) != 1) {
-    std::abort();  // no randomness, no check
+    std::abort();  // no check without randomness
   }
 }
 

@@ -1,4 +1,4 @@
-// The network interfaces of this host, as the kernel describes them.
+// The network interfaces of this host, as reported by the kernel.
 //
 // Values; ReadInterfaces asks the system, the rest is pure. Any thread.
 #pragma once
@@ -14,37 +14,37 @@ namespace dtrun::network {
 
 enum class Kind : std::uint8_t {
   kLoopback,
-  kPhysical,  // has a bus address, virtual machines' cards too
+  kPhysical,  // has a bus address; includes cards of virtual machines
   kBond,
   kVlan,
   kBridge,
   kVeth,
   kTunnel,  // tun, tap, WireGuard, VXLAN and the like
-  kVirtual  // any other that is made of software
+  kVirtual  // any other software interface
 };
 const char* KindText(Kind kind);
 
 struct Address {
   Ip ip;           // without a scope
-  int prefix = 0;  // bits that its network has in common
+  int prefix = 0;  // prefix length of its network
 
   bool link_local() const;
   std::string Text() const;  // "10.0.0.5/24"
 };
 
-// Whether `ip` lies in the network of `prefix` bits around `network`.
+// Whether `ip` is in the network of `prefix` bits around `network`.
 bool InNetwork(const Ip& ip, const Ip& network, int prefix);
 
 struct Interface {
   int index = 0;
   std::string name;
   std::vector<std::string> other_names =
-      {};  // "altname" of `ip link`; no library but the kernel's own knows them
+      {};  // "altname" of `ip link`; only kernel interfaces know them, no library does
   Kind kind = Kind::kVirtual;
-  bool up = false;       // somebody has switched it on
-  bool carrier = false;  // and it has a link
+  bool up = false;       // administratively up
+  bool carrier = false;  // has a link
   int mtu = 0;
-  std::int64_t speed_mbps = 0;  // 0: the driver does not say
+  std::int64_t speed_mbps = 0;  // 0: not reported by the driver
   int numa = -1;                // -1: unknown
   std::string rdma;             // "mlx5_0:1" when the same port does RDMA; else empty
   bool default_route = false;
@@ -54,17 +54,17 @@ struct Interface {
 // "eth0 (10.0.0.5/24), eth1 (down), ...": for messages.
 std::string ListText(const std::vector<Interface>& interfaces);
 
-// In the order of their indices.
+// Returns them in the order of their indices.
 Result<std::vector<Interface>> ReadInterfaces();
 
-// Kind of an interface by what the kernel calls its type, and its bus address; both may be empty.
+// The kind of an interface from the kernel's type name and its bus address; both may be empty.
 Kind KindOf(const std::string& type, bool loopback, const std::string& bus);
 
-// Whether there is any RDMA card below `sys` ("/sys").
+// Whether there is an RDMA card below `sys` ("/sys").
 bool HasRdma(const std::string& sys);
 
-// The active RDMA port that belongs to the interface `name` at the bus address `bus`, below `sys`
-// ("/sys"); empty when there is none.
+// The active RDMA port of the interface `name` at the bus address `bus`, below `sys` ("/sys"); empty if there
+// is none.
 std::string RdmaPortOf(const std::string& sys, const std::string& name, const std::string& bus);
 
 }  // namespace dtrun::network

@@ -58,7 +58,7 @@ TEST(Interface, ThisHostHasLoopback) {
   for (const Interface& one : *all) EXPECT_GT(one.index, 0) << one.name;
 }
 
-// As sysfs shows two cards: one RoCE port that names its interface, one InfiniBand card.
+// sysfs with two cards: one RoCE port that names its interface, one InfiniBand card.
 class Rdma : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -86,7 +86,7 @@ TEST_F(Rdma, AnInterfaceHasThePortThatNamesItOrSharesItsCard) {
   Write("class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "bond0");
   Card("mlx5_1", "0000:5e:00.0", "4: ACTIVE");
   EXPECT_EQ(PortOf("bond0", ""), "mlx5_0:1");
-  EXPECT_EQ(PortOf("eth0", "0000:3b:00.0"), "");  // the port says whose it is
+  EXPECT_EQ(PortOf("eth0", "0000:3b:00.0"), "");  // the port names another interface
   EXPECT_EQ(PortOf("ib0", "0000:5e:00.0"), "mlx5_1:1");
   EXPECT_EQ(PortOf("eth1", "0000:ff:00.0"), "");
 }

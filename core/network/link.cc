@@ -19,7 +19,7 @@ const Candidate& CandidateOf(const Evidence& evidence, int host, int candidate) 
   return candidates[static_cast<std::size_t>(candidate)];
 }
 
-// The hosts whose rows and columns a matrix has.
+// The hosts to show in a matrix.
 std::vector<int> Shown(std::size_t count, const std::vector<Link>& links) {
   std::set<int> hosts;
   for (const Link& link : links) {
@@ -94,7 +94,8 @@ std::vector<std::string> Broken(const Evidence& evidence) {
     };
     for (const Attempt& attempt : attempts) {
       if (attempt.connected() || !inside(attempt)) continue;
-      // Of one pair of interfaces another pair of addresses connects, as where all hosts have a virtual one.
+      // Another address pair of the same interfaces is connected, for example if all hosts have the same
+      // virtual address.
       const auto pair_of = [&](const Attempt& one) {
         const Candidate& from = CandidateOf(evidence, host, one.from);
         return std::tuple(from.interface, from.address.ip.is_v6(), one.peer,

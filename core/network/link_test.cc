@@ -17,7 +17,7 @@ Candidate Card(const char* name, const std::string& address) {
   return one;
 }
 
-// Hosts with two cards each, in one network of all first and one of all second ones.
+// Hosts with two cards each: all first cards share a network, and so do all second ones.
 Evidence Hosts(int count) {
   std::vector<HostOffer> hosts;
   for (int i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ Evidence Hosts(int count) {
   return Evidence(std::move(hosts));
 }
 
-// Every host tries every other by both cards; `why` says what came of it.
+// Every host tries every other with both cards; `why` returns the result.
 template <class Why>
 Evidence Tried(int count, Why&& why) {
   Evidence evidence = Hosts(count);

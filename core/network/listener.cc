@@ -17,7 +17,7 @@ constexpr std::size_t kMostPeers = 4096;
 constexpr std::chrono::milliseconds kPause{10};
 constexpr std::size_t kReadBytes = 256 << 10;
 
-// A bandwidth probe that is being counted.
+// A bandwidth probe in progress.
 struct Count {
   std::vector<char> buffer = std::vector<char>(kReadBytes);
   ProbeCount count;
@@ -45,7 +45,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   const std::string key;
   std::vector<std::shared_ptr<Tcp::acceptor>> acceptors;
   std::set<Peer> peers;
-  std::list<Peer> strangers;  // of the peers, those whose handshake is not done; the oldest first
+  std::list<Peer> strangers;  // peers with an unfinished handshake; oldest first
   bool closed = false;
 };
 
@@ -54,7 +54,7 @@ void Listener::State::Listen(const std::shared_ptr<Tcp::acceptor>& acceptor) {
   acceptor->async_accept(peer->socket, [self = shared_from_this(), acceptor, peer](const error_code& error) {
     if (self->closed) return;
     const bool full = !error && self->peers.size() >= kMostPeers;
-    const bool room = !self->strangers.empty();  // who says nothing makes it
+    const bool room = !self->strangers.empty();  // evict a silent client
     if ((full || error == asio::error::no_descriptors) && room) {
       self->Leave(Peer(self->strangers.front()));
     } else if (full || error) {
@@ -65,7 +65,7 @@ void Listener::State::Listen(const std::shared_ptr<Tcp::acceptor>& acceptor) {
   });
 }
 
-// Out of descriptors, or too many peers: some will leave.
+// Out of descriptors, or too many peers: wait for some to leave.
 void Listener::State::ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor) {
   const auto pause = std::make_shared<asio::steady_timer>(loop, kPause);
   pause->async_wait([self = shared_from_this(), acceptor, pause](const error_code&) {
@@ -102,14 +102,14 @@ void Listener::State::Echo(const Peer& peer) {
                 });
 }
 
-// Tells how much came in the time of a bandwidth probe; what comes later is not waited for.
+// Reports the bytes received in the time of a bandwidth probe, without waiting for later ones.
 void Listener::State::CountProbe(const Peer& peer, const std::shared_ptr<Count>& bandwidth_probe) {
   peer->socket.async_read_some(
       asio::buffer(bandwidth_probe->buffer),
       [self = shared_from_this(), peer, bandwidth_probe](const error_code& error, std::size_t size) {
         if (error) return self->Leave(peer);
         const auto now = std::chrono::steady_clock::now();
-        // The clock starts with the first bytes, which therefore do not count.
+        // The time starts with the first bytes, so these do not count.
         if (bandwidth_probe->begin) bandwidth_probe->count.bytes += size;
         if (!bandwidth_probe->begin) bandwidth_probe->begin = now;
         const std::chrono::nanoseconds time = now - *bandwidth_probe->begin;
@@ -126,7 +126,7 @@ void Listener::State::CountProbe(const Peer& peer, const std::shared_ptr<Count>&
       });
 }
 
-// Until the other end leaves: closing first would drop what it has not read.
+// Waits until the other end closes: closing first would drop data that it has not read.
 void Listener::State::AwaitEnd(const Peer& peer) {
   peer->Receive(kLargeMessageBytes,
                 [self = shared_from_this(), peer](const error_code& error, const std::string&) {
@@ -167,7 +167,7 @@ Listener::Listener(asio::io_context& loop, int host, std::string key, Offer* off
 
 Listener::~Listener() {
   state_->closed = true;
-  error_code ignored;  // they are being thrown away
+  error_code ignored;  // they are being discarded
   for (const auto& acceptor : state_->acceptors) acceptor->close(ignored);
   for (const auto& peer : state_->peers) peer->Close();
 }

@@ -1,7 +1,7 @@
-// Where other hosts reach this one while networks are being checked: a listening socket on each
-// candidate's address, which answers hellos, echoes large messages and counts bandwidth probes.
+// Where other hosts reach this one during connectivity checks: a listening socket on each candidate's address
+// that answers hellos, echoes large messages and counts bandwidth probes.
 //
-// Lives on one event loop; strangers get no answer and at most a few bytes of memory each.
+// Lives on one event loop; unauthenticated clients get no answer and use at most a few bytes of memory each.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace dtrun::network {
 class Listener {
  public:
   // `host` is this host's number, `key` that of the connectivity check. Fills in the ports of the offer's
-  // candidates; those that cannot listen are left out.
+  // candidates and removes those that cannot listen.
   Listener(asio::io_context& loop, int host, std::string key, Offer* offer);
-  // Ends all connections.
+  // Closes all connections.
   ~Listener();
 
  private:

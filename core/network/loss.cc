@@ -10,7 +10,7 @@
 namespace dtrun::network {
 
 double LossOf(int socket) {
-  tcp_info info{};  // an older kernel fills less of it
+  tcp_info info{};  // older kernels fill only a part
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   const std::int64_t lost = std::int64_t{info.tcpi_total_retrans} - info.tcpi_dsack_dups;

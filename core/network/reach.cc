@@ -13,8 +13,8 @@
 namespace dtrun::network {
 namespace {
 
-// What a try may take longer than those that have reached every peer. A connection is answered by the
-// other host's kernel, however busy the host is; and by then two packets have asked for it.
+// Extra time for an attempt after all peers have been reached. The other host's kernel accepts a connection
+// even if the host is busy, and by then two packets have asked for it.
 constexpr std::chrono::milliseconds kGrace{150};
 
 std::string TooLarge(const Candidate& from) {
@@ -28,7 +28,7 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   struct Try {
     Attempt attempt;
     Call call;
-    std::vector<std::shared_ptr<Session>> sessions;  // that dial; from the first answer on, one
+    std::vector<std::shared_ptr<Session>> sessions;  // dialing; only one after the first answer
     std::size_t dialing = 0;
     bool over = false;
 
@@ -62,12 +62,12 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + options.limit;
   std::vector<Try> tries;
   std::size_t left = 0;
-  std::set<int> reached;  // peers
-  std::set<int> good;     // own candidates that have reached one
+  std::set<int> reached;  // peers that were reached
+  std::set<int> good;     // own candidates that have reached a peer
 };
 
-// Inside one network first: where hosts have very many interfaces, the rest may be cut. An address that
-// both hosts have would only lead back here.
+// Pairs within one network come first: if hosts have very many interfaces, the rest may be cut. An address
+// that both hosts have would only lead back here.
 void Reach::State::Plan(const std::vector<Candidate>& own) {
   for (const Peer& peer : peers) {
     std::size_t count = 0;
@@ -113,7 +113,7 @@ void Reach::State::Dial(std::size_t index) {
   });
 }
 
-// The first answer counts; a session that got none leaves the try to the other.
+// The first answer counts; a session without one leaves the attempt to the other session.
 void Reach::State::OnHandshake(std::size_t index, const std::shared_ptr<Session>& session,
                                const Handshake& handshake) {
   Try& one = tries[index];
@@ -129,10 +129,10 @@ void Reach::State::OnHandshake(std::size_t index, const std::shared_ptr<Session>
   SendLarge(index);
 }
 
-// There and back.
+// Sends a large message and waits for its echo.
 void Reach::State::SendLarge(std::size_t index) {
   Session& session = *tries[index].sessions.front();
-  session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo tells
+  session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo shows success
   session.Receive(kLargeMessageBytes,
                   [self = shared_from_this(), index](const error_code& error, const std::string&) {
                     Try& one = self->tries[index];
@@ -150,7 +150,7 @@ void Reach::State::Ended(std::size_t index) {
     good.insert(one.attempt.from);
   }
   if (--left == 0) return Finish();
-  if (!done) return;  // destroyed: the tries that were under way come to their ends
+  if (!done) return;  // destroyed: attempts in progress end
   if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
   DialAgain();
   grace.expires_after(kGrace);
@@ -232,7 +232,7 @@ void BandwidthProbe::State::Write() {
 }
 
 void BandwidthProbe::State::Finish(const Throughput& result) {
-  // What still waits to be sent is of no use.
+  // Discard unsent data.
   error_code ignored;
   session->socket.set_option(asio::socket_base::linger(true, 0), ignored);
   session->Close();

@@ -1,9 +1,9 @@
-// Tries to reach other hosts from each of this host's candidates, all at the same time.
+// Tries to reach other hosts from each of this host's candidates, all at once.
 //
-// Connections leave from the candidate's address and, where allowed, by its interface and no other
-// (SO_BINDTODEVICE). Where the kernel's routes take another interface from that address, as those of
-// libraries do, they are not held to it, and the attempt names the other one. A try is connected when the
-// other host answers a challenge and a message larger than any packet comes and goes. Loop thread.
+// Connections use the candidate's address and, where allowed, only its interface (SO_BINDTODEVICE). If the
+// kernel's routes use another interface for that address, as libraries would, the connection is not bound to
+// the interface and the attempt names the other one. An attempt is connected once the other host has answered
+// a challenge and echoed a message larger than any packet. Loop thread.
 #pragma once
 
 #include <functional>
@@ -16,24 +16,24 @@
 
 namespace dtrun::network {
 
-// Another host, as it can be reached.
+// Another host and its candidates.
 struct Peer {
   int host = 0;
   std::vector<Candidate> candidates;
 };
 
 struct ReachOptions {
-  int host = 0;     // this one's number
+  int host = 0;     // this host's number
   std::string key;  // of the connectivity check
   bool by_device = true;
-  // For all tries together. Once every peer has been reached, those that still wait for a connection
-  // dial once more, so that one lost packet does not decide; what is not connected then soon ends, and so do
-  // tries from candidates that reach nobody.
+  // Limit for all attempts together. Once every peer has been reached, attempts that still wait for a
+  // connection dial once more, so that one lost packet does not decide. Attempts not connected soon after
+  // that are ended, as are attempts from candidates that reach no peer.
   std::chrono::nanoseconds limit = std::chrono::seconds(2);
-  double pace = 0;  // of a bandwidth probe, in bits/s at most; 0: as fast as it goes
+  double pace = 0;  // of a bandwidth probe, in bits/s at most; 0: unlimited
 };
 
-// `done` is called once, from the loop. Ends what is under way when it is destroyed first.
+// `done` is called once, from the loop. Destruction before that cancels the attempts.
 class Reach {
  public:
   using Done = std::function<void(std::vector<Attempt>)>;
@@ -46,7 +46,7 @@ class Reach {
   std::shared_ptr<State> state_;
 };
 
-// Sends for kBandwidthProbe from one candidate to another. Ends what is under way when it is destroyed first.
+// Sends for kBandwidthProbe from one candidate to another. Destruction cancels it.
 class BandwidthProbe {
  public:
   using Done = std::function<void(Throughput)>;

@@ -1,4 +1,4 @@
-// Real sockets on loopback, where 127.0.0.1, 127.0.0.2 and so on stand for addresses of hosts.
+// Uses real sockets on loopback: 127.0.0.1, 127.0.0.2 and so on represent addresses of hosts.
 #include "core/network/reach.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ Candidate CandidateAt(const char* address, int prefix = 8) {
 
 class ReachTest : public ::testing::Test {
  protected:
-  // Runs the loop until the tries have ended.
+  // Runs the loop until the attempts have ended.
   std::vector<Attempt> Try(const std::vector<Candidate>& own, std::vector<Peer> peers,
                            ReachOptions options = {}) {
     options.key = kKey;
@@ -57,7 +57,7 @@ TEST_F(ReachTest, AHostBehindItsListenerIsConnected) {
 
 TEST_F(ReachTest, ItIsYou) {
   Offer own{{CandidateAt("127.0.0.2")}, {}, {}};
-  const Listener listener(loop_, 0, kKey, &own);  // of the host that tries
+  const Listener listener(loop_, 0, kKey, &own);  // of the connecting host
   const auto attempts = Try({CandidateAt("127.0.0.1")}, {{1, own.candidates}});
   ASSERT_THAT(attempts, SizeIs(1));
   EXPECT_EQ(attempts[0].why, "this host itself answers there");
@@ -85,7 +85,7 @@ TEST_F(ReachTest, AClosedPortRefuses) {
   EXPECT_THAT(Try({CandidateAt("127.0.0.1")}, {{1, {closed}}})[0].why, HasSubstr("refused"));
 }
 
-// A socket that listens and never accepts: connections open, nobody speaks.
+// A socket that listens but never accepts: connections open, but get no answer.
 class Silent {
  public:
   explicit Silent(asio::io_context& loop) : acceptor_(loop, {asio::ip::make_address("127.2.0.3"), 0}) {}
@@ -121,7 +121,7 @@ TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
   Silent silent(loop_);
   Offer offer{{CandidateAt("127.1.0.2", 16)}, {}, {}};
   const Listener listener(loop_, 1, kKey, &offer);
-  // In two networks; the second own candidate has nobody to try but the silent one.
+  // In two networks; only the silent peer is in reach of the second own candidate.
   const std::vector<Candidate> theirs = {offer.candidates[0], silent.candidate()};
   ReachOptions options;
   options.limit = std::chrono::hours(1);  // far beyond the test's own
@@ -132,7 +132,7 @@ TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
   EXPECT_EQ(attempts[1].why, "no answer");
 }
 
-// A socket whose queue of connections is full: Linux drops packets that ask for more.
+// A socket with a full accept queue: Linux drops further connection requests.
 class Full {
  public:
   explicit Full(asio::io_context& loop) : acceptor_(loop), connected_(loop) {

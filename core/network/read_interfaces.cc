@@ -1,5 +1,5 @@
-// Asks the kernel: links, addresses and routes over netlink, speed and bus address by ethtool's
-// ioctl. Sysfs would answer for the network namespace that it was mounted in.
+// Asks the kernel: links, addresses and routes over netlink; speed and bus address through ethtool's ioctl.
+// Sysfs would show the network namespace that it was mounted in.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/ethtool.h>
@@ -35,7 +35,7 @@ Error NetlinkError(const char* action, int code) {
   return Error{DTRUN_SYSTEM, fmt::format("{}: {}", action, nl_geterror(code))};
 }
 
-// Hands every object of a netlink dump to `each`.
+// Passes every object of a netlink dump to `each`.
 Status ForEach(const char* action, const std::function<int(nl_cache**)>& dump,
                const std::function<void(nl_object*)>& each) {
   nl_cache* raw = nullptr;
@@ -45,7 +45,7 @@ Status ForEach(const char* action, const std::function<int(nl_cache**)>& dump,
   return {};
 }
 
-// What ethtool's ioctl fills for the interface `name`; false when the driver knows no answer.
+// Runs an ethtool ioctl for the interface `name`; false if the driver does not support it.
 template <class Wanted>
 bool Ask(int socket, const std::string& name, Wanted* wanted) {
   ifreq request{};
@@ -83,7 +83,7 @@ Interface Describe(rtnl_link* link, int ethtool) {
   out.name = rtnl_link_get_name(link);
   const char* const type = rtnl_link_get_type(link);
   const std::string bus = BusOf(ethtool, out.name);
-  // The type "tun" is no bus address, though its driver answers with it.
+  // The driver of "tun" devices reports "tun" as their bus address, which is none.
   out.kind = KindOf(type == nullptr ? "" : type, (flags & IFF_LOOPBACK) != 0, bus);
   out.up = (flags & IFF_UP) != 0;
   out.carrier = out.up && (flags & IFF_RUNNING) != 0;
@@ -94,7 +94,7 @@ Interface Describe(rtnl_link* link, int ethtool) {
   return out;
 }
 
-// nullopt for what no connection can use: neither family, or an address that is still being checked.
+// nullopt for unusable addresses: another address family, or duplicate address detection in progress.
 std::optional<Address> Convert(rtnl_addr* address) {
   nl_addr* const local = rtnl_addr_get_local(address);
   if (local == nullptr || (rtnl_addr_get_flags(address) & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0)
@@ -129,7 +129,7 @@ std::vector<int> DefaultThrough(rtnl_route* route) {
   return indices;
 }
 
-// Of one message of a dump: the alternative names, which libnl's cache of links does not keep.
+// Takes the alternative names from one message of a dump; libnl's link cache does not store them.
 int AddOtherNames(nl_msg* message, void* interfaces) {
   auto& found = *static_cast<std::map<int, Interface>*>(interfaces);
   nlmsghdr* const header = nlmsg_hdr(message);
@@ -193,7 +193,7 @@ Result<std::vector<Interface>> ReadInterfaces() {
         }
       });
   if (!read) return read.error();
-  // The last use of the socket, whose callback it changes.
+  // Must be the last use of the socket, because it changes the socket's callback.
   if (read = ReadOtherNames(socket.get(), &found); !read) return read.error();
 
   std::vector<Interface> all;

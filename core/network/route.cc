@@ -63,7 +63,7 @@ std::string LeavesBy(const Candidate& from, const Ip& to) {
   if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) return {};
   alignas(nlmsghdr) std::array<char, 4096> answer{};
   const ssize_t size =
-      ::recv(socket.get(), answer.data(), answer.size(), 0);  // the kernel has answered already
+      ::recv(socket.get(), answer.data(), answer.size(), 0);  // the kernel has already answered
   const int index = size > 0 ? OutOf(answer.data(), static_cast<std::size_t>(size)) : 0;
   std::array<char, IF_NAMESIZE> name{};
   if (index == 0 || index == from.index) return {};

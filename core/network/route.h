@@ -1,4 +1,4 @@
-// By which interface this host's packets leave, as the kernel's routes and rules say.
+// Which interface this host's packets use, according to the kernel's routes and rules.
 //
 // Asks the system; any thread.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace dtrun::network {
 
-// The interface that carries what a socket bound to the address of `from`, and to no interface, sends to
-// `to`, where it is another one than the candidate's: networks overlap, or a rule leads elsewhere. Empty:
-// it is the candidate's own, the address is of a loopback interface, or the kernel does not say.
+// The interface for packets to `to` from a socket bound to the address of `from` but to no interface, if it
+// differs from the candidate's: networks overlap, or a rule leads elsewhere. Empty: it is the candidate's
+// own, the address belongs to a loopback interface, or the kernel gives no answer.
 std::string LeavesBy(const Candidate& from, const Ip& to);
 
 }  // namespace dtrun::network

@@ -13,15 +13,15 @@
 namespace dtrun::network {
 namespace {
 
-constexpr std::size_t kLongestName = 127;  // of an alternative one: ALTIFNAMSIZ less its end
+constexpr std::size_t kLongestName = 127;  // of an alternative name: ALTIFNAMSIZ minus the terminator
 constexpr char kAuto[] = "auto";
 
-// Virtual bridges: networks of a host's virtual machines and containers. Every host has them, often with
-// the same address, and they lead nowhere else.
+// Virtual bridges: networks for a host's virtual machines and containers. Every host has them, often with the
+// same address, and they lead to no other host.
 constexpr auto kVirtualBridges = std::to_array<std::string_view>(
     {"docker", "podman", "cni", "virbr", "lxcbr", "lxdbr", "vmnet", "vboxnet", "vnet", "nerdctl"});
 
-// Whether `name` begins with `prefix`, which does not end inside a number of it.
+// Whether `name` begins with `prefix`, and `prefix` does not end within a number of `name`.
 bool HasPrefix(const std::string& name, std::string_view prefix) {
   if (!name.starts_with(prefix) || prefix.empty()) return false;
   return name.size() == prefix.size() || !IsDigit(prefix.back()) || !IsDigit(name[prefix.size()]);
@@ -36,10 +36,10 @@ Error Wrong(std::string_view entry, std::string_view problem) {
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' {}", entry, problem)};
 }
 
-constexpr std::size_t kMostAddresses = 4;  // of an interface and family
+constexpr std::size_t kMostAddresses = 4;  // per interface and family
 
-// The addresses of an interface of which nothing else is known, per family: those that are not link-local,
-// else a link-local one of IPv4. A link-local one of IPv6 means something on its own host only.
+// The default addresses of an interface per family: those that are not link-local, otherwise a link-local
+// IPv4 address. A link-local IPv6 address has a meaning only on its own host.
 std::vector<Address> Usual(const Interface& one) {
   std::vector<Address> out;
   for (const bool v6 : {false, true}) {
@@ -58,7 +58,7 @@ std::vector<Address> Usual(const Interface& one) {
   return out;
 }
 
-// Why an interface cannot reach other hosts by itself; empty when it may.
+// Why an interface cannot reach other hosts; empty if it may.
 std::string Obstacle(const Interface& one) {
   if (!one.up) return "is down";
   if (!one.carrier) return "has no carrier";
@@ -139,7 +139,7 @@ Result<Rule> Rule::Parse(std::string_view text) {
     if (!entry) return entry.error();
     rule.entries_.push_back(*std::move(entry));
   }
-  // In NCCL's grammar a leading '^' excludes the whole list, so "^docker0,lo" must not come to mean lo.
+  // In NCCL's grammar a leading '^' excludes the whole list, so "^docker0,lo" must not select lo.
   if (!rule.entries_.front().excludes) return rule;
   for (const Entry& entry : rule.entries_) {
     if (entry.excludes) continue;
@@ -162,7 +162,7 @@ bool Rule::Matches(const Entry& entry, const Interface& one, const std::vector<I
   if (one.name == entry.name || std::ranges::find(one.other_names, entry.name) != one.other_names.end())
     return true;
   if (entry.exact || !HasPrefix(one.name, entry.name)) return false;
-  // A whole name means that one alone, not what is stacked on it.
+  // A complete name selects only that interface, not those stacked on it.
   return std::ranges::none_of(all, [&](const Interface& other) {
     return other.name == entry.name ||
            std::ranges::find(other.other_names, entry.name) != other.other_names.end();
@@ -228,7 +228,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
     } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
       leave_out(one, "has no address there that other hosts reach");
     } else {
-      const Entry* excluding = nullptr;  // all of its addresses
+      const Entry* excluding = nullptr;  // excludes all of its addresses
       bool left = false;
       for (const Address& address : chosen) {
         if (const Entry* by_address = Excluding(address); by_address != nullptr) {
@@ -275,7 +275,7 @@ Status Rule::CheckNames(const std::vector<Interface>& interfaces) const {
                   nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
 }
 
-// For those who name the address of one host and mean its network.
+// A hint for users who wrote the address of one host but mean its network.
 std::string Rule::AddressHint(const std::vector<Interface>& interfaces) const {
   for (const Entry& entry : entries_) {
     const bool alone = entry.name.empty() && entry.prefix == (entry.network.is_v4() ? 32 : 128);

@@ -8,9 +8,9 @@
 //   ^docker, ^10.9.0.0/16  not these interfaces, not these addresses; besides those that "auto" leaves
 //                        out anyway
 //
-// Entries are joined by commas. A host takes what any entry chooses and none excludes; it need
-// not have them all, so that one list serves hosts whose names differ. What is chosen by an entry
-// is checked like everything else. Values; pure; any thread.
+// Entries are separated by commas. A host uses what any entry selects and none excludes. It need not have all
+// of them, so one list serves hosts with different names. Interfaces selected by an entry are checked like
+// all others. Values; pure; any thread.
 #pragma once
 
 #include <string>
@@ -26,12 +26,13 @@ class Rule {
   // Errors name the entry and the place in the grammar.
   static Result<Rule> Parse(std::string_view text);
 
-  // Some by name or address; else all but virtual bridges and those excluded.
+  // Whether an entry selects by name or address; otherwise the rule means all interfaces except virtual
+  // bridges and excluded ones.
   bool chooses() const;
-  // Of a host with these interfaces. An error when nothing is left: it lists the interfaces, what
-  // keeps each from being used, and the nearest name.
+  // The offer of a host with these interfaces. If nothing is left, the error lists the interfaces, why each
+  // cannot be used, and the nearest name.
   Result<Offer> Apply(const std::vector<Interface>& interfaces) const;
-  // Whether the host has any of the interfaces that are named, usable or not.
+  // Checks that the host has one of the named interfaces, usable or not.
   Status CheckNames(const std::vector<Interface>& interfaces) const;
   const std::string& text() const { return text_; }
 

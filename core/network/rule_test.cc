@@ -177,7 +177,7 @@ TEST(Rule, AnAddressThatRoutersKnowMayLiveOnLoopback) {
       "auto", {CardOf(1, "lo", {AddressAt("127.0.0.1", 8), AddressAt("10.99.0.1", 32)}, Kind::kLoopback)});
   ASSERT_EQ(offer.candidates.size(), 1u);
   EXPECT_EQ(offer.candidates[0].Text(), "lo 10.99.0.1");
-  EXPECT_FALSE(offer.candidates[0].first_address);  // the name alone would mean 127.0.0.1
+  EXPECT_FALSE(offer.candidates[0].first_address);  // the name alone would select 127.0.0.1
 }
 
 TEST(Rule, SomeLinkLocalIsBetterThanNothing) {

@@ -16,7 +16,7 @@ void Session::Limit(std::chrono::nanoseconds time) {
 }
 
 void Session::Close() {
-  error_code ignored;  // nothing is left to say to a peer that is given up
+  error_code ignored;  // nothing more to send to a peer that is given up
   socket.close(ignored);
 }
 

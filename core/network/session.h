@@ -1,6 +1,6 @@
-// One connection of a connectivity check, with a deadline: what both ends of it share.
+// One connection of a connectivity check with a deadline: the part that both ends share.
 //
-// Held by a shared_ptr, as its operations do while they are under way. Loop thread.
+// Held by a shared_ptr, which its pending operations also hold. Loop thread.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace dtrun::network {
 
-// Several times the largest MTU, so that no packet of it fits into a small one.
+// Several times the largest MTU, so that its packets have full size.
 inline constexpr std::size_t kLargeMessageBytes = 64 << 10;
 inline constexpr std::chrono::milliseconds kBandwidthProbe{30};
-// A bandwidth probe of which so little has come by then, 140 Mbit/s, goes on for longer: on a busy host it
-// may be the processor that was missing.
+// A bandwidth probe that has received less than this by then (140 Mbit/s) continues for longer: on a busy
+// host the CPU may be the bottleneck.
 inline constexpr std::size_t kLittleBytes = 512 << 10;
 inline constexpr std::chrono::milliseconds kLongBandwidthProbe{150};
 
-// What came of a bandwidth probe.
+// The result of a bandwidth probe.
 struct ProbeCount {
   std::uint64_t bytes = 0;
   std::int64_t time_ns = 0;
@@ -34,24 +34,24 @@ class Session : public std::enable_shared_from_this<Session> {
 
   explicit Session(asio::io_context& loop) : socket(loop), deadline_(loop) {}
 
-  // Closes the socket when `time` has passed.
+  // Closes the socket after `time`.
   void Limit(std::chrono::nanoseconds time);
-  // What is under way ends with an error.
+  // Pending operations end with an error.
   void Close();
 
-  // All of them, or an error. One of each at a time.
+  // Transfers all bytes or fails. At most one Send and one Receive at a time.
   void Send(std::string bytes, Sent done);
   void Receive(std::size_t size, Received done);
 
   Tcp::socket socket;
-  bool connected = false;  // the other end's kernel has taken the connection
+  bool connected = false;  // the other end's kernel has accepted the connection
 
  private:
   asio::steady_timer deadline_;
   std::string out_, in_;
 };
 
-// For an open socket: Asio would let the processes that we start inherit it.
+// Sets close-on-exec on an open socket: Asio does not, so started processes would inherit it.
 void CloseOnExec(int socket);
 
 }  // namespace dtrun::network

@@ -1,4 +1,4 @@
-// What connectivity checks have found, made up for tests. Values; any thread.
+// Made-up results of connectivity checks for tests. Values; any thread.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace dtrun::network {
 
-// Two hosts with eth0 and eth1; eth0 is chosen, eth1 reaches all hosts too where it works, slower.
+// Two hosts with eth0 and eth1; eth0 is chosen. If eth1 works, it reaches all hosts too, but slower.
 inline Decision TwoNetworks(bool eth1_works = true) {
   const auto card = [](int index, const char* name, const std::string& address) {
     Candidate one;

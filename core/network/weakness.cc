@@ -10,14 +10,14 @@ namespace dtrun::network {
 namespace {
 
 constexpr double kSlowBitsPerS = 50e6;
-constexpr double kFarSlower = 6;  // a card that came up at 1 Gbit/s among those of 10
-// What is faster than that differs by the processor as much as by the network, in so short a bandwidth probe.
+constexpr double kFarSlower = 6;  // for example a card at 1 Gbit/s among those of 10
+// Above this rate, so short a bandwidth probe depends as much on the CPU as on the network.
 constexpr double kFastBitsPerS = 2e9;
 constexpr std::size_t kMostLinksNamed = 4;
 
 using Links = std::vector<const MeasuredLink*>;
 
-// The host that all of them lead from or to, when they are both; else nullopt.
+// For exactly two links: the host that one leads to and the other leaves from; otherwise nullopt.
 std::optional<int> CommonHost(const Links& links) {
   if (links.size() != 2) return std::nullopt;
   if (links[0]->to == links[1]->from && links[0]->from != links[1]->to) return links[0]->to;
@@ -83,7 +83,7 @@ std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measu
       slow.size() == measured.links.size() ? "the network is slow: " + rates : "slow links: " + rates, fix};
 }
 
-// Libraries bind to an address and leave the interface to the kernel.
+// Libraries bind to an address and leave the choice of interface to the kernel.
 std::optional<Weakness> Detoured(const Phrases& phrases, const Decision& decision,
                                  const Assignment& measured) {
   const auto detours = decision.evidence.DetoursOf(measured);

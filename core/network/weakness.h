@@ -1,5 +1,5 @@
-// What a network that joins all hosts is bad at: links that lose packets, hosts slower than the others,
-// packets that leave by another interface.
+// Weaknesses of a network between all hosts: links that lose packets, hosts slower than the others, packets
+// that leave through another interface.
 //
 // Values; pure; any thread.
 #pragma once
@@ -16,10 +16,10 @@ struct Weakness {
   std::string fix;
 };
 
-// Of one that was measured: the chosen one, or another that programs may use by themselves.
+// Weaknesses of a measured assignment: the chosen one, or another that programs may use by themselves.
 std::vector<Weakness> WeaknessesOf(const Decision& decision, const Assignment& measured);
 
-// Links that are far slower than most of the ring, or slow for any network.
+// Links that are far slower than most of the ring, or slow by any standard.
 std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured);
 
 }  // namespace dtrun::network

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A ring of hosts with eth0, measured with these rates and losses.
+// A ring of hosts with eth0 and these measured rates and losses.
 class Ring {
  public:
   Ring(const std::vector<double>& rates, std::vector<double> losses = {}) {
@@ -45,8 +45,8 @@ class Ring {
 
 TEST(Weakness, HealthyNetworksHaveNone) {
   EXPECT_THAT(Ring({1e10, 9e9, 8e9}).Weak(), IsEmpty());
-  EXPECT_THAT(Ring({9e7, 9e7}).Weak(), IsEmpty());         // slow cards, all alike
-  EXPECT_THAT(Ring({3e10, 3e10, 3e9}).Weak(), IsEmpty());  // a bandwidth probe is too short to say
+  EXPECT_THAT(Ring({9e7, 9e7}).Weak(), IsEmpty());         // slow cards, all equal
+  EXPECT_THAT(Ring({3e10, 3e10, 3e9}).Weak(), IsEmpty());  // a bandwidth probe is too short to tell
 }
 
 TEST(Weakness, TheSlowHostIsNamed) {
