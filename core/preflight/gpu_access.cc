@@ -33,7 +33,7 @@ std::string ForbiddenGpu(const std::filesystem::path& root) {
 }
 
 std::string WithGpuAccess(std::string why, const std::filesystem::path& root) {
-  if (why.empty() || why.find("may not open '") != why.npos) return why;  // or the plugin says it
+  if (why.empty() || why.find("may not open '") != why.npos) return why;  // or the plugin already says so
   const std::string forbidden = ForbiddenGpu(root);
   return forbidden.empty() ? why : fmt::format("{}; {}: {}", why, forbidden, kAllowGpu);
 }

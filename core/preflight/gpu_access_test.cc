@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// A /dev of its own, looked at as somebody who is not root.
+// A private /dev, checked as a non-root user.
 class GpuAccess : public ::testing::Test {
  protected:
   GpuAccess() : root_(fs::path(::testing::TempDir()) / ("gpus-" + std::to_string(::getpid()))) {
@@ -24,7 +24,7 @@ class GpuAccess : public ::testing::Test {
     BeUser(0);
     fs::remove_all(root_);
   }
-  // Anybody but root is nobody else.
+  // A user other than root cannot switch to another user.
   static void BeUser(uid_t user) {
     if (::getuid() == 0 && ::seteuid(user) != 0) ADD_FAILURE() << "cannot be user " << user;
   }

@@ -70,7 +70,7 @@ std::string Table(const GpuPairs& gpus) {
   }
   for (const auto& [reason, pairs] : pairs_of)
     fmt::format_to(append, "\n{}: {}", fmt::join(pairs, ", "), reason);
-  // No blanks at line ends.
+  // Remove trailing blanks.
   for (std::size_t at = out.find(" \n"); at != out.npos; at = out.find(" \n")) out.erase(at, 1);
   while (out.ends_with(' ')) out.pop_back();
   return out;

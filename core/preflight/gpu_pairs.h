@@ -1,4 +1,4 @@
-// Which GPUs of a host read each other's memory, read from the facts of a backend that has tried it.
+// Which GPUs of a host can read each other's memory, from the facts of a backend that has tried it.
 //
 // Values; pure; any thread.
 #pragma once
@@ -9,24 +9,25 @@
 
 namespace dtrun::preflight {
 
-// Device `to` reads the memory of `from`.
+// Device `to` reads memory of device `from`.
 struct GpuPair {
   int from = 0, to = 0;
   std::string verdict;  // "proven", "refused", "broken", "not tried"
-  std::string reason;   // the rate of a proven one
+  std::string reason;   // for "proven" the bandwidth
 };
 
 struct GpuPairs {
   std::vector<std::string> devices;  // PCI bus ids
-  std::vector<GpuPair> pairs;        // all of them
+  std::vector<GpuPair> pairs;        // all pairs
 };
 
-// Of fewer than two devices when the backend has not said anything of pairs.
+// Has fewer than two devices if the backend has no facts about pairs.
 GpuPairs ReadGpuPairs(const std::vector<std::pair<std::string, std::string>>& facts);
 
 bool AllProven(const GpuPairs& gpus);
 
-// Readers in rows, whose memory in columns; then what keeps single ones. Lines without an end.
+// One row per reader, one column per owner of the memory; then the reasons for failed pairs. Lines without a
+// line ending.
 std::string Table(const GpuPairs& gpus);
 
 }  // namespace dtrun::preflight

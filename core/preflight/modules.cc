@@ -18,10 +18,10 @@
 namespace dtrun::preflight {
 namespace {
 
-// Prints those of its arguments, but for the first, that are no modules, of GROUP:NAME those that are no
-// entry points, and of PACKAGE>=MAJOR.MINOR the version of one that is installed and older. Runs no code of
-// the current folder, which "-c" puts first on sys.path: takes it off before any import, and then looks
-// there, and in the relative folders of the first argument, the PYTHONPATH of the ranks, for files alone.
+// Prints the arguments after the first that are missing: modules, entry points (GROUP:NAME), and for
+// PACKAGE>=MAJOR.MINOR the version of an installed older package. Runs no code of the current folder, which
+// "-c" puts first on sys.path: it removes that entry before any import. It then searches only for files there
+// and in the relative folders of the first argument, the ranks' PYTHONPATH.
 constexpr char kLook[] = R"(import sys
 here = sys.path.pop(0) if sys.path[:1] == [""] else None
 import importlib.machinery, importlib.metadata, importlib.util, os
@@ -80,8 +80,8 @@ std::string ValueIn(const std::vector<std::string>& environment, std::string_vie
   return entry == environment.end() ? "" : entry->substr(head.size());
 }
 
-// A file in the current folder, or in that of a relative entry of PATH, may be anybody's. Ranks run it; what
-// only asks does not. The planner may have made a path of a name that is not in PATH.
+// Any user may have written a file in the current folder, or in a relative folder of PATH. Ranks run it; a
+// check does not. The planner may have made a path of a name that is not in PATH.
 bool IsOfTheCurrentFolder(const ModuleRequest& request, const std::string& path) {
   if (request.interpreter.find('/') != std::string::npos) {
     const std::filesystem::path folder = std::filesystem::path(request.folder) / "";
@@ -96,7 +96,8 @@ bool IsOfTheCurrentFolder(const ModuleRequest& request, const std::string& path)
 
 std::string MissingModules(const ModuleRequest& request, const std::vector<std::string>& environment) {
   if (request.names.empty()) return {};
-  // In the folder of the ranks: what stands for an interpreter, as pyenv's python3, may choose by it.
+  // Runs in the ranks' folder: an interpreter wrapper such as pyenv's python3 may choose the version by
+  // folder.
   helpers::Helper call{.command = {},
                        .environment = EnvironmentOf(request, environment),
                        .folder = request.folder.empty() ? "/" : request.folder};

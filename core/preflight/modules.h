@@ -1,4 +1,4 @@
-// Whether a host has the Python modules that a job needs.
+// Checks whether a host has the Python modules that a job needs.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace dtrun::preflight {
 
-// Starts the interpreter, which looks for the modules without importing them, but for the packages that hold
-// them. The current folder of the ranks counts, but no file of it runs: an interpreter in it, or in a
-// relative folder of PATH, is not asked. A name GROUP:NAME is an entry point
-// of an installed package, and PACKAGE>=MAJOR.MINOR a package that is newer, or not installed. What is
-// missing, and for whom: "'/usr/bin/python3' has no module 'torch'"; modules before entry points, and those
-// before versions; empty: nothing is. `environment`: "NAME=value", before the request's variables; empty:
-// this process's own.
+// Starts the interpreter, which searches for the modules without importing them, except for the packages that
+// contain them. It searches the ranks' current folder, but runs no file of it: an interpreter in that folder,
+// or in a relative folder of PATH, is not started. A name GROUP:NAME is an entry point of an installed
+// package. PACKAGE>=MAJOR.MINOR is a package that is at least as new, or not installed. Returns what is
+// missing and where: "'/usr/bin/python3' has no module 'torch'"; modules before entry points, and those
+// before versions; empty: nothing is missing. `environment`: "NAME=value", overridden by the request's
+// variables; empty: this process's own.
 std::string MissingModules(const ModuleRequest& request, const std::vector<std::string>& environment);
 
 }  // namespace dtrun::preflight

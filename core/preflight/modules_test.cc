@@ -30,7 +30,7 @@ TEST(MissingModules, AreLookedForWithTheVariablesOfTheRanks) {
   EXPECT_THAT(MissingModules(request, {}), HasSubstr("no module 'only_there'"));
 }
 
-// Another user may have written it: a job is planned in any folder.
+// Another user may have written the file: a job can be planned in any folder.
 TEST(MissingModules, RunNoFileOfTheCurrentFolder) {
   const std::filesystem::path place = std::filesystem::path(::testing::TempDir()) / "current_folder";
   std::filesystem::create_directories(place / "package");
@@ -42,7 +42,7 @@ TEST(MissingModules, RunNoFileOfTheCurrentFolder) {
       Asking({"json", "own", "package.part", "package.nosuch", "own.nosuch", "some.group:here"});
   request.folder = place;
   EXPECT_EQ(MissingModules(request, {}), "'/usr/bin/python3' has no module 'package.nosuch', 'own.nosuch'");
-  // Nor by a variable that leads there, as an empty entry of a list does.
+  // Nor through a variable that leads there, like an empty entry of a list.
   std::filesystem::create_directories(place / "deep");
   for (const char* file : {"sitecustomize.py", "usercustomize.py", "deep/sitecustomize.py", "deep/inner.py"})
     std::ofstream(place / file) << "import os; os._exit(3)\n";
@@ -78,7 +78,7 @@ TEST(MissingModules, AreNotAskedOfAnInterpreterInTheCurrentFolder) {
   request.interpreter = "./python3";
   MissingModules(request, {});
   EXPECT_FALSE(std::filesystem::exists(place / "ran"));
-  request.interpreter = "bin/python3";  // as that of a virtual environment
+  request.interpreter = "bin/python3";  // like that of a virtual environment
   EXPECT_EQ(MissingModules(request, {}), "");
   EXPECT_TRUE(std::filesystem::exists(place / "ran"));
 }
@@ -102,7 +102,7 @@ TEST(MissingModules, MayBeEntryPointsOfInstalledPackages) {
 TEST(MissingModules, AreLookedForInTheOwnEnvironmentWhereNoneIsGiven) {
   ModuleRequest request = Asking({"json"});
   request.variables.clear();
-  EXPECT_EQ(MissingModules(request, {}), "");  // by PATH, which is not the first variable
+  EXPECT_EQ(MissingModules(request, {}), "");  // found through PATH, which is not the first variable
 }
 
 TEST(MissingModules, NeedAnInterpreterThatRuns) {

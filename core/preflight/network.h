@@ -1,4 +1,4 @@
-// What connectivity checks between hosts (core/network) says to a doctor. Pure; any thread.
+// The doctor's checks from connectivity checks between hosts (core/network). Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace dtrun::preflight {
 
-// The search for a network, over or given up.
+// A network search, finished or given up.
 struct NetworkFinding {
   Result<network::Decision> decision;
-  network::Evidence evidence;  // what was tried; of no hosts when nothing was
+  network::Evidence evidence;  // the attempts; without hosts if there were none
 };
 
-// The choice, what was not chosen, and who reaches whom where something failed.
+// The chosen network, the others, and, if something failed, which hosts reach each other.
 std::vector<Check> CheckNetwork(const NetworkFinding& finding);
 
 // Every direction between two hosts: "from", "to", "interfaces", "failed".

@@ -14,14 +14,13 @@
 namespace dtrun::preflight {
 namespace {
 
-// Answers travel and wait for a processor: less says nothing of a clock.
+// Answers take time to arrive and to be scheduled: smaller differences prove nothing about a clock.
 constexpr double kSkewSeconds = 2;
 
-// Further lines under the first.
-// Under what stands in the third column.
+// Indentation of further lines, up to the third column.
 const std::string kColumn(24, ' ');
 
-// A host's name and its libraries' texts may hold what a terminal obeys.
+// Host names and texts of libraries may contain terminal control characters.
 std::string PrintableLines(std::string_view text) {
   std::string out;
   for (const std::string_view line : LinesOf(text)) out += (out.empty() ? "" : "\n") + Printable(line);
@@ -44,7 +43,7 @@ Json ToJson(const std::vector<Check>& checks) {
                    {"topic", check.topic},
                    {"what", check.what},
                    {"fix", check.fix},
-                   {"cure", check.fix}});  // its older name, which ends with 0.2
+                   {"cure", check.fix}});  // its old name, removed with 0.2
   }
   return out;
 }
@@ -85,7 +84,7 @@ std::vector<Check> Compare(const std::vector<std::pair<std::string, Answer>>& by
   }
   const auto& backends = by_host.front().second.backends;
   for (std::size_t i = 0; i < backends.size(); ++i) {
-    std::map<std::string, std::string> hosts_of;  // library to hosts
+    std::map<std::string, std::string> hosts_of;  // library -> hosts
     for (const auto& [host, answer] : by_host) {
       const std::string& library =
           answer.backends[i].why_not.empty() ? answer.backends[i].library : "not usable";

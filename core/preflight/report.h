@@ -1,4 +1,4 @@
-// What `dtrun doctor` found, for people and for programs. Pure; any thread.
+// The report of `dtrun doctor`, for people and for programs. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,12 @@ struct CheckedHost {
 
 struct DoctorReport {
   std::vector<CheckedHost> hosts;
-  std::vector<Check> between;                  // what shows only when hosts are compared
-  std::optional<NetworkFinding> network = {};  // of several machines; its checks are among those
+  std::vector<Check> between;                  // results of comparing hosts
+  std::optional<NetworkFinding> network = {};  // if there are several machines; `between` includes its checks
 };
 
-// How the hosts differ: clocks, libraries. `sent_seconds`: when they were asked, by the root's clock.
+// Differences between hosts: clocks, libraries. `sent_seconds`: when the requests were sent, by the root's
+// clock.
 std::vector<Check> Compare(const std::vector<std::pair<std::string, Answer>>& by_host, double sent_seconds);
 
 Level Worst(const DoctorReport& report);

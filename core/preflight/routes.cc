@@ -17,12 +17,12 @@ std::string Fact(const plugin::LaunchInfo& info, const std::string& key) {
   return fact == info.facts.end() ? "" : fact->second;
 }
 
-// What the backend says that it moves: "host", "device", or both.
+// The memory that the backend declares: "host", "device", or both.
 std::string MemoryOf(const plugin::LaunchInfo& info) { return Fact(info, "memory"); }
 
-// "node1: no libnccl.so.2" of the hosts that object, alike ones together; empty for none.
+// "node1: no libnccl.so.2" for the hosts that cannot use it, grouped by reason; empty: none.
 std::string Objections(const std::vector<std::pair<std::string, Answer>>& by_host, std::size_t index) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> hosts_of;  // reason to hosts
+  std::vector<std::pair<std::string, std::vector<std::string>>> hosts_of;  // reason -> hosts
   for (const auto& [host, answer] : by_host) {
     const std::string& reason = answer.backends[index].why_not;
     if (reason.empty()) continue;
@@ -43,12 +43,12 @@ std::string Objections(const std::vector<std::pair<std::string, Answer>>& by_hos
   return text;
 }
 
-// What is known of one candidate.
+// State of one candidate.
 struct Standing {
   std::string objections;  // empty: all hosts can use it
-  bool device = false;     // it moves device memory, as far as is known
+  bool device = false;     // it is known to move device memory
   bool device_only = false;
-  std::string kinds = {};  // of devices, "cuda, rocm"; empty: unknown
+  std::string kinds = {};  // device kinds, "cuda, rocm"; empty: unknown
 };
 
 Standing StandingOf(const RouteCandidate& candidate, std::size_t index,
@@ -70,7 +70,7 @@ std::string PassedOver(const RouteCandidate& candidate, const Standing& standing
   return fmt::format("{} cannot be used: {}", candidate.name, standing.objections);
 }
 
-// REQUIRES: all that can be used move device memory only.
+// REQUIRES: all usable candidates move only device memory.
 Error NoHostRoute(const RouteWish& wish, const std::vector<Standing>& standings) {
   const auto usable =
       std::ranges::find_if(standings, [](const Standing& one) { return one.objections.empty(); });
@@ -93,7 +93,7 @@ bool IsKnown(std::string_view kind) {
   return false;
 }
 
-// Kinds without a name of the ABI's are those of device plugins; which, only their libraries can tell.
+// Kinds without a name in the ABI are those of device plugins; only their libraries know which.
 constexpr std::string_view kUnnamedKind = "device kind ";
 
 bool Moves(std::string_view kinds, std::string_view wanted) {
@@ -104,7 +104,7 @@ bool Moves(std::string_view kinds, std::string_view wanted) {
   return false;
 }
 
-// It moves memory of other devices than the config gives it.
+// The backend moves memory of other devices than the config requests.
 Error WrongKind(const RouteWish& wish, const std::string& name, const std::string& kinds) {
   const bool named = kinds.find(kUnnamedKind) == kinds.npos;
   return Error{DTRUN_FAILED_PRECONDITION,
@@ -131,7 +131,7 @@ Result<Routes> ChooseRoutes(const RouteWish& wish,
                                                answer.backends.size(), candidates.size())};
   }
   std::vector<Standing> standings;
-  std::vector<std::string> refused;  // of those with a name
+  std::vector<std::string> refused;  // among named candidates
   std::size_t named = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     standings.push_back(StandingOf(candidates[i], i, by_host));

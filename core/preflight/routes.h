@@ -1,6 +1,6 @@
-// Which backend carries which kind of memory, by what the hosts have answered.
+// Which backend carries which kind of memory, according to the hosts' answers.
 //
-// A route is what moves one kind of memory: the host's, or a device's. Pure; any thread.
+// A route is a backend that moves one kind of memory: host or device memory. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +13,35 @@
 
 namespace dtrun::preflight {
 
-// The host's memory is what a backend moves that does not say what it does.
+// A backend that does not declare its memory moves host memory.
 bool MovesDeviceMemory(const plugin::LaunchInfo& info);
 bool MovesDeviceMemoryOnly(const plugin::LaunchInfo& info);
 
 struct RouteCandidate {
   std::string name;
-  bool host = true;    // it may carry the host's memory
-  bool device = true;  // and a device's
+  bool host = true;    // it may carry host memory
+  bool device = true;  // it may carry device memory
   bool unnamed =
-      false;  // the config names others: for the host's memory beside one that moves a device's only
-  bool expected = false;  // to move device memory; what it moves it cannot tell where it cannot be used
+      false;  // the config names others; this one carries host memory beside one for device memory only
+  bool expected = false;  // expected to move device memory; an unusable backend cannot declare that itself
 };
 
 struct RouteWish {
-  std::vector<RouteCandidate> candidates;  // in order of preference, those without a name last
-  bool falls_back = false;                 // of those with a name: the next one may do
-  std::string device_kind = {};            // that backend.name gives, as its device plugin is called
+  std::vector<RouteCandidate> candidates;  // in order of preference, unnamed ones last
+  bool falls_back = false;                 // if a named one is unusable, the next one is used
+  std::string device_kind = {};            // from backend.name, in the terms of its device plugin
 };
 
 struct Routes {
-  std::size_t host = 0;               // place in the candidates
-  std::optional<std::size_t> device;  // unset: none moves device memory
-  // Why not those before the host's, each "nccl cannot be used: on node1: ...".
+  std::size_t host = 0;               // index in the candidates
+  std::optional<std::size_t> device;  // nullopt: none moves device memory
+  // Why candidates before the host route were skipped, each "nccl cannot be used: on node1: ...".
   std::vector<std::string> passed_over;
   std::string no_device;  // why none moves device memory; empty: none is expected to
 };
 
-// For each kind of memory the first candidate that moves it and that no host objects to. An error when there
-// is none for the host's, or when one without which the job cannot be is objected to. REQUIRES: an answer.
+// Chooses for each kind of memory the first candidate that moves it and that all hosts can use. Fails if
+// there is none for host memory, or if a required candidate cannot be used. REQUIRES: an answer.
 Result<Routes> ChooseRoutes(const RouteWish& wish,
                             const std::vector<std::pair<std::string, Answer>>& by_host);
 

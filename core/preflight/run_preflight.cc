@@ -26,7 +26,7 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
     if (const Status servable = pmi::ServableHere(pmi::Kind::kPmix); !servable)
       return refuse(servable.error().text);
   }
-  if (backend.name == "none") return answer;  // it needs nothing
+  if (backend.name == "none") return answer;  // nothing to check
   std::error_code none;
   if (!std::filesystem::exists(backend.path, none)) return refuse("'" + backend.path + "' is not there");
   auto probe = plugin::Probe::Start(

@@ -16,7 +16,7 @@ Level LevelNamed(const std::string& name) {
   return Level::kProblem;
 }
 
-// Reads `text` by `read`, which may throw what nlohmann throws.
+// Reads `text` with `read`, which may throw nlohmann exceptions.
 template <class T, class Read>
 Result<T> Parse(const std::string& text, const char* what, Read read) {
   try {

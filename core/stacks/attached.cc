@@ -50,8 +50,8 @@ void Attached::KillTools() {
   for (const Entry& entry : entries_) Kill(entry);
 }
 
-// The group as well: a tool may be a script around the true one. Its number is the tool's for as long as
-// that has not been reaped, which the handle tells.
+// Kills the group as well: a tool may be a wrapper script. The pid belongs to the tool until it is reaped,
+// which the handle shows.
 void Attached::Kill(const Entry& entry) {
   if (entry.tool == 0 || ::syscall(SYS_pidfd_send_signal, entry.handle, SIGKILL, nullptr, 0) != 0) return;
   ::kill(-entry.tool, SIGKILL);

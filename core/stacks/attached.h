@@ -1,5 +1,5 @@
-// Tools of dtrun (eu-stack, gdb) that have attached to processes at this moment. A stop that they cause is
-// nobody's fault, and whoever ends the job ends them first.
+// Tools of dtrun (eu-stack, gdb) that are attached to processes at this moment. A stop that they cause is not
+// a fault, and code that ends the job must end them first.
 //
 // Shared by the threads that run tools and the loop that watches ranks; thread-safe.
 #pragma once
@@ -17,12 +17,12 @@ namespace dtrun::stacks {
 class Attached {
   struct Entry {
     pid_t process = 0;
-    pid_t tool = 0;  // leader of its group; 0: not started, or gone
+    pid_t tool = 0;  // group leader; 0: not started, or gone
     int handle = -1;
   };
 
  public:
-  // For as long as this lives, `process` may be stopped by a tool.
+  // While this object lives, a tool may stop `process`.
   class Scope {
    public:
     Scope(Attached& all, pid_t process);
@@ -32,9 +32,9 @@ class Attached {
 
     // `handle`: its pidfd, open until Gone.
     void Runs(pid_t tool, int handle);
-    // Before anybody reaps it: its number is free afterwards.
+    // Call before the tool is reaped: its pid may be reused afterwards.
     void Gone();
-    // SIGKILL to the tool and what it has started.
+    // Sends SIGKILL to the tool and the processes that it has started.
     void Kill();
 
    private:
@@ -44,7 +44,7 @@ class Attached {
 
   bool Has(pid_t process) const;
   std::vector<pid_t> tools() const;
-  // SIGKILL to all, without waiting.
+  // Sends SIGKILL to all, without waiting.
   void KillTools();
 
  private:

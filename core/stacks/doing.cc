@@ -26,15 +26,15 @@ namespace dtrun::stacks {
 namespace {
 
 constexpr std::size_t kMostProcesses = 16;
-// Much longer than a thread of Python keeps the lock when another one asks for it.
+// Much longer than a Python thread keeps the lock when another requests it.
 constexpr std::chrono::milliseconds kLockPatience{50};
 constexpr std::chrono::milliseconds kLongestLockPatience{
-    500};  // on a machine with more to run than processors
+    500};  // on a machine with more runnable threads than CPUs
 constexpr std::chrono::milliseconds kLockPause{10};
 constexpr std::size_t kMostWorkersNamed = 3;
 constexpr std::size_t kLongestSource = std::size_t{4} << 20;
 
-// A source file as the process sees it; empty when it is no ordinary file.
+// A source file as seen by the process; empty if it is not a regular file.
 std::string SourceText(pid_t pid, const std::string& file) {
   const std::string root = fmt::format("/proc/{}/{}", pid, file.starts_with('/') ? "root" : "cwd/");
   return ReadForeignFile(root + file, kLongestSource);
@@ -73,14 +73,14 @@ Look LookInto(pid_t pid) {
   return look;
 }
 
-// In front of the program, and waits for it.
+// Whether it is a parent of the program that only waits for it.
 bool IsWrapper(const Look& look) {
   constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "ksh", "zsh", "timeout"};
   return !look.tasks.empty() && look.tasks.front().waits == "wait for a child" &&
          std::ranges::find(kShells, look.tasks.front().name) != kShells.end();
 }
 
-// The program that the user asks about.
+// The program that the user is interested in.
 const Look& Chosen(const std::vector<Look>& looks) {
   auto found = std::ranges::find_if(looks, [](const Look& look) { return !look.python.threads.empty(); });
   if (found == looks.end()) found = std::ranges::find_if_not(looks, IsWrapper);
@@ -110,20 +110,20 @@ std::string TextOf(const Look& look) {
   return text;
 }
 
-// In words that follow "waits for".
+// Text that follows "waits for".
 std::string InThread(const Place& place) {
   return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
 }
 
-// The thread that holds the interpreter's lock, when that is not the first one.
+// The thread that holds the GIL, if it is not the first one.
 const PythonThread* OtherHolder(const Look& look) {
   const auto& threads = look.python.threads;
   const auto holder = std::ranges::find_if(threads, &PythonThread::holds_gil);
   return holder == threads.end() || holder == threads.begin() ? nullptr : &*holder;
 }
 
-// Whether the first thread asks for that lock. It renews its wait every 5 ms (take_gil of CPython's
-// ceval_gil.c), and on a busy machine it is often seen on the way back to it, which may be anywhere.
+// Whether the first thread waits for the GIL. It renews its wait every 5 ms (take_gil of CPython's
+// ceval_gil.c), and on a busy machine a look often finds it between two waits, at any location.
 enum class Asks { kNo, kUnclear, kYes };
 Asks AsksForLock(const Look& look) {
   if (look.tasks.empty()) return Asks::kNo;
@@ -134,8 +134,8 @@ Asks AsksForLock(const Look& look) {
   return yes ? Asks::kYes : Asks::kNo;
 }
 
-// The thread that keeps the interpreter's lock from the first one: it is the holder whenever one looks, and
-// more than once the first one asks.
+// The thread that keeps the GIL from the first one: every look finds it as the holder, and more than one
+// finds the first thread waiting.
 const PythonThread* KeeperOfLock(const Look& look) {
   const PythonThread* const keeper = OtherHolder(look);
   if (keeper == nullptr) return nullptr;
@@ -166,7 +166,8 @@ void FillFromPython(const Look& look, Doing* doing) {
   if (place.what.empty() && !place.line.empty()) doing->more = fmt::format("`{}`", place.line);
   if (task != nullptr && task->elsewhere && task->waits.find("descriptor") != std::string::npos)
     doing->more = task->waits;
-  // A socket's, and no call of that name that waits for ranks: those do not block in the kernel's.
+  // A socket call, not a call with the same name that waits for ranks: those do not block in the kernel's
+  // call.
   const std::string called = place.what.substr(place.what.rfind('.') + 1);
   const bool named = called == "recv" || called == "send";
   if (task != nullptr && named &&
@@ -188,7 +189,7 @@ void FillFromKernel(const Look& look, Doing* doing) {
   if (task.elsewhere) doing->stand = Stand::kElsewhere;
 }
 
-// Who has the lock may be another rank: where that is not known, nobody can say that it waits for none.
+// The holder of the lock may be another rank: if it is unknown, the process may wait for a rank.
 void FillFromLock(const Look& look, Doing* doing) {
   if (look.tasks.empty()) return;
   const std::string& waits = look.tasks.front().waits;

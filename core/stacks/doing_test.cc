@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The interpreter itself, where a script stands before it (pyenv); empty when there is none.
+// The interpreter itself, if a script wraps it (pyenv); empty if there is none.
 std::string RealPython(const std::string& file) {
   if (::access(file.c_str(), X_OK) != 0) return {};
   const std::string command =
@@ -57,7 +57,7 @@ class DoingTest : public ::testing::Test {
     ::_exit(1);
   }
 
-  // Runs it in the Python of that version that is here; false: there is none.
+  // Runs it in the installed Python of that version; false: there is none.
   bool Python(const std::string& version, const std::string& script) {
     std::string folders = "/usr/bin:/usr/local/bin";
     if (const char* path = ::getenv("PATH")) folders += ":" + std::string(path);
@@ -144,7 +144,7 @@ TEST_P(PythonTest, ReadsItsPlace) {
   EXPECT_THAT(doing.text, HasSubstr("train.py\", line 4, in <module>\n"));
 }
 
-// Functions that C calls, as sorting does, have frames of the interpreter between them.
+// Functions called from C, for example by sorting, have interpreter frames between them.
 TEST_P(PythonTest, ReadsThroughFramesOfC) {
   if (!Python(GetParam(),
               "import time\ndef kéy(x):\n    time.sleep(1000)\ndef main():\n    sorted([1, 2], "

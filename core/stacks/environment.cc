@@ -16,8 +16,8 @@ constexpr int kMostVariables = 4096;
 constexpr std::size_t kLongestEntry = 320;
 constexpr std::uint64_t kPageBytes = 4096;
 
-// Where the program itself and its C library are mapped. Of a program that names `environ` the loader has
-// moved the variable into the program.
+// Where the program itself and its C library are mapped. If a program refers to `environ`, the loader has
+// moved the variable into the program (copy relocation).
 std::vector<std::uint64_t> ModulesWithEnviron(const std::string& maps) {
   std::vector<std::uint64_t> bases;
   std::istringstream lines(maps);
@@ -36,7 +36,7 @@ std::vector<std::uint64_t> ModulesWithEnviron(const std::string& maps) {
   return bases;
 }
 
-// Up to its end, or as far as it is wanted.
+// Reads up to the end of the entry, or up to the wanted length.
 std::string EntryAt(const Memory& memory, std::uint64_t address) {
   std::string text;
   while (text.size() < kLongestEntry) {

@@ -1,7 +1,7 @@
-// The environment of another process as it is now: /proc has the one that it was started with, whatever the
-// program has set since.
+// The current environment of another process: /proc shows only the one that it was started with, not later
+// changes.
 //
-// Read from its memory by way of the symbol that getenv uses; any thread, where waiting is allowed.
+// Reads it from the process's memory, through the symbol that getenv uses; any thread that may block.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace dtrun::stacks {
 
-// Of these variables those that it has, values cut to 256 bytes. Empty where its memory cannot be read, and
-// for a program that links the C library statically. `maps`: what /proc/PID/maps says.
+// The ones of `names` that are set, values truncated to 256 bytes. Empty if its memory cannot be read, and
+// for a program that links the C library statically. `maps`: text of /proc/PID/maps.
 std::map<std::string, std::string> EnvironmentNow(const Memory& memory, const std::string& maps,
                                                   const std::vector<std::string>& names);
 

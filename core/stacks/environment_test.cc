@@ -24,7 +24,7 @@ std::map<std::string, std::string> Now(pid_t pid, const std::vector<std::string>
 
 class EnvironmentNowTest : public ::testing::Test {
  protected:
-  // Returns when the child has acted.
+  // Returns after the child has run `act`.
   template <class Act>
   void Fork(const Act& act) {
     int ready[2];

@@ -9,8 +9,8 @@
 
 namespace dtrun::stacks {
 
-// "4: FLOCK  ADVISORY  WRITE 3517 fd:00:2531448 0 EOF", and below it "4: -> FLOCK  ADVISORY  WRITE 3548 ..."
-// for each that waits.
+// "4: FLOCK  ADVISORY  WRITE 3517 fd:00:2531448 0 EOF", followed by "4: -> FLOCK  ADVISORY  WRITE 3548 ..."
+// for each waiting process.
 pid_t HolderOfLock(std::string_view locks, pid_t waits) {
   pid_t holder = 0;
   for (const std::string_view line : LinesOf(locks)) {
@@ -22,7 +22,7 @@ pid_t HolderOfLock(std::string_view locks, pid_t waits) {
     pid_t pid = 0;
     if (!(fields >> mode >> access >> pid)) continue;
     if (!waiting) holder = pid;
-    if (waiting && pid == waits) return std::max(holder, 0);  // -1: the lock belongs to an open file
+    if (waiting && pid == waits) return std::max(holder, 0);  // -1: the lock belongs to an open file description
   }
   return 0;
 }

@@ -1,7 +1,7 @@
-// Who holds the lock of a file that a process waits for (flock, fcntl).
+// Which process holds the file lock that a process waits for (flock, fcntl).
 //
-// Reads /proc/locks, for which the kernel holds up all locks of files for a moment: only for a process that
-// was seen to wait. Any thread.
+// Reads /proc/locks, which makes the kernel block all file locks for a moment, so call it only for a process
+// seen waiting. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace dtrun::stacks {
 
-// The process that has taken it; 0: not known, as where another host holds it, or a container. `locks`: what
-// /proc/locks says.
+// The process that holds it; 0: unknown, for example if another host or a container holds it. `locks`: text
+// of /proc/locks.
 pid_t HolderOfLock(std::string_view locks, pid_t waits);
 pid_t HolderOfLock(pid_t waits);
 

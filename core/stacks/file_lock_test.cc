@@ -15,7 +15,7 @@
 namespace dtrun::stacks {
 namespace {
 
-// As Linux 6.1 writes it; what waits for one that waits stands deeper.
+// Output of Linux 6.1; a waiter behind another waiter is indented deeper.
 constexpr char kLocks[] =
     "1: POSIX  ADVISORY  WRITE 3568 fd:00:2531452 0 EOF\n"
     "2: FLOCK  ADVISORY  WRITE 3517 fd:00:2531448 0 EOF\n"
@@ -28,7 +28,7 @@ constexpr char kLocks[] =
 TEST(HolderOfLock, IsTheProcessAboveThoseThatWait) {
   EXPECT_EQ(HolderOfLock(kLocks, 3548), 3517);
   EXPECT_EQ(HolderOfLock(kLocks, 3549), 3517);
-  EXPECT_EQ(HolderOfLock(kLocks, 3600), 0);  // of an open file, whoever has it
+  EXPECT_EQ(HolderOfLock(kLocks, 3600), 0);  // lock of an open file description, with any holder
   EXPECT_EQ(HolderOfLock(kLocks, 3517), 0);  // waits for nothing
   EXPECT_EQ(HolderOfLock("", 3517), 0);
 }

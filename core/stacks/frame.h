@@ -1,4 +1,4 @@
-// A line of a stack, and a thread with its stack.
+// A stack frame, and a thread with its stack.
 //
 // Values; any thread.
 #pragma once
@@ -11,18 +11,18 @@
 namespace dtrun::stacks {
 
 struct Frame {
-  std::string file;  // as the program names it
+  std::string file;  // name used by the program
   std::string function;
-  int line = 0;  // 0: not known
-  // Of the expression under way, in bytes of its line, when it stands on one line; else -1.
+  int line = 0;  // 0: unknown
+  // Byte columns of the current expression, if it is on one line; otherwise -1.
   int column = -1;
   int end_column = -1;
 };
 
 struct PythonThread {
-  pid_t id = 0;               // as the kernel counts; 0: not known
-  bool holds_gil = false;     // when it was looked at
-  bool cut = false;           // there are more frames further out
+  pid_t id = 0;               // kernel thread id; 0: unknown
+  bool holds_gil = false;     // at the time of the look
+  bool cut = false;           // there are more outer frames
   std::vector<Frame> frames;  // innermost first
 };
 

@@ -6,16 +6,16 @@
 namespace dtrun::stacks {
 namespace {
 
-constexpr int kMostLines = 2000;  // of a function, above the line that runs
+constexpr int kMostLines = 2000;  // of a function, above the current line
 
-// The line without its indentation; empty when it is blank or a comment.
+// The line without its indentation; empty if it is blank or a comment.
 std::string_view Statement(std::string_view line) {
   const auto begin = line.find_first_not_of(" \t\f\r");
   if (begin == std::string_view::npos || line[begin] == '#') return {};
   return line.substr(begin);
 }
 
-// Whether the line is `keyword` with what may follow it.
+// Whether the line is a clause of `keyword`.
 bool Opens(std::string_view statement, std::string_view keyword) {
   if (!statement.starts_with(keyword)) return false;
   const std::string_view rest = statement.substr(keyword.size());
@@ -29,7 +29,7 @@ bool InClause(const Frame& frame, const Source& source) {
   };
   if (frame.file.starts_with("<frozen")) return false;
   const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
-  if (Statement(own).empty()) return true;                                               // as of `python3 -c`
+  if (Statement(own).empty()) return true;                                               // for example of `python3 -c`
   if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
   std::size_t deepest = indentation(own, Statement(own));
   for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {

@@ -1,4 +1,4 @@
-// Whether an error that a Python thread has met may still be on its way.
+// Whether an error that a Python thread has met may still propagate.
 //
 // Pure; any thread.
 #pragma once
@@ -8,9 +8,9 @@
 
 namespace dtrun::stacks {
 
-// True when a line of the stack is in an `except` or `finally` clause, or when the script is not on the
-// stack any more, as while the interpreter ends, and where no source is available to tell by its
-// indentation. Else what the thread has met is over.
+// True if a line of the stack is in an `except` or `finally` clause. Also true if the script is no longer on
+// the stack, for example while the interpreter exits, or if there is no source with indentation to examine.
+// Otherwise the error is over.
 bool MayHandleError(const PythonThread& thread, const Source& source);
 
 }  // namespace dtrun::stacks

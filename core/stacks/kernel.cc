@@ -22,7 +22,7 @@ struct Call {
   long number;
   const char* name;
   bool takes_descriptor;
-  bool elsewhere;  // nobody waits for other ranks in it
+  bool elsewhere;  // a call that does not wait for other ranks
 };
 
 constexpr Call kCalls[] = {
@@ -109,7 +109,7 @@ void AddWait(pid_t pid, const std::string& syscall, Task* task) {
   if (!link.empty() && !link.starts_with("socket:")) task->elsewhere = true;
 }
 
-// The fields after the name, which may hold anything: from the state on.
+// The fields from the state on, after the name, which may contain any character.
 std::string AfterName(const std::string& stat) {
   const auto end = stat.rfind(')');
   return end == std::string::npos || end + 2 > stat.size() ? "" : stat.substr(end + 2);

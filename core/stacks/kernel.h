@@ -1,6 +1,6 @@
-// What the kernel knows of a process: whether it runs, what it waits in, what it has used.
+// The kernel's view of a process: whether it runs, what it waits in, and its resource usage.
 //
-// Reads /proc; any thread, where waiting is allowed: some of its files wait for a process that is stuck.
+// Reads /proc; any thread that may block: some files block for a stuck process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,16 +15,17 @@ struct Task {
   pid_t id = 0;
   std::string name;
   char state = '?';   // as in /proc/PID/stat
-  std::string waits;  // "read of descriptor 0 (a pipe)", "clock_nanosleep"; empty: it does not, or not known
-  std::uint64_t argument = 0;  // the first one of the system call
-  // It waits for something that no other rank gives: time, a child, a terminal, a pipe, a file's lock.
+  std::string waits;  // "read of descriptor 0 (a pipe)", "clock_nanosleep"; empty: not waiting, or unknown
+  std::uint64_t argument = 0;  // first argument of the system call
+  // It waits for something that does not depend on another rank: time, a child, a terminal, a pipe, a file
+  // lock.
   bool elsewhere = false;
 };
 
-// Its threads, the first one first, at most 256.
+// Its threads, the main thread first, at most 256.
 std::vector<Task> TasksOf(pid_t pid);
 
-// What it has used since it began: processor time of all its threads, bytes read and written.
+// Usage since its start: CPU time of all its threads, bytes read and written.
 struct Used {
   std::int64_t processor_ms = 0;
   std::int64_t bytes = 0;

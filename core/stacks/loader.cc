@@ -6,7 +6,8 @@
 namespace dtrun::stacks {
 namespace {
 
-// "_try_get_data" of "_MultiProcessingDataLoaderIter._try_get_data"
+// Whether `function`, for example "_try_get_data", is the last part of the frame's name,
+// "_MultiProcessingDataLoaderIter._try_get_data".
 bool IsFunction(const Frame& frame, std::string_view file, std::string_view function) {
   const std::string_view name = frame.function;
   return frame.file.ends_with(file) && name.substr(name.rfind('.') + 1) == function;
@@ -28,7 +29,7 @@ bool IsWorker(const std::vector<Frame>& frames) { return std::ranges::any_of(fra
 
 std::optional<Place> PlaceInWorker(const std::vector<Frame>& frames, const Source& source) {
   const auto loop = std::ranges::find_if(frames, IsLoop);
-  // Further out are frames of the rank, which the worker was forked from.
+  // Outer frames belong to the rank that forked the worker.
   if (loop == frames.end() || loop == frames.begin()) return std::nullopt;
   if (IsFunction(*(loop - 1), "/multiprocessing/queues.py", "get")) return std::nullopt;
   return PlaceOf(std::vector<Frame>(frames.begin(), loop), source);

@@ -1,4 +1,4 @@
-// torch's DataLoader: whether a thread waits for its workers, and where a worker stands in the program.
+// torch's DataLoader: whether a thread waits for its workers, and where in the program a worker is.
 //
 // Pure; any thread. `frames`: innermost first.
 #pragma once
@@ -15,7 +15,7 @@ bool WaitsForLoader(const std::vector<Frame>& frames);
 
 bool IsWorker(const std::vector<Frame>& frames);
 
-// Where a worker works on a batch; nothing when it waits for work itself, or is no worker.
+// Where a worker works on a batch; nullopt if it waits for work or is not a worker.
 std::optional<Place> PlaceInWorker(const std::vector<Frame>& frames, const Source& source);
 
 }  // namespace dtrun::stacks

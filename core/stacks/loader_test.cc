@@ -25,7 +25,7 @@ TEST(WaitsForLoader, WhereABatchIsAwaited) {
 }
 
 TEST(PlaceInWorker, IsTheProgramsLineInsideTheWorkersLoop) {
-  // Forked: the rank's own frames are further out.
+  // Forked: the outer frames are the rank's.
   const std::vector<Frame> rank = {{"/usr/lib/python3.11/multiprocessing/process.py", "BaseProcess.run", 108},
                                    {kLoader, "_MultiProcessingDataLoaderIter.__init__", 1042},
                                    {"/home/u/train.py", "<module>", 40}};

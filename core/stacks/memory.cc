@@ -5,7 +5,7 @@
 namespace dtrun::stacks {
 namespace {
 
-constexpr std::uint64_t kFirstPage = 4096;  // where no program has anything
+constexpr std::uint64_t kFirstPage = 4096;  // never mapped by a program
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// The memory of another process, copied out piece by piece. Nothing of it is trusted: every copy has a size
-// that the reader chose, an address that is not mapped is an answer and not a fault, and all copies together
-// are bounded, whatever the structures in it lead to.
+// The memory of another process, copied piece by piece. Its content is untrusted: the reader chooses the size
+// of every copy, an unmapped address is a result and not a fault, and the total size is bounded, whatever its
+// structures point to.
 //
-// One for each look; one thread at a time. A copy waits for pages that are not in memory, so call it where
-// waiting is allowed.
+// One object per look; one thread at a time. A copy may block on pages that are not in memory, so call it
+// only from a thread that may block.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace dtrun::stacks {
 
 class Memory {
  public:
-  // A program of 256 threads that are 100 calls deep takes some 300,000 copies and 20 MiB.
+  // A program with 256 threads, each 100 calls deep, takes some 300,000 copies and 20 MiB.
   static constexpr int kMostCopies = 1 << 20;
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
@@ -26,9 +26,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // False where it cannot be read, and once it has been read too much.
+  // False if it cannot be read, or if the limits are reached.
   bool Copy(std::uint64_t address, void* to, std::size_t size) const;
-  // Empty when it cannot be read whole.
+  // Empty if it cannot be read completely.
   std::string Bytes(std::uint64_t address, std::size_t size) const;
 
   template <class T>
@@ -37,13 +37,13 @@ class Memory {
     if (!Copy(address, &value, sizeof value)) return std::nullopt;
     return value;
   }
-  // 0 when it cannot be read.
+  // 0 if it cannot be read.
   std::uint64_t Pointer(std::uint64_t address) const { return Read<std::uint64_t>(address).value_or(0); }
 
   pid_t pid() const { return pid_; }
 
  private:
-  // All `size` bytes, or false.
+  // Copies all `size` bytes, or returns false.
   virtual bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const = 0;
 
   const pid_t pid_;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kLongestName = 120;
 
-// "std::this_thread::sleep_for" of "void std::this_thread::sleep_for<long>(long const&)": without what the
-// brackets hold, nor the type before the name.
+// "std::this_thread::sleep_for" for "void std::this_thread::sleep_for<long>(long const&)": removes brackets
+// with their content, and the type before the name.
 std::string WithoutArguments(std::string_view signature) {
   std::string out;
   int depth = 0;
@@ -41,7 +41,7 @@ std::string WithoutArguments(std::string_view signature) {
   return Printable(std::string_view(out).substr(0, kLongestName));
 }
 
-// How users call it: "nanosleep" of "__GI___nanosleep@GLIBC_2.2.5".
+// The name known to users: "nanosleep" for "__GI___nanosleep@GLIBC_2.2.5".
 std::string Called(const std::string& function) {
   std::string_view name = function;
   name = name.substr(0, name.find('@'));
@@ -63,7 +63,7 @@ bool IsLibrary(std::string_view module) {
   const bool shared = name.find(".so") != std::string_view::npos;
   if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
     return true;
-  // Wherever they were installed.
+  // Library names in any folder.
   constexpr std::array kNames = {"libdtrun",  "libmpi",   "libopen-", "libuc",   "libnccl",  "librccl",
                                  "libgloo",   "libtorch", "libc10",   "libcuda", "libcu",    "libstdc++",
                                  "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
@@ -77,7 +77,7 @@ bool IsOwn(const NativeFrame& frame) {
          !frame.file.starts_with("/usr/include/") && frame.file.find("/include/c++/") == std::string::npos;
 }
 
-// Calls in which a rank waits for others.
+// Whether a rank waits for others in the call.
 bool CallWaits(std::string_view called) {
   if (called.starts_with('P')) called.remove_prefix(1);  // MPI's profiling names
   constexpr std::array kBegins = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Barrier",
@@ -176,7 +176,7 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
   NativePlace place;
   place.within = own->function;
   if (own->line > 0) place.where = fmt::format("{}:{}", FileName(own->file), own->line);
-  // What it calls; of several names of one function the outermost.
+  // The function that it calls; for several names of one function the outermost.
   for (auto called = own; called != frames.begin();) {
     --called;
     place.what = Called(called->function);

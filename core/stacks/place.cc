@@ -21,7 +21,7 @@ bool IsStandardLibrary(std::string_view file) {
   return !IsPackage(file) && (file.starts_with("<frozen") || Holds(file, "/lib/python3"));
 }
 
-// Where torch, Horovod and Lightning keep what waits for other ranks.
+// Files of torch, Horovod and Lightning with functions that wait for other ranks.
 bool IsCollectiveFile(std::string_view file) {
   constexpr std::string_view kFiles[] = {"/torch/distributed/distributed_c10d.py",
                                          "/torch/distributed/rendezvous.py",
@@ -36,7 +36,7 @@ bool IsCollectiveFile(std::string_view file) {
 
 std::string_view LastPart(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-// Calls of mpi4py, of dtrun's library and of torch's work handles, whose inside Python does not see.
+// Calls of mpi4py, dtrun's library and torch's work handles, which have no Python frames inside.
 bool WaitsForRanks(std::string_view callee) {
   constexpr std::array kNames = {
       "allreduce", "allgather",      "allgatherv",   "alltoall",       "alltoallv",      "barrier",
@@ -46,7 +46,7 @@ bool WaitsForRanks(std::string_view callee) {
   return std::ranges::find(kNames, Plain(callee)) != kNames.end();
 }
 
-// Both a rank that waits and one that computes is found here: the wait is in native code below.
+// Both waiting and computing ranks can be found here: the wait is in native code below.
 bool MayWait(std::string_view callee) {
   constexpr std::array kNames = {
       "backward", "runbackward", "enginerunbackward", "item", "cpu", "synchronize", "numpy",
@@ -69,19 +69,19 @@ bool Trains(const Frame& frame) {
   return Holds(frame.file, "/jax/_src/pjit.py") || Holds(frame.file, "/jax/_src/interpreters/pxla.py");
 }
 
-// It tries to lock a file again and again; who has the lock, perhaps another rank, is not seen.
+// It polls a file lock; the holder, perhaps another rank, is not visible.
 bool PollsALock(const Frame& frame) {
   return Holds(frame.file, "/filelock/") && LastPart(frame.function) == "acquire";
 }
 
-// The name of what the frame's own line calls.
+// The name of the function called on the frame's own line.
 std::string CalledAt(const Frame& frame, const std::string& line) {
   const auto from = static_cast<std::size_t>(std::max(frame.column, 0));
   const auto to = static_cast<std::size_t>(std::max(frame.end_column, 0));
   if (frame.column < 0 || to <= from || to > line.size()) return {};
   const std::string_view expression = std::string_view(line).substr(from, to - from);
   if (!expression.ends_with(')')) return {};
-  // "loader(2).next(f(x))": what its last pair of brackets calls.
+  // "loader(2).next(f(x))": the function before the last pair of brackets.
   std::size_t open = expression.size();
   for (int depth = 0; open-- > 0;) {
     if (expression[open] == ')') ++depth;
@@ -97,7 +97,7 @@ std::string CalledAt(const Frame& frame, const std::string& line) {
   return std::string(name);
 }
 
-// How the function of a library is called by those who use it: "subprocess.Popen.wait", "all_reduce".
+// A library function's name as its users know it: "subprocess.Popen.wait", "all_reduce".
 std::string Shown(const Frame& frame) {
   if (IsCollectiveFile(frame.file)) return std::string(LastPart(frame.function));
   std::string_view module = FileName(frame.file);
@@ -106,7 +106,7 @@ std::string Shown(const Frame& frame) {
   return fmt::format("{}.{}", module, frame.function);
 }
 
-// The frame that the user knows: the innermost of the program itself. Of a program that is a package, the
+// The frame that the user knows: the innermost of the program itself. If the program is a package, the
 // innermost outside the standard library.
 std::size_t OwnFrame(const std::vector<Frame>& frames) {
   const auto own = [](const Frame& frame) {
@@ -138,7 +138,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   place.line = Trim(line);
   place.trains = std::ranges::any_of(frames, Trains);
   place.joins = std::ranges::any_of(frames, Joins);
-  // Further in than the user's frame, a collective.
+  // A collective inside the user's frame.
   for (std::size_t i = own; i-- > 0;) {
     if (!IsCollectiveFile(frames[i].file) || LastPart(frames[i].function) == "wrapper") continue;
     place.stand = Stand::kWaits;

@@ -1,5 +1,5 @@
-// What a Python thread does, in the words of its user: the user's own line, what is called there, and whether
-// that waits for other ranks.
+// What a Python thread does, in terms of its user: the user's own line, the function called there, and
+// whether that waits for other ranks.
 //
 // Pure; any thread.
 #pragma once
@@ -14,33 +14,34 @@
 
 namespace dtrun::stacks {
 
-// How sure it is that a rank stands where it does because others have not come.
+// How certain it is that a rank is where it is because others have not arrived.
 enum class Stand : std::uint8_t {
   kUnknown,
   kWaits,      // it is in a collective, in a rendezvous, or in a wait for one
-  kMayWait,    // where both a rank that waits for others and one that works can be
-  kElsewhere,  // at a place where nobody waits for other ranks
+  kMayWait,    // at a location of both waiting and working ranks
+  kElsewhere,  // at a location that does not wait for other ranks
 };
 
 struct Place {
   Stand stand = Stand::kUnknown;
-  bool trains = false;  // a step of training is under way: backward, an optimizer, a compiled function
-  bool joins = false;   // ranks find each other, at the start
+  bool trains = false;  // in a training step: backward, an optimizer, a compiled function
+  bool joins = false;   // in the rendezvous at the start
   std::string what;     // "time.sleep", "all_reduce"; empty: the line itself
   std::string where;    // "train.py:40"
-  std::string line;     // the source there, without indentation; empty: not known
+  std::string line;     // source line without indentation; empty: unknown
 };
 
-// A line of a file of the process, from 1; empty when it cannot be had.
+// Line number `line`, from 1, of a file of the process; empty if not available.
 using Source = std::function<std::string(const std::string& file, int line)>;
 
 // `frames`: innermost first, not empty.
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source);
 
-// A name made for comparison, without what it belongs to: all_reduce, Allreduce and dist.allReduce are one.
+// A name normalized for comparison, without its qualifier: all_reduce, Allreduce and dist.allReduce are
+// equal.
 std::string Plain(std::string_view name);
 
-// "File "train.py", line 40, in main", one line each, as Python prints a stack that the innermost frame ends.
+// "File "train.py", line 40, in main", one line each, in Python's format with the innermost frame last.
 std::string FramesText(const std::vector<Frame>& frames);
 
 }  // namespace dtrun::stacks

@@ -29,7 +29,7 @@ TEST(PlaceOf, NamesTheCallOfTheUsersOwnLine) {
 TEST(PlaceOf, TakesTheLastCallOfAChain) {
   const std::string line = "x = lib(None).wait_for(f(1), 2)";
   EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 4, 31)}, line).what, "wait_for");
-  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 4, 99)}, line).what, "");  // not of this line
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 4, 99)}, line).what, "");  // not on this line
 }
 
 TEST(PlaceOf, ShowsTheLineWhereNothingIsCalled) {
@@ -95,7 +95,7 @@ TEST(PlaceOf, KnowsCallsWhoseInsidePythonDoesNotSee) {
   EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 14)}, "lock.acquire()").stand, Stand::kElsewhere);
 }
 
-// A table of locations as CPython 3.11 writes it, made by hand: PEP 626's entries one by one.
+// A hand-made location table in CPython 3.11's format, with PEP 626's entries one by one.
 TEST(Locate, ReadsEveryKindOfEntry) {
   const std::string table = {
       char(0x80 | (15 << 3) | 0),                 // one unit without a line

@@ -38,7 +38,7 @@ void AppendUtf8(std::uint32_t c, std::string* to) {
   }
 }
 
-// A str object, with '?' for what could move a terminal's cursor.
+// A str object, with '?' for characters that could move a terminal's cursor.
 std::string TextAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
   const auto length = memory.Read<std::uint64_t>(object + layout.text.length);
   const auto state = memory.Read<std::uint32_t>(object + layout.text.state);
@@ -116,7 +116,7 @@ struct Mapped {
   std::string path;
 };
 
-// The files that may be the interpreter, each where it begins.
+// The mapped files that may be the interpreter, with their start addresses.
 std::vector<Mapped> Interpreters(const std::string& maps) {
   std::vector<Mapped> found;
   std::istringstream lines(maps);
@@ -132,7 +132,7 @@ std::vector<Mapped> Interpreters(const std::string& maps) {
   return found;
 }
 
-// Reads one number of the table, six bits to a byte.
+// Reads one number of the table, six bits per byte.
 unsigned long Varint(const std::string& table, std::size_t* at) {
   unsigned long value = 0;
   for (int shift = 0; *at < table.size() && shift < 32; shift += 6) {

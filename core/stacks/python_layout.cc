@@ -23,7 +23,7 @@ constexpr PythonLayout k312 = {.runtime = {40},
                                .text = {16, 32, 40, 56},
                                .bytes = {16, 32}};
 
-// _Py_DebugOffsets of 3.13, with which _PyRuntime begins.
+// _Py_DebugOffsets of 3.13, at the start of _PyRuntime.
 struct Offsets313 {
   char cookie[8];
   std::uint64_t version, free_threaded;

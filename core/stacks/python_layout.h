@@ -1,7 +1,7 @@
-// Where the structures of one version of CPython have their fields, in bytes.
+// Field offsets, in bytes, in the structures of one CPython version.
 //
-// 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime` (_Py_DebugOffsets). Others have
-// not been tried. Reads the process's memory; any thread, where waiting is allowed.
+// 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime` (_Py_DebugOffsets). Other versions
+// are untested. Reads the process's memory; any thread that may block.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct PythonLayout {
   struct {
     std::uint64_t threads;
   } interpreter;
-  // The interpreter's lock (GIL): in the runtime at `in_runtime`, or where the interpreter's pointer at
-  // `in_interpreter` leads.
+  // The GIL: in the runtime at `in_runtime`, or at the target of the interpreter's pointer at
+  // `in_interpreter`.
   struct {
     std::uint64_t in_runtime, in_interpreter, holder, locked, size;
   } gil;
@@ -30,7 +30,7 @@ struct PythonLayout {
   } thread;
   struct {
     std::uint64_t code, previous, instruction, size;
-    std::optional<std::uint64_t> owner;  // a byte; 3: a frame of the interpreter itself
+    std::optional<std::uint64_t> owner;  // a byte; 3: a frame of the interpreter
   } frame;
   struct {
     std::uint64_t first_line, file, qualname, table, units;
@@ -43,7 +43,7 @@ struct PythonLayout {
   } bytes;
 };
 
-// `version` is Py_Version of the process; nothing for one that is not known.
+// `version` is Py_Version of the process; nullopt for unknown versions.
 std::optional<PythonLayout> LayoutOf(const Memory& memory, std::uint32_t version, std::uint64_t runtime);
 
 }  // namespace dtrun::stacks

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using testing::PythonImage;
 using ::testing::SizeIs;
 
-// The mapped memory of an image is not all that there is: any address can be read.
+// Simulates a process in which any address can be read.
 class EverythingMapped final : public Memory {
  public:
   explicit EverythingMapped(const Memory& image) : Memory(PythonImage::kPid), image_(image) {}
@@ -68,7 +68,7 @@ TEST(ReadPython, QuotesNoControlCharacters) {
   EXPECT_EQ(python.threads[0].frames[0].function, "?[2J?");
 }
 
-// What 3.13 says of its own structures stands in memory that the rank may have written over.
+// 3.13's description of its structures is in memory that the rank may have overwritten.
 TEST(ReadPython, BelievesNoLayoutThatDoesNotFit) {
   constexpr std::uint64_t kVersionAt = 0x380, kRuntimeAt = 0x400, kOffsets = 70;
   constexpr std::uint32_t kVersion = 0x030d00f0;
@@ -87,7 +87,7 @@ TEST(ReadPython, BelievesNoLayoutThatDoesNotFit) {
   }
 }
 
-// 256 threads with 100 frames each, each of whose tables is as long as one may be: 25 GiB.
+// 256 threads with 100 frames each, and each frame's table has the maximum length: 25 GiB.
 TEST(ReadPython, ReadsABoundedPartOfAMemoryThatLeadsAround) {
   PythonImage image;
   image.PutPointer(PythonImage::kSecondThread + 8, PythonImage::kThread);
@@ -101,7 +101,7 @@ TEST(ReadPython, ReadsABoundedPartOfAMemoryThatLeadsAround) {
 }
 
 TEST(Locate, TakesAnyColumns) {
-  // kLong with a begin and an end of 2^31, which no int holds.
+  // kLong with a begin and an end of 2^31, which overflows int.
   const std::string number = "\x40\x40\x40\x40\x40\x02";
   Frame frame;
   Locate(std::string("\xf0\x00\x00", 3) + number + number, 1, 0, &frame);

@@ -27,7 +27,7 @@ Tables TablesOf(const Memory& memory, std::uint64_t dynamic, std::uint64_t bias)
   for (int i = 0; i < kMostEntries; ++i) {
     const auto entry = memory.Read<Elf64_Dyn>(dynamic + static_cast<std::uint64_t>(i) * sizeof(Elf64_Dyn));
     if (!entry || entry->d_tag == DT_NULL) break;
-    // The loader has turned these into addresses in shared objects; musl's leaves them as offsets.
+    // glibc's loader has turned these into addresses in shared objects; musl's leaves them as offsets.
     const std::uint64_t address = entry->d_un.d_ptr < bias ? entry->d_un.d_ptr + bias : entry->d_un.d_ptr;
     if (entry->d_tag == DT_SYMTAB) tables.symbols = address;
     if (entry->d_tag == DT_STRTAB) tables.strings = address;

@@ -1,7 +1,7 @@
-// Where a shared object of another process has a symbol, read from that process's own memory: no file is
-// opened, so nothing depends on paths, mount namespaces or disks.
+// Finds the address of a symbol in a shared object of another process, by reading that process's memory. It
+// opens no file, so it does not depend on paths, mount namespaces or disks.
 //
-// Pure but for the reads; any thread, where waiting is allowed.
+// Pure except for the reads; any thread that may block.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace dtrun::stacks {
 
-// The address of the exported symbol in the ELF object that is mapped at `base`; 0: it has none.
+// The address of the exported symbol in the ELF object mapped at `base`; 0: not found.
 std::uint64_t FindSymbol(const Memory& memory, std::uint64_t base, std::string_view name);
 
 }  // namespace dtrun::stacks

@@ -28,13 +28,13 @@ namespace {
 using Clock = Unwinder::Clock;
 
 constexpr std::size_t kMostOutput = std::size_t{256} << 10;
-// How long a tool that was killed may take to be gone; then nobody waits for it any more.
+// Time for a killed tool to disappear; after that the wait ends.
 constexpr std::chrono::milliseconds kGoneWithin{200};
 
 std::vector<std::string> ArgumentsOf(const std::string& program, pid_t pid) {
   const std::string number = std::to_string(pid);
   if (program.ends_with("eu-stack")) return {program, "-s", "-m", "-i", "-n", "64", "-p", number};
-  // Neither the user's settings nor scripts beside the program's files.
+  // Ignores the user's settings and scripts next to the program's files.
   return {program,
           "-batch",
           "-nx",
@@ -54,7 +54,7 @@ std::vector<std::string> ArgumentsOf(const std::string& program, pid_t pid) {
           "thread apply all backtrace 64"};
 }
 
-// Without servers of debug information, which would be asked over the network.
+// Without debuginfod servers, which would be queried over the network.
 std::vector<std::string> Environment() {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -74,11 +74,11 @@ int MillisecondsUntil(Clock::time_point deadline) {
 struct Run {
   std::string output;
   bool in_time = true;
-  int status = -1;  // as of waitpid; -1: not known
+  int status = -1;  // from waitpid; -1: unknown
   bool failed() const { return !in_time || !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 };
 
-// What it prints until it has ended, or nobody waits any longer: then it is killed.
+// Collects the tool's output until it has ended or the deadline has passed; then kills it.
 Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::time_point deadline,
           Attached::Scope& scope) {
   Run run;
@@ -93,7 +93,7 @@ Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::tim
   }
   pollfd ended{handle.get(), POLLIN, 0};
   if (run.in_time && ::poll(&ended, 1, MillisecondsUntil(deadline)) <= 0) run.in_time = false;
-  scope.Kill();  // in time it has ended, but perhaps not what it has started
+  scope.Kill();  // if in time, the tool has ended, but perhaps not its children
   if (!run.in_time) ::poll(&ended, 1, static_cast<int>(kGoneWithin.count()));
   scope.Gone();
   int status = 0;
@@ -106,7 +106,7 @@ bool AnyIs(pid_t pid, std::string_view states) {
       TasksOf(pid), [&](const Task& task) { return states.find(task.state) != std::string_view::npos; });
 }
 
-// The last line that is no frame.
+// The last line that is not a frame.
 std::string Complaint(const std::string& output) {
   std::istringstream lines(output);
   std::string last;
@@ -153,7 +153,7 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   if (!handle) {
     const int number = tool < 0 ? -tool : errno;
     if (tool > 0) {
-      ::kill(tool, SIGKILL);  // our child: nobody else has reaped it
+      ::kill(tool, SIGKILL);  // our child, not reaped yet
       ::waitpid(tool, nullptr, 0);
     }
     unwound.trouble = fmt::format("{} cannot be started: {}", name(), std::strerror(number));
@@ -161,8 +161,8 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   }
   scope.Runs(tool, handle.get());
   const Run run = Await(tool, handle, reading, deadline, scope);
-  // What it traced goes on when it dies. But the SIGSTOP by which it attached may still wait for the process,
-  // or has stopped it: both end by SIGCONT.
+  // When the tool dies, the traced process continues. But the SIGSTOP of the attach may still be pending or
+  // may have stopped the process; SIGCONT ends both.
   if (run.failed() || AnyIs(pid, "T")) ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
   if (!run.in_time) {
     unwound.trouble = fmt::format("{} took too long", name());

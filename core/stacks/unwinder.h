@@ -1,8 +1,8 @@
-// Native stacks of a process by a tool of this host: eu-stack (elfutils), else gdb.
+// Takes native stacks of a process with a tool of this host: eu-stack (elfutils), otherwise gdb.
 //
-// The tool attaches by ptrace and so stops the process for as long as it looks: only for processes that are
-// about to be ended. Afterwards the process runs, also when the tool hung, crashed or was killed. Any thread,
-// where waiting until the deadline is allowed.
+// The tool attaches with ptrace, which stops the process meanwhile, so use it only for processes that are
+// about to be ended. Afterwards the process runs, even if the tool hung, crashed or was killed. Any thread
+// that may block until the deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -18,24 +18,24 @@
 namespace dtrun::stacks {
 
 struct Unwound {
-  std::vector<NativeFrame> frames;  // of the first thread, innermost first; empty: none
-  std::string text;                 // of all threads, as the tool prints them; lines
-  std::string trouble;              // why there are none: "eu-stack: ... Operation not permitted"
+  std::vector<NativeFrame> frames;  // of the main thread, innermost first; empty: none
+  std::string text;                 // the tool's output for all threads; lines
+  std::string trouble;              // why there are no frames: "eu-stack: ... Operation not permitted"
 };
 
 class Unwinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Looks along `path`, as in PATH; entries that are not absolute do not count. `attached` knows its tool
-  // while that runs.
+  // Searches `path`, in the format of PATH; ignores entries that are not absolute. `attached` has the tool
+  // while it runs.
   static Unwinder Find(const std::string& path,
                        std::shared_ptr<Attached> attached = std::make_shared<Attached>());
 
-  // "eu-stack", "gdb"; empty: there is neither.
+  // "eu-stack", "gdb"; empty: neither exists.
   std::string name() const { return program_.substr(program_.rfind('/') + 1); }
 
-  // Leaves alone what somebody else has stopped, a debugger included.
+  // Skips a process that another program has stopped, for example a debugger.
   Unwound Unwind(pid_t pid, Clock::time_point deadline) const;
 
  private:

@@ -39,7 +39,7 @@ class UnwinderTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // What stands in for eu-stack.
+  // A replacement for eu-stack.
   Unwinder Tool(const std::string& script) {
     const auto path = folder_ / "eu-stack";
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -83,12 +83,13 @@ TEST_F(UnwinderTest, AToolThatHangsIsEndedInTime) {
 TEST_F(UnwinderTest, AProcessThatAToolLeftStoppedGoesOn) {
   const Unwinder unwinder = Tool("kill -STOP " + std::to_string(child_) + "; : > " +
                                  (folder_ / "did").string() + "; exec sleep 1000");
-  // Long enough for a shell to start on a busy machine; else the tool is killed before it stops anything.
+  // Long enough for a shell to start on a busy machine; otherwise the tool is killed before it stops
+  // anything.
   unwinder.Unwind(child_, In(std::chrono::seconds(3)));
   EXPECT_NE(StateOfChild(), 'T');
 }
 
-// The SIGSTOP by which a tool attaches is delivered when the tool dies before it has seen it.
+// The SIGSTOP of a tool's attach is delivered if the tool dies before it has seen it.
 TEST_F(UnwinderTest, AProcessGoesOnWhenTheToolIsKilledInTheMiddle) {
   for (const char* const begin : {"kill -STOP ", "sh -c 'kill -STOP $0' "}) {
     const Unwound unwound =

@@ -11,7 +11,7 @@
 namespace dtrun::preflight {
 namespace {
 
-// A backend that cannot be used here is no problem unless the job wants it; of a list one is enough.
+// An unusable backend is a problem only if the job wants it; one usable backend of a list is enough.
 void CheckBackends(const Request& request, const std::vector<BackendAnswer>& backends, Checks* to) {
   std::size_t wanted = 0, usable = 0;
   for (std::size_t i = 0; i < backends.size(); ++i) {
@@ -35,7 +35,7 @@ void CheckBackends(const Request& request, const std::vector<BackendAnswer>& bac
   }
 }
 
-// "until then ranks see NAME=1": variables by which the backend has its library do without.
+// "until then ranks see NAME=1": variables that make the backend's library work without a feature.
 std::string WithoutText(const BackendAnswer& backend) {
   std::string text;
   for (const auto& [name, value] : backend.info.env) {
@@ -47,7 +47,7 @@ std::string WithoutText(const BackendAnswer& backend) {
   return text;
 }
 
-// What the trial found of each pair, when there was one. A refusal is common, and no obstacle.
+// The trial's result for each pair, if there was a trial. Refusals are common and no obstacle.
 void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
   for (const BackendAnswer& backend : backends) {
     const GpuPairs gpus = ReadGpuPairs(backend.info.facts);
@@ -68,7 +68,7 @@ void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
 
 void CheckVariables(const Request& request, const std::vector<BackendAnswer>& backends, Checks* to) {
   auto interfaces = network::ReadInterfaces();
-  if (!interfaces) return;  // CheckMachine has said so
+  if (!interfaces) return;  // CheckMachine reports that
   std::vector<std::string> read;
   for (std::size_t i = 0; i < backends.size(); ++i) {
     if (request.backends[i].wanted)

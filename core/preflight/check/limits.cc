@@ -19,7 +19,7 @@ namespace {
 constexpr rlim_t kFilesPerRank = 1024;
 constexpr rlim_t kThreadsPerRank = 256;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-// What NCCL, gloo's and dtrun's shared memory and a DataLoader worker need together, at the least.
+// Minimum for NCCL, gloo's and dtrun's shared memory and a DataLoader worker together.
 constexpr std::uint64_t kShmPerRank = 256 * kMiB;
 
 std::string LimitText(rlim_t limit) {
@@ -34,7 +34,7 @@ bool HasRdma() {
 
 rlimit Limit(int what) {
   rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
-  ::getrlimit(what, &limit);  // fails for no limit that exists
+  ::getrlimit(what, &limit);  // cannot fail for existing limits
   return limit;
 }
 
@@ -54,7 +54,7 @@ void CheckMemlock(Checks* to) {
 
 void CheckCount(const char* what, int resource, rlim_t wanted, const char* fix, Checks* to) {
   const rlimit limit = Limit(resource);
-  // dtrun raises the soft limit of files for itself; ranks inherit what the hard one allows.
+  // dtrun raises its own soft open-file limit; ranks inherit up to the hard limit.
   const rlim_t allowed = resource == RLIMIT_NOFILE ? limit.rlim_max : limit.rlim_cur;
   const bool enough = allowed == RLIM_INFINITY || allowed >= wanted;
   to->push_back({"limits", enough ? Level::kOk : Level::kWarning,
@@ -87,7 +87,7 @@ void CheckShm(const Request& request, Checks* to) {
   }
 }
 
-// Without room in /dev/shm libraries take System V's segments, a few for each rank.
+// Without room in /dev/shm, libraries use System V segments, a few per rank.
 void CheckSystemV(const Request& request, Checks* to) {
   constexpr std::uint64_t kSegmentsPerRank = 16;
   std::uint64_t most = 0;
@@ -124,7 +124,7 @@ void CheckGroup(const Request& request, Checks* to) {
 void CheckLimits(const Request& request, Checks* to) {
   const auto ranks = static_cast<rlim_t>(request.local_ranks);
   CheckMemlock(to);
-  // A backend may connect every rank with every other one, once for each communicator.
+  // A backend may connect every rank with every other one, once per communicator.
   const rlim_t peers = ranks * static_cast<rlim_t>(request.host_count);
   CheckCount("open files of a process", RLIMIT_NOFILE, std::max(4 * kFilesPerRank, 16 * peers),
              "raise `ulimit -Hn` where dtrun or sshd starts, or LimitNOFILE of its service", to);

@@ -40,7 +40,7 @@ void CheckProcessors(const Request& request, Checks* to) {
   }
 }
 
-// The library that numpy, torch and MPI programs of the distribution get for matrices.
+// The BLAS library that numpy, torch and MPI programs of the distribution use.
 void CheckBlas(Checks* to) {
   for (const char* const name : {"/usr/lib/x86_64-linux-gnu/libblas.so.3", "/usr/lib64/libblas.so.3"}) {
     std::error_code error;
@@ -90,7 +90,7 @@ void CheckInterfaces(const Request& request, Checks* to) {
   std::ranges::copy_if(*interfaces, std::back_inserter(running), [](const network::Interface& one) {
     return one.kind != network::Kind::kLoopback && one.up && one.carrier && !one.addresses.empty();
   });
-  // Those that matter first: what follows of a kind is only counted.
+  // Important ones first: the rest of a kind is only counted.
   std::ranges::stable_sort(running, {}, [](const network::Interface& one) {
     return std::pair(!one.default_route, std::ranges::all_of(one.addresses, &network::Address::link_local));
   });

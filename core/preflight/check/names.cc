@@ -23,10 +23,10 @@ namespace dtrun::preflight {
 namespace {
 
 struct Resolved {
-  std::string address;  // numeric, the first one
+  std::string address;  // numeric, the first address
   bool loopback = false;
-  std::string reverse;  // the address's own name; empty: it has none
-  std::string failure;  // then nothing else is set
+  std::string reverse;  // name of the address; empty: none
+  std::string failure;  // if set, nothing else is
 };
 
 Resolved Resolve(const std::string& name) {
@@ -45,7 +45,7 @@ Resolved Resolve(const std::string& name) {
   return resolved;
 }
 
-// Side by side, a few at a time: a name server that is silent costs its patience once.
+// Resolves a few names in parallel: a silent name server costs its timeout only once.
 std::vector<Resolved> ResolveAll(const std::vector<std::string>& hosts) {
   constexpr std::size_t kAtOnce = 16;
   std::vector<Resolved> resolved(hosts.size());
@@ -69,7 +69,7 @@ std::string OwnName() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// Of no interface here: a connection to it ends elsewhere, or nowhere.
+// Whether no interface here has the address: a connection to it ends on another host, or nowhere.
 bool Foreign(const std::string& address) {
   error_code error;
   const Ip ip = asio::ip::make_address(address, error);

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // PCI Express Base Specification, 7.7.8: Access Control Services.
 constexpr unsigned kAcsCapability = 0x000d;
 constexpr unsigned kAcsControl = 6;           // offset within it
-constexpr unsigned kRedirects = 0x04 | 0x08;  // of requests, of completions
+constexpr unsigned kRedirects = 0x04 | 0x08;  // of requests and completions
 constexpr std::size_t kFirstExtended = 0x100, kConfigBytes = 4096;
 
 std::string Content(const fs::path& file) { return ReadKernelFile(file); }
@@ -43,7 +43,7 @@ std::vector<std::string> GpuAddresses(const fs::path& devices) {
   return found;
 }
 
-// Whether a bridge sends on what devices below it exchange; nothing: only root may read that.
+// Whether a bridge redirects traffic between the devices below it; nullopt: only root may read that.
 std::optional<bool> Redirects(const fs::path& bridge) {
   const std::string config = Content(bridge / "config");
   const auto word = [&](std::size_t at) {
@@ -51,7 +51,7 @@ std::optional<bool> Redirects(const fs::path& bridge) {
            static_cast<unsigned>(static_cast<unsigned char>(config[at + 1])) << 8U;
   };
   if (config.size() < kConfigBytes) {
-    // A bridge of old PCI has no more than 256 bytes, and no such capability; root reads them all.
+    // A conventional PCI bridge has only 256 bytes and no such capability; root reads all of them.
     if (config.size() >= kFirstExtended) return false;
     return std::nullopt;
   }
@@ -82,7 +82,7 @@ void LookAbove(const fs::path& device, Bridges* to) {
   }
 }
 
-// "intel_iommu=on iommu=pt" of the kernel's command line; may be empty.
+// "intel_iommu=on iommu=pt" from the kernel's command line; may be empty.
 std::string IommuWords(const fs::path& root) {
   std::istringstream words(Content(root / "proc/cmdline"));
   std::string out;

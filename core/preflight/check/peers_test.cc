@@ -30,15 +30,15 @@ class Peers : public ::testing::Test {
 
   static std::string At(const std::string& path) { return "sys/devices/pci0000:00/" + path; }
 
-  // Configuration space whose second extended capability is ACS with this control register.
+  // Configuration space with ACS and this control register as its second extended capability.
   static std::string Config(int control) {
     std::string bytes(4096, '\0');
     const auto put = [&](std::size_t at, unsigned word) {
       bytes[at] = static_cast<char>(word & 0xffU);
       bytes[at + 1] = static_cast<char>(word >> 8U);
     };
-    put(0x100, 0x0001);  // errors
-    put(0x102, 0x1481);  // the next one is at 0x148
+    put(0x100, 0x0001);  // error reporting
+    put(0x102, 0x1481);  // the next capability is at 0x148
     put(0x148, 0x000d);
     put(0x14e, static_cast<unsigned>(control));
     return bytes;

@@ -22,7 +22,7 @@ struct Obstacle {
   std::string fix;
 };
 
-// What keeps programs from opening the device.
+// Why programs cannot open the device.
 Obstacle ObstacleTo(const fs::path& root, const std::string& device) {
   for (const fs::path& verbs : EntriesOf(root / "sys/class/infiniband_verbs")) {
     if (FirstLineOf(verbs / "ibdev") != device) continue;
@@ -50,7 +50,7 @@ Obstacle ObstacleAt(const fs::path& port) {
   return {};
 }
 
-// Of the backends that say something of RDMA and are usable here.
+// Checks the usable backends that have facts about RDMA.
 void CheckUse(const std::vector<BackendAnswer>& backends, Checks* to) {
   std::vector<std::string> users;
   std::vector<std::string> others;

@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Interpreters bring what their scripts ask for.
+// Interpreters load the libraries that their scripts use.
 bool RunsScripts(const fs::path& program) {
   const std::string name = program.filename();
   constexpr std::string_view kShells[] = {"sh", "bash", "dash", "zsh", "env", "perl", "julia"};
   return name.starts_with("python") || std::ranges::find(kShells, name) != std::end(kShells);
 }
 
-// What is no program file is a script, or not known.
+// A file that is not a binary is a script, or unknown.
 bool MayUse(const fs::path& program, const environments::Library& library) {
   if (program.empty() || RunsScripts(program) || !pmi::IsLinkedWith(program, "")) return true;
   return std::ranges::any_of(Split(library.files, ' '), [&](std::string_view file) {

@@ -1,5 +1,5 @@
-// The memory of a process with a CPython 3.11 in it, as far as core/stacks/python.h reads it: two threads,
-// the first one two calls deep. Bytes that a test may change as it likes.
+// The memory of a process with CPython 3.11, as far as core/stacks/python.h reads it: two threads, the first
+// one two calls deep. A test may change any bytes.
 //
 // Owned by a test; one thread.
 #pragma once
@@ -21,7 +21,7 @@ class PythonImage final : public Memory {
   static constexpr std::uint64_t kBase = 0x10000;
   static constexpr std::size_t kSize = 0x2000;
   static constexpr pid_t kPid = 100;
-  // Of both threads, of the frames and of what they run.
+  // Addresses of both threads, of the frames and of their code.
   static constexpr std::uint64_t kThread = 0x1000, kSecondThread = 0x1100, kFrame = 0x1200, kCaller = 0x1280,
                                  kCode = 0x1300, kCallerCode = 0x1400;
 
@@ -29,8 +29,8 @@ class PythonImage final : public Memory {
     PutLibrary();
     Put(kVersion, std::uint32_t{0x030b07f0});
     PutPointer(kRuntime + 40, kInterpreter);
-    PutPointer(kRuntime + 368, kThread);   // holds the lock,
-    Put(kRuntime + 376, std::int32_t{1});  // which is taken
+    PutPointer(kRuntime + 368, kThread);   // holds the GIL,
+    Put(kRuntime + 376, std::int32_t{1});  // which is locked
     PutPointer(kInterpreter + 16, kThread);
     PutThread(kThread, kSecondThread, kFrame, kPid);
     PutThread(kSecondThread, 0, kCaller, kPid + 1);
@@ -49,7 +49,7 @@ class PythonImage final : public Memory {
     return "00010000-00012000 r--p 00000000 00:00 1 /usr/lib/libpython3.11.so.1.0\n";
   }
 
-  // `at`: from the base.
+  // `at`: offset from the base.
   template <class T>
   void Put(std::uint64_t at, const T& value) {
     std::memcpy(bytes_.data() + at, &value, sizeof value);
@@ -102,7 +102,7 @@ class PythonImage final : public Memory {
     constexpr std::string_view kVersionName = "Py_Version", kRuntimeName = "_PyRuntime";
     PutSymbol(1, 1, kVersionName, kVersion);
     PutSymbol(2, 32, kRuntimeName, kRuntime);
-    // One bucket, whose chain begins with symbol 1; a filter of one word.
+    // One bucket with a chain that begins with symbol 1; a filter of one word.
     Put(kHashes, std::array<std::uint32_t, 9>{1, 1, 1, 0, 0, 0, 1, HashOf(kVersionName) & ~1U,
                                               HashOf(kRuntimeName) | 1U});
   }
