@@ -34,8 +34,8 @@ struct World {
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
   // Time allowed between dtrun_finalize and exit, including what its libraries free.
   std::chrono::nanoseconds ends_within = std::chrono::seconds(5);
-  // Before any rank has joined another: ranks that fail the same way within this time, by an import or a
-  // missing file, count as one failure.
+  // If a rank fails before any has joined another: how long to wait for ranks that fail the same way, by an
+  // import or a missing file.
   std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
   // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>

@@ -103,7 +103,8 @@ bool ActsAs(pid_t pid, uid_t user) {
   return false;
 }
 
-// The users of the job's processes. root alone proves nothing, and a rank may have switched users.
+// The users of the job's processes, plus root, which may act for any user. A rank may have switched to
+// another user.
 class JobUsers {
  public:
   bool Has(uid_t user) {

@@ -50,9 +50,9 @@ UniqueFd Open(const Process& process);
 bool SendSignal(const Process& process, int signal);
 
 // Whether the process survives `signal`: it handles, ignores or blocks it, or the default action does not end
-// a process. Also false if that cannot be read. vfork and posix_spawn block every signal in the parent until
-// the child's program has begun. So a process that blocks `signal` and is not asleep is checked again until
-// `deadline`.
+// a process. Also false if that cannot be read. A process that starts a program (vfork, posix_spawn) blocks
+// every signal until the program has begun. So a process that blocks `signal` and is not asleep is checked
+// again until `deadline`.
 bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadline);
 
 // "process 42 (sudo) belongs to user 0, …", for a process returned by KillDescendants.

@@ -28,7 +28,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     std::function<void(Attempt& self, const Error& why)> failed;
   };
 
-  // `target` is the root's name in texts; `key_origin`: where the user has put the key, may be empty.
+  // `target` names this address or detour in texts; `key_origin`: where the user has put the key, may be
+  // empty.
   Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
           std::string key_origin, Events events);
 

@@ -81,7 +81,7 @@ class Carrier {
   const int host_;
   const Wire wire_;
   int link_ = 0;
-  std::shared_ptr<Socket> socket_;  // not shared: handlers check whether it still exists
+  std::shared_ptr<Socket> socket_;  // the only owner; handlers check whether it still exists
   std::string incoming_;
   bool reading_ = false, delivering_ = false;
   bool ended_ = false;     // the other side sends nothing more
