@@ -67,8 +67,7 @@ class StallWatch {
   Clock::time_point printed_ = Clock::now();
   Standstill standstill_;  // since the last output
   Told told_ = Told::kNothing;
-  const std::shared_ptr<bool> ended_ =
-      std::make_shared<bool>(false);  // for late timer handlers and answers
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for late timer handlers and answers
 };
 
 }  // namespace dtrun::job

@@ -138,10 +138,9 @@ class ScriptedHost final : public protocol::Host {
     Post(at_stop_);
   }
 
-  std::vector<std::vector<verdict::RankDoing>>
-      looks;                                // results of successive looks; the last one repeats
-  std::vector<protocol::Event> after_look;  // events after the first look
-  int told_at_stop = -1;                    // number of events that it had emitted by then
+  std::vector<std::vector<verdict::RankDoing>> looks;  // results of successive looks; the last one repeats
+  std::vector<protocol::Event> after_look;             // events after the first look
+  int told_at_stop = -1;                               // number of events that it had emitted by then
 
  private:
   void Post(const std::vector<protocol::Event>& events) {

@@ -61,8 +61,8 @@ class CardHost final : public protocol::Host {
   std::optional<Error> refusal;
   std::vector<std::string> unmatched;
   int rounds = 0, cards = 1;
-  std::vector<double> bandwidth_probes;  // results of successive bandwidth probes; empty: 1 Gbit/s
-  std::vector<int> measured;             // cards, in the order of the bandwidth probes
+  std::vector<double> bandwidth_probes;            // results of successive bandwidth probes; empty: 1 Gbit/s
+  std::vector<int> measured;                       // cards, in the order of the bandwidth probes
   double bandwidth_probe_loss = 0, calm_loss = 0;  // of the first card
   std::vector<double> paces;                       // of its calm bandwidth probes
 

@@ -102,7 +102,8 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
   Error last{DTRUN_FAILED_PRECONDITION, "none is yours alone"};
   for (const fs::path& place : places) {
     const std::string name = place.filename().string();
-    if (name == ".dtrun" || name.starts_with("dtrun-")) ::mkdir(place.c_str(), 0700);  // IsOurs checks the result
+    if (name == ".dtrun" || name.starts_with("dtrun-"))
+      ::mkdir(place.c_str(), 0700);  // IsOurs checks the result
     if (!IsOurs(place)) continue;
     const fs::path path = place / kFile;
     auto file = OpenFile(path);

@@ -61,7 +61,8 @@ void ShakeHands(const std::shared_ptr<Session>& session, const Call& call,
   session->socket.set_option(Tcp::no_delay(true), ignored);
   const Hello hello{static_cast<std::uint32_t>(call.host), NewChallenge(), call.purpose};
   const auto begin = std::chrono::steady_clock::now();
-  session->Send(HelloBytes(call.key, hello), [](const error_code&) {});  // the answer shows whether it arrived
+  session->Send(HelloBytes(call.key, hello),
+                [](const error_code&) {});  // the answer shows whether it arrived
   session->Receive(kAnswerBytes, [session, call, hello, begin, done = std::move(done)](
                                      const error_code& error, const std::string& answer) {
     if (error) return done({session->socket.is_open() ? kStranger : kNoAnswer, {}});

@@ -227,7 +227,8 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
     }
     const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
     all.back().why += TakenText(host, from, attempt.peer, to);
-    if (!OneNetwork(from, to)) continue;  // for example from a virtual bridge, which has one address on all hosts
+    if (!OneNetwork(from, to))
+      continue;  // for example from a virtual bridge, which has one address on all hosts
     // Regardless of the result: the host's packets, or the answers, may have reached the wrong host.
     std::string duplicate = DuplicateText(to.address.ip);
     if (duplicate.empty()) duplicate = DuplicateText(from.address.ip);

@@ -20,7 +20,7 @@
 namespace dtrun::node {
 
 struct LocalOptions {
-  std::filesystem::path socket_dir;  // the job's private folder, for the store's socket
+  std::filesystem::path socket_dir;            // the job's private folder, for the store's socket
   std::function<void(store::Socket)> serve;    // called for each new client of the store
   std::vector<std::string> environment;        // of the ranks, overridden by the plan's variables
   int stdin_fd = -1;                           // for rank 0; still owned by the caller

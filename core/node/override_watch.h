@@ -41,7 +41,7 @@ class OverrideWatch {
   const std::vector<Inspector::Target> ranks_;
   const std::function<void(const protocol::Looked&)> told_;
   const Times times_;
-  std::map<int, std::string> known_;  // reported text of each rank
+  std::map<int, std::string> known_;                                   // reported text of each rank
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 

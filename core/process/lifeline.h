@@ -43,8 +43,7 @@ class Lifeline {
 // text.
 inline constexpr char kMessageStopped = 'S';
 inline constexpr char kMessageLastWords = 'L';
-inline constexpr char kMessageRecord =
-    'R';  // the folder (SCM_RIGHTS); text: mode, path, newline, job name
+inline constexpr char kMessageRecord = 'R';  // the folder (SCM_RIGHTS); text: mode, path, newline, job name
 inline constexpr std::size_t kMessageBytes = 4096;
 
 }  // namespace dtrun::process

@@ -32,8 +32,7 @@ void OutputPipe::AwaitBytes() {
   descriptor_.async_wait(Descriptor::wait_read,
                          [this, self = shared_from_this()](const boost::system::error_code& error) {
                            if (error || !descriptor_.is_open()) return;
-                           if (gate_ == nullptr || gate_->open())
-                             ReadOnce();  // otherwise Pump has closed it
+                           if (gate_ == nullptr || gate_->open()) ReadOnce();  // otherwise Pump has closed it
                            if (descriptor_.is_open()) Watch();
                          });
 }

@@ -124,8 +124,7 @@ void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
     if (IsMarked(other)) {
       RemoveRuntimeDir(other);
     } else {
-      ::rmdir(
-          other.c_str());  // left by a job that was killed before it made the mark; fails unless empty
+      ::rmdir(other.c_str());  // left by a job that was killed before it made the mark; fails unless empty
     }
   }
 }

@@ -18,7 +18,7 @@
 namespace dtrun::process {
 
 struct SpawnRequest {
-  int rank = 0;                      // for error texts; -1: not a rank
+  int rank = 0;  // for error texts; -1: not a rank
   // argv[0] without a slash is looked up in env's PATH; for a non-rank only in its absolute folders.
   std::vector<std::string> argv;
   std::vector<std::string> env;      // complete, "NAME=value"
@@ -26,7 +26,7 @@ struct SpawnRequest {
   std::string binding;               // CPUs, "0-3,8"; empty: inherited
   int stdin_fd = -1;                 // still owned by the caller; -1: /dev/null
   std::optional<rlim_t> open_files;  // soft RLIMIT_NOFILE of the child; unset: inherited
-  int cgroup = -1;               // cgroup folder to start in, still owned by the caller; -1: the caller's cgroup
+  int cgroup = -1;  // cgroup folder to start in, still owned by the caller; -1: the caller's cgroup
   bool cgroup_required = false;  // false: it starts outside the cgroup if the kernel refuses
   bool adopts = false;           // it is a child subreaper for its descendants
   int extra_fd = -1;             // becomes the child's kExtraDescriptor; still owned by the caller; -1: none

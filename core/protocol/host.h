@@ -41,7 +41,7 @@ struct Prepare {
   int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 is on another host
   std::vector<int> task_ranks;           // ranks here that need their own port
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
-  std::vector<std::string> environment;  // of the ranks, overridden by the plan's variables; empty: the host's own
+  std::vector<std::string> environment;  // base for the ranks; empty: the host's own
   std::chrono::nanoseconds grace{};      // for processes that ranks leave behind
   std::uint64_t memory = 0;  // memory limit of all ranks of this host together, in bytes; 0: no limit
   pmi::Job mpi;              // what to serve to the ranks' MPI libraries
@@ -153,9 +153,9 @@ struct Said {
 // Whether ranks of this host have joined others (core/node/rank_contacts.h). Sent again when there is news.
 struct Looked {
   bool joined = false;
-  std::vector<std::string> frameworks;            // loaded by a rank
-  bool alone = false;                             // a rank was seen training in a world of its own
-  // a framework has been loaded for so long that the rank should have joined
+  std::vector<std::string> frameworks;  // loaded by a rank
+  bool alone = false;                   // a rank was seen training in a world of its own
+  // A framework has been loaded for so long that the rank should have joined.
   bool late = false;
   std::vector<verdict::Override> overrides = {};  // complete lists of the ranks with changes
 };

@@ -30,9 +30,8 @@ struct Doing {
   // What it waits for, as shown by other processes: "waits for its data loader; a worker is in time.sleep at
   // data.py:6"; may be empty.
   std::string beside;
-  pid_t lock_holder =
-      0;             // process with the file lock that it waits for; 0: it waits for none, or unknown
-  std::string text;  // all stacks, for a file; lines
+  pid_t lock_holder = 0;  // process with the file lock that it waits for; 0: it waits for none, or unknown
+  std::string text;       // all stacks, for a file; lines
 };
 
 // `below`: the process's descendants, parents first.

@@ -22,7 +22,8 @@ pid_t HolderOfLock(std::string_view locks, pid_t waits) {
     pid_t pid = 0;
     if (!(fields >> mode >> access >> pid)) continue;
     if (!waiting) holder = pid;
-    if (waiting && pid == waits) return std::max(holder, 0);  // -1: the lock belongs to an open file description
+    if (waiting && pid == waits)
+      return std::max(holder, 0);  // -1: the lock belongs to an open file description
   }
   return 0;
 }

@@ -29,7 +29,7 @@ bool InClause(const Frame& frame, const Source& source) {
   };
   if (frame.file.starts_with("<frozen")) return false;
   const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
-  if (Statement(own).empty()) return true;                                               // for example of `python3 -c`
+  if (Statement(own).empty()) return true;  // for example of `python3 -c`
   if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
   std::size_t deepest = indentation(own, Statement(own));
   for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {
