@@ -22,7 +22,7 @@ const std::vector<std::pair<std::string, Kind>> kKinds = {{"network", Kind::kNet
                                                           {"connection", Kind::kConnection},
                                                           {"calls", Kind::kCalls}};
 
-// The names outside of brackets, which every text has to capture.
+// The names outside brackets, which every text must capture.
 std::vector<std::string> NamesNeeded(std::string_view sentence) {
   std::vector<std::string> names;
   while (!sentence.empty()) {
@@ -68,7 +68,7 @@ class Reader {
     problems_.push_back({at, fmt::format("key '{}'{} {}", key, whose, what)});
   }
 
-  // Null when it is missing or of another kind, which is told.
+  // Null, with a problem added, if it is missing or of another kind.
   const Node* Take(const std::string& key, Node::Kind kind, Need need) {
     if (entry_.kind != Node::Kind::kTable) return nullptr;
     const auto found = std::ranges::find(entry_.members, key, &config::Member::key);
@@ -89,7 +89,7 @@ class Reader {
     return node == nullptr ? "" : node->text;
   }
 
-  // `problem_of`: of an item's text, empty for none.
+  // `problem_of`: checks one text; empty: valid.
   std::vector<std::string> TakeTexts(const std::string& key, Need need,
                                      std::string (*problem_of)(std::string_view)) {
     std::vector<std::string> texts;
@@ -104,7 +104,7 @@ class Reader {
     return texts;
   }
 
-  // A sentence about what `texts` capture.
+  // A sentence that uses the captures of `texts`.
   std::string TakeSentence(const std::string& key, const std::vector<std::string>& texts) {
     const Node* const node = Take(key, Node::Kind::kString, kNeeded);
     if (node == nullptr) return {};

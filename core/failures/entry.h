@@ -1,4 +1,4 @@
-// One entry of a file of known failures: [[failure]] or [[fallback]], checked.
+// Reads and checks one entry, [[failure]] or [[fallback]], of a file of known failures.
 //
 // Pure; any thread.
 #pragma once
@@ -14,10 +14,10 @@ namespace dtrun::failures {
 
 struct Problem {
   config::Position at;
-  std::string what;  // and what to do
+  std::string what;  // includes what to do
 };
 
-// Nothing, with at least one problem added, when the entry cannot be used.
+// Nullopt, with at least one problem added, if the entry cannot be used.
 std::optional<KnownFailure> ReadFailure(const config::Node& entry, std::vector<Problem>* problems);
 std::optional<FallbackLevel> ReadFallback(const config::Node& entry, std::vector<Problem>* problems);
 

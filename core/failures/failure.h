@@ -1,7 +1,6 @@
-// A failure that is known by the text which a library prints.
+// A known failure, recognised by text that a library prints.
 //
-// Values, read from failures.toml and from the files of users (table.h), where each member is explained. Any
-// thread.
+// Values, read from failures.toml and from users' files. table.h explains each member. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +10,20 @@
 
 namespace dtrun::failures {
 
-// How much of the story a text tells.
+// How much a text explains.
 enum class Depth : std::uint8_t {
-  kCause,    // what went wrong
-  kSymptom,  // only that something did; a cause in the same log is the better answer
-  kReport,   // a launcher or the runtime reports that a process failed; any other text is the better answer
+  kCause,    // the actual error
+  kSymptom,  // a consequence; prefer a cause in the same log
+  kReport,   // a launcher or the runtime reports that a process failed; prefer any other text
 };
 
-// What the failure is, when the way in which a process ends does not say it.
+// What kind of failure it is, where the exit status does not tell.
 enum class Kind : std::uint8_t {
   kUnsaid,
   kNetwork,
   kRendezvous,
   kMemory,
-  kConnection,  // of a connection to a peer or to anything else, such as a web service
+  kConnection,  // a connection to a peer or to anything else, such as a web service
   kCalls,       // ranks made different calls
 };
 
@@ -39,7 +38,7 @@ struct KnownFailure {
   std::vector<std::string> against;  // paths of fallback levels: "peer-access"
 };
 
-// How a path between the GPUs of a host is given up.
+// A fallback from a faster path between the GPUs of a host.
 struct FallbackLevel {
   std::string path;
   std::vector<std::pair<std::string, std::string>> variables;

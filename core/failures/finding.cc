@@ -16,7 +16,7 @@ std::string_view LineAround(std::string_view text, std::size_t at) {
   const std::size_t before = text.substr(0, at).rfind('\n');
   std::size_t begin = before == text.npos ? 0 : before + 1;
   std::size_t end = std::min(text.find_first_of("\r\n", at), text.size());
-  // Of a line without end the part that matters.
+  // Of an overlong line, keep the part around the match.
   if (at - begin > kLongestLine / 2) begin = at - kLongestLine / 2;
   end = std::min(end, begin + kLongestLine);
   while (begin < at && IsContinuation(text[begin])) ++begin;
@@ -24,7 +24,7 @@ std::string_view LineAround(std::string_view text, std::size_t at) {
   return text.substr(begin, end - begin);
 }
 
-// Where a failure stands last.
+// The last occurrence of a failure.
 struct Occurrence {
   std::size_t at = 0;
   std::size_t line_number = 0;
@@ -35,13 +35,13 @@ struct Occurrence {
 }  // namespace
 
 std::vector<Finding> FindFailures(std::string_view text, const Captures& facts) {
-  if (text.empty()) return {};  // without the table, which takes longer to read than most texts
+  if (text.empty()) return {};  // avoid reading the table, which takes longer than most searches
   return FindFailures(*Known(), text, facts);
 }
 
 std::vector<Finding> FindFailures(const Table& table, std::string_view text, const Captures& facts) {
-  std::map<std::size_t, Occurrence> found;  // by index of the failure
-  std::size_t counted = 0;                  // newlines before this place are in `line_number`
+  std::map<std::size_t, Occurrence> found;  // by failure index
+  std::size_t counted = 0;                  // newlines before this position are counted in `line_number`
   std::size_t line_number = 1;
   for (std::size_t at = 0; at + sizeof(Table::Word) <= text.size(); ++at) {
     const auto* const patterns = table.At(Table::WordAt(text.substr(at)));
@@ -54,7 +54,7 @@ std::vector<Finding> FindFailures(const Table& table, std::string_view text, con
                                               text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
       counted = at;
       Occurrence& occurrence = found[pattern.failure];
-      // A second text of one failure in one line adds nothing.
+      // A second text of the same failure in one line adds nothing.
       if (occurrence.line_number == line_number) break;
       occurrence = {at, line_number, occurrence.count + 1, *std::move(captures)};
       break;
@@ -73,7 +73,7 @@ std::vector<Finding> FindFailures(const Table& table, std::string_view text, con
                         std::string(LineAround(text, occurrence.at)), occurrence.line_number,
                         line_number - std::min(line_number, occurrence.line_number), occurrence.count});
   }
-  // Within a line the order of the tables stays: the special before the general.
+  // Within a line, keep table order: specific before general.
   std::ranges::stable_sort(findings, {}, &Finding::line_number);
   return findings;
 }
@@ -94,7 +94,7 @@ std::vector<Mention> FindMentions(std::string_view words) {
 const Finding* Foremost(const std::vector<Finding>& findings) {
   const Finding* foremost = nullptr;
   for (const Finding& finding : findings) {
-    // Of two in one line the first is the more special.
+    // The first of two in one line is more specific.
     const bool later = foremost == nullptr || finding.lines_after != foremost->lines_after;
     const Depth depth = finding.failure->depth;
     if (foremost == nullptr || depth < foremost->failure->depth ||

@@ -1,6 +1,6 @@
-// What a text says went wrong, as far as it is known: the table of known failures, applied.
+// Finds known failures in a text.
 //
-// Any thread; the process's table is read at the first call with a text. The time is linear in the text.
+// Any thread. The process's table is read at the first call with a text. Linear in the size of the text.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,31 @@
 
 namespace dtrun::failures {
 
-// A known failure as the text has it: its last occurrence there, because a process dies of what
-// it prints last.
+// The last occurrence of a known failure in the text. The last one counts because a process dies of what it
+// prints last.
 struct Finding {
   std::shared_ptr<const KnownFailure> failure;
-  std::string what;  // with what the text says of ranks and addresses
+  std::string what;  // with the ranks and addresses from the text
   std::string fix;
-  std::string line;             // the text itself, cut to 400 bytes
-  std::size_t line_number = 0;  // from 1; 0: not known
+  std::string line;             // the line itself, cut to 400 bytes
+  std::size_t line_number = 0;  // from 1; 0: unknown
   std::size_t lines_after = 0;
-  std::size_t count = 0;  // how often it stands there
+  std::size_t count = 0;  // number of occurrences
 };
 
-// In the order of the lines where they stand last, every failure once. `facts`: what else is known, for the
-// sentences.
+// Each failure once, ordered by its last line. `facts`: further values for the sentences.
 std::vector<Finding> FindFailures(std::string_view text, const Captures& facts = {});
 std::vector<Finding> FindFailures(const Table& table, std::string_view text, const Captures& facts = {});
 
-// A known failure of which `words` are a part only: "Connection reset by peer" of the whole line that a
-// library prints, in any case. In the order of the table, every failure once; none for fewer than 4 bytes.
+// A known failure of which `words` match only a part, ignoring case: "Connection reset by peer" of a longer
+// line. Each failure once, in table order; none for fewer than 4 bytes.
 struct Mention {
   std::shared_ptr<const KnownFailure> failure;
-  std::string text;  // the first of its texts with these words
+  std::string text;  // its first text that contains these words
 };
 std::vector<Mention> FindMentions(std::string_view words);
 
-// What to tell first: the last cause; else the last symptom; else the last report. Null for none.
+// The finding to report first: the last cause, else the last symptom, else the last report. Null: none.
 const Finding* Foremost(const std::vector<Finding>& findings);
 
 }  // namespace dtrun::failures

@@ -107,7 +107,7 @@ TEST(Finding, OfALineWithoutEndShowsThePartThatMatters) {
 }
 
 TEST(Finding, TakesTimeLinearInTheText) {
-  // Beginnings of patterns that never end, in a line without end.
+  // Beginnings of patterns that never complete, in one endless line.
   const auto seconds = [](std::size_t times) {
     std::string text;
     for (std::size_t i = 0; i < times; ++i) text += "Connection closed by peer [ : connect to ";
@@ -116,7 +116,8 @@ TEST(Finding, TakesTimeLinearInTheText) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   const double small = seconds(2000);
-  EXPECT_LT(seconds(20000), 100 * small + 0.1);  // ten times, but for a busy machine; squared it is a hundred
+  EXPECT_LT(seconds(20000),
+            100 * small + 0.1);  // linear: ten times, plus noise; quadratic would be a hundred
 }
 
 }  // namespace

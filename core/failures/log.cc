@@ -16,16 +16,16 @@
 namespace dtrun::failures {
 namespace {
 
-// What a dying process still prints after the cause: tracebacks, warnings of other threads.
+// Lines that a dying process may print after the cause: tracebacks, warnings of other threads.
 constexpr std::size_t kRecentLines = 400;
-// Of a command whose output is read as a file, <(...) of a shell.
+// For a command whose output is read as a file: <(...) of a shell.
 constexpr int kPipePatienceMs = 10'000;
 
 Error CannotRead(const std::filesystem::path& file, int number) {
   return Error::System(fmt::format("read '{}'", file.string()), number);
 }
 
-// What is recorded beside a log.
+// Facts recorded beside a log.
 Captures FactsBeside(const std::filesystem::path& file) {
   const std::filesystem::path calls = file.parent_path() / "calls.txt";
   std::error_code none;
@@ -39,7 +39,7 @@ Error NoLog(const std::filesystem::path& file, std::string_view what) {
                            file.string(), what)};
 }
 
-// A recent cause before a recent symptom, before what is long past.
+// Recent cause, then recent symptom, then anything old.
 int Weight(const LogFinding& one) {
   constexpr int kDepths = 3;
   const int weight = kDepths - 1 - static_cast<int>(one.finding.failure->depth);
@@ -55,7 +55,7 @@ Captures FactsOf(const std::filesystem::path& program) {
 
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
                                             Whose whose, const Captures& facts) {
-  // Whoever may rename in the folder could have put a pipe there, for which an open would wait.
+  // A user with write access to the folder could have put a pipe there, and opening it would block.
   const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : whose == Whose::kNamed ? O_NONBLOCK : 0;
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
   struct stat status {};
@@ -69,7 +69,7 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   }
   if (whose == Whose::kNamed && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
     return NoLog(file, "a device");
-  // Pipes and /proc have no size: they are read from the beginning.
+  // Pipes and /proc files have no size: read from the beginning.
   const auto size = static_cast<std::size_t>(status.st_size);
   const bool cut = size > most_bytes;
   if (cut && ::lseek(fd.get(), static_cast<off_t>(size - most_bytes), SEEK_SET) < 0)

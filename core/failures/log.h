@@ -1,4 +1,4 @@
-// Known failures in the logs of a rank.
+// Finds known failures in the logs of a rank.
 //
 // Reads files; any thread, blocks for as long as the disk takes.
 #pragma once
@@ -12,32 +12,32 @@
 
 namespace dtrun::failures {
 
-// Of a longer log only so much of its end is read; line numbers are then not known.
+// Only this many bytes at the end of a longer log are read. Line numbers are then unknown.
 inline constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 enum class Whose {
-  kAnybodys,  // whatever stands there, waiting for it: stdin
-  kNamed,     // what a user has named: a file, or a pipe that somebody writes into now
-  kOurs,      // a log that this user's dtrun has written: anything else in its place is an error
+  kAnybodys,  // any source, waiting for it: stdin
+  kNamed,     // a path that the user named: a file, or a pipe with a writer
+  kOurs,      // a log written by this user's dtrun; anything else in its place is an error
 };
 
-// What sentences may say of a rank's program, the first word of its command: {python}, when it is an
-// interpreter of Python.
+// Values for the sentences about a rank's program, given the first word of its command: {python} if it is a
+// Python interpreter.
 Captures FactsOf(const std::filesystem::path& program);
 
-// Errors name the file. `facts`: what else is known, for the sentences.
+// Errors name the file. `facts`: further values for the sentences.
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,
                                             std::size_t most_bytes = kMostBytes,
                                             Whose whose = Whose::kAnybodys, const Captures& facts = {});
 
 struct LogFinding {
   Finding finding;
-  std::filesystem::path file;  // empty: known from the last lines alone
-  bool recent = true;          // near the end of the log, where the rank died
+  std::filesystem::path file;  // empty: found in the last lines alone
+  bool recent = true;          // near the end of the log
 };
 
-// What to tell of a rank that failed: the foremost finding of its logs, a cause before a symptom,
-// a recent one before an old one, and else by the order of `files`.
+// The finding to report for a failed rank: a cause before a symptom, recent before old, then in the order of
+// `files`.
 Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
                                              const Captures& facts = {});
 

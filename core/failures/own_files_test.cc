@@ -1,4 +1,4 @@
-// Files of a user's own: their entries come first, and what is wrong in them is told with its place.
+// Users' own failure files: their entries come first, and errors are reported with their place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@ namespace dtrun::failures {
 namespace {
 
 constexpr std::size_t kShortestAnchor = 5;
-constexpr std::size_t kWindow = 4096;  // bytes that one failure may extend over
+constexpr std::size_t kWindow = 4096;  // maximum bytes that one match may span
 
 std::size_t LineEnd(std::string_view text, std::size_t at) {
   return std::min(text.find('\n', at), text.size());
@@ -16,7 +16,7 @@ std::size_t LineEnd(std::string_view text, std::size_t at) {
 // The end of the word at `at`.
 std::size_t WordEnd(std::string_view line, std::size_t at) {
   std::size_t end = std::min(line.find_first_of(" \t\r,;\"'`<>()[]", at), line.size());
-  while (end > at && (line[end - 1] == '.' || line[end - 1] == ':')) --end;  // of the sentence
+  while (end > at && (line[end - 1] == '.' || line[end - 1] == ':')) --end;  // punctuation of the sentence
   return end;
 }
 
@@ -27,7 +27,7 @@ std::string_view Anchor(std::string_view pattern) { return pattern.substr(0, pat
 std::string ProblemOf(std::string_view pattern) {
   if (Anchor(pattern).size() < kShortestAnchor)
     return "begins with less than 5 bytes of plain text; give more of what the library prints";
-  // Two captures in a row, or an open one in the middle, would hold anything.
+  // Two captures in a row, or an open one in the middle, would match anything.
   if (pattern.find("}{") != pattern.npos) return "has two {names} without text between them; write one";
   bool open = false;
   for (const char c : pattern) {
@@ -67,7 +67,7 @@ std::optional<Captures> Read(std::string_view pattern, std::string_view text) {
       found = literal.empty() ? WordEnd(line, at) : line.find(literal, at);
     }
     if (found == line.npos || found == at) return std::nullopt;
-    // The text begins later: "[Rank 2] NCCL watchdog thread terminated: [Rank 2] Watchdog caught".
+    // The match begins later: "[Rank 2] NCCL watchdog thread terminated: [Rank 2] Watchdog caught".
     if (line.substr(at, found - at).find(anchor) != line.npos) return std::nullopt;
     captures.emplace_back(name, line.substr(at, found - at));
     at = found + literal.size();
@@ -77,7 +77,7 @@ std::optional<Captures> Read(std::string_view pattern, std::string_view text) {
 
 std::string Fill(std::string_view text, const Captures& captures) {
   std::string out;
-  std::size_t bracket = std::string::npos;  // where the open one began in `out`
+  std::size_t bracket = std::string::npos;  // start of the open bracket in `out`
   bool missing = false;
   while (!text.empty()) {
     const char c = text.front();

@@ -1,4 +1,4 @@
-// The grammar of known failures: how a text is read, and how a sentence is filled with what it says.
+// The grammar of known failures: matches patterns in texts and fills sentences with the captures.
 //
 // Pure; any thread.
 #pragma once
@@ -13,22 +13,22 @@ namespace dtrun::failures {
 
 using Captures = std::vector<std::pair<std::string, std::string>>;  // name, text
 
-// Every pattern begins with a literal: where that stands, the rest is tried.
+// The literal that every pattern begins with. A match is tried only where it occurs.
 std::string_view Anchor(std::string_view pattern);
 
-// What is wrong with a pattern: "begins with less than 5 bytes of plain text"; empty: nothing.
+// The error in a pattern: "begins with less than 5 bytes of plain text"; empty: none.
 std::string ProblemOf(std::string_view pattern);
 
-// Reads `pattern` at the beginning of `text`, of which 4 KiB are looked at: what its captures
-// hold, or nothing. A pattern is literal text but for
-//   {name}     what stands before the next literal of this line; when none follows, one word. Never the
-//              pattern's own beginning again: the text then begins there
+// Matches `pattern` at the beginning of `text`, within its first 4 KiB, and returns the captures. A pattern
+// is literal text except for:
+//   {name}     up to the next literal in this line, or one word if none follows. A capture never contains the
+//              pattern's own anchor: the match then begins there
 //   {name...}  the rest of the line
-//   \n         what follows begins somewhere in a later line
+//   \n         the rest matches somewhere in a later line
 std::optional<Captures> Read(std::string_view pattern, std::string_view text);
 
-// `text` with each {name} replaced by its capture. What stands in [brackets] is left out when
-// it names a capture that is missing, and so are the brackets.
+// Replaces each {name} in `text` by its capture. A part in [brackets] is left out if it names a missing
+// capture. The brackets are always removed.
 std::string Fill(std::string_view text, const Captures& captures);
 
 }  // namespace dtrun::failures

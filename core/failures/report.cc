@@ -18,11 +18,10 @@ constexpr char kSymptomsAlone[] =
     "rank\n";
 constexpr std::size_t kMostMentions = 8;
 
-// A report is a symptom to programs, which know no third word.
+// Programs see a report as a symptom: the format has no third word.
 std::string_view DepthName(Depth depth) { return depth == Depth::kCause ? "cause" : "symptom"; }
 
-// A sentence of a failure whose text is not there: without what stands in brackets, and with "…" for the
-// rest.
+// A sentence without captures: drops bracketed parts and replaces other captures by "…".
 std::string WithoutText(const std::string& sentence) {
   Captures unknown;
   bool bracket = false;
@@ -34,7 +33,7 @@ std::string WithoutText(const std::string& sentence) {
   return Fill(sentence, unknown);
 }
 
-// A text of several lines, each below the other.
+// Splits a text of several lines, one below the other.
 std::string OnLines(std::string text) {
   for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
     text.replace(at, 1, "\n    | ");
@@ -59,7 +58,7 @@ void Append(const Finding& finding, const std::string& where, std::string* out) 
                  Reference(*finding.failure));
 }
 
-// Of each line what says most: the special before the general, a cause before a symptom.
+// The most informative finding of each line: specific before general, a cause before a symptom.
 std::vector<const Finding*> FirstOfEachLine(const std::vector<Finding>& findings) {
   std::vector<const Finding*> firsts;
   for (const Finding& finding : findings) {
@@ -114,7 +113,7 @@ Json ToJson(const Finding& finding) {
           {"depth", DepthName(finding.failure->depth)},
           {"what", finding.what},
           {"fix", finding.fix},
-          {"cure", finding.fix},  // its older name, which ends with 0.2
+          {"cure", finding.fix},  // older name, removed after 0.2
           {"source", finding.failure->source},
           {"text", finding.line},
           {"line", finding.line_number == 0 ? Json(nullptr) : Json(finding.line_number)},

@@ -1,4 +1,4 @@
-// Findings for people and for programs: what `dtrun explain` and verdict.json say of them.
+// Formats findings for `dtrun explain` and verdict.json.
 //
 // Pure; any thread.
 #pragma once
@@ -11,18 +11,17 @@
 
 namespace dtrun::failures {
 
-// The foremost finding first, then what else is known in the text; ends in a newline. `where` is
-// the file, or empty.
+// The foremost finding first, then the others; ends in a newline. `where`: the file, or empty.
 std::string ToText(const std::vector<Finding>& findings, const std::string& where);
 
-// Of words that are no whole text of a failure; ends in a newline.
+// For words that match only parts of failures; ends in a newline.
 std::string ToText(const std::vector<Mention>& mentions);
 
 Json ToJson(const Finding& finding);
 Json ToJson(const std::vector<Finding>& findings);
 Json ToJson(const std::vector<Mention>& mentions);
 
-// "rank-0.err, line 12"; the name alone when the line is not known.
+// "rank-0.err, line 12"; only the name if the line is unknown.
 std::string PlaceText(const std::string& file, const Finding& finding);
 
 }  // namespace dtrun::failures

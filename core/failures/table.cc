@@ -132,7 +132,7 @@ ReadAhead::ReadAhead(std::chrono::milliseconds after) {
   };
   try {
     thread_ = std::jthread(read);
-  } catch (const std::system_error&) {  // no thread: it is read when it is needed
+  } catch (const std::system_error&) {  // no thread available: read on demand
   }
 }
 

@@ -1,6 +1,6 @@
-// The known failures: entries of TOML files, those of the user before those that ship with dtrun.
+// The table of known failures, from TOML files: the user's own entries before those shipped with dtrun.
 //
-// A table is immutable; any thread. The process's own is read when a text is first searched, or by ReadAhead.
+// A table is immutable; any thread. The process's own table is read at the first search, or by ReadAhead.
 #pragma once
 
 #include <bitset>
@@ -27,24 +27,24 @@ class Table {
     std::string_view text;
   };
 
-  // Of two entries with one id the first counts. What cannot be read is left out.
+  // If two entries have the same id, the first counts. Invalid entries are left out.
   explicit Table(const std::vector<std::filesystem::path>& files);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
   const std::vector<std::shared_ptr<const KnownFailure>>& failures() const { return failures_; }
 
-  // In the order in which they are tried.
+  // In the order of attempts.
   const std::vector<FallbackLevel>& fallbacks() const { return fallbacks_; }
 
-  // What was left out, each with file, line, column, key and what to do.
+  // The entries left out, each with file, line, column, key and what to do.
   const std::vector<std::string>& problems() const { return problems_; }
 
-  // The patterns that may begin with these four bytes, in the order of the table; null for none. Most places
-  // of a text are passed by with one look into a bitmap.
+  // The patterns that may begin with these four bytes, in table order; null: none. Most positions of a text
+  // are rejected with one lookup in a bitmap.
   const std::vector<Pattern>* At(Word word) const;
 
-  // REQUIRES: four bytes are left
+  // REQUIRES: at least four bytes.
   static Word WordAt(std::string_view text);
 
  private:
@@ -58,24 +58,24 @@ class Table {
   std::unordered_map<Word, std::vector<Pattern>> patterns_;
 };
 
-// share/dtrun/failures.toml of the installation that this program belongs to.
+// share/dtrun/failures.toml of this program's installation.
 std::filesystem::path ShippedFile();
 
-// The user's own files (failures.path), before the shipped one from now on.
+// Puts the user's own files (failures.path) before the shipped one.
 void UseFiles(std::vector<std::filesystem::path> own);
 
 // The process's table.
 std::shared_ptr<const Table> Known();
 
-// Reads the process's table in the background, so that a failure's verdict does not wait for it.
+// Reads the process's table in the background, so that a verdict does not wait for it.
 class ReadAhead {
  public:
-  // After this time, so that short jobs that go well read nothing. Where no thread can start, the table is
-  // read when it is needed.
+  // Waits for `after` first, so that short successful jobs read nothing. If no thread can start, the table is
+  // read on demand.
   explicit ReadAhead(std::chrono::milliseconds after = std::chrono::milliseconds(100));
 
  private:
-  std::jthread thread_;  // its end waits for a reading that has begun
+  std::jthread thread_;  // its destructor waits for a read in progress
 };
 
 }  // namespace dtrun::failures

@@ -1,4 +1,4 @@
-// The table against the texts in testing/: each failure is recognised, and nothing else is.
+// Checks the table against the texts in testing/: each failure is recognised, and nothing else is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 struct Text {
   std::string id;
   std::string text;
-  std::vector<std::string> said;  // parts of what must be said of it
+  std::vector<std::string> said;  // substrings expected in the sentences
 };
 
 std::vector<std::string> LinesOf(const std::string& name) {
@@ -96,13 +96,13 @@ TEST(Table, IsWellFormed) {
     for (const std::string_view pattern : failure->texts) {
       EXPECT_GE(failures::Anchor(pattern).size(), 5u) << pattern << " begins with too little";
       EXPECT_EQ(std::ranges::count(pattern, '{'), std::ranges::count(pattern, '}')) << pattern;
-      // Two captures in a row, or an open one in the middle, would hold anything.
+      // Two captures in a row, or an open one in the middle, would match anything.
       EXPECT_EQ(pattern.find("}{"), pattern.npos) << pattern;
     }
   }
 }
 
-// Each capture that a sentence needs, outside brackets, is in every pattern.
+// Each capture that a sentence needs outside brackets occurs in every pattern.
 TEST(Table, SentencesNameOnlyWhatTheirPatternsCapture) {
   for (const auto& failure : Known()->failures()) {
     for (const std::string_view pattern : failure->texts) {

@@ -1,5 +1,5 @@
-// What people have reported in the trackers of libraries, each text with its thread: nearly all are known,
-// and none is taken for something else. Names and addresses in them were replaced.
+// Texts from libraries' issue trackers, each with its thread: nearly all are recognised, and none is mistaken
+// for something else. Names and addresses were replaced.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -48,8 +48,7 @@ TEST(Threads, NoneIsTakenForSomethingElse) {
   }
 }
 
-// Texts that were drawn before anybody looked what is known. "blind" is what was said of them then, "id" what
-// they are taken for since.
+// Texts chosen before the table was checked against them. "blind" is the first result, "id" the current one.
 TEST(Blind, EachTextIsTakenForWhatItIs) {
   using Counts = std::map<std::string, int>;
   const Json blind = Texts("blind.json");
@@ -65,7 +64,7 @@ TEST(Blind, EachTextIsTakenForWhatItIs) {
     first.push_back(counts);
     after.push_back(later);
   }
-  // docs/failures.md tells these numbers.
+  // docs/failures.md quotes these numbers.
   const std::vector<Counts> told = {
       {{"right", 24}, {"incomplete", 7}, {"wrong", 2}, {"unknown", 41}, {"out of scope", 7}},
       {{"right", 10}, {"incomplete", 4}, {"unknown", 25}, {"out of scope", 1}}};

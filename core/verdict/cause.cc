@@ -28,8 +28,7 @@ std::optional<std::size_t> LossOf(const Facts& facts, const std::string& host) {
   return std::nullopt;
 }
 
-// The rank that failed by itself and that `from` leads to by blame; `from` when it blames
-// nobody of that kind.
+// Follows blame from `from` to a rank that failed by itself. Returns `from` if it blames no such rank.
 std::size_t FollowBlame(const Facts& facts, std::size_t from) {
   std::set<std::size_t> seen{from};
   for (bool moved = true; moved;) {
@@ -46,7 +45,7 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
     }
   }
   if (!facts.ranks[from].BlamesPeer()) return from;
-  // Everybody on the way blames others: a rank that failed and blames nobody came first.
+  // Every rank on the way blames another. A rank that failed without blaming others came first.
   std::size_t first = from;
   const std::set<int> members = MembersMissed(facts, from);
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
@@ -57,12 +56,12 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
   return first;
 }
 
-// What its own output says of the failure.
+// The kind of failure that its own output reports.
 failures::Kind KindOf(const RankFacts& rank) {
   return rank.known && rank.known->recent ? rank.known->finding.failure->kind : failures::Kind::kUnsaid;
 }
 
-// It could not get more, as it says.
+// Whether its output reports that memory ran out.
 bool RanOutOfMemory(const RankFacts& rank) {
   return KindOf(rank) == failures::Kind::kMemory || SaysMemoryError(rank.tail);
 }
@@ -74,7 +73,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
   const bool by_itself = ending.signal == 0 || ending.signal == SIGABRT;
   if (by_itself && (!facts.calls_differ.empty() || SaysCallsDiffer(rank.tail))) return ExitClass::kUserError;
-  // An exception that nobody caught ends a program by SIGABRT.
+  // An uncaught C++ exception ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {
       if (!rank.IsOfAnother(report)) continue;
@@ -96,7 +95,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
 }
 
-// The rank that others waited for in vain, because it stood still.
+// The rank that stood still while others waited for it.
 std::optional<std::size_t> StandingStill(const Facts& facts) {
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     if (facts.ranks[i].ending && facts.ranks[i].ending->stopped_by != 0) return i;
@@ -107,7 +106,7 @@ std::optional<std::size_t> StandingStill(const Facts& facts) {
 ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFacts& suspect) {
   switch (kind) {
     case Suspicion::Kind::kStoodStill:
-    case Suspicion::Kind::kDiffers:  // one that stood still before it came has never come
+    case Suspicion::Kind::kDiffers:  // a rank that stood still before that call never reached it
       return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
     case Suspicion::Kind::kErred:
       return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
@@ -165,7 +164,7 @@ bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first) {
 
 Cause FindCause(const Facts& facts) {
   if (facts.accomplished) return {};
-  // Ended the run before any rank failed; those that failed since have missed it.
+  // The loss ended the run before any rank failed. Later failures are consequences.
   if (facts.mpi_server_loss) return {Cause::Kind::kMpiServer, 0, ExitClass::kLauncher};
   if (facts.first_failed >= 0) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));

@@ -1,9 +1,8 @@
-// What ended a generation, by order of causality rather than by clocks.
+// Finds the failure that ended a generation. Follows causality rather than clocks.
 //
-// The failure seen first need not be the one that came first: a rank that lost its peer may
-// be heard of before the peer's own host reports. So blame is followed: a rank that names a
-// peer was not the first if that peer failed by itself, and no rank of a lost host was.
-// Pure; any thread.
+// The failure that the root sees first may be a consequence: a rank that lost its peer may be reported before
+// the peer itself. FindCause therefore follows blame. A rank that names a peer is not the cause if that peer
+// failed by itself or was on a lost host. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -16,21 +15,21 @@ namespace dtrun::verdict {
 
 enum class ExitClass {
   kNone,           // success
-  kUserError,      // the program failed by itself, or was asked for what cannot be had
+  kUserError,      // the program failed by itself, or requested something unavailable
   kSignal,         // killed from outside dtrun, by itself, or by the user's Ctrl-C
   kOutOfMemory,    // killed by the kernel's OOM killer
-  kRendezvous,     // a peer never came
-  kNetwork,        // a peer, or a whole host, that had come was lost
-  kPreemption,     // asked to end by SIGTERM, as schedulers do
+  kRendezvous,     // a peer never joined
+  kNetwork,        // a joined peer, or a whole host, was lost
+  kPreemption,     // terminated by SIGTERM, as schedulers do
   kLauncher,       // a process of dtrun was killed
   kIsolatedRanks,  // the ranks never joined each other, which job.isolated_ranks forbids
-  kHang,           // a rank stood still, or all did
+  kHang,           // one rank or all ranks stopped making progress
   kTimeLimit,      // the job took longer than job.time_limit
 };
 
-// "user-error", "out-of-memory", ...: the words of restart.on and verdict.json.
+// The class as restart.on and verdict.json spell it: "user-error", "out-of-memory", ...
 std::string_view ClassName(ExitClass exit_class);
-// Those that a restart may be for.
+// Accepts only the classes that can trigger a restart.
 std::optional<ExitClass> ClassNamed(std::string_view name);
 
 struct Cause {
@@ -48,15 +47,15 @@ struct Cause {
   Kind kind = Kind::kNone;
   std::size_t index = 0;  // into ranks, or into losses
   ExitClass exit_class = ExitClass::kNone;
-  // Of a rank: the one that failed first, with which the job ended. Another one than `index` when that one is
-  // suspected of being the reason.
+  // kRank: the rank that failed first and ended the job. Differs from `index` if another rank is suspected of
+  // being the cause.
   std::size_t first = 0;
-  Suspicion suspicion = {};  // of kStalled too, where nothing was seen first
+  Suspicion suspicion = {};  // also set for kStalled, where no failure was seen
 };
 
 Cause FindCause(const Facts& facts);
 
-// The rank that failed first missed a peer, others had exited with code 0 before, and no other failed.
+// Whether `first` missed a peer, other ranks had already exited with code 0, and no other rank failed.
 bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first);
 
 }  // namespace dtrun::verdict

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Ranks on two hosts, all joined; each test says how they ended.
+// Ranks on two hosts, all joined. Each test sets how they ended.
 class CauseTest : public ::testing::Test {
  protected:
   CauseTest() {
@@ -54,7 +54,7 @@ TEST_F(CauseTest, IsTheRankSeenFirstWhenNobodyBlamesAnybody) {
 TEST_F(CauseTest, IsTheRankThatStoodStillWhenOthersWaitedInVain) {
   End(0, kOne, 10);
   End(2, {0, SIGTERM, false, false, SIGSTOP}, 20, SIGTERM);
-  Blame(0, 1);  // which has ended as it was told
+  Blame(0, 1);  // which ended on dtrun's signal
   End(1, kStopped, 20, SIGTERM);
   ExpectRank(2, ExitClass::kSignal);
 }
@@ -68,7 +68,7 @@ TEST_F(CauseTest, IsNotARankThatStoodStillWhenAnotherFailedForItself) {
 TEST_F(CauseTest, FollowsBlameToTheRankThatFailedByItself) {
   End(0, kOne, 10);
   End(1, kOne, 11);
-  End(3, kKilled, 12);  // another host: heard of last
+  End(3, kKilled, 12);  // on another host: reported last
   Blame(0, 1);
   Blame(1, 3);
   ExpectRank(3, ExitClass::kSignal);

@@ -17,9 +17,9 @@ std::string ManyEndingText(const process::Ending& ending) {
   return text.starts_with("was ") ? "were" + text.substr(3) : text;
 }
 
-// Ranks that ended alike, said in one clause.
+// Ranks that ended the same way, described in one clause.
 struct Group {
-  std::string one, many;  // what the clause says of one rank, of several
+  std::string one, many;  // the clause for one rank, for several
   std::vector<int> ranks;
   std::chrono::nanoseconds latest{0};
 };
@@ -33,7 +33,7 @@ class Groups {
     return groups_.emplace_back(Group{one, many, {}, {}});
   }
 
-  // How its process ended, some time after `at`.
+  // How its process ended, with the time since `at`.
   void AddEnding(const RankFacts& rank, std::chrono::nanoseconds at) {
     Group& group = Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
     AddRanks(rank, &group.ranks);
@@ -64,14 +64,14 @@ bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
 
 bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
 
-// How a rank ended that dtrun did not hear the end of.
+// For a rank whose end dtrun did not see.
 std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};
   return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
 }
 
-// In its own way, which is that of the first to fail, though dtrun's signal was on its way.
+// Whether it failed by itself, in the same way as the first failure, although dtrun's signal was on its way.
 bool FailedLike(const RankFacts& rank, const RankFacts* cause) {
   if (cause == nullptr || !cause->ending || !rank.ending || !rank.ending->failed()) return false;
   const process::Ending& its = *rank.ending;
@@ -79,7 +79,7 @@ bool FailedLike(const RankFacts& rank, const RankFacts* cause) {
          (its.signal == 0 || its.signal != rank.signal_sent);
 }
 
-// Neither dtrun nor, as far as it said, another rank made it fail.
+// Neither dtrun nor, according to its reports, another rank caused its failure.
 bool FailedAlone(const RankFacts& rank, const RankFacts* cause) {
   return (rank.FailedByItself() || FailedLike(rank, cause)) && !rank.BlamesPeer();
 }

@@ -1,4 +1,4 @@
-// How ranks ended, in words: one of them, and those around the one that failed first.
+// Describes how ranks ended: one rank, or the ranks around the first failure.
 //
 // Pure; any thread.
 #pragma once
@@ -14,26 +14,27 @@ namespace dtrun::verdict {
 // "exited with code 3", "was killed by signal 9 (SIGKILL)"
 std::string EndingText(const process::Ending& ending);
 
-// The ranks that live in the process, which come after what is there.
+// Appends the ranks that live in the process.
 void AddRanks(const RankFacts& process, std::vector<int>* to);
 
 bool OnLostHost(const Facts& facts, const RankFacts& rank);
 
-// Around the failure at `at`, clause by clause; empty when there are none. Ranks that had ended well by then:
+// Clauses about other ranks relative to a failure at `at`; empty if there are none. Ranks that had already
+// succeeded:
 std::string Before(const Facts& facts, std::chrono::nanoseconds at);
-// Those that ended well later, with a signal of dtrun's on its way, be it that they heard it or not:
+// Ranks that succeeded later although dtrun had sent them a signal, whether or not they received it:
 std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at);
-// Those that ended well later, whatever became of the others. But for those that were `told` of before:
+// Ranks that succeeded later, regardless of the others, except those in `told`:
 std::string Beside(const Facts& facts, std::chrono::nanoseconds at, const std::vector<int>& told);
-// Those that failed later by themselves, and blamed nobody: nothing shows why. But for `cause`, null when it
-// is no rank, and those that were `told` of before: "rank 0 exited with code 1 0.01 s later".
+// Ranks that failed later by themselves and blamed no peer, so that their reason is unknown. Leaves out
+// `cause` (null if the cause is no rank) and the ranks in `told`. "rank 0 exited with code 1 0.01 s later".
 std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                        const std::vector<int>& told = {});
-// All others that had not ended well, with the same exceptions: "ranks 2-5 were stopped by dtrun".
+// All other unsuccessful ranks, with the same exceptions: "ranks 2-5 were stopped by dtrun".
 std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                          const std::vector<int>& told = {});
 
-// How the ranks ended in a run that was ended from outside.
+// How the ranks ended when the run was interrupted.
 std::string Endings(const Facts& facts);
 
 }  // namespace dtrun::verdict

@@ -15,13 +15,13 @@ constexpr char kLessMemory[] =
     "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of Slurm, the "
     "container's)";
 
-// A launcher that starts one process per host gives it no number of a rank.
+// A launcher that starts one process per host does not set a rank number.
 bool MissesItsRank(const RankFacts& rank) {
   const std::string error = ErrorIn(rank.tail);
   return error == "KeyError: 'RANK'" || error == "KeyError: 'LOCAL_RANK'";
 }
 
-// Ranks inherit it; the kernel kills without a word when it is also the hard limit.
+// Ranks inherit the limit. The kernel kills silently if it is also the hard limit.
 std::string OfTime() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};

@@ -1,4 +1,4 @@
-// What to do next about the way in which a rank ended, when nothing that it printed says more.
+// Advice for the way a rank ended, used when its output gives no better one.
 //
 // Pure; any thread.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace dtrun::verdict {
 
-// The usual cause of such an exit, and where to look; may be empty. REQUIRES: `rank` has ended.
+// The usual cause of such an exit and where to look; may be empty. REQUIRES: `rank` has ended.
 std::string Hint(const RankFacts& rank);
 
 }  // namespace dtrun::verdict

@@ -1,8 +1,7 @@
-// How the generations of a job ended: the last one in full, those before it in short, and of very many only
-// the first and the latest, so that a job that restarts for weeks holds and writes no more than one that does
-// not.
+// How the generations of a job ended: the last one in full, earlier ones as summaries. Keeps only the first
+// and the latest summaries, so that memory and verdict.json stay bounded for jobs that restart for weeks.
 //
-// A value of the root; its loop thread.
+// A value, owned by the root; loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ namespace dtrun::verdict {
 
 struct GenerationSummary {
   std::uint64_t generation = 0;
-  std::string result;      // "succeeded", "failed", ...: the words of verdict.json
+  std::string result;      // "succeeded", "failed", ...: as in verdict.json
   std::string exit_class;  // empty: none
   int exit_code = 0;
   std::chrono::nanoseconds duration{};
@@ -30,14 +29,14 @@ GenerationSummary Summarise(const Facts& facts);
 
 class History {
  public:
-  static constexpr std::size_t kFirst = 16;    // kept of the beginning
-  static constexpr std::size_t kLatest = 240;  // and of the end
+  static constexpr std::size_t kFirst = 16;    // summaries kept from the beginning
+  static constexpr std::size_t kLatest = 240;  // summaries kept from the end
 
   History(std::initializer_list<Facts> generations = {});
 
-  // Lines that the reader of the console has not taken.
+  // Output lines that the console's reader did not take.
   void NotShown(std::uint64_t lines) { lines_not_shown_ = lines; }
-  // A generation that is added twice ended differently the second time, which stands.
+  // Adding the same generation again replaces its earlier result.
   void Add(Facts facts);
 
   bool empty() const { return latest_.empty() && first_.empty(); }
@@ -46,7 +45,7 @@ class History {
   const std::deque<GenerationSummary>& first() const { return first_; }
   const std::deque<GenerationSummary>& latest() const {
     return latest_;
-  }  // that follow, with a gap of omitted()
+  }  // the latest ones, after a gap of omitted()
   std::uint64_t omitted() const { return omitted_; }
   std::uint64_t lines_not_shown() const { return lines_not_shown_; }
 

@@ -6,7 +6,7 @@
 namespace dtrun::verdict {
 namespace {
 
-// How ranks join each other with it.
+// How ranks join each other with this framework.
 std::string WayToJoin(const std::string& framework, pmi::Kind pmi) {
   if (framework == "PyTorch") {
     return "call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\"))";

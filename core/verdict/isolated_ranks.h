@@ -1,5 +1,5 @@
-// Ranks that never joined each other, which their programs do not notice: each of them trains alone,
-// with the whole data, and all succeed. What that means for the job, and what to say of it.
+// Isolated ranks never joined each other, and their programs do not notice: each rank trains alone on the
+// whole data set and succeeds. Decides what that means for the job and describes it.
 //
 // Pure; any thread.
 #pragma once
@@ -15,16 +15,16 @@ namespace dtrun::verdict {
 
 // job.isolated_ranks: "warn", "fail", "allow".
 enum class IsolationPolicy : std::uint8_t { kWarn, kFail, kAllow };
-// REQUIRES: one of the words.
+// REQUIRES: one of these words.
 IsolationPolicy IsolationPolicyNamed(std::string_view word);
 
 struct IsolatedRanks {
   std::string what;  // "the ranks have not joined each other: each has ..."
-  std::string next;  // to do
+  std::string next;  // what to do
 };
 
-// `frameworks`: what the ranks have loaded; not empty. `pmi`: what the job serves to MPI libraries. `seen`:
-// one was seen to work alone; else none was seen to join.
+// `frameworks`: loaded by the ranks; not empty. `pmi`: what the job serves to MPI libraries. `seen`: a rank
+// was seen working alone; otherwise no rank was seen joining.
 IsolatedRanks DescribeIsolatedRanks(const std::vector<std::string>& frameworks, pmi::Kind pmi,
                                     bool seen = true);
 

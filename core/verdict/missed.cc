@@ -14,7 +14,7 @@ bool WaitedUntilALimit(std::string_view what) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return what.find(word) != what.npos; });
 }
 
-// "2" of "rank 2" of the communicator, as a rank of the world.
+// Converts the "2" of "rank 2" in the communicator to a rank of the world.
 int InWorld(std::string_view number, const std::vector<int>& members) {
   int rank = -1;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rank);

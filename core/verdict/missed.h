@@ -1,6 +1,6 @@
-// Whom a rank missed, by what it reported: in which call, and among which ranks.
+// Which peer a rank waited for in vain, in which call and communicator, according to its reports.
 //
-// Reports come through the store, in the words of libdtrun and of backends. Pure; any thread.
+// Parses the report texts of libdtrun and of backends, which arrive through the store. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace dtrun::verdict {
 
-// A call in which a rank waited until a limit, its own or that of another one.
+// A call that waited until a timeout, its own or another rank's.
 struct MissedCall {
-  int peer = -1;             // for whom, as a rank of the world
-  std::string message;       // "recv from", "send to"; empty: it was a collective
-  std::string communicator;  // its name
+  int peer = -1;             // the missed peer, as a rank of the world
+  std::string message;       // "recv from", "send to"; empty: a collective
+  std::string communicator;  // name
 };
 
-// The first one that it reported, but for messages from anyone.
+// The first missed call that the rank reported. Ignores receives from any rank.
 std::optional<MissedCall> MissedCallOf(const RankFacts& rank);
 
-// The members of the communicators in which the rank, and in turn those that it missed, have missed somebody.
-// Empty: any rank may be the one. `first`: index into ranks.
+// The members of the communicators with a missed call, starting at rank `first` and following the missed
+// peers. Empty: any rank may be the missing one. `first`: index into ranks.
 std::set<int> MembersMissed(const Facts& facts, std::size_t first);
 
-// Whether the process has one of `members`, or these are not known.
+// Whether the process holds one of `members`. True if `members` is empty.
 bool IsAmong(const std::set<int>& members, const RankFacts& process);
 
 }  // namespace dtrun::verdict

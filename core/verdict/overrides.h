@@ -1,5 +1,5 @@
-// Variables by which ranks find each other (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), where a program has
-// set them to something else than dtrun did.
+// Detects rendezvous variables (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE) that a program has changed from
+// the values that dtrun set.
 //
 // Pure; any thread.
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace dtrun::verdict {
 
-// Of what dtrun has set for a rank those that ranks find each other by.
+// The rendezvous variables in the environment that dtrun set for a rank.
 std::map<std::string, std::string> RendezvousVariables(const ProcessVariables& environment);
 
-// Those that are not `given` any more.
+// The variables that no longer have their `given` value.
 std::vector<Override> OverridesOf(int rank, const std::map<std::string, std::string>& given,
                                   const std::map<std::string, std::string>& now);
 

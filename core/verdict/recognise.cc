@@ -26,7 +26,7 @@ bool EndedByItself(const process::Ending& ending) {
 
 namespace {
 
-// Without a file the last lines are all there is.
+// Used when there is no log file: the last lines are all there is.
 std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& tail,
                                                const std::filesystem::path& program) {
   std::string text;
@@ -35,11 +35,11 @@ std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& t
   const failures::Finding* const foremost = failures::Foremost(findings);
   if (foremost == nullptr) return std::nullopt;
   failures::LogFinding found{*foremost, {}, true};
-  found.finding.line_number = 0;  // of the tail, not of the output
+  found.finding.line_number = 0;  // a line number in the tail, not in the output
   return found;
 }
 
-// Errors of the program's own lines, which nothing that a library printed before can have caused.
+// Errors of the program's own code, which earlier library output cannot have caused.
 bool IsOfTheProgram(std::string_view exception) {
   constexpr std::string_view kNames[] = {
       "ArithmeticError", "AssertionError", "AttributeError",    "IndexError", "KeyError",         "NameError",
@@ -51,9 +51,9 @@ bool IsIn(const std::vector<std::string>& lines, const failures::Finding& findin
   return std::ranges::find(lines, finding.line) != lines.end();
 }
 
-// Whether the finding tells why the rank has failed: not when it ended with an error of its own, and the text
-// was printed before that, or names a peer which that error only speaks of; nor when it crashed long after
-// it.
+// Whether the finding explains the rank's failure. It does not if the rank ended with an error of its own and
+// the text was printed before it, or names a peer that this error only mentions. Nor does it if the rank
+// crashed long after the text.
 bool Explains(const failures::Finding& finding, const RankFacts& rank) {
   const int signal = rank.ending ? rank.ending->signal : 0;
   const bool crashed = signal != 0 && signal != SIGABRT;
@@ -86,7 +86,7 @@ Status Recognise(Facts* facts) {
   const Cause cause = FindCause(*facts);
   if (cause.kind != Cause::Kind::kRank) return {};
   if (Status read = RecogniseRank(&facts->ranks[cause.first]); !read) return read;
-  // What the first one says may lead to another one.
+  // The finding for the first cause may change the cause to another rank.
   const Cause then = FindCause(*facts);
   if (then.kind != Cause::Kind::kRank || then.index == cause.first) return {};
   RankFacts& suspect = facts->ranks[then.index];

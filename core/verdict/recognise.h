@@ -1,6 +1,6 @@
-// Looks into the logs of the rank that failed first for a failure that is known.
+// Searches the logs of the rank that failed first for a known failure.
 //
-// Recognise reads files, so it is called once a generation, when all has ended; any thread.
+// Recognise reads files: call it once per generation, after all ranks have ended. Any thread.
 #pragma once
 
 #include "core/base/result.h"
@@ -8,11 +8,11 @@
 
 namespace dtrun::verdict {
 
-// Whether the program ended itself, so that its last words may say why.
+// Whether the program ended itself, so that its last output may explain why.
 bool EndedByItself(const process::Ending& ending);
 
-// Sets `known` of the rank that is the first cause, if its output says anything known. A rank
-// that was killed from outside says nothing of why. The error names a log that cannot be read.
+// Sets `known` of the rank that is the first cause, if its output contains a known failure. Skips a rank that
+// was killed from outside: its output does not explain that. The error names a log that cannot be read.
 Status Recognise(Facts* facts);
 
 }  // namespace dtrun::verdict

@@ -68,7 +68,7 @@ TEST_F(RecogniseTest, WhatWasPrintedBeforeAnErrorOfTheProgramIsNotItsCause) {
   ASSERT_TRUE(Recognise(&facts_).ok());
   EXPECT_THAT(VerdictText(facts_), Not(HasSubstr("known failure")));
   EXPECT_THAT(VerdictText(facts_), HasSubstr("class: user-error\n"));
-  facts_.ranks[0].tail.back() = "RuntimeError: CUDA error";  // which that can have caused
+  facts_.ranks[0].tail.back() = "RuntimeError: CUDA error";  // the known failure can have caused it
   ASSERT_TRUE(Recognise(&facts_).ok());
   EXPECT_THAT(VerdictText(facts_), HasSubstr("class: out-of-memory\n"));
 }

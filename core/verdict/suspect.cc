@@ -18,7 +18,7 @@
 namespace dtrun::verdict {
 namespace {
 
-// What is compared: ranks, addresses and times differ.
+// For comparing errors: ranks, addresses and times differ.
 std::string WithoutNumbers(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -34,7 +34,7 @@ std::string Joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Of dtrun's calls in Python (python/dtrun/errors.py): a rank was lost, or did not come.
+// Errors of dtrun's Python calls (python/dtrun/errors.py): a rank was lost or did not join.
 bool IsOwnErrorOfAPeer(std::string_view error) {
   return error.starts_with("dtrun.errors.Timeout: ") || error.starts_with("dtrun.errors.RemoteFailure: ");
 }
@@ -53,14 +53,14 @@ bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
   return place && place->stand == stacks::Stand::kWaits;
 }
 
-// What it printed before others failed. What it printed after dtrun asked it to end may be because of that.
+// What it printed before others failed. Later output may be a consequence of dtrun's signal.
 const std::vector<std::string>& LinesOf(const RankFacts& rank) {
   const bool by_itself = rank.ending && rank.ending->failed() && rank.signal_sent == 0;
   return by_itself ? rank.tail : rank.before;
 }
 
-// It lives, and is back among those that wait for others, or runs lines of the program that handle no error,
-// or has printed more since: it has caught the error that it printed.
+// Whether a living rank has caught the error that it printed: it waits for others again, runs lines of the
+// program that handle no error, or has printed more since.
 bool HasGoneOn(const RankFacts& rank) {
   if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
   if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
@@ -87,7 +87,7 @@ std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::
     const RankFacts& rank = facts.ranks[i];
     if (!IsAmong(members, rank)) continue;
     if (!rank.ending || rank.ending->failed() || rank.signal_sent != 0) continue;
-    // One that leaves has closed its connections before it has ended; one that lost a peer says so.
+    // A leaving rank closes its connections before it exits. A rank that lost a peer prints so.
     if (rank.ended_at < facts.ranks[first].ended_at || !SaysPeerIsMissing(rank.tail)) left.push_back(i);
   }
   return left.size() <= facts.ranks.size() - left.size() ? left : std::vector<std::size_t>();
@@ -98,10 +98,10 @@ bool Waited(const RankFacts& rank) {
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
-// `first`: the rank that failed first, which waited by what it said. Only those among `members` count.
+// `first`: the rank that failed first and reported that it waited. Considers only `members`.
 std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first,
                                     const std::set<int>& members = {}) {
-  std::map<std::string, std::vector<std::size_t>> places;  // of those that did not wait
+  std::map<std::string, std::vector<std::size_t>> places;  // of the ranks that did not wait
   std::size_t elsewhere = 0, others = first ? 1 : 0;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
@@ -116,13 +116,13 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_
     std::ranges::sort(out);
     return out;
   }
-  // Most are elsewhere, each at a place of its own: that is no common slow step.
+  // Most ranks are elsewhere, each at a different place: not a common slow step.
   if (places.size() == elsewhere) {
     for (const auto& [place, indices] : places) out.push_back(indices.front());
     std::ranges::sort(out);
     return out;
   }
-  // Else only one that differs from all the others says anything.
+  // Otherwise only a single rank that differs from all others is evidence.
   if (places.size() != 2) return {};
   for (const auto& [place, indices] : places) {
     if (indices.size() == 1 && elsewhere > 2) return indices;
@@ -130,7 +130,7 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_
   return {};
 }
 
-// All waited, but one of them for something else.
+// All waited, but exactly one of them in a different call.
 std::optional<std::size_t> Differs(const Facts& facts, const std::set<int>& members = {}) {
   const std::vector<RankDoing> places = PlacesOf(facts);
   if (places.size() != facts.ranks.size()) return std::nullopt;
@@ -164,7 +164,7 @@ Suspicion Overrode(const Facts& facts) {
   return alike ? Suspicion() : found;
 }
 
-// What two outputs have in common that end in the same way.
+// The common part of two outputs that end in the same error.
 std::string KindOfError(const std::vector<std::string>& lines) {
   const auto findings = failures::FindFailures(Joined(lines));
   const failures::Finding* const foremost = failures::Foremost(findings);
@@ -173,7 +173,7 @@ std::string KindOfError(const std::vector<std::string>& lines) {
   return WithoutNumbers(ErrorIn(lines));
 }
 
-// By which ranks are found that failed alike: its error, or how it ended by itself and what it printed last.
+// Key for finding ranks that failed the same way: the error, or else how it ended and its last line.
 std::string KindOfFailure(const RankFacts& rank) {
   if (std::string error = KindOfError(rank.tail); !error.empty()) return error;
   if (!rank.ending || !rank.ending->failed() || !EndedByItself(*rank.ending) || rank.signal_sent != 0)
@@ -196,12 +196,12 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
   const std::set<int> members = MembersMissed(facts, first);
   auto still = StoodStill(facts, first, members);
   const auto erred = Erred(facts, first, members);
-  // Where its place does not say whether it has gone on, one that stands elsewhere is the better evidence.
+  // If its place does not show whether it has gone on, a rank that stands elsewhere is the better evidence.
   const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
                       facts.ranks[*erred].doing->stand == stacks::Stand::kUnknown;
   if (erred && !unsure) return {Kind::kErred, {*erred}};
   auto left = Left(facts, first, members);
-  // A connection ends with the rank that has left; a time limit runs out while another one stands still.
+  // A lost connection points to the rank that left; a timeout points to the rank that stands still.
   if (!left.empty() && !SaysTimeOut(facts.ranks[first].tail)) return {Kind::kLeft, std::move(left)};
   if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
   if (const auto differs = Differs(facts, members)) return {Kind::kDiffers, {*differs}};
@@ -214,7 +214,7 @@ Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
 }
 
 bool FailedToJoin(const RankFacts& rank) {
-  if (!rank.reports.empty()) return false;  // it is dtrun's own library that says so
+  if (!rank.reports.empty()) return false;  // the error comes from dtrun's own library
   const auto place = PlaceIn(rank.tail);
   return (place && place->joins) || (rank.known && rank.known->recent &&
                                      rank.known->finding.failure->kind == failures::Kind::kRendezvous);
@@ -273,7 +273,7 @@ std::vector<RankDoing> PlacesOf(const Facts& facts) {
     if (!rank.inside.empty()) continue;
     RankDoing doing = rank.doing.value_or(RankDoing());
     doing.rank = rank.rank;
-    // What it said after it was seen elsewhere came of the others' end.
+    // Output after it was seen elsewhere is a consequence of the others' end.
     const bool elsewhere = doing.stand == stacks::Stand::kElsewhere && !Waited(rank);
     std::string gave_up = !elsewhere && SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";
     if (!gave_up.empty() && doing.stand != stacks::Stand::kWaits) {

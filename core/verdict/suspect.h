@@ -1,8 +1,7 @@
-// Which rank is to blame when the first failure was a missing peer.
+// Finds the rank to blame when the first failure was a missing peer.
 //
-// An accusation needs evidence of its own: an error that the suspect printed, an end of its own, or a place
-// where nobody waits for others while the others do. Without any of these nobody is suspected. Pure; any
-// thread.
+// A suspicion needs evidence: an error that the suspect printed, its own exit, or a place where it did not
+// wait for others while the others did. Without evidence no rank is suspected. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@ namespace dtrun::verdict {
 struct Suspicion {
   enum class Kind : std::uint8_t {
     kNone,
-    kErred,       // it printed an error of its own before the first one failed, and was slow to end
+    kErred,       // it printed an error of its own before the first failure, and was slow to exit
     kStoodStill,  // it was elsewhere while the others waited
-    kDiffers,     // it waited in another call than all others
-    kLeft,        // it had ended with code 0
-    kOverrode,    // it looked for the others elsewhere, or as another rank, than dtrun had told it
+    kDiffers,     // it waited in a different call than all others
+    kLeft,        // it had already exited with code 0
+    kOverrode,    // it looked for the others at another address, or as another rank, than dtrun had set
   };
   Kind kind = Kind::kNone;
   std::vector<std::size_t> indices = {};  // into ranks; not empty unless kNone
@@ -29,43 +28,41 @@ struct Suspicion {
 // `first`: index of the rank that failed first.
 Suspicion Suspect(const Facts& facts, std::size_t first);
 
-// Which ranks have changed the variables by which they find each other, when `first` did not find the others.
-// When all have changed them alike, none is: they may have met.
+// The ranks that changed their rendezvous variables, when `first` did not find the others. None if all ranks
+// made the same change: they may have met.
 Suspicion SuspectOfJoining(const Facts& facts, std::size_t first);
 
-// Whether it failed to join the others, as far as it says.
+// Whether its output says that it failed to join the others.
 bool FailedToJoin(const RankFacts& rank);
 
-// Whom the others wait for in a job where every rank stands still and none has failed.
+// The ranks that the others wait for when all ranks stand still and none has failed.
 Suspicion SuspectOfStall(const Facts& facts);
 
-// Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects
-// then.
+// Whether it lost a connection without evidence that the peer was a rank. Other ranks are then not suspected.
 bool FailedOutside(const RankFacts& rank);
 
-// Whether the lines say that a peer was lost or did not come, and no more.
+// Whether the lines report only that a peer was lost or did not join.
 bool SaysPeerIsMissing(const std::vector<std::string>& lines);
 
-// Whether the ranks' calls do not match, as they say.
+// Whether the lines report that the ranks' calls do not match.
 bool SaysCallsDiffer(const std::vector<std::string>& lines);
 
-// How they differ: "rank 0 calls allreduce (float32 x 4, sum), rank 1 calls broadcast (...)", as the recorder
-// found or the rank printed when it failed for that. Empty when neither did.
+// The mismatch, from the recorder or from the rank's error: "rank 0 calls allreduce (float32 x 4, sum), rank
+// 1 calls broadcast (...)". Empty if neither reported one.
 std::string DifferenceOf(const Facts& facts, const RankFacts& rank);
 
-// Whether they also say that it was waited for until a limit.
+// Whether the lines also report a timeout.
 bool SaysTimeOut(const std::vector<std::string>& lines);
 
-// Where every rank was that is known of: in the call that it gave up, by its traceback, or where it was seen.
+// The last known place of each rank: the call that failed, by its traceback, or where it was seen.
 std::vector<RankDoing> PlacesOf(const Facts& facts);
 
-// The ranks whose output ends in the same error, numbers aside, as that of the rank `index`, in order.
-// Without an error that is known as one: those that ended by themselves with the same code and the same last
-// line.
+// The ranks, in order, whose output ends in the same error as rank `index`, ignoring numbers. If the error is
+// not a known one: the ranks that ended by themselves with the same code and the same last line.
 std::vector<int> FailedAlike(const Facts& facts, std::size_t index);
 
-// Ranks at the same place together: "ranks 0, 2 in all_reduce at train.py:8; rank 1 in time.sleep at
-// train.py:6". `but`: indices to leave out.
+// Groups ranks by place: "ranks 0, 2 in all_reduce at train.py:8; rank 1 in time.sleep at train.py:6". `but`:
+// indices to leave out.
 std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but = {});
 
 }  // namespace dtrun::verdict

@@ -1,4 +1,4 @@
-// Suspicions by the errors that ranks have printed.
+// Suspicions based on errors that ranks printed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST_F(SuspectTest, IsNotARankThatHasCaughtItsErrorAndWaitsWithTheOthers) {
   EXPECT_THAT(found.indices, ElementsAre(2u));
   Does(2, Stand::kWaits, "in all_reduce at train.py:6");
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
-  Does(1, Stand::kUnknown, "in futex");  // it may be on its way out
+  Does(1, Stand::kUnknown, "in futex");  // may be exiting
   EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(1u));
   Does(2, Stand::kElsewhere, "in time.sleep at train.py:4");
   EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(2u));
@@ -89,7 +89,7 @@ TEST_F(SuspectTest, IsNobodyWhenMostRanksHadFinishedAndOneCalledOnceMore) {
   EXPECT_THAT(Verdict(), HasSubstr("  before it: ranks 1-3 had exited with code 0\n"));
   EXPECT_THAT(Verdict(), HasSubstr("  next: rank 0 called a collective that needs ranks which had finished"));
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
-  facts_.ranks[2].ending = process::Ending{1, 0};  // that one's end is another story
+  facts_.ranks[2].ending = process::Ending{1, 0};  // it ended for another reason
   EXPECT_THAT(Verdict(), Not(HasSubstr("which had finished")));
 }
 
@@ -139,7 +139,7 @@ TEST_F(SuspectTest, IsNotARankThatRunsOnBehindTheErrorThatItCaught) {
   EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
   facts_.ranks[1].before.insert(facts_.ranks[1].before.begin(), "Exception in thread Thread-1 (load):");
   EXPECT_THAT(Verdict(),
-              HasSubstr(": rank 1 failed: ValueError: the true cause\n"));  // nobody caught that one
+              HasSubstr(": rank 1 failed: ValueError: the true cause\n"));  // no code caught it
 }
 
 TEST_F(SuspectTest, OfALostConnectionIsTheRankThatLeftAndNotOneAtWork) {

@@ -126,9 +126,9 @@ TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   Does(1, Stand::kWaits, "in all_reduce at train.py:6");
   EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
   Does(1, Stand::kWaits, "in barrier at train.py:9");
-  facts_.ranks[0].tail = kClosed;  // nobody has waited until a limit
+  facts_.ranks[0].tail = kClosed;  // no timeout
   EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
-  facts_.ranks[1].tail = kTimedOut;  // which closed that connection
+  facts_.ranks[1].tail = kTimedOut;  // the rank that closed that connection
   facts_.ranks[1].ending = process::Ending{1, 0};
   facts_.ranks[1].signal_sent = 0;
   EXPECT_THAT(Verdict(), HasSubstr(": the ranks waited in different calls: "));
@@ -160,7 +160,7 @@ TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
                                    "waited in all_reduce at train.py:6\n  host h, pid 101\n"));
   EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
   EXPECT_THAT(VerdictJson({facts_}), HasSubstr("\"why\": \"stood still\",\n    \"seen_first\": null"));
-  Does(0, Stand::kElsewhere, "in time.sleep at train.py:6");  // nobody waits for another
+  Does(0, Stand::kElsewhere, "in time.sleep at train.py:6");  // no rank waits for another
   EXPECT_THAT(Verdict(), HasSubstr(", and no rank at work\n  rank 0 in time.sleep at train.py:6; rank 1 in "
                                    "open at train.py:4\n"));
 }
@@ -179,7 +179,7 @@ TEST_F(SuspectTest, IsTheRankThatLookedForTheOthersElsewhere) {
   EXPECT_THAT(Verdict(), HasSubstr("  next: let the program take MASTER_ADDR, MASTER_PORT"));
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
   EXPECT_THAT(VerdictJson({facts_}), HasSubstr("\"why\": \"changed variables\""));
-  facts_.ranks[0].tail = kTimedOut;  // they had met
+  facts_.ranks[0].tail = kTimedOut;  // they had joined
   EXPECT_THAT(Verdict(), Not(HasSubstr("12355")));
 }
 
@@ -207,7 +207,7 @@ TEST_F(SuspectTest, OfAStallAtTheStartIsTheRankThatLooksElsewhere) {
 TEST_F(SuspectTest, IsNobodyWhoWaitedForALockOfTheFirst) {
   facts_.ranks.resize(2);
   facts_.ranks[0].tail = kTimedOut;
-  Does(1, Stand::kElsewhere, "in time.sleep at train.py:5");  // the lock is free since the end of rank 0
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:5");  // rank 0 ended and freed the lock
   facts_.ranks[1].locked_out_by = 0;
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
   EXPECT_THAT(Verdict(), HasSubstr("  rank 1 waited for the lock of a file that rank 0 held\n"));
@@ -240,7 +240,7 @@ TEST_F(SuspectTest, IsNotToldWhatToDoAboutASymptomOfItsOwn) {
 TEST_F(SuspectTest, IsNobodyWhoHasSaidThatItWaitedToo) {
   facts_.ranks[0].tail = kTimedOut;
   facts_.ranks[2].before = kTimedOut;
-  Does(2, Stand::kElsewhere, "in Thread.join at train.py:30");  // on its way out
+  Does(2, Stand::kElsewhere, "in Thread.join at train.py:30");  // exiting
   Does(1, Stand::kMayWait, "in Tensor.backward at train.py:5");
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
 }
@@ -263,7 +263,7 @@ TEST(PlacesText, PutsRanksTogether) {
   EXPECT_THAT(PlacesText({one, two, three}, {1}), Not(HasSubstr("sleep")));
 }
 
-// Rank `rank` waited in `call` for `peer`, which raised dtrun's own error in Python.
+// Rank `rank` waited in `call` for `peer` and raised dtrun's own Python error.
 RankFacts MissedMessageOf(int rank, const std::string& call, const std::string& error) {
   RankFacts facts = Rank(rank, {1, 0, false}, std::chrono::milliseconds(4000 + rank));
   facts.joined = true;
@@ -284,19 +284,20 @@ TEST(Suspect, NobodyWhereEachWaitsForAMessageOfTheOther) {
                        MissedMessageOf(1, one, "dtrun.errors.RemoteFailure: ")},
                       1);
   facts.ranks[0].reports = {{1, zero}};
-  facts.ranks[1].reports = {{0, "rank 0 gave up: " + zero}, {0, one}};  // the backend's, and the call's
+  facts.ranks[1].reports = {{0, "rank 0 gave up: " + zero},
+                            {0, one}};  // one from the backend, one from the call
   EXPECT_THAT(
       VerdictText(facts),
       AllOf(HasSubstr("ranks 0, 1 each waited for the other: ranks 0, 1 in recv at p2p.py:3"),
             HasSubstr("next: let one of them send while the other receives"), HasSubstr("class: hang")));
-  // Nor can two collectives of different groups.
+  // Two collectives of different groups cannot match either.
   facts.ranks[0].reports = {{1, "allreduce #1 on 'world.{0,1}' (float32 x 2, sum) did not end within 4s"}};
   facts.ranks[1].reports = {{0, "allreduce #1 on 'world.{0,1}#2' (float32 x 2, sum) did not end within 4s"}};
   EXPECT_THAT(VerdictText(facts), HasSubstr("each waited for the other"));
   facts.ranks[1].reports = {{0, "allreduce #1 on 'world.{0,1}' (float32 x 2, sum): rank 0 gave up"}};
   EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
   facts.ranks[0].reports = {{1, zero}};
-  // One that sends does not wait for the same.
+  // A rank that sends does not wait for the same thing.
   facts.ranks[1].reports = {{0, "send to rank 0 on 'world' (float64 x 3, tag 1): rank 0 gave up: " + zero}};
   EXPECT_THAT(VerdictText(facts), Not(HasSubstr("each waited")));
 }
@@ -321,7 +322,7 @@ TEST(Suspect, NobodyOutsideOfTheCommunicatorInWhichARankWasMissed) {
   EXPECT_THAT(VerdictText(facts), Not(HasSubstr("rank 2 exited with code 0 while others still needed it")));
   facts.ranks[0].doing = SeenIn("in time.sleep at ps.py:6");
   EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 0 was in time.sleep at ps.py:6"));
-  // One that lives and is no member is not accused beside it.
+  // A living rank outside the communicator is not accused as well.
   facts.ranks[2] = Rank(2, kTerm, std::chrono::milliseconds(4500), SIGTERM);
   facts.ranks[2].doing = SeenIn("in time.sleep at ps.py:18");
   EXPECT_THAT(VerdictText(facts), HasSubstr(": rank 0 was in time.sleep at ps.py:6"));

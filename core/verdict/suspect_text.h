@@ -1,4 +1,4 @@
-// A suspicion, and what ranks have in common, in words for the verdict.
+// Formats suspicions, and what ranks have in common, for the verdict.
 //
 // Pure; any thread.
 #pragma once
@@ -10,39 +10,39 @@
 
 namespace dtrun::verdict {
 
-// "rank 1 was in time.sleep at train.py:40; the others waited in all_reduce at train.py:42". REQUIRES: a
-// suspicion of some kind.
+// "rank 1 was in time.sleep at train.py:40; the others waited in all_reduce at train.py:42". REQUIRES: not
+// kNone.
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion);
 
-// The ranks that had ended with code 0, where these are suspected.
+// The ranks that had exited with code 0, if these are the suspects.
 std::vector<int> RanksThatLeft(const Facts& facts, const Suspicion& suspicion);
 
-// "stood still", in a word or two: null for kNone.
+// A word or two, such as "stood still"; null for kNone.
 const char* SuspicionName(Suspicion::Kind kind);
 
-// Where a rank was; of a process that has started several, where these were. Empty: not known.
+// Where the rank was; for a process that started several ranks, where these were. Empty: unknown.
 std::string PlaceText(const RankFacts& rank);
 
-// PlacesOf in words. Of a rank that shows no place, such as one that ends, that of the traceback that it
-// printed; without one it is left out. Empty when nothing is known of any.
+// PlacesOf as text. For a rank without a place, such as one that is exiting, uses the traceback that it
+// printed, or leaves the rank out. Empty if no place is known.
 std::string KnownPlacesText(const Facts& facts);
 
 // What to do about it; may be empty.
 std::string SuspicionHint(Suspicion::Kind kind);
 
-// What is said of ranks that waited apart, or for each other: "the ranks waited in different calls". `first`:
-// as in WaitedApart.
+// Describes ranks that waited apart or for each other: "the ranks waited in different calls". `first`: as in
+// WaitedApart.
 std::string ApartText(const Facts& facts, std::size_t first);
 std::string ApartHint(const Facts& facts, std::size_t first);
 
 inline constexpr char kComparePlaces[] =
     "compare these places: every rank has to call the same collectives, in the same order";
 
-// "rank 1 set MASTER_PORT to 12355, where dtrun set 29777"; of all ranks; empty when none has set any.
+// "rank 1 set MASTER_PORT to 12355, where dtrun set 29777"; covers all ranks; empty if none set any.
 std::string OverridesText(const Facts& facts);
 
-// "  all 4 ranks failed the same way: FileNotFoundError: ...", a line (without the error where none is known
-// as one); empty when they did not. `index`: of the rank that failed first.
+// A line "  all 4 ranks failed the same way: FileNotFoundError: ...", without the error if it is not a known
+// one. Empty if the ranks failed differently. `index`: the rank that failed first.
 std::string AlikeText(const Facts& facts, std::size_t index);
 
 }  // namespace dtrun::verdict

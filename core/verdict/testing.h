@@ -1,4 +1,4 @@
-// What tests of verdicts and of suspicions share: ranks and runs, outputs of ranks, and a job of four ranks.
+// Shared by tests of verdicts and suspicions: ranks, runs, sample outputs, and a job of four ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline const std::vector<std::string> kOwn = {
     "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 9, in <module>",
     "ValueError: the true cause"};
 
-// For tests of verdicts: a rank, and a run of such ranks.
+// A rank, and a run of such ranks.
 inline RankFacts Rank(int rank, process::Ending ending, std::chrono::milliseconds at, int signal_sent = 0) {
   RankFacts facts;
   facts.rank = rank;

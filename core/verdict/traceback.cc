@@ -16,7 +16,7 @@ constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 struct Traceback {
   std::size_t begin = 0;              // index of its first line
   std::vector<stacks::Frame> frames;  // innermost first
-  std::string innermost;              // the source of the innermost, as it was printed; may be empty
+  std::string innermost;              // source line of the innermost frame, as printed; may be empty
 };
 
 bool IsNameChar(char c) { return IsLetterOrDigit(c) || c == '_' || c == '.'; }
@@ -25,7 +25,7 @@ bool IsNoError(std::string_view exception) {
   return exception == "KeyboardInterrupt" || exception == "SystemExit" || exception == "GeneratorExit";
 }
 
-// Without what torch puts before the lines of an uncaught exception: "[rank1]: ".
+// Strips the prefix that torch prints before the lines of an uncaught exception: "[rank1]: ".
 std::string_view Bare(std::string_view line) {
   constexpr std::string_view kBegin = "[rank", kEnd = "]: ";
   if (!line.starts_with(kBegin)) return line;
@@ -50,7 +50,7 @@ std::optional<stacks::Frame> FrameOf(std::string_view line) {
   return frame;
 }
 
-// In order; of the first one the beginning may be cut off.
+// In order. The beginning of the first one may be cut off.
 std::vector<Traceback> TracebacksIn(const std::vector<std::string>& lines) {
   std::vector<Traceback> found;
   for (std::size_t i = 0; i < lines.size(); ++i) {

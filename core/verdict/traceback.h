@@ -1,6 +1,6 @@
-// The Python tracebacks among the lines that a rank has printed.
+// Finds Python tracebacks in the output of a rank.
 //
-// Pure; any thread. Lines are without their ends; torch's "[rank1]: " in front of them does not matter.
+// Pure; any thread. Lines come without their newlines. Torch's prefix "[rank1]: " is ignored.
 #pragma once
 
 #include <optional>
@@ -12,33 +12,32 @@
 
 namespace dtrun::verdict {
 
-// The last error that these lines show: "ValueError: the true cause", the end of a traceback; empty when
-// there is none.
+// The last error in these lines, from the end of a traceback: "ValueError: the true cause". Empty: none.
 std::string ErrorIn(const std::vector<std::string>& lines);
 
-// "ValueError" of that error.
+// The exception's name: "ValueError".
 std::string_view ExceptionOf(std::string_view error);
 
-// Whether that is Python's word for no memory.
+// Whether that error is MemoryError.
 bool SaysMemoryError(const std::vector<std::string>& lines);
 
-// Whether something stands behind that error: a message of several lines, or what the program printed since.
+// Whether text follows that error: more lines of its message, or later output of the program.
 bool SaysMoreThanItsError(const std::vector<std::string>& lines);
 
-// Where the last traceback ends, as far as its files and functions say.
+// The innermost frame of the last traceback, as far as its files and functions tell.
 std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines);
 
-// In words: "in all_reduce at train.py:8"; empty when there is none.
+// "in all_reduce at train.py:8"; empty if there is none.
 std::string ErrorPlaceIn(const std::vector<std::string>& lines);
 
-// Whether the error is the program's own, whatever its text: a `raise` in a file of the program, and no
-// traceback in these lines ends where ranks wait for each other.
+// Whether the program itself raised the error: a `raise` in a file of the program, and no traceback in these
+// lines ends where ranks wait for each other.
 bool RaisedByTheProgram(const std::vector<std::string>& lines);
 
-// Whether the last traceback is of a thread or a child process that ended with it: "Exception in thread ...".
+// Whether the last traceback ended only a thread or a child process: "Exception in thread ...".
 bool EndedAThread(const std::vector<std::string>& lines);
 
-// The lines from the last traceback on; all when there is none.
+// The lines from the last traceback on; all lines if there is none.
 std::vector<std::string> FromLastTraceback(const std::vector<std::string>& lines);
 
 }  // namespace dtrun::verdict

@@ -31,18 +31,18 @@ constexpr int kStalled = 1;
 constexpr int kWithoutMpiServer = 1;
 constexpr int kTimeIsUp = 124;  // as timeout(1)
 
-// How the rank failed that the job failed with.
+// How the rank failed, for the first line of the verdict.
 std::string FailureText(const RankFacts& rank) {
   if (!rank.abort) return EndingText(*rank.ending);
   if (rank.abort->broke) return "broke PMI-1, by which its MPI library starts: " + rank.abort->message;
-  // MPI libraries call it for errors of theirs too.
+  // MPI libraries call MPI_Abort for their own errors too.
   if (rank.known && rank.known->recent && rank.known->finding.failure->depth == failures::Depth::kCause)
     return fmt::format("called MPI_Abort with code {}: {}", rank.abort->code, rank.known->finding.what);
   return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }
 
-// "dtrun: job 'mnist' failed after 3.2 s", how every verdict of a failure begins.
+// "dtrun: job 'mnist' failed after 3.2 s", the beginning of every failure verdict.
 std::string Failed(const Facts& facts, std::chrono::nanoseconds at) {
   return fmt::format("dtrun: job '{}' failed after {}{}", facts.job, FormatElapsed(at),
                      facts.restarts ? " and is started again" : "");
@@ -63,7 +63,7 @@ std::string Who(const RankFacts& process) {
   return (process.count == 1 ? "" : "the process of ") + FoldRanks(ranks);
 }
 
-// When in its life the rank failed. A program that never calls dtrun_init tells nothing.
+// In which phase of its life the rank failed. Unknown if the program never calls dtrun_init.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   if (rank.left) return ", after dtrun_finalize";
   if (rank.joined) return ", during the run (after dtrun_init)";
@@ -92,7 +92,7 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
   return text;
 }
 
-// What is known of what the rank printed; the raw text stays in sight.
+// The known failure in its output, without hiding the raw text.
 std::string KnownText(const RankFacts& rank) {
   const failures::LogFinding& known = *rank.known;
   const failures::Finding& finding = known.finding;
@@ -105,7 +105,7 @@ std::string KnownText(const RankFacts& rank) {
                      shown ? "" : "    | " + finding.line + "\n");
 }
 
-// What happened before and after, and where to read on.
+// What happened before and after, and where to read more.
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                    const std::string& hint, ExitClass exit_class, const std::vector<int>& told = {}) {
   std::string text;
@@ -126,7 +126,7 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   return text + fmt::format("  logs: {}\n", facts.logs);
 }
 
-// And how that is known.
+// The evidence for the suspicion.
 std::string EvidenceText(const Facts& facts, const Cause& why) {
   const RankFacts& first = facts.ranks[why.first];
   const std::string error = ErrorIn(first.tail);
@@ -139,8 +139,8 @@ std::string EvidenceText(const Facts& facts, const Cause& why) {
   return text;
 }
 
-// Its reports but for those that another one of the same peer holds: "connection to rank 1 was closed" beside
-// "allreduce #16: connection to rank 1 was closed".
+// Its reports, without those that another report of the same peer contains: "connection to rank 1 was closed"
+// beside "allreduce #16: connection to rank 1 was closed".
 std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
   std::vector<PeerReport> telling;
   for (const PeerReport& one : rank.reports) {
@@ -153,8 +153,8 @@ std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
   return telling;
 }
 
-// Not when the text stands there already: a rank prints its error and reports it, and others pass it on as
-// "rank 0 gave up: ...".
+// Empty if the text is already shown: a rank prints its error and reports it, and others repeat it as "rank 0
+// gave up: ...".
 std::string ReportText(const std::string& who, const PeerReport& report, std::string_view said) {
   constexpr std::string_view kPassedOn = " gave up: ";
   std::string_view what = report.what;
@@ -173,7 +173,7 @@ std::string StacksText(const Facts& facts) {
   return facts.stacks ? fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile) : "";
 }
 
-// It noticed that the calls differ, and need not be the one that is wrong.
+// The rank only detected that the calls differ. Its own call need not be the wrong one.
 std::string Headline(const Facts& facts, const RankFacts& cause) {
   std::string text = Who(cause) + " " + FailureText(cause);
   const std::string difference = DifferenceOf(facts, cause);
@@ -213,10 +213,10 @@ std::string RankText(const Facts& facts, const Cause& why) {
     const bool shown = suspected && first.known && first.known->finding.line == cause.known->finding.line &&
                        first.known->finding.failure->id == cause.known->finding.failure->id;
     if (!shown) text += KnownText(cause);
-    // What is to be done about a symptom is for those that were not the cause.
+    // Advice for a symptom is for ranks that are not the cause.
     const bool fits = !suspected || (cause.known->finding.failure->depth == failures::Depth::kCause &&
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
-    // A report says less than what dtrun has seen of the rank.
+    // A report tells less than what dtrun observed of the rank.
     const bool tells = cause.known->recent && cause.known->finding.failure->depth != failures::Depth::kReport;
     if (fits && (tells || hint.empty())) hint = cause.known->finding.fix;
   }
@@ -247,7 +247,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
   return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, told);
 }
 
-// No host of the ranks is left but the root's own, if that is one.
+// Whether all hosts of ranks were lost, except the root's own.
 bool LostAllTogether(const Facts& facts) {
   std::set<std::string> left;
   for (const RankFacts& rank : facts.ranks) {
@@ -273,7 +273,7 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
   const std::string text = fmt::format(
       "{}: the PMIx server of host {} {}, and {} still needed it, between MPI_Init and MPI_Finalize\n",
       Failed(facts, loss.at), loss.host, loss.how, FoldRanks(loss.needed));
-  // Only this user's processes reach it.
+  // Only processes of this user can connect to it.
   const std::string hint = fmt::format(
       "start the job again; if it happens again, look in `dmesg` on {} and what else of yours connects to "
       "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
@@ -316,7 +316,7 @@ int ExitCode(const Facts& facts) {
   switch (cause.kind) {
     case Cause::Kind::kRank: {
       const RankFacts& rank = facts.ranks[cause.first];
-      // The lowest byte is what an exit code holds.
+      // An exit code holds only the lowest byte.
       if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
       const process::Ending& ending = *rank.ending;
       if (ending.early_exit != process::EarlyExit::kNone) return kExitedEarly;

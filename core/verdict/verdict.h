@@ -1,4 +1,4 @@
-// How a run ended, in three forms: exit code, text for people, JSON for programs.
+// The result of a run in three forms: exit code, text for people, JSON for programs.
 //
 // Pure functions of the facts; any thread.
 #pragma once
@@ -13,23 +13,22 @@
 
 namespace dtrun::verdict {
 
-// Last lines of a rank's output that a verdict repeats.
+// Number of last output lines of a rank that a verdict quotes.
 inline constexpr std::size_t kTailLines = 10;
 
-// 0 when all ranks succeeded; the code of the rank that failed first (core/verdict/cause.h),
-// 128 + signal for a signal; 128 + signal after an interrupt; 1 when a host was lost.
+// 0 if all ranks succeeded; else the code of the rank that failed first (core/verdict/cause.h), or 128 + its
+// signal. 128 + signal after an interrupt; 1 if a host was lost.
 int ExitCode(const Facts& facts);
 
-// Ends in a newline. One line for success; a block that names the first cause otherwise.
+// One line for success; otherwise a block that names the first cause. Ends in a newline.
 std::string VerdictText(const Facts& facts);
 
-// The content of verdict.json: the last generation in full, the others in short.
-// REQUIRES: not empty.
+// The content of verdict.json: the last generation in full, earlier ones as summaries. REQUIRES: not empty.
 std::string VerdictJson(const History& history);
 
-// The same file when nothing ran.
+// verdict.json for a job that never started.
 std::string NotStartedJson(const std::string& job, const std::string& error);
-// And when the agent, which would know more, was killed.
+// verdict.json if the agent itself was killed, which would know more.
 std::string AgentKilledJson(const std::string& job, int signal);
 
 // "rank 3", "ranks 2-5, 7". REQUIRES: ascending, not empty.

@@ -14,7 +14,7 @@ constexpr int kVerdictSchema = 1;  // docs/stability.md
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-// Why other ranks than the one that failed first are blamed.
+// Why ranks other than the first failed one are blamed.
 Json SuspicionJson(const Facts& facts, const Cause& cause) {
   if (cause.suspicion.kind == Suspicion::Kind::kNone) return nullptr;
   Json ranks = Json::array();
@@ -42,7 +42,7 @@ Json KnownJson(const RankFacts& rank) {
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// How a generation ended, without its ranks.
+// Summary of a generation, without its ranks.
 Json SummaryJson(const GenerationSummary& summary) {
   return {
       {"generation", summary.generation},
@@ -107,7 +107,7 @@ std::string VerdictJson(const History& history) {
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
-  verdict["generations_omitted"] = history.omitted();  // after the first ones
+  verdict["generations_omitted"] = history.omitted();  // between the first and the latest
   return JsonDocument(kVerdictSchema, verdict);
 }
 

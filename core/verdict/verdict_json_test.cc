@@ -1,4 +1,4 @@
-// Verdicts for programs, and the texts of ranks and durations in both forms.
+// Verdicts as JSON, and texts of ranks and durations in both forms.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(Verdict, NamesTheTimeLimitThatTheJobReached) {
   EXPECT_THAT(VerdictText(facts), HasSubstr("  stacks: /runs/1/stacks.txt\n"));
   EXPECT_THAT(VerdictText(facts), HasSubstr("  class: time-limit\n"));
   EXPECT_THAT(VerdictJson({facts}), HasSubstr("\"exit_class\": \"time-limit\""));
-  facts.stalled = "10 min";  // in a generation before
+  facts.stalled = "10 min";  // in an earlier generation
   EXPECT_EQ(ExitCode(facts), 124);
   facts.first_failed = 0;
   facts.ranks[0].ending = process::Ending{3, 0};

@@ -177,7 +177,7 @@ TEST(Verdict, NamesTheErrorForWhichAnMpiLibraryCalledAbort) {
 TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
   Facts facts =
       RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);
-  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("dtrun_init")));  // nothing says that this job uses dtrun
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("dtrun_init")));  // no evidence that this job uses dtrun
   facts.ranks[1].joined = true;
   EXPECT_THAT(VerdictText(facts), HasSubstr("pid 4242, before dtrun_init"));
   facts.ranks[0].joined = true;
@@ -383,7 +383,7 @@ TEST(Verdict, NamesARankThatStoodStill) {
   const Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(2000)),
                              Rank(1, {0, SIGTERM, false, false, SIGSTOP}, milliseconds(2010), SIGTERM)},
                             0);
-  EXPECT_EQ(ExitCode(facts), 3);  // nobody says that it waited
+  EXPECT_EQ(ExitCode(facts), 3);  // no report of a wait
   EXPECT_THAT(VerdictText(facts), HasSubstr("because of it: rank 1 was stopped by signal 19 (SIGSTOP)"));
 }
 
