@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kChunk = 64 << 10;
 constexpr off_t kRelease = 16 << 20;
 
-// What stands before a chunk in the file.
+// Precedes each chunk in the file.
 struct Header {
   std::uint32_t stream;
   std::uint32_t size;
@@ -67,7 +67,7 @@ void Backlog::Push(Stream stream, std::string_view lines) {
   }
   const bool spilling = spill_read_ != spill_end_ || !back_.empty();
   if (omitted_ > 0) {
-    // Lines are left out until half of the memory is free again: one notice, not hundreds.
+    // Drop lines until half of the memory is free again, to get one notice instead of hundreds.
     if (spilling || front_bytes_ > memory_ / 2) {
       LeaveOut(lines);
       return;
@@ -124,7 +124,7 @@ bool Backlog::OpenSpill() {
   if (folder_.empty()) return false;
   spill_ = UniqueFd(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (spill_) return true;
-  // Some network file systems have no unnamed files.
+  // Some network file systems do not support unnamed files.
   std::string name = (folder_ / "overflow-XXXXXX").string();
   spill_ = UniqueFd(mkostemp(name.data(), O_CLOEXEC));
   if (spill_ && unlink(name.c_str()) == 0) return true;
@@ -159,7 +159,7 @@ bool Backlog::Unspill(Chunk* chunk) {
   Header header{};
   int number = ReadAllAt(spill_.get(), reinterpret_cast<char*>(&header), sizeof header, spill_read_);
   if (number == 0) chunk->stream = static_cast<Stream>(header.stream);
-  if (number == 0 && LeavesOut(chunk->stream)) {  // without reading it
+  if (number == 0 && LeavesOut(chunk->stream)) {  // skip it without reading
     lines_left_out_ += header.lines;
     chunk->bytes.clear();
   } else if (number == 0) {
@@ -173,8 +173,8 @@ bool Backlog::Unspill(Chunk* chunk) {
                                 "; what is missing here is in the log files\n"};
     spill_read_ = spill_end_;
   }
-  // Gives the disk back. A file system that cannot punch holes keeps the space a little
-  // longer; a failed truncation only costs space too, since it is written over.
+  // Frees disk space. Without hole punching the file keeps its size a little longer. A failed truncation only
+  // wastes space, which later writes reuse.
   if (spill_read_ == spill_end_) {
     spill_read_ = spill_end_ = spill_released_ = 0;
     if (ftruncate(spill_.get(), 0) != 0) spill_.Reset();

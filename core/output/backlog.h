@@ -1,4 +1,4 @@
-// Output that the user's terminal has not taken yet, in order.
+// A queue of output that the user's terminal has not accepted yet.
 //
 // Owned by a Console, which locks around every call. A few MiB wait in memory; what comes
 // beyond goes to an unlinked file, made when it is first needed. When that file cannot
@@ -25,7 +25,7 @@ struct Chunk {
   std::string bytes;  // whole lines, each with its newline
 };
 
-// What stands in their place.
+// The notice for dropped lines.
 std::string MissingLines(std::uint64_t count);
 
 class Backlog {
@@ -40,10 +40,10 @@ class Backlog {
 
   // `lines`: one or more, without the last newline.
   void Push(Stream stream, std::string_view lines);
-  // The oldest chunk; false when there is none. What it gives back is not empty.
+  // The oldest chunk, never empty; false if there is none.
   bool Pop(Chunk* chunk);
 
-  // What comes from that stream, and what waits of it, is counted and not given back.
+  // Drops and counts all output of that stream, queued or still to come.
   void LeaveOut(Stream stream) { left_out_[stream == Stream::kErr] = true; }
   std::uint64_t lines_left_out() const { return lines_left_out_; }
 
@@ -55,7 +55,7 @@ class Backlog {
   bool LeavesOut(Stream stream) const { return left_out_[stream == Stream::kErr]; }
   bool PopAny(Chunk* chunk);
   bool OpenSpill();
-  // Moves back_ to the file, or leaves it out.
+  // Moves back_ to the file, or drops it.
   void Spill();
   bool Unspill(Chunk* chunk);
   void LeaveOut(std::string_view lines);  // without the last newline
@@ -64,8 +64,7 @@ class Backlog {
   std::filesystem::path folder_;
   std::size_t memory_;
 
-  // In this order: front_, then the file's [spill_read_, spill_end_), then back_, then the
-  // notice about omitted_ lines.
+  // Order: front_, the file's [spill_read_, spill_end_), back_, the notice about omitted_ lines.
   std::deque<Chunk> front_;
   std::size_t front_bytes_ = 0;
   UniqueFd spill_;

@@ -16,7 +16,7 @@ constexpr std::size_t kSmall = 1000;
 
 std::string Numbered(int i) { return "line " + std::to_string(i); }
 
-// Everything, in order, with the stream of each chunk left out.
+// All content in order, without the streams of the chunks.
 std::string PopAll(Backlog* backlog) {
   std::string all;
   Chunk chunk;
@@ -71,7 +71,7 @@ TEST_F(BacklogTest, KeepsOrderThroughTheFileWhilePushesAndPopsMix) {
   int next = 0;
   Chunk chunk;
   for (int round = 0; round < 300; ++round) {
-    // Grows for two thirds of the rounds, then shrinks to nothing, three times.
+    // Three times: grows for two thirds of the rounds, then shrinks to nothing.
     const int pushes = round % 100 < 66 ? 3000 : 100;
     for (int i = 0; i < pushes; ++i, ++next) {
       backlog.Push(next % 7 == 0 ? Stream::kErr : Stream::kOut, Numbered(next));
@@ -121,7 +121,7 @@ TEST_F(BacklogTest, LeavesLinesOutWithOneNoticeWhenTheDiskIsFull) {
 }
 
 TEST_F(BacklogTest, PutsTheNoticeWhereTheLinesWouldHaveStood) {
-  Backlog backlog(folder_.path() / "missing", kSmall);  // no file can be made there
+  Backlog backlog(folder_.path() / "missing", kSmall);  // a file cannot be created there
   for (int i = 0; i < 100'000; ++i) backlog.Push(Stream::kOut, Numbered(i));
   Chunk chunk;
   ASSERT_TRUE(backlog.Pop(&chunk));

@@ -9,7 +9,7 @@
 namespace dtrun::output {
 
 bool WriteWithin(int fd, std::string_view text, std::chrono::milliseconds limit) {
-  // What polls as writable takes so much without waiting: a terminal need not have more room.
+  // A descriptor that polls as writable takes at least this much; a terminal may not have room for more.
   constexpr std::size_t kPiece = 256;
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!text.empty()) {

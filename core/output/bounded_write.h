@@ -1,6 +1,6 @@
-// Writes what is said last, by a process that must end although nobody reads it.
+// Writes the last output of a process that must exit even if its reader is stuck.
 //
-// For any thread. REQUIRES: SIGPIPE is ignored or blocked.
+// Any thread. REQUIRES: SIGPIPE is ignored or blocked.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace dtrun::output {
 
-// To a terminal, a pipe, a socket or a file. False when the reader has gone, or has not taken all within
+// Writes to a terminal, pipe, socket or file. False if the reader is gone or did not take everything within
 // `limit`.
 bool WriteWithin(int fd, std::string_view text, std::chrono::milliseconds limit = std::chrono::seconds(2));
 

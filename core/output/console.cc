@@ -1,5 +1,5 @@
-// The console's writer thread. The loop thread puts lines and states under the mutex; the
-// writer takes them out and writes outside of it.
+// The console's writer thread. The loop thread queues lines and states under the mutex. The writer dequeues
+// them and writes without holding it.
 #include <signal.h>
 
 #include <algorithm>
@@ -27,17 +27,17 @@ namespace {
 using Clock = Sink::Clock;
 
 constexpr std::string_view kErase = "\r\033[K";
-// How long a drawn status line is left alone. What comes meanwhile is drawn together.
+// Minimum time between redraws of the status line. Updates in between are drawn together.
 constexpr auto kFrame = std::chrono::milliseconds(100);
-// Unless this much is waiting.
+// Redraw earlier if this many bytes are waiting.
 constexpr std::size_t kEager = 256 << 10;
 constexpr int kLastPatienceMs = 5000;
-// Of GiveUp, for the reader of the other stream.
+// GiveUp: time limit for the reader of the other stream.
 constexpr std::chrono::seconds kForTheOther{1};
 
 constexpr Stream kStreams[] = {Stream::kOut, Stream::kErr};
 
-// The states of all sources; the one that changed last is shown.
+// The states of all sources; shows the one that changed last.
 class StatusBoard {
  public:
   void Set(int source, std::string_view text) {
@@ -58,7 +58,7 @@ class StatusBoard {
   std::string_view newest() const { return states_.empty() ? std::string_view() : states_.back().second; }
 
  private:
-  std::vector<std::pair<int, std::string>> states_;  // the newest last
+  std::vector<std::pair<int, std::string>> states_;  // newest last
 };
 
 std::size_t IndexOf(Stream stream) { return stream == Stream::kErr ? 1 : 0; }
@@ -67,7 +67,7 @@ class ThreadConsole final : public Console {
  public:
   ThreadConsole(int out_fd, int err_fd, const std::filesystem::path& spill_folder)
       : out_(out_fd), err_(err_fd), backlog_(spill_folder) {
-    // Signals are for the loop thread; SIGPIPE and SIGTTOU become errors or nothing here.
+    // Signals are handled by the loop thread. Here SIGPIPE becomes an error and SIGTTOU is ignored.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -105,7 +105,7 @@ class ThreadConsole final : public Console {
   }
 
   void Line(Stream stream, std::string_view text) override {
-    std::string tamed;  // each line is whole here; a chunk of the backlog need not be
+    std::string tamed;  // lines are whole here; chunks of the backlog may not be
     if (terminal(stream)) {
       tamed.reserve(text.size());
       AppendTamed(text, &tamed);
@@ -167,7 +167,7 @@ class ThreadConsole final : public Console {
  private:
   const Sink& SinkOf(Stream stream) const { return stream == Stream::kErr ? err_ : out_; }
 
-  // The functions below are called with the mutex held.
+  // The functions below require the mutex.
 
   void Wake() {
     if (!waiting_) return;
@@ -179,7 +179,7 @@ class ThreadConsole final : public Console {
     settled_.wait_for(lock, kForTheOther, [this] { return Settled(); });
   }
 
-  // Nothing more is written to it, not even the rest of what is being written.
+  // Cancels the write in progress on `stream` and writes nothing more to it.
   void Leave(Stream stream) {
     lost_[IndexOf(stream)] = leave_[IndexOf(stream)] = true;
     backlog_.LeaveOut(stream);
@@ -210,7 +210,7 @@ class ThreadConsole final : public Console {
     }
   }
 
-  // The oldest chunk; false when no line waits.
+  // Writes the oldest chunk; false if no line waits.
   bool WriteLines(std::unique_lock<std::mutex>& lock) {
     Chunk chunk;
     if (!backlog_.Pop(&chunk)) return false;
@@ -226,7 +226,7 @@ class ThreadConsole final : public Console {
   void DrawStatus(std::unique_lock<std::mutex>& lock) {
     drawn_ = board_.newest();
     std::string bytes(kErase);
-    // One column is left free: a full line would make some terminals wrap.
+    // Leave one column free: some terminals wrap a full line.
     if (!drawn_.empty()) bytes += FitColumns(drawn_, out_.columns() - 1);
     Write(lock, Stream::kOut, bytes);
     next_frame_ = Clock::now() + kFrame;
@@ -245,8 +245,8 @@ class ThreadConsole final : public Console {
     if (number != 0 && number != ECANCELED) Lose(stream, number);
   }
 
-  // Nothing more is written to `stream`. Why is said on the other one, but for a terminal that hung up and
-  // for errors whose reader went away. A job does not end with the reader of its output: that may be a `tee`.
+  // Stops writing to `stream`. Reports the reason on the other stream, except for a terminal hangup and
+  // errors that mean the reader is gone. The job continues without a reader, which may be a `tee`.
   void Lose(Stream stream, int number) {
     lost_[IndexOf(stream)] = true;
     const bool out = stream == Stream::kOut;
@@ -269,25 +269,25 @@ class ThreadConsole final : public Console {
   const Sink out_;
   const Sink err_;
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> leave_[2] = {false, false};  // by stream: a write that waits for its reader ends
+  std::atomic<bool> leave_[2] = {false, false};  // by stream: cancels a blocked write
   std::atomic<Clock::rep> taken_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable wake_;     // of the writer
-  std::condition_variable settled_;  // of Drain
+  std::condition_variable wake_;     // for the writer
+  std::condition_variable settled_;  // for Drain
   Backlog backlog_;
   StatusBoard board_;
-  std::string drawn_;  // the state on the screen, before it was fitted
+  std::string drawn_;  // the state on the screen, before fitting
   Clock::time_point next_frame_;
   bool waiting_ = false;           // the writer waits to be woken
   bool framing_ = false;           // ... or for next_frame_
-  bool draining_ = false;          // frames are not waited for
-  bool busy_ = false;              // the writer writes
-  Stream writing_ = Stream::kOut;  // that, or did last
-  std::uint64_t cut_ = 0;          // lines of writes that were called off
+  bool draining_ = false;          // do not wait for frames
+  bool busy_ = false;              // the writer is writing
+  Stream writing_ = Stream::kOut;  // the current or last stream
+  std::uint64_t cut_ = 0;          // lines of cancelled writes
   bool lost_[2] = {false, false};
 
-  std::thread writer_;  // last: it uses all of the above
+  std::thread writer_;  // last member: uses all of the above
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The console in front of a terminal: what it draws, byte by byte.
+// The console on a terminal: checks every byte that it draws.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -38,19 +38,19 @@ class ConsoleTerminal : public ::testing::Test {
     ioctl(program_.get(), TIOCSWINSZ, &size);
   }
 
-  // All that was written since the last call, once the console has settled.
+  // Everything written since the last call, once the console has settled.
   std::string Drained() {
     EXPECT_TRUE(console_->Drain(-1));
     return Written();
   }
-  // A terminal delivers late, but in order: what came before a mark of our own is all.
+  // A terminal delivers late but in order: read up to a marker of our own.
   std::string Written() {
     EXPECT_EQ(write(program_.get(), "\1", 1), 1);
     std::string got = Until("\1");
     got.resize(got.find('\1'));
     return got;
   }
-  // What comes up to `end`.
+  // Reads up to `end`.
   std::string Until(const std::string& end) {
     return ReadUntil(user_.get(), [&](auto& got) { return got.find(end) != got.npos; });
   }

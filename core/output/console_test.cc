@@ -1,4 +1,4 @@
-// The console in front of pipes and files.
+// The console on pipes and files.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_F(ConsoleTest, KeepsStatesOutOfWhatIsNotATerminal) {
 
 TEST_F(ConsoleTest, LosesNothingWhileNobodyReads) {
   auto console = Open(out_.writer.get(), err_.writer.get());
-  // 80 MB: the pipe and the memory take a tenth of it.
+  // 80 MB: the pipe and the memory hold a tenth of it.
   constexpr int kLines = 800'000;
   const std::string filling(91, '.');
   const auto line = [&](int i) {
@@ -93,7 +93,7 @@ TEST_F(ConsoleTest, LosesNothingWhileNobodyReads) {
   });
   EXPECT_EQ(checked, kLines);
   EXPECT_EQ(rest, "");
-  out_.reader.Reset();  // lets the thread go when a check failed
+  out_.reader.Reset();  // releases the thread if a check failed
   draining.join();
 }
 
@@ -101,7 +101,7 @@ TEST_F(ConsoleTest, GivesUpOnAReaderThatTakesNothing) {
   const auto console = Open(out_.writer.get(), err_.writer.get());
   console->Line(Stream::kOut, std::string(1'000'000, 'x'));
   EXPECT_FALSE(console->Drain(50));
-  out_.reader.Reset();  // or the destructor would wait, too
+  out_.reader.Reset();  // otherwise the destructor would wait too
 }
 
 TEST_F(ConsoleTest, GivesUpOnAReaderThatTakesLittleForTooLong) {
@@ -121,7 +121,7 @@ TEST_F(ConsoleTest, GivesUpOnAReaderThatTakesLittleForTooLong) {
 
 TEST_F(ConsoleTest, CountsWhatAStuckReaderMissesAndTellsTheOther) {
   auto console = Open(out_.writer.get(), err_.writer.get());
-  constexpr int kLines = 300'000;  // of 100 bytes: through memory and file
+  constexpr int kLines = 300'000;  // 100 bytes each: more than memory holds, so the file is used
   for (int i = 0; i < kLines; ++i) console->Line(Stream::kOut, std::string(99, '.'));
   console->Line(Stream::kErr, "the verdict");
   EXPECT_FALSE(console->Drain(0));

@@ -16,7 +16,7 @@ constexpr std::string_view kReset = "\033[0m";
 
 std::uint8_t Byte(char c) { return static_cast<std::uint8_t>(c); }
 
-// What is not valid is taken as a character of one byte. REQUIRES: !text.empty()
+// An invalid byte counts as a character of one byte. REQUIRES: !text.empty()
 Character NextCharacter(std::string_view text) {
   const Character next = FirstCharacter(text);
   return next.size == 0 ? Character{1, 0xfffd} : next;
@@ -53,12 +53,12 @@ int Columns(char32_t code) {
   return Within(kDoubleWidth, code) ? 2 : 1;
 }
 
-// Those that turn the direction of what follows.
+// Characters that change the writing direction.
 constexpr Range kBidi[] = {{0x061c, 0x061c}, {0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069}};
 
 bool Control(char32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
-// Whether `parameters`, the text between ESC [ and m, sets colours and attributes and does not conceal.
+// Whether `parameters`, the text between ESC [ and m, sets colours or attributes without concealing.
 bool Colours(std::string_view parameters) {
   std::vector<int> numbers(1);
   for (const char c : parameters) {
@@ -86,17 +86,17 @@ bool Colours(std::string_view parameters) {
 
 enum class Kind { kText, kBroken, kTab, kNewline, kColours, kHidden };
 
-// A character or a whole escape sequence; one without an end goes up to the end of its line.
+// A character or a whole escape sequence. An unterminated sequence extends to the end of its line.
 struct Piece {
   std::size_t size;
   Kind kind;
-  char32_t code = 0;     // of a character
-  char without_end = 0;  // the type of a sequence whose text has no end in its line; else 0
+  char32_t code = 0;     // if it is a character
+  char without_end = 0;  // the type of a sequence not terminated in its line; else 0
 };
 
 enum class End { kOfLine, kOfSequence, kByAnother };
 
-// Where the text of an OSC, DCS, SOS, PM or APC ends that starts at `at`, and by what.
+// The end and the terminator of the OSC, DCS, SOS, PM or APC text that starts at `at`.
 struct SequenceText {
   std::size_t size;
   End end;
@@ -115,7 +115,7 @@ SequenceText FindTextEnd(std::string_view text, std::size_t at, char type) {
   return {at, End::kOfLine};
 }
 
-// REQUIRES: text starts with an introducer of `size` bytes that means ESC `type`
+// REQUIRES: text starts with an introducer of `size` bytes, equivalent to ESC `type`
 Piece FirstSequence(std::string_view text, std::size_t size, char type) {
   if (std::string_view("]PX^_").find(type) != std::string_view::npos) {
     const SequenceText found = FindTextEnd(text, size, type);
@@ -142,13 +142,13 @@ Piece FirstPiece(std::string_view text) {
   if (next.size == 1 && Byte(text[0]) >= 0x80) return {1, Kind::kBroken, next.code};
   if (next.code == '\t') return {1, Kind::kTab, next.code};
   if (next.code == '\n') return {1, Kind::kNewline, next.code};
-  if (next.code >= 0x80 && next.code < 0xa0)  // the one-character form of ESC and '@' to '_'
+  if (next.code >= 0x80 && next.code < 0xa0)  // single-character form of ESC and '@' to '_'
     return FirstSequence(text, next.size, static_cast<char>(next.code - 0x40));
   const bool hidden = Control(next.code) || Within(kBidi, next.code);
   return {next.size, hidden ? Kind::kHidden : Kind::kText, next.code};
 }
 
-// AppendTamed, which tells `saw` of each piece that is more than plain text.
+// AppendTamed; calls `saw` for each piece that is not plain text.
 template <typename Saw>
 void Tame(std::string_view text, std::string* out, const Saw& saw) {
   while (!text.empty()) {
@@ -168,10 +168,10 @@ void Tame(std::string_view text, std::string* out, const Saw& saw) {
   }
 }
 
-// What is set once `sequence`, of kind kColours, has followed the sequences in `open`.
+// Updates `open` with `sequence`, which must be of kind kColours.
 void SetColours(std::string_view sequence, std::string* open) {
-  constexpr std::size_t kMost = 128;  // of sequences that follow each other without a reset
-  const char first = sequence[2];     // of ESC [ numbers m; nothing is 0
+  constexpr std::size_t kMost = 128;  // bytes of consecutive sequences without a reset
+  const char first = sequence[2];     // of ESC [ numbers m; no numbers means 0
   const bool resets =
       first == 'm' || first == ';' || (first == '0' && (sequence[3] == 'm' || sequence[3] == ';'));
   if (resets || open->size() + sequence.size() > kMost) open->clear();
@@ -231,7 +231,7 @@ std::string Tamed(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::size_t begin = out.size();
     AppendTamed(text.substr(0, end), &out);
-    const std::size_t last = out.rfind(kEscape);  // only colours have one by now
+    const std::size_t last = out.rfind(kEscape);  // only colours contain one by now
     const bool coloured = last != out.npos && last >= begin;
     const std::string_view rest = coloured ? std::string_view(out).substr(last) : std::string_view();
     if (coloured && !rest.starts_with(kReset) && !rest.starts_with("\033[m")) out += kReset;

@@ -1,7 +1,7 @@
 // Text as a terminal shows it: characters, columns, escape sequences.
 //
-// Functions are pure, for any thread; a TamedLines belongs to one. Bytes that are not UTF-8 count as one
-// column each. No locale is consulted: output is UTF-8 whatever the user's LC_CTYPE says.
+// Functions are pure; any thread. A TamedLines belongs to one thread. Each byte that is not valid UTF-8
+// counts as one column. The locale is ignored: output is always UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -10,41 +10,40 @@
 
 namespace dtrun::output {
 
-// The largest size of at most `limit` that does not end inside a UTF-8 character; `limit`
-// itself when the bytes there are no UTF-8, and text.size() when that is not larger.
+// The largest size of at most `limit` that does not split a UTF-8 character. Returns `limit` if the bytes
+// there are not UTF-8, and text.size() if that is not larger.
 std::size_t CutPoint(std::string_view text, std::size_t limit);
 
-// `text` without the first bytes of a character whose other bytes have not come yet.
+// `text` without an incomplete UTF-8 character at its end.
 std::string_view WholeCharacters(std::string_view text);
 
-// What may reach a terminal of a text that others wrote: characters, tabs, newlines, and colours
-// (ESC [ numbers m, but for 8, which conceals). All other controls (C0, DEL, C1, those of writing
-// direction) and all other escape sequences, with what they carry, are left out; a byte that is no
-// UTF-8 is "?". A sequence without an end is left out up to the end of its line.
+// Sanitises foreign text for a terminal. Keeps characters, tabs, newlines and colours (ESC [ numbers m,
+// except 8, which conceals). Drops all other controls (C0, DEL, C1, writing direction) and all other escape
+// sequences with their contents. Replaces each byte that is not UTF-8 by "?". Drops an unterminated sequence
+// up to the end of its line.
 void AppendTamed(std::string_view text, std::string* out);
 
-// The same for what dtrun quotes: colours also end with their line.
+// The same for text that dtrun quotes: colours also end with their line.
 std::string Tamed(std::string_view text);
 
-// The lines of one source among those of others on a terminal: what AppendTamed lets through. A colour
-// that a line leaves open ends with it and is set again in the next line of this source. The text of a
-// sequence (OSC and the like) that a piece of a long line leaves open is left out of the next piece too, and
-// of the next line when it ends there.
+// AppendTamed for one source among several on a terminal. A colour that a line leaves open is reset at its
+// end and set again in the next line of this source. If a piece of a long line leaves a sequence (such as
+// OSC) open, its text is also dropped from the next piece, and from the next line if it ends there.
 class TamedLines {
  public:
-  // `continues`: the text goes on in the line of the call before.
+  // `continues`: the text continues the line of the previous call.
   void Append(std::string_view text, bool continues, std::string* out);
 
  private:
-  std::string colours_;   // that are open, as sequences
-  char without_end_ = 0;  // the type of a sequence whose text has not ended yet; 0: there is none
+  std::string colours_;   // open colours, as sequences
+  char without_end_ = 0;  // the type of an unterminated sequence; 0: none
 };
 
-// What fits into `columns` of that, for a line that is drawn over: a tab is one space, newlines are
-// left out, colours end with a reset.
+// The part of the tamed text that fits into `columns`, for a redrawn line: a tab becomes one space, newlines
+// are dropped, colours end with a reset.
 std::string FitColumns(std::string_view text, int columns);
 
-// Whether a terminal would show nothing but spaces.
+// Whether a terminal would show only spaces.
 bool Blank(std::string_view text);
 
 }  // namespace dtrun::output

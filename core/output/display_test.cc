@@ -57,7 +57,7 @@ TEST(FitColumns, KeepsColoursAndResetsThem) {
 
 TEST(FitColumns, LeavesOutWhatWouldLeaveTheLine) {
   EXPECT_EQ(FitColumns("a\033[2K\033[Ab\bc\x7f\td\xff\033]0;title\ae\033", 80), "abc d?e");
-  EXPECT_EQ(FitColumns("a\u009b2Jb\u202ec", 80), "abc");  // the one-character form of ESC [
+  EXPECT_EQ(FitColumns("a\u009b2Jb\u202ec", 80), "abc");  // the single-character form of ESC [
 }
 
 TEST(AppendTamed, KeepsTextTabsNewlinesAndColours) {

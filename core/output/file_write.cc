@@ -9,8 +9,7 @@
 namespace dtrun::output {
 namespace {
 
-// Keeps SIGXFSZ away from this thread. The process's handlers stay as they are: ranks
-// inherit what is ignored.
+// Blocks SIGXFSZ in this thread. Leaves the process's handlers alone, because ranks inherit ignored signals.
 class SizeSignalHeld {
  public:
   SizeSignalHeld() {

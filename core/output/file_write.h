@@ -1,7 +1,7 @@
-// Whole writes to files of ours: logs and the overflow of the console.
+// Complete writes to dtrun's own files: logs and the console's overflow file.
 //
-// Pure functions; any thread. They return 0 or an errno value, retry what was interrupted or
-// short, and turn the file-size limit into EFBIG instead of the death by SIGXFSZ.
+// Pure functions; any thread. They return 0 or an errno value and retry interrupted or short writes.
+// Exceeding the file-size limit returns EFBIG instead of raising SIGXFSZ.
 #pragma once
 
 #include <sys/types.h>

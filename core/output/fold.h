@@ -1,9 +1,10 @@
-// Equal lines of many ranks as one line, with the ranks: "[0-7] loading the data".
+// Merges equal lines of many ranks into one line with their ranks: "[0-7] loading the data".
 //
-// One for the ranks of a generation, which outlive none of its calls; loop thread. A line waits until every
-// rank has printed it or something after it, at the longest kPatience; lines of one rank keep their order.
-// Ranks of one program mostly print the same number of lines, so a line that only some print waits among
-// those of its number, and later ones still find each other.
+// One per generation, for its ranks; loop thread. A line waits until every rank has printed it or a later
+// line, at most kPatience. Lines of one rank keep their order.
+//
+// Ranks of one program mostly print the same number of lines. A line that only some ranks print therefore
+// waits among the lines with its number, so that later lines can still be merged.
 #pragma once
 
 #include <chrono>
@@ -23,27 +24,27 @@ class Fold {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kPatience{250};
-  // What may wait; beyond it the oldest is printed.
+  // Limits for waiting output; beyond them the oldest group is printed.
   static constexpr std::size_t kLines = 1024;
   static constexpr std::size_t kBytes = 1 << 20;
 
   Fold(int world_size, const Style& style, Console& console);
-  ~Fold();  // prints what waits
+  ~Fold();  // prints the waiting lines
   Fold(const Fold&) = delete;
   Fold& operator=(const Fold&) = delete;
 
-  // `rank` prints lines from now on.
+  // `rank` starts printing.
   void Add(int rank);
-  // A line of `rank` without its newline, as LineAssembler emits it.
+  // A line of `rank`, without its newline, as emitted by LineAssembler.
   void Take(int rank, Stream stream, std::string_view text, bool continues);
-  // `rank` prints nothing more.
+  // `rank` stops printing.
   void Remove(int rank);
-  // Prints what has waited long enough.
+  // Prints the lines that have waited long enough.
   void Flush();
 
  private:
   struct Group {
-    std::uint64_t line;  // which of its ranks, about
+    std::uint64_t line;  // approximate line number within its ranks
     Stream stream;
     bool continues;
     std::string text;
@@ -54,13 +55,13 @@ class Fold {
   static constexpr std::uint64_t kGone = ~std::uint64_t{0};
 
   struct Reader {
-    std::uint64_t next = kGone;  // the number of the first group that it may join
-    std::uint64_t line = 0;      // of the group that it was in last
+    std::uint64_t next = kGone;  // the first group that it may join
+    std::uint64_t line = 0;      // line number of its last group
   };
 
-  // The number of a new group for a line of `reader`.
+  // Returns the number of a new group for a line of `reader`.
   std::uint64_t MakeGroup(Reader& reader, Stream stream, std::string_view text, bool continues);
-  // How many ranks may still join the oldest group.
+  // The number of ranks that may still join the oldest group.
   std::size_t AwaitedByOldest() const;
   void PrintWhole();
   void PrintOldest();
@@ -70,9 +71,9 @@ class Fold {
   Console& console_;
   std::deque<Group> groups_;
   std::size_t bytes_ = 0;
-  std::uint64_t oldest_ = 0;     // the number of groups_.front(); later ones follow
+  std::uint64_t oldest_ = 0;     // the number of groups_.front(); later groups are consecutive
   std::vector<Reader> readers_;  // by rank
-  std::size_t awaited_ = 0;      // AwaitedByOldest(), while there is one
+  std::size_t awaited_ = 0;      // AwaitedByOldest(), while there is a group
 };
 
 }  // namespace dtrun::output

@@ -11,7 +11,7 @@
 namespace dtrun::output {
 namespace {
 
-// Neither red nor yellow, which failures and warnings have.
+// Neither red nor yellow, which mark failures and warnings.
 constexpr int kColours[] = {36, 35, 34, 32, 96, 95};
 
 bool Wanted(Prefix prefix, int world_size) {

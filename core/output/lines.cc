@@ -13,7 +13,7 @@ void LineAssembler::Feed(std::string_view bytes) {
     std::size_t redraw = part.find('\r');
     const bool begins = current_.text.empty() && !redrawn_;
     if (begins && end != bytes.npos && redraw == part.npos && part.size() <= kLongestLine) {
-      emit_(part, false);  // an ordinary line, whole: nothing to copy
+      emit_(part, false);  // an ordinary whole line: no copy needed
     } else {
       for (; redraw != part.npos; redraw = part.find('\r')) {
         Append(part.substr(0, redraw));

@@ -10,21 +10,21 @@ namespace dtrun::output {
 namespace {
 
 constexpr std::string_view kQuoted = "    | ";
-// Under a value there is room for so much, or lines begin further left.
+// Minimum columns for a wrapped value; with less, continuation lines start further left.
 constexpr std::size_t kNarrow = 10;
 constexpr std::string_view kPlain = "\033[0m";
 constexpr std::string_view kRed = "\033[1;31m", kGreen = "\033[32m", kYellow = "\033[33m", kBold = "\033[1m",
                            kFaint = "\033[2m";
 
 struct Paint {
-  std::string_view label = {};  // of the first `size` bytes
+  std::string_view label = {};  // applies to the first `size` bytes
   std::size_t size = 0;
   std::string_view all = {};
 };
 
 bool Holds(std::string_view line, std::string_view part) { return line.find(part) != line.npos; }
 
-// Behind the first word of "  word       value" or "  some words: value"; 0: it is neither.
+// The end of the label in "  word       value" or "  some words: value"; 0: no label.
 std::size_t LabelEnd(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(' ');
   if (begin == 0 || begin == line.npos) return 0;
@@ -53,7 +53,7 @@ std::size_t WidthOf(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !IsContinuation(c); }));
 }
 
-// Where the later lines of a long one begin: under its value, unless that leaves too little.
+// The indent of continuation lines: below the value, unless that leaves too few columns.
 std::size_t IndentOf(std::string_view line, std::size_t columns) {
   const std::size_t end = LabelEnd(line);
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
@@ -63,13 +63,13 @@ std::size_t IndentOf(std::string_view line, std::size_t columns) {
   return columns < indent + kNarrow ? begin + 2 : indent;
 }
 
-// With line feeds between words.
+// Wraps the line between words.
 std::string Broken(std::string_view line, std::size_t columns) {
   if (columns == 0 || WidthOf(line) <= columns || line.starts_with(kQuoted)) return std::string(line);
   const std::string indent(IndentOf(line, columns), ' ');
   std::string out;
   std::size_t width = 0;
-  bool first = true;  // in its line: goes there however long it is
+  bool first = true;  // the first word of a line is placed however long it is
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   out = line.substr(0, begin);
   width = begin;

@@ -1,6 +1,6 @@
-// What dtrun itself says, as the stream shows it: broken between words at the width of a terminal, and in
-// colours. Where a message reads "label: value" or "  label      value", its meaning decides its colour: red
-// is a failure, yellow a warning, green a success.
+// Formats dtrun's own messages for a stream: wrapped at the terminal's width and coloured. In "label: value"
+// and "  label      value" the meaning of the label selects the colour: red for a failure, yellow for a
+// warning, green for success.
 //
 // Pure; any thread.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace dtrun::output {
 
-// `text`: one or more lines. `columns`: where lines break; 0: nowhere. What ranks printed ("    | ...") stays
-// as it is, and words are never broken: paths can be copied.
+// `text`: one or more lines. `columns`: where to wrap; 0: never. Quoted rank output ("
+// ...") stays unchanged. Words are never split, so paths can be copied.
 std::string Message(std::string_view text, int columns, bool colour);
 
 }  // namespace dtrun::output

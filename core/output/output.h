@@ -1,4 +1,4 @@
-// What ranks print: raw bytes to a log file per rank, readable lines to the user.
+// Handles the output of ranks: raw bytes to a log file per rank, readable lines to the user.
 //
 // RankOutput lives on the agent's loop thread. Console owns one writer thread; its
 // methods may be called from the loop thread only, never block on a slow terminal, and
@@ -29,8 +29,8 @@ class Console {
   // flags. `spill_folder` is where the overflow file is made, once it is needed; empty: nowhere yet. Null when
   // the system has no thread to spare.
   static std::unique_ptr<Console> Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder);
-  virtual ~Console() = default;  // wipes the states, drains for as long as the reader takes
-                                 // something every 5 s, then stops
+  virtual ~Console() = default;  // clears the states, drains while the reader takes something
+                                 // at least every 5 s, then stops
 
   // Where the overflow file is made from now on, if it is not there yet: beside the log files, whose disk has room
   // for what ranks print.
@@ -39,29 +39,29 @@ class Console {
   // controls of them but colours (AppendTamed in core/output/display.h; RankOutput ends these with
   // each line of a rank); all else gets every byte.
   virtual void Line(Stream stream, std::string_view text) = 0;
-  // The state of a progress bar or an unfinished line, redrawn in place on a terminal and
-  // kept out of everything else. `source` is a rank; empty text clears its state.
+  // Sets the state of a progress bar or an unfinished line. A terminal redraws it in place; other outputs do
+  // not get it. `source`: a rank. Empty text clears its state.
   virtual void Transient(int source, std::string_view text) = 0;
-  // Waits until everything is written; gives up when the reader takes nothing for
-  // `patience_ms` (-1: never gives up), and after `limit_ms` (-1: never). False when it gave up or a reader
-  // is gone. The reader of one stream that stands still holds up the other: order is kept.
+  // Waits until everything is written. Gives up if the reader takes nothing for `patience_ms`, or after
+  // `limit_ms` (-1: no limit for either). Returns false if it gave up or a reader is gone. A blocked reader
+  // of one stream also holds up the other, to preserve order.
   virtual bool Drain(int patience_ms, int limit_ms = -1) = 0;
-  // Writes nothing more to a stream whose reader stands still now, and what waits for the other one, if that
-  // goes on being read, with a line about what is missing; within a few seconds. Returns how many lines were
+  // Stops writing to a stream with a blocked reader. Writes the rest of the other stream if its reader
+  // continues, with a notice about missing lines. Takes at most a few seconds. Returns the number of lines
   // not shown.
   virtual std::uint64_t GiveUp() = 0;
-  // Whether that one is a terminal.
+  // Whether the stream is a terminal.
   virtual bool terminal(Stream stream) const = 0;
-  // How many a line of it has now; 80 when it is not a terminal.
+  // The current width of the terminal; 80 if it is not a terminal.
   virtual int columns(Stream stream) const = 0;
 };
 
-// What becomes of one stream of a rank: which bytes are kept where, and what the user sees.
+// Where one stream of a rank goes: files and console.
 struct Route {
-  std::filesystem::path file;         // keeps every byte; empty: nothing is kept
+  std::filesystem::path file;         // keeps every byte; empty: no file
   bool shown = true;                  // on the console
-  std::optional<std::string> prefix;  // before each line shown; unset: as the style says
-  std::vector<std::string> wanted;    // lines that hold one of these ...
+  std::optional<std::string> prefix;  // before each shown line; unset: according to the style
+  std::vector<std::string> wanted;    // lines that contain one of these ...
   std::filesystem::path wanted_file;  // ... are appended to this file too, with their prefix
 };
 
@@ -70,7 +70,7 @@ struct Routes {
   Route err;
 };
 
-// Before the later pieces of a long line.
+// Marks the second and later pieces of a long line.
 inline constexpr std::string_view kContinuation = "… ";
 
 class Fold;
@@ -80,35 +80,34 @@ class RankOutput {
   struct Place {
     std::filesystem::path folder;
     mode_t file_mode = kPrivateFile;
-    // The folder, open: files go there whatever becomes of its name. -1: it is looked up.
+    // The open folder: files are created there even if the folder is renamed. -1: look it up by name.
     int descriptor = -1;
   };
-  // Opens the rank's files, folder/rank-R.out and rank-R.err, all shown, unless `routes` or the style says
-  // otherwise. Files of an earlier run are replaced. Errors name the file. `fold` takes the lines that are
-  // shown, where there is one, and outlives this.
+  // Opens the rank's files, folder/rank-R.out and rank-R.err, and shows both streams, unless `routes` or the
+  // style overrides that. Replaces files of an earlier run. Errors name the file. `fold` receives the shown
+  // lines if it is not null, and must outlive this object.
   static Result<std::unique_ptr<RankOutput>> Open(const Place& place, const Source& source,
                                                   const Style& style, Console& console,
                                                   std::optional<Routes> routes = {}, Fold* fold = nullptr);
   virtual ~RankOutput() = default;
 
-  // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are
-  // handled here (core/output/lines.h). Lines over 64 KiB are printed in pieces, the later
-  // ones marked with "… "; the log file has them whole. A log file that cannot be written
-  // (disk full) is reported once per rank on the console and both are given up; the console
-  // goes on.
+  // Bytes as read from the rank. Handles carriage-return bars, split UTF-8 and partial lines
+  // (core/output/lines.h). Lines over 64 KiB are printed in pieces, the later ones marked with "… "; the log
+  // file keeps them whole. If a log file cannot be written (disk full), this is reported once per rank on the
+  // console and both files are given up. The console continues.
   virtual void Feed(Stream stream, std::string_view bytes) = 0;
-  // End of file: an unfinished last line is printed.
+  // End of file: prints an unfinished last line.
   virtual void Close(Stream stream) = 0;
   // Call every ~200 ms: shows a line that has been left unfinished, such as a prompt, as
   // the state of this rank. On a pipe a bar is a line now and then, and
   // an unfinished line is printed once it ends.
   virtual void Idle() = 0;
-  // The last whole lines of both streams together, in the order of arrival and without
-  // prefix, at most `count` and 8 KiB. Lines over 2 KiB are cut and end with " …".
+  // The last whole lines of both streams in order of arrival, without prefix; at most `count` lines and 8
+  // KiB. Lines over 2 KiB are cut and end with " …".
   virtual std::vector<std::string> Tail(std::size_t count) const = 0;
-  // Where every byte is kept, stderr first; a stream without a file is left out.
+  // The log files with every byte, stderr first. Leaves out a stream without a file.
   virtual std::vector<std::filesystem::path> Files() const { return {}; }
-  // Those files could not be written to the end.
+  // Whether those files are incomplete.
   virtual bool cut() const { return false; }
 };
 

@@ -1,4 +1,4 @@
-// How fast ordinary lines go from a rank to the log and to the user, and what that costs.
+// Measures throughput and cost of ordinary lines from a rank to the log and to the user.
 //
 //   output_bench [GB [BYTES_PER_READ]]
 #include <fcntl.h>

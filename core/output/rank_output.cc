@@ -21,7 +21,7 @@ struct LogFile {
   UniqueFd fd;
 };
 
-// Without a path there is nothing to open. Several ranks may append to one file.
+// An empty path opens nothing. Several ranks may append to one file.
 Result<LogFile> OpenLog(const std::filesystem::path& path, const RankOutput::Place& place,
                         bool append = false) {
   LogFile log{path, {}};
@@ -42,7 +42,7 @@ Result<LogFile> OpenLog(const std::filesystem::path& path, const RankOutput::Pla
     return log;
   }
   Error error = std::move(fd).error();
-  // Others have a next step of their own.
+  // Other errors name a next step of their own.
   if (error.text.find("; ") == std::string::npos)
     error.text += "; choose a folder that can be written with [logs] dir";
   return error;
@@ -56,7 +56,7 @@ Routes DefaultRoutes(const std::filesystem::path& folder, int rank) {
   return routes;
 }
 
-// A route with its files open.
+// A route with open files.
 struct Way {
   LogFile log;
   bool shown;
@@ -106,7 +106,7 @@ class RankFiles final : public RankOutput {
   void Idle() override {
     if (fold_ != nullptr) fold_->Flush();
     for (Side& side : sides_) {
-      // Left since the last call: no longer half of a line whose rest is on its way.
+      // Unchanged since the last call, so the rest of the line is not just on its way.
       side.stale = !side.lines.State().empty() && !std::exchange(side.fresh, false);
       if (!states_are_shown_) PassState(side);
     }
@@ -134,10 +134,10 @@ class RankFiles final : public RankOutput {
     Way way;
     LineAssembler lines;
     bool terminal;      // shows the lines
-    std::string label;  // of the way, in its colour
+    std::string label;  // the coloured label of the route
     bool open = true;
     bool fresh = false;  // a line ended since the last Idle
-    bool stale = false;  // the unfinished line is to be shown
+    bool stale = false;  // show the unfinished line
     TamedLines tamed = {};
     std::string passed = {};  // the last state of a bar that was shown as a line
     Clock::time_point passed_at = {};
@@ -181,8 +181,8 @@ class RankFiles final : public RankOutput {
     batch_ += '\n';
   }
 
-  // One call of the console for all lines of a Feed. The state goes first, so that a bar
-  // that ended does not come back under its own last line.
+  // Calls the console once for all lines of a Feed. Sends the state first, so that a finished bar does not
+  // reappear below its own last line.
   void Print(Stream stream, Side& side) {
     if (!batch_.empty()) {
       side.fresh = true;
@@ -225,7 +225,7 @@ class RankFiles final : public RankOutput {
     console_.Transient(rank_, shown_);
   }
 
-  // After a failure all files are given up, so that they end at the same moment.
+  // After a failure all files are given up, so that they end at the same time.
   void WriteLog(const LogFile& log, std::string_view bytes) {
     if (!log.fd || log_given_up_) return;
     const int number = WriteAll(log.fd.get(), bytes);
@@ -238,15 +238,15 @@ class RankFiles final : public RankOutput {
 
   const int rank_;
   Console& console_;
-  Fold* const fold_;  // null: there is none
+  Fold* const fold_;  // null: none
   const bool stamps_;
-  std::string stamp_;  // of what is fed
+  std::string stamp_;  // timestamp of the current input
   const bool states_are_shown_;
   const std::chrono::milliseconds between_states_;
   std::array<Side, 2> sides_;
   output::Tail tail_;
-  std::string batch_;  // prefixed lines of this Feed
-  std::string shown_;  // what the console has as this rank's state
+  std::string batch_;  // prefixed lines of the current Feed
+  std::string shown_;  // the state of this rank on the console
   bool log_given_up_ = false;
 };
 

@@ -15,17 +15,17 @@
 namespace dtrun::output {
 namespace {
 
-// How long a stop may go unnoticed while the reader takes nothing.
+// The longest delay before a stop is noticed while the reader takes nothing.
 constexpr int kPollMs = 50;
-// A terminal that polls as writable has at least this much room on Linux in practice; when
-// it has not, the write waits, as any program's would.
+// On Linux a terminal that polls as writable has at least this much room in practice. Otherwise the write
+// blocks, as in any program.
 constexpr std::size_t kTerminalPiece = 256;
 
 }  // namespace
 
 Sink::Sink(int fd) : fd_(fd), terminal_(isatty(fd) == 1) {
   struct stat info {};
-  if (fstat(fd, &info) != 0) return;  // Write will report it
+  if (fstat(fd, &info) != 0) return;  // Write will report the error
   if (S_ISSOCK(info.st_mode)) {
     kind_ = Kind::kSocket;
   } else if (S_ISFIFO(info.st_mode) || terminal_) {

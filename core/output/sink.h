@@ -1,9 +1,8 @@
-// One of the user's descriptors: a terminal, a pipe, a file, a socket.
+// One of the user's output descriptors: a terminal, pipe, file or socket.
 //
-// Owned by a Console. Write is for its writer thread; the rest may be called by any thread.
-// A write waits for a slow reader but can be called off, without touching the flags of the
-// descriptor, which other programs share: a pipe or terminal is opened anew in
-// non-blocking mode. REQUIRES, for Write: SIGPIPE is blocked in the thread.
+// Owned by a Console. Write is for its writer thread; other methods: any thread. A write waits for a slow
+// reader but can be cancelled. The flags of the descriptor do not change, because other programs share it: a
+// pipe or terminal is reopened in non-blocking mode. REQUIRES, for Write: SIGPIPE is blocked in the thread.
 #pragma once
 
 #include <atomic>
@@ -19,23 +18,23 @@ class Sink {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `fd` stays the caller's.
+  // `fd` remains the caller's.
   explicit Sink(int fd);
 
   bool terminal() const { return terminal_; }
-  // Of a terminal; 80 when it does not know.
+  // Width of a terminal; 80 if unknown.
   int columns() const;
 
-  // Returns 0, ECANCELED once *stop is set, or the errno value that ends all writing; `*bytes` keeps what was
-  // not taken. `*taken` becomes the time, in ticks of Clock, whenever the reader took something.
+  // Returns 0, ECANCELED once *stop is set, or the errno value that ends all writing. `*bytes` keeps the
+  // unwritten rest. `*taken` is set to the time, in ticks of Clock, of each successful write.
   int Write(std::string_view* bytes, const std::atomic<bool>& stop, std::atomic<Clock::rep>* taken) const;
 
  private:
   enum class Kind {
-    kPlain,    // never waits for a reader: files, /dev/null
+    kPlain,    // never blocks on a reader: files, /dev/null
     kOwn,      // `own_` is non-blocking
-    kSocket,   // each call says that it does not wait
-    kBorrowed  // could not be opened anew: polled, and written in small pieces
+    kSocket,   // MSG_DONTWAIT on each call
+    kBorrowed  // could not be reopened: polled, and written in small pieces
   };
 
   long TryWrite(std::string_view bytes) const;

@@ -14,7 +14,7 @@
 namespace dtrun::output {
 namespace {
 
-// As in the console's thread.
+// Blocks the same signals as the console's thread.
 class SinkTest : public ::testing::Test {
  protected:
   SinkTest() {
@@ -88,7 +88,7 @@ TEST_F(SinkTest, SaysWhyNothingCanBeWritten) {
   Pipe pipe;
   const Sink before(pipe.writer.get());
   pipe.reader.Reset();
-  const Sink after(pipe.writer.get());  // cannot be opened anew: there is no reader
+  const Sink after(pipe.writer.get());  // cannot be reopened without a reader
   EXPECT_EQ(Write(before, "x"), EPIPE);
   EXPECT_EQ(Write(after, "x"), EPIPE);
   UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));

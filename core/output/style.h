@@ -1,6 +1,6 @@
-// How the user wants to see what ranks print.
+// How ranks' output is shown to the user.
 //
-// A value, made from the table [output] of a config (core/plan/output.h); any thread.
+// A value, created from a config's [output] table (core/plan/output.h); any thread.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace dtrun::output {
 
-// Prefix before each line: kAuto is the rank when the world has more than one.
+// Prefix of each line: kAuto is the rank if the world has more than one.
 enum class Prefix { kAuto, kRank, kHost, kNone };
 
 enum class ColourWhen { kAuto, kAlways, kNever };
@@ -18,7 +18,7 @@ enum class ColourWhen { kAuto, kAlways, kNever };
 struct Style {
   Prefix prefix = Prefix::kAuto;
   bool timestamps = false;
-  bool fold = false;  // equal lines of several ranks become one
+  bool fold = false;  // merges equal lines of several ranks
   ColourWhen colour = ColourWhen::kAuto;
   std::optional<std::vector<int>> ranks = {};  // whose lines are shown, ascending; unset: all
   // At least, of a progress bar that is not on a terminal: each of its states that is shown is a line.
@@ -27,7 +27,7 @@ struct Style {
   bool Shows(int rank) const;
 };
 
-// Whether a stream gets colours. kAuto: a terminal does, unless NO_COLOR is set (https://no-color.org) or
+// Whether a stream gets colours. With kAuto a terminal does, unless NO_COLOR is set (https://no-color.org) or
 // TERM is "dumb".
 bool WantsColour(ColourWhen when, bool terminal);
 

@@ -8,7 +8,7 @@ namespace dtrun::output {
 namespace {
 
 constexpr std::string_view kCutMark = " …";
-// Text is dropped in batches of this much, so that a line costs one copy and no move.
+// Text is dropped in batches of this size, so that a line costs one copy and no move.
 constexpr std::size_t kSlack = 4 * Tail::kBytes;
 
 }  // namespace
@@ -20,7 +20,7 @@ void Tail::Append(std::string_view line) {
     text_.append(line);
   }
   text_ += '\n';
-  // Empty lines have no text but take a byte here, hence twice the promise.
+  // Empty lines count as no text but take a byte here, hence twice kBytes.
   if (text_.size() > 2 * kBytes + kSlack) text_.erase(0, text_.find('\n', text_.size() - 2 * kBytes) + 1);
 }
 

@@ -1,8 +1,7 @@
-// The last lines a rank printed, for the verdict.
+// The last lines of a rank's output, for the verdict.
 //
-// Owned by a RankOutput; one thread. Keeps a few KiB whatever is appended and allocates
-// nothing per line. A line over 2 KiB is kept cut, so that one of them cannot push out the
-// rest.
+// Owned by a RankOutput; one thread. Memory is bounded to a few KiB, without allocations per line. A line
+// over 2 KiB is cut, so that one line cannot displace the others.
 #pragma once
 
 #include <cstddef>

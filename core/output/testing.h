@@ -1,4 +1,4 @@
-// Helpers of this folder's tests: a temporary folder, file contents, pipes, limits and a console.
+// Helpers for this folder's tests: a temporary folder, file contents, pipes, limits and a console.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 namespace dtrun::output {
 
-// Removed with all it holds at the end.
+// Deleted recursively by the destructor.
 class TempFolder {
  public:
   TempFolder() {
@@ -44,7 +44,7 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-// The soft limit of this process on the size of files, while it lives.
+// Sets the soft file-size limit of this process while it lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -77,8 +77,7 @@ struct Pipe {
   UniqueFd writer;
 };
 
-// Reads from `fd` until `enough` says so of all that came, end of file, or `limit_ms` without
-// a byte.
+// Reads from `fd` until `enough` accepts the text so far, end of file, or `limit_ms` without a byte.
 inline std::string ReadUntil(int fd, const std::function<bool(const std::string&)>& enough,
                              int limit_ms = 30'000) {
   std::string got;
@@ -93,7 +92,7 @@ inline std::string ReadUntil(int fd, const std::function<bool(const std::string&
   return got;
 }
 
-// Keeps what it is given.
+// Records its input.
 class FakeConsole final : public Console {
  public:
   explicit FakeConsole(bool is_terminal) : is_terminal_(is_terminal) {}

@@ -17,10 +17,10 @@ namespace {
 using Clock = Connection::Clock;
 
 constexpr std::size_t kMaxIdle = 8;
-// For the agent to answer, on top of the time that the call may wait. Generous, because a
-// machine may be loaded; it only matters when the agent is stopped.
+// Time for the agent to answer, beyond the call's own wait. Generous, because a machine may be loaded; it
+// only matters if the agent is stopped.
 constexpr std::chrono::seconds kAnswerTime{60};
-// For telling the agent something while leaving: it must not delay the end.
+// Limit for notifying the agent while leaving: it must not delay the exit.
 constexpr std::chrono::seconds kTellTime{5};
 
 class PooledClient final : public Client, public std::enable_shared_from_this<PooledClient> {
@@ -35,12 +35,12 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
   }
   void Abort(std::string_view reason) override;
 
-  // One request on a connection of its own. `wait`: what the agent may take to answer;
-  // negative: no limit. A reply's own failure becomes the error.
+  // Sends one request on a connection of its own. `wait`: the time that the agent may take to answer;
+  // negative: no limit. An error status of the reply becomes the error.
   Result<Reply> Call(Body body, Nanoseconds wait);
 
  private:
-  // A connection in use, known to Abort as long as it lives.
+  // A connection in use, registered for Abort while the lease lives.
   class Lease {
    public:
     Lease(PooledClient& client, Connection connection)
@@ -49,13 +49,13 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
     Lease& operator=(const Lease&) = delete;
     ~Lease() {
       const std::lock_guard lock(client_.mutex_);
-      if (!connection_) return;  // kept: its next lease may already have entered it again
+      if (!connection_) return;  // kept: the next lease may already use it
       client_.leased_.erase(connection_->fd());
-      // Under the lock: Abort must not see a descriptor that someone else has opened since.
+      // Under the lock: Abort must not see a descriptor number that has been reused.
       connection_.reset();
     }
     Connection& operator*() { return *connection_; }
-    // Hands the connection to the next call instead of closing it.
+    // Returns the connection for the next call instead of closing it.
     void Keep() {
       const std::lock_guard lock(client_.mutex_);
       if (client_.aborted_ || client_.idle_.size() >= kMaxIdle) return;
@@ -70,13 +70,13 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
   };
 
   Result<Reply> CallOnce(Body body, Nanoseconds wait);
-  // Best effort: whoever is told may be gone, and then there is nobody to tell.
+  // Best effort: the agent may be gone.
   void Tell(Body body);
   Error AbortError() const { return Error{DTRUN_ABORTED, fmt::format("aborted: {}", abort_reason_)}; }
 
   const Address address_;
   std::mutex main_mutex_;
-  Connection main_;  // stands for the rank, open for life
+  Connection main_;  // represents the rank; open for life
 
   mutable std::mutex mutex_;
   std::vector<Connection> idle_;
@@ -101,7 +101,7 @@ Result<Reply> PooledClient::Call(Body body, Nanoseconds wait) {
   if (reply && reply->status != DTRUN_OK) return ReplyError(*reply);
   if (reply) return reply;
   const std::lock_guard lock(mutex_);
-  if (aborted_) return AbortError();  // that is why the connection broke
+  if (aborted_) return AbortError();  // the reason why the connection broke
   return reply;
 }
 
@@ -130,7 +130,7 @@ Result<Reply> PooledClient::CallOnce(Body body, Nanoseconds wait) {
     if (Result<Reply> hello = SayHello(*lease, address_, false); !hello) return std::move(hello).error();
   }
   std::optional<Clock::time_point> deadline;
-  constexpr Nanoseconds kForever = std::chrono::hours(24 * 365);  // beyond it a deadline means nothing
+  constexpr Nanoseconds kForever = std::chrono::hours(24 * 365);  // longer deadlines are pointless
   if (wait.count() >= 0 && wait < kForever) deadline = Clock::now() + wait + kAnswerTime;
   Result<Reply> reply = (*lease).Call(std::move(body), deadline);
   if (reply) lease.Keep();

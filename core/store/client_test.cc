@@ -189,7 +189,7 @@ TEST(Client, AbortReachesConnectionsThatWentFromCallToCall) {
 TEST(Client, TellsTheAgentWhoJoinedWhoLeftAndWhoIsBlamed) {
   LocalStore store;
   const auto client = store.Connect(4);
-  ASSERT_TRUE(client->Space("s/")->Set("k", "v").ok());  // a second connection joins nobody
+  ASSERT_TRUE(client->Space("s/")->Set("k", "v").ok());  // a second connection does not join
   client->Abort("enough");
   client->Report(1, "it went away");
   client->Report(2, "so did it", {0, 2});

@@ -20,7 +20,7 @@ Error AgentGone() {
                "the agent of this host is gone, and the job with it; see the output of dtrun for the cause"};
 }
 
-// What a call on the socket failed with.
+// The error of a socket call.
 Error SocketError(const char* action, int number) {
   if (number == EPIPE || number == ECONNRESET) return AgentGone();
   return Error::System(action, number);
@@ -128,7 +128,7 @@ Status Connection::Await(short events, std::optional<Clock::time_point> deadline
     int wait_ms = -1;
     if (deadline) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
-      // Long waits are taken in parts, because poll counts in an int.
+      // Long waits are split, because poll takes an int.
       wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
       if (left <= 0) {
         return Error{DTRUN_TIMEOUT,

@@ -1,6 +1,6 @@
-// One connection from a rank to its agent's store: a request out, its reply back.
+// One connection from a rank to its agent's store, for requests and their replies.
 //
-// Not shared between threads, except that Interrupt may come from any thread.
+// Owned by one thread, except that any thread may call Interrupt.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace dtrun::store {
 
-// Connects to an agent's socket: by its path, or by the abstract name of the same text where a rank in a
-// container does not see that path. Only an agent of this user is believed there.
+// Connects to an agent's socket by its path, or by the abstract name with the same text, for ranks in
+// containers that do not see the path. The abstract name is accepted only if the agent runs as this user.
 Result<UniqueFd> ConnectToAgent(const std::filesystem::path& socket);
 
-// Whether a process of this user has the other end of a Unix socket.
+// Whether the peer of a Unix socket is a process of this user.
 bool IsOfThisUser(int socket);
 
 class Connection {
@@ -26,12 +26,12 @@ class Connection {
 
   static Result<Connection> Open(const std::filesystem::path& socket);
 
-  // Sends `body` and waits for its reply, until `deadline` when there is one. The agent
-  // bounds waits itself, so a deadline passes only when it does not answer at all. After an
-  // error the connection is of no more use; a reply with a status of its own is no error.
+  // Sends `body` and waits for its reply, until `deadline` if set. The agent limits waits itself, so the
+  // deadline expires only if the agent does not answer at all. After an error the connection is unusable. A
+  // reply with an error status is not an error of Call.
   Result<Reply> Call(Body body, std::optional<Clock::time_point> deadline);
 
-  // Makes a running and every later Call fail with DTRUN_REMOTE_FAILURE. [any thread]
+  // Makes the running and every later Call fail with DTRUN_REMOTE_FAILURE. [any thread]
   static void Interrupt(int fd);
   int fd() const { return fd_.get(); }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr timeval kAgentsMoment{10, 0};
 
-// One byte, as a stream carries rights with data only, and room for one descriptor.
+// One byte, because a stream carries rights only with data, and room for one descriptor.
 struct Parcel {
   char byte = 0;
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
@@ -55,7 +55,7 @@ Result<UniqueFd> ReceiveDescriptor(const std::filesystem::path& socket) {
   const std::string action = fmt::format("receive a descriptor from '{}'", socket.string());
   if (size < 0) return Error::System(action, errno);
   const cmsghdr* const rights = CMSG_FIRSTHDR(&parcel.header);
-  // Cut where this process has no descriptor left.
+  // Truncated if this process has no descriptor left.
   if ((parcel.header.msg_flags & MSG_CTRUNC) != 0) return Error::System(action, EMFILE);
   if (rights == nullptr || rights->cmsg_type != SCM_RIGHTS) return Error::System(action, ECONNRESET);
   int descriptor = -1;

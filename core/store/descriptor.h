@@ -1,7 +1,7 @@
-// A descriptor that an agent gives to its ranks through a Unix socket. It reaches a rank in user and PID
-// namespaces of its own, where /proc/PID/fd does not.
+// Passes a file descriptor from an agent to its ranks through a Unix socket. This also works for a rank in
+// its own user and PID namespaces, where /proc/PID/fd does not.
 //
-// Send: the agent's loop thread, never blocks. Receive: any thread, waits for the agent.
+// Send: the agent's loop thread, never blocks. Receive: any thread, blocks until the agent sends.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@
 
 namespace dtrun::store {
 
-// Lost where the other end has gone.
+// Ignores a peer that is gone.
 void SendDescriptor(int socket, int descriptor);
 
-// Connects to `socket` as to the store's and takes what is sent there.
+// Connects to `socket`, as for the store, and receives the descriptor.
 Result<UniqueFd> ReceiveDescriptor(const std::filesystem::path& socket);
 
 }  // namespace dtrun::store

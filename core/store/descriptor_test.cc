@@ -12,7 +12,7 @@ namespace {
 
 using testing::LocalStore;
 
-// Gives a descriptor to everybody who comes.
+// Sends a descriptor to every client.
 class Giver {
  public:
   Giver() {
@@ -28,7 +28,7 @@ class Giver {
     thread_.join();
   }
   std::filesystem::path socket() const { return store_.folder() / "giver"; }
-  // "it" is what it holds.
+  // Checks that it holds "it".
   static void ExpectIt(const Result<UniqueFd>& got) {
     ASSERT_TRUE(got.ok()) << got.error().text;
     char text[2] = {};
@@ -69,7 +69,7 @@ TEST(Descriptor, IsNoneWhereNobodyListens) {
 TEST(Descriptor, NamesTheLimitThatLeavesNoRoomForIt) {
   const Giver giver;
   const auto receive = [&] {
-    // Room for the connection alone: the lowest number that is free.
+    // Room for the connection alone: the lowest free number.
     const int lowest = ::dup(0);
     const rlimit small{static_cast<rlim_t>(lowest) + 1, static_cast<rlim_t>(lowest) + 1};
     if (lowest < 0 || ::setrlimit(RLIMIT_NOFILE, &small) != 0) ::_exit(2);

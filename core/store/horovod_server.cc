@@ -22,13 +22,13 @@ namespace http = beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Ranks send a request at once and keep no connection for later.
+// Ranks send a request at once and do not keep idle connections.
 constexpr std::chrono::seconds kRequestTime{10};
 constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::chrono::milliseconds kPause{50};
-constexpr std::size_t kMostSessions = 4096;  // one more pushes the oldest out
+constexpr std::size_t kMostSessions = 4096;  // one more drops the oldest
 
-// One connection: a request, its answer, and the next one when the client keeps it.
+// One connection: handles requests while the client keeps it open.
 class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
  public:
   HorovodSession(tcp::socket socket, std::shared_ptr<HorovodTable> table)
@@ -95,10 +95,10 @@ class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
   std::optional<http::request_parser<http::string_body>> request_;
   std::string input_, output_;
   std::size_t length_ = 0;
-  error_code ignored_;  // the client may be gone already
+  error_code ignored_;  // the client may be gone
 };
 
-// Accepts while it lives; shared with its pending accept.
+// Accepts while it lives; its pending accept shares ownership.
 class HorovodAcceptor : public std::enable_shared_from_this<HorovodAcceptor> {
  public:
   HorovodAcceptor(asio::io_context& loop, std::map<std::string, std::size_t> members)
@@ -135,7 +135,7 @@ class HorovodAcceptor : public std::enable_shared_from_this<HorovodAcceptor> {
     sessions_.erase(sessions_.begin());
   }
 
-  // Out of descriptors, most likely: give clients time to leave instead of spinning.
+  // Most likely out of descriptors: let clients leave instead of spinning.
   void Pause() {
     pause_.expires_after(kPause);
     pause_.async_wait([self = shared_from_this()](const error_code& error) {

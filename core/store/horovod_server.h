@@ -1,7 +1,7 @@
-// Serves a HorovodTable by HTTP, as horovodrun would.
+// Serves a HorovodTable over HTTP, like horovodrun.
 //
-// Horovod's client shows no key, so whoever reaches the address can read and write: listen on one
-// that only the job's hosts reach. Lives on the root's event loop; its thread only.
+// Horovod's client sends no key, so any process that can connect can read and write: listen only on an
+// address that just the job's hosts can reach. Lives on the root's event loop; its thread only.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
@@ -20,11 +20,11 @@ namespace dtrun::store {
 
 class HorovodServer {
  public:
-  // Listens at `address`, numeric, on any free port. `members`: as HorovodTable's.
+  // Listens at the numeric `address` on any free port. `members`: as for HorovodTable.
   static Result<std::unique_ptr<HorovodServer>> Listen(boost::asio::io_context& loop,
                                                        const std::string& address,
                                                        std::map<std::string, std::size_t> members);
-  virtual ~HorovodServer() = default;  // closes every connection
+  virtual ~HorovodServer() = default;  // closes all connections
   virtual int port() const = 0;
 };
 

@@ -1,8 +1,8 @@
-// What Horovod's ranks find in its rendezvous store: values in scopes, by HTTP's words.
+// The contents of Horovod's rendezvous store: values in scopes, addressed by HTTP requests.
 //
-// The contract is that of horovod/runner/http/http_server.py: PUT and GET /SCOPE/KEY carry a
-// value as the body, GET of what is not there is 404, and DELETE says that a member has finished
-// with a scope, which is emptied when all have. A value; one thread.
+// Follows horovod/runner/http/http_server.py: PUT and GET /SCOPE/KEY carry a value as the body. GET of a
+// missing key is 404. DELETE reports that a member has finished with a scope; the scope is emptied once all
+// members have. A value; one thread.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace dtrun::store {
 
 class HorovodTable {
  public:
-  // How many members each scope of the job has: "global", "local_node0", "cross_1". In any other
-  // scope DELETE removes the key.
+  // The number of members of each scope of the job: "global", "local_node0", "cross_1". In any other scope
+  // DELETE removes the key.
   explicit HorovodTable(std::map<std::string, std::size_t> members) : members_(std::move(members)) {}
 
   struct Answer {
     unsigned status = 200;
     std::string body = {};
   };
-  // Takes any bytes; 400 and 405 for what the contract does not have, 507 when the store is full.
+  // Accepts any bytes. Answers 400 and 405 for invalid requests, 507 if the store is full.
   Answer Take(std::string_view method, std::string_view target, std::string_view body);
 
   static constexpr std::size_t kMostBytes = 64 << 20;

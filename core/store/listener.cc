@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using Protocol = asio::local::stream_protocol;
 
-// Accepts while it lives; shared with its pending accept.
+// Accepts while it lives; its pending accept shares ownership.
 class LocalAcceptor : public std::enable_shared_from_this<LocalAcceptor> {
  public:
   LocalAcceptor(asio::io_context& loop, std::function<void(Socket)> enter)
@@ -42,7 +42,7 @@ class LocalAcceptor : public std::enable_shared_from_this<LocalAcceptor> {
   }
 
  private:
-  // Out of descriptors, most likely: give clients time to leave instead of spinning.
+  // Most likely out of descriptors: let clients leave instead of spinning.
   void Pause() {
     pause_.expires_after(std::chrono::milliseconds(50));
     pause_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -114,11 +114,11 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop,
   Protocol::acceptor& acceptor = porter->acceptor();
   if (acceptor.open(Protocol(), error); error) return failed(error);
   if (acceptor.bind(Protocol::endpoint(socket.native()), error); error) return failed(error);
-  auto listener = std::make_unique<UnixListener>(socket, porter, abstract);  // from here on removes the socket
+  auto listener = std::make_unique<UnixListener>(socket, porter, abstract);  // removes the socket from here on
   if (::chmod(socket.c_str(), 0600) != 0) return failed(error_code(errno, boost::system::system_category()));
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
   porter->Accept();
-  // Where it cannot be had, as in a network namespace that another one of the name is in, the path is enough.
+  // The path suffices if the name is taken, for example in a shared network namespace.
   Protocol::acceptor& nameless = abstract->acceptor();
   nameless.open(Protocol(), error);
   nameless.bind(Protocol::endpoint(std::string(1, '\0') + socket.native()), error);

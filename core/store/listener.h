@@ -1,8 +1,7 @@
-// The Unix socket through which ranks of this host reach the store. It has a path, and the same text as
-// abstract name, for ranks in containers that do not see the path; strangers who come there are turned away.
+// The Unix socket through which this host's ranks reach the store. It has a path, and an abstract name with
+// the same text for ranks in containers that do not see the path. Clients of other users are rejected there.
 //
-// Only listens: who answers, the store itself or a relay to it, is the caller's. Lives on
-// the agent's event loop.
+// Only listens: the caller passes clients to the store or to a relay. Lives on the agent's event loop.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
@@ -24,8 +23,8 @@ using Socket = boost::asio::local::stream_protocol::socket;
 
 class Listener {
  public:
-  // Listens on `socket` (mode 0600, in a folder of mode 0700 that exists; another mode of
-  // the folder is an error). `enter` gets every client until the listener is destroyed.
+  // Listens on `socket` (mode 0600). Its folder must exist with mode 0700; another mode is an error. `enter`
+  // gets every client until the listener is destroyed.
   static Result<std::unique_ptr<Listener>> Listen(boost::asio::io_context& loop,
                                                   const std::filesystem::path& socket,
                                                   std::function<void(Socket)> enter);

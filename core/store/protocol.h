@@ -1,9 +1,8 @@
 // The wire format between a rank and the store of its agent.
 //
-// A frame (core/base/encoding.h) holds u8 op, u32 request id, the fields of the op in the
-// order of its struct.
-// Every request gets one reply with its id; replies may come in another order. The first
-// request is Hello. Pure functions and values; nothing here does I/O. Any thread.
+// A frame (core/base/encoding.h) holds u8 op, u32 request id, and the fields of the op in the order of its
+// struct. Every request gets one reply with its id; replies may come out of order. The first request is
+// Hello. Pure functions and values without I/O; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +19,24 @@ namespace dtrun::store {
 
 inline constexpr std::uint32_t kProtocolVersion = 2;
 
-// Core puts the name of a space in front of a caller's key.
+// For the prefix of a space, which core puts before the caller's key.
 inline constexpr std::size_t kMaxPrefixBytes = 256;
 inline constexpr std::size_t kMaxKeyBytes = DTRUN_KV_MAX_KEY_BYTES + kMaxPrefixBytes;
 inline constexpr std::size_t kMaxValueBytes = DTRUN_KV_MAX_VALUE_BYTES;
-// Answers that wait for a client: one that neither reads them nor stops asking is dropped.
+// Limit of unread replies: a client that keeps sending requests beyond it is dropped.
 inline constexpr std::size_t kMaxQueuedBytes = 4 * kMaxValueBytes;
 inline constexpr std::size_t kMaxWaitKeys = 65536;
 inline constexpr std::size_t kMaxReportBytes = 4096;
 inline constexpr std::size_t kMaxReportMembers = 65536;
 inline constexpr std::size_t kMaxFrameBytes = 2 * kMaxValueBytes + 8192;  // a compare_set of two values
-inline constexpr std::size_t kMaxHelloBytes = 256;                        // what a stranger may send
+inline constexpr std::size_t kMaxHelloBytes = 256;                        // limit before authentication
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
   std::string job_key;
   std::uint64_t generation = 0;
   std::int32_t rank = -1;
-  bool main = false;  // the connection that stands for the rank
+  bool main = false;  // the connection that represents the rank
 };
 struct Set {
   std::string key, value;
@@ -69,15 +68,16 @@ struct Goodbye {};
 struct Report {
   std::int32_t peer = -1;
   std::string text;
-  std::vector<std::int32_t> members;  // of the communicator, as ranks of the world; empty: all ranks, or many
+  std::vector<std::int32_t>
+      members;  // of the communicator, as ranks of the world; empty: all ranks, or too many to list
 };
-// Every get, try_get and wait_many for a key that begins with `prefix` and is not there ends with
-// DTRUN_REMOTE_FAILURE and the text, those under way too. The first text for a prefix is kept.
+// Ends every get, try_get and wait_many, pending or later, for a missing key that begins with `prefix`: with
+// DTRUN_REMOTE_FAILURE and the text. The first text for a prefix is kept.
 struct Fail {
   std::string prefix, text;
 };
 
-// The op of a request on the wire is its index here plus one. Append only.
+// The wire value of an op is its index here plus one. Append only.
 using Body = std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report, Fail>;
 
 struct Request {
@@ -88,16 +88,16 @@ struct Request {
 struct Reply {
   std::uint32_t id = 0;
   dtrun_status status = DTRUN_OK;
-  std::int64_t number = 0;  // sum of add; 0 or 1 of compare_set and erase
-  std::string value = {};   // of get and try_get; the error's text when status is not DTRUN_OK
+  std::int64_t number = 0;  // sum for add; 0 or 1 for compare_set and erase
+  std::string value = {};   // for get and try_get; the error's text if status is not DTRUN_OK
 };
 
-// Whole frames, size included.
+// Encodes whole frames, including the size.
 std::string Encode(const Request& request);
 std::string Encode(const Reply& reply);
 
-// Decode the bytes behind the size. Anything but exactly one well-formed message within
-// the limits above is DTRUN_INVALID_ARGUMENT.
+// Decodes the bytes after the size. Returns DTRUN_INVALID_ARGUMENT unless they are exactly one well-formed
+// message within the limits above.
 Result<Request> DecodeRequest(std::string_view payload);
 Result<Reply> DecodeReply(std::string_view payload);
 

@@ -12,10 +12,10 @@ namespace dtrun::store {
 
 using boost::system::error_code;
 
-// One socket; kept by its own pending operations.
+// One socket, kept alive by its pending operations.
 class Relay::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  // Null once the relay has let go.
+  // `relay`: null once the relay has released it.
   Stream(Relay* relay, std::uint32_t number, Socket socket)
       : relay_(relay), number_(number), socket_(std::move(socket)) {}
 
@@ -30,14 +30,14 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   void Write(std::string_view bytes) {
-    // As in the store itself: who neither reads its answers nor stops asking is dropped.
+    // As in the store: a client that sends requests without reading replies is dropped.
     waiting_bytes_ += bytes.size();
     if (waiting_bytes_ > kMaxQueuedBytes) return relay_ == nullptr ? Drop() : End();
     waiting_.emplace_back(bytes);
     if (waiting_.size() == 1) WriteNext();
   }
 
-  // What waits is written first.
+  // Closes after pending data is written.
   void LetGo() {
     relay_ = nullptr;
     if (waiting_.empty()) Drop();
@@ -45,7 +45,7 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
 
   void Drop() {
     relay_ = nullptr;
-    error_code ignored;  // a close that fails still closes
+    error_code ignored;  // a failed close still closes
     socket_.close(ignored);
   }
 

@@ -1,8 +1,8 @@
-// Carries clients of the store between two processes, as numbered streams of bytes.
+// Carries store clients between two processes as numbered byte streams.
 //
-// Both ends are alike: the agent's has sockets of ranks that came through its listener, the
-// root's has sockets that lead into the store. Nothing is parsed here. Lives on an event
-// loop; every member and callback runs on its thread.
+// Both ends use this class. The agent's end has the sockets of ranks from its listener; the root's end has
+// sockets into the store. The relay does not parse the data. Lives on an event loop; every member and
+// callback runs on its thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace dtrun::store {
 
 class Relay {
  public:
-  // To the other end.
+  // Sends to the other end.
   struct Wire {
     std::function<void(std::uint32_t client)> opened;
     std::function<void(std::uint32_t client, std::string_view bytes)> data;
@@ -30,12 +30,12 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // A client has come to this end.
+  // Registers a client that connected at this end.
   void Enter(Socket client);
-  // A client has come to the other end; its number is new. Returns the socket that leads to it,
-  // for the store to serve.
+  // Registers a client that connected at the other end, with a new number. Returns its socket for the store
+  // to serve.
   Result<Socket> Open(std::uint32_t client);
-  // From the other end. Unknown clients are ignored: they have left meanwhile.
+  // Data from the other end. Ignores unknown clients: they have disconnected.
   void Data(std::uint32_t client, std::string_view bytes);
   void Close(std::uint32_t client);
 

@@ -13,7 +13,7 @@
 namespace dtrun::store {
 namespace {
 
-// A store whose ranks come through a relay, both ends on one loop and thread.
+// A store with ranks behind a relay; both ends on one loop and thread.
 class FarStore {
  public:
   FarStore() : server_(key_, 0, {}) {

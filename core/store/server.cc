@@ -30,7 +30,7 @@ std::string NewJobKey() {
   do {
     got = ::getrandom(bytes, sizeof bytes, 0);
   } while (got < 0 && errno == EINTR);
-  if (got != sizeof bytes) {  // small reads are whole; without the call there is no secret to be had
+  if (got != sizeof bytes) {  // small reads are complete; without the call there is no secret
     std::perror("dtrun: getrandom");
     std::abort();
   }

@@ -1,8 +1,7 @@
-// The key-value store of one generation of a job, kept at the root.
+// The key-value store of one generation of a job, in the root.
 //
-// Clients come through a Listener of this host, or through a relay from another one. Lives on
-// the root's event loop; every member runs on the loop's thread. Refuses clients without
-// the job key, and those of another generation.
+// Clients connect through this host's Listener, or through a relay from another host. Rejects clients without
+// the job key, and clients of another generation. Lives on the root's event loop; loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace dtrun::store {
 
-// What the agent learns from the store about its ranks. All optional.
+// Notifications to the agent about its ranks. All optional.
 struct Events {
   std::function<void(int rank)> joined;                        // dtrun_init reached
   std::function<void(int rank)> left;                          // dtrun_finalize reached
@@ -26,9 +25,9 @@ struct Shared;
 
 class Server {
  public:
-  // `events` are called until the server ends.
+  // Calls `events` until the server is destroyed.
   Server(std::string job_key, std::uint64_t generation, Events events);
-  ~Server();  // closes every connection
+  ~Server();  // closes all connections
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 

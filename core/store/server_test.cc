@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::LocalStore;
 
-// A client that says whatever it likes.
+// A client that sends arbitrary bytes.
 class RawClient {
  public:
   explicit RawClient(const Address& to) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -32,11 +32,11 @@ class RawClient {
     std::string_view rest = bytes;
     while (!rest.empty()) {
       const ssize_t sent = ::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;  // the server has hung up, which tests see by Receive
+      if (sent <= 0) return;  // the server has closed; tests notice in Receive
       rest.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  // Everything until the server hangs up.
+  // Reads until the server closes.
   std::string ReceiveAll() {
     std::string all;
     char chunk[4096];
@@ -161,7 +161,7 @@ TEST(Server, DropsAClientThatAsksForMoreThanItReads) {
   std::string requests = Encode(Request{1, HelloOf(store.AddressOf(0))});
   for (std::uint32_t id = 2; id < 12; ++id) requests += Encode(Request{id, TryGet{"big"}});
   client.Send(requests);
-  // Ten values were asked for; the queue holds fewer than four.
+  // Ten values were requested; the queue holds fewer than four.
   EXPECT_LT(client.ReceiveAll().size(), std::size_t{10} * DTRUN_KV_MAX_VALUE_BYTES);
   EXPECT_EQ(store.Connect()->Space("")->TryGet("big")->size(), std::size_t{DTRUN_KV_MAX_VALUE_BYTES});
 }

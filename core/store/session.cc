@@ -18,7 +18,7 @@ using boost::system::error_code;
 constexpr std::chrono::seconds kHelloTime{30};
 constexpr std::size_t kMaxWaits = 1024;
 
-// Takes the same time wherever the first difference is.
+// Constant time, wherever the first difference is.
 bool SameSecret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   volatile unsigned char difference = 0;
@@ -48,7 +48,7 @@ void Session::Close() {
   for (const auto& [id, wait] : waits_) shared_->table.Cancel(wait.id);
   waits_.clear();
   hello_timer_.cancel();
-  error_code ignored;  // a close that fails still closes
+  error_code ignored;  // a failed close still closes
   socket_.close(ignored);
   shared_->sessions.erase(self);
 }
@@ -234,7 +234,7 @@ bool Session::Await(std::uint32_t id, std::vector<std::string> keys, std::int64_
     fail_now(*why);
     return true;
   }
-  // The table drops the callback at Close, before `this` can end.
+  // Close makes the table drop the callback before `this` is destroyed.
   const std::uint64_t wait_id =
       shared_->table.Wait(keys, [this, id, reply_now, fail_now](const std::string* failed) {
         waits_.erase(id);
@@ -248,14 +248,14 @@ bool Session::Await(std::uint32_t id, std::vector<std::string> keys, std::int64_
   wait.id = wait_id;
   if (timeout_ns < 0) return true;
   wait.timer = std::make_unique<boost::asio::steady_timer>(socket_.get_executor());
-  // A duration of years would overflow the clock; at 10 years nobody sees the difference.
+  // Longer durations would overflow the clock; beyond 10 years the difference does not matter.
   constexpr std::int64_t kTenYears = std::int64_t{10} * 365 * 24 * 3600 * 1'000'000'000;
   wait.timer->expires_after(std::chrono::nanoseconds(std::min(timeout_ns, kTenYears)));
   wait.timer->async_wait(
       [self = shared_from_this(), id, wait_id, keys = std::move(keys), timeout_ns](const error_code& error) {
         if (error || self->closed_) return;
         const auto found = self->waits_.find(id);
-        if (found == self->waits_.end() || found->second.id != wait_id) return;  // answered meanwhile
+        if (found == self->waits_.end() || found->second.id != wait_id) return;  // already answered
         self->TimeOut(id, keys, timeout_ns);
       });
   return true;

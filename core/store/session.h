@@ -1,7 +1,7 @@
-// One connection of a store server: reads requests, answers them, parks the blocking ones.
+// One connection of a store server: reads requests, answers them, and parks blocking ones.
 //
-// Lives on the server's event loop, kept alive by its own pending operations and by the
-// list of sessions; ends by Close. One thread.
+// Lives on the server's event loop. Its pending operations and the session list keep it alive until Close.
+// One thread.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
@@ -26,7 +26,7 @@ namespace dtrun::store {
 
 class Session;
 
-// What the sessions of one server share. Outlives the server while sessions wind down.
+// State shared by the sessions of one server. Outlives the server until all sessions have closed.
 struct Shared {
   std::string job_key;
   std::uint64_t generation = 0;
@@ -39,12 +39,12 @@ class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Socket socket, std::shared_ptr<Shared> shared);
   void Start();
-  // Drops the connection, its waits and what was not sent yet. Idempotent.
+  // Drops the connection, its waits and all unsent replies. Idempotent.
   void Close();
 
  private:
   struct Wait {
-    std::uint64_t id = 0;  // of the table
+    std::uint64_t id = 0;  // id in the table
     std::unique_ptr<boost::asio::steady_timer> timer;
   };
 
@@ -54,11 +54,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void Send(const Reply& reply);
   void Write();
 
-  // False: the client broke the protocol.
+  // False: the client violated the protocol.
   bool Handle(Request request);
   bool SayHello(std::uint32_t id, const Hello& hello);
   void Refuse(std::uint32_t id, std::string text);
-  // `answer` fills the reply of a wait that succeeded.
+  // `answer` fills the reply of a successful wait.
   bool Await(std::uint32_t id, std::vector<std::string> keys, std::int64_t timeout_ns,
              std::function<void(Reply&)> answer);
   void TimeOut(std::uint32_t id, const std::vector<std::string>& keys, std::int64_t timeout_ns);
@@ -81,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Socket socket_;
   std::shared_ptr<Shared> shared_;
   boost::asio::steady_timer hello_timer_;
-  std::string prefix_;  // of the generation
+  std::string prefix_;  // of this generation
   std::array<char, 65536> chunk_;
   FrameReader frames_{kMaxHelloBytes};
   std::deque<std::string> replies_;

@@ -99,7 +99,7 @@ void Table::Fail(std::string prefix, std::string text) {
   }
   for (const std::uint64_t id : ended) {
     const auto found = waits_.find(id);
-    if (found == waits_.end()) continue;  // cancelled by one that was woken before it
+    if (found == waits_.end()) continue;  // cancelled by an earlier callback
     const Woken woken = std::move(found->second.woken);
     Cancel(id);
     woken(&failed->second);
@@ -128,7 +128,7 @@ void Table::Wake(const std::string& key) {
   if (node.empty()) return;
   for (const std::uint64_t wait : node.mapped()) {
     const auto found = waits_.find(wait);
-    if (found == waits_.end()) continue;  // cancelled by one that was woken before it
+    if (found == waits_.end()) continue;  // cancelled by an earlier callback
     if (AdvanceToMissing(found->second)) {
       waits_by_key_[found->second.keys[found->second.at]].push_back(wait);
       continue;

@@ -1,4 +1,4 @@
-// The values of a store and the waits for keys that are not there yet.
+// The values of a store, and the waits for missing keys.
 //
 // Pure: no I/O, no clock. Owned by the server; one thread.
 #pragma once
@@ -18,8 +18,8 @@ namespace dtrun::store {
 
 class Table {
  public:
-  // Ends a wait: all keys exist, or `failed` says why they never will. Called from inside Set, Add,
-  // CompareSet or Fail; may call Cancel, nothing else that changes the table.
+  // Ends a wait: all keys exist, or `failed` explains why they never will. Called from Set, Add, CompareSet
+  // or Fail. May call Cancel, but must not change the table otherwise.
   using Woken = std::function<void(const std::string* failed)>;
 
   // Bytes of all keys and values, with what an entry costs beside them.
@@ -30,26 +30,25 @@ class Table {
   Status Set(std::string key, std::string value);
   // Null when absent; valid until the table changes.
   const std::string* Find(const std::string& key) const;
-  // The new sum. DTRUN_INVALID_ARGUMENT when the value is no counter or would overflow.
+  // Returns the new sum. DTRUN_INVALID_ARGUMENT if the value is not a counter or would overflow.
   Result<std::int64_t> Add(const std::string& key, std::int64_t amount);
   // Stores `desired` iff the value equals `*expected`; null: iff absent.
   Result<bool> CompareSet(const std::string& key, const std::string* expected, std::string desired);
   bool Erase(const std::string& key);
 
-  // Calls `woken` once, at the first moment when all keys exist, and forgets the wait.
-  // Returns 0, without calling, when they exist already. `keys` may hold repetitions.
+  // Calls `woken` once, as soon as all keys exist, and then forgets the wait. Returns 0 without calling it if
+  // they already exist. `keys` may contain duplicates.
   std::uint64_t Wait(std::vector<std::string> keys, Woken woken);
   void Cancel(std::uint64_t wait);
-  // Ends the waits for a missing key that begins with `prefix`, those to come too (WhyNever). The first text
-  // for a prefix is kept.
+  // Fails current and later waits for missing keys that begin with `prefix` (WhyNever). The first text for a
+  // prefix is kept.
   void Fail(std::string prefix, std::string text);
-  // Why a missing one of these will never be waited for; null while there is no reason.
+  // Why waiting for a missing one of these keys fails; null: it does not.
   const std::string* WhyNever(const std::vector<std::string>& keys) const;
   std::size_t waits() const { return waits_.size(); }
 
  private:
-  // A wait is parked on one missing key at a time, so that n keys arriving in any order
-  // cost O(n) wake-ups of it.
+  // A wait is parked on one missing key at a time, so n keys arriving in any order cost O(n) wake-ups.
   struct Parked {
     std::vector<std::string> keys;
     std::size_t at = 0;  // keys[at] is missing

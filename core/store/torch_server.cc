@@ -28,24 +28,24 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptPause{50};
 constexpr std::chrono::seconds kLinePause{1};
-// Of replies that a client does not read: then its requests wait.
+// Limit of unread replies: beyond it the client's requests wait.
 constexpr std::size_t kMaxUnsentBytes = std::size_t{1} << 20;
-// Of replies that come unasked, to waits and watches, on top: then it is dropped.
+// Additional limit for replies to waits and watches: beyond it the client is dropped.
 constexpr std::size_t kMostUnsentBytes = std::size_t{256} << 20;
-// Of requests that have not come whole, of all clients together.
+// Limit of incomplete requests, for all clients together.
 constexpr std::size_t kMaxPartBytes = std::size_t{512} << 20;
-constexpr std::size_t kFairPartBytes = std::size_t{1} << 20;  // which everybody may, even then
+constexpr std::size_t kFairPartBytes = std::size_t{1} << 20;  // each client may always use this much
 
 class TorchSession;
 
-// What the sessions of one server share; outlives it while their last operations end.
+// State shared by one server's sessions; outlives it while their last operations end.
 struct TorchShared {
   explicit TorchShared(TorchServer::Options asked)
       : options(std::move(asked)),
         table([this](TorchTable::Client client, std::string bytes) { Send(client, std::move(bytes)); }) {}
 
   void Send(TorchTable::Client client, std::string bytes);
-  // Messages that a stranger can trigger are limited to one a second.
+  // Untrusted clients can trigger messages, so they are limited to one a second.
   void Say(const std::string& peer, const std::string& why) {
     const auto now = std::chrono::steady_clock::now();
     if (!options.said || now < next_line) return;
@@ -53,13 +53,13 @@ struct TorchShared {
     options.said(fmt::format("MASTER_PORT {}: dropped {}: {}", port, peer, why));
   }
 
-  // Ends one that has not asked for anything; false when there is none.
+  // Drops a client that has sent no request; false if there is none.
   bool PushOneOut(const std::string& why);
 
   TorchServer::Options options;
   std::vector<std::shared_ptr<struct TorchListener>> listeners;
   TorchTable table;
-  std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;  // the oldest first
+  std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;  // oldest first
   TorchTable::Client last_client = 0;
   std::size_t part_bytes = 0;
   std::chrono::steady_clock::time_point next_line;
@@ -73,12 +73,12 @@ struct TorchListener {
   asio::steady_timer pause;
 };
 
-// One connection: reads, answers, and reads no further while its answers are not taken.
+// One connection: reads and answers requests, and stops reading while its answers are not taken.
 class TorchSession : public std::enable_shared_from_this<TorchSession> {
  public:
   TorchSession(TorchTable::Client client, tcp::socket socket, std::shared_ptr<TorchShared> shared)
       : client_(client), socket_(std::move(socket)), shared_(std::move(shared)) {
-    error_code ignored;  // gone already, or no such option
+    error_code ignored;  // the socket may be closed already, or lack the option
     const tcp::endpoint peer = socket_.remote_endpoint(ignored);
     address_ = peer.address().to_string();
     peer_ = ignored ? "a client that has left" : fmt::format("{}:{}", address_, peer.port());
@@ -101,13 +101,13 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
     unsent_ += bytes;
     if (sending_.empty()) Write();
     if (unsent_.size() + sending_.size() <= kMostUnsentBytes) return;
-    deaf_ = true;  // and not from within the table
+    deaf_ = true;  // the table must not be called from here
     asio::post(socket_.get_executor(),
                [self = shared_from_this()] { self->Drop("it does not read its answers"); });
   }
 
   const std::string& address() const { return address_; }
-  // Whether a request of it has come.
+  // Whether it has sent a request.
   bool known() const { return known_; }
 
   void Drop(const std::string& why) {
@@ -116,11 +116,11 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
     Close();
   }
 
-  // Without a word to anybody.
+  // Closes without a message.
   void Close() {
     if (std::exchange(closed_, true)) return;
     shared_->part_bytes -= reader_.buffered();
-    error_code ignored;  // a close that fails still closes
+    error_code ignored;  // a failed close still closes
     socket_.close(ignored);
     const auto keep = shared_from_this();
     shared_->sessions.erase(client_);
@@ -196,7 +196,7 @@ bool TorchShared::PushOneOut(const std::string& why) {
   return true;
 }
 
-// Whether the process at the other end may come at all.
+// Whether the peer process may connect at all.
 bool MayEnter(const TorchShared& shared, int connection) {
   if (!shared.options.admits) return true;
   const PeerOwner owner = OwnerOfPeer(connection);
@@ -220,7 +220,7 @@ void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<To
     if (!shared->open) return;
     const bool freed = error == asio::error::no_descriptors &&
                        shared->PushOneOut("it asked for nothing, and no descriptor is left");
-    if (error && !freed) {  // give clients time to leave instead of spinning
+    if (error && !freed) {  // let clients leave instead of spinning
       listener->pause.expires_after(kAcceptPause);
       listener->pause.async_wait([shared, listener](const error_code& stopped) {
         if (!stopped && shared->open) Accept(shared, listener);

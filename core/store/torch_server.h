@@ -1,8 +1,8 @@
-// Serves a TorchTable by TCP, as torchrun's agent serves its TCPStore.
+// Serves a TorchTable over TCP, like the TCPStore of torchrun's agent.
 //
-// torch's client shows no key, so whoever reaches the port can read and write, as with torchrun; within a
-// host, other users can be kept out. What clients can make the server keep is limited: how many there are,
-// the bytes of their requests, replies and values. Lives on the agent's event loop; its thread only.
+// torch's client sends no key, so any process that can connect can read and write, as with torchrun. Other
+// users of the same host can be rejected. The number of clients and the bytes of requests, replies and values
+// are limited. Lives on the agent's event loop; its thread only.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
@@ -26,20 +26,22 @@ namespace dtrun::store {
 class TorchServer {
  public:
   struct Options {
-    // One more pushes out the oldest that has not asked for anything yet, of the address that has most of
-    // those; so does one for whom no descriptor is left. Where all have asked, it is turned away.
+    // At the limit, or without a free descriptor, a new client replaces the oldest one that has sent no
+    // request, from the address with most such clients. If all clients have sent requests, the new one is
+    // rejected.
     std::size_t max_clients = 4096;
-    // Whether processes of that user may come, where the kernel tells whose they are; empty: all may.
-    // REQUIRES, unless empty: it listens on loopback.
+    // Whether processes of that user may connect, if the kernel reports the user; empty: all may. REQUIRES,
+    // unless empty: listens on loopback.
     std::function<bool(uid_t user)> admits;
-    // For the user, once a second at most: "MASTER_PORT 1234: dropped 10.0.0.7:5555: ...". May be empty.
+    // Receives messages for the user, at most one a second: "MASTER_PORT 1234: dropped 10.0.0.7:5555: ...".
+    // May be empty.
     std::function<void(const std::string& line)> said;
   };
 
-  // Listens on `bound`, TCP sockets that have their port already, the same one.
+  // Listens on `bound`: TCP sockets already bound to the same port.
   static Result<std::unique_ptr<TorchServer>> Serve(boost::asio::io_context& loop,
                                                     std::vector<UniqueFd> bound, Options options);
-  virtual ~TorchServer() = default;  // closes every connection
+  virtual ~TorchServer() = default;  // closes all connections
 };
 
 }  // namespace dtrun::store

@@ -49,7 +49,7 @@ class TorchServerTest : public ::testing::Test {
   static void Write(const UniqueFd& fd, std::string_view bytes) {
     EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // So many bytes, or those up to the end.
+  // Reads this many bytes, or up to the end.
   static std::string Read(const UniqueFd& fd, std::size_t size) {
     std::string bytes(size, '\0');
     const ssize_t got = ::recv(fd.get(), bytes.data(), size, MSG_WAITALL);
@@ -61,7 +61,7 @@ class TorchServerTest : public ::testing::Test {
   std::unique_ptr<TorchServer> server_;
   std::thread thread_;
   sockaddr_in address_{};
-  std::string said_;  // read it after the server has gone
+  std::string said_;  // read it after the server is destroyed
 };
 
 TEST_F(TorchServerTest, ServesOldAndNewClientsTogether) {
@@ -95,7 +95,7 @@ TEST_F(TorchServerTest, TakesSoManyClientsAndNoMore) {
   EXPECT_EQ(Read(Connect(), 1), "");
 }
 
-// Each of many that say nothing takes the place of the oldest of them, never that of a rank.
+// Each idle client replaces the oldest idle one, never a rank.
 TEST_F(TorchServerTest, PushesOutWhoAsksForNothing) {
   Serve({.max_clients = 8, .admits = {}, .said = {}});
   const UniqueFd rank = Connect();

@@ -12,7 +12,7 @@
 namespace dtrun::store {
 namespace {
 
-// What an entry costs beside its text.
+// The memory cost of an entry beside its text.
 constexpr std::size_t kEntryBytes = 128;
 constexpr std::size_t kShownOfAKey = 100;
 
@@ -135,7 +135,7 @@ Status TorchTable::Set(const std::string& key, std::string value) {
   return {};
 }
 
-// A key that is not there is answered as if it had the expected value: torch's own server does.
+// A missing key counts as equal to the expected value, as in torch's own server.
 Status TorchTable::CompareSet(Client client, TorchRequest& request) {
   const std::string& key = request.fields[0];
   const std::string& expected = request.fields[1];
@@ -151,7 +151,7 @@ Status TorchTable::CompareSet(Client client, TorchRequest& request) {
   return {};
 }
 
-// As std::stoll reads it.
+// Parses like std::stoll.
 Result<std::int64_t> TorchTable::CounterAt(const std::string& key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return std::int64_t{0};
@@ -183,7 +183,7 @@ Status TorchTable::Append(const std::string& key, const std::string& more) {
   return {};
 }
 
-// A key that is not there is an empty value.
+// A missing key has an empty value.
 Status TorchTable::MultiGet(Client client, const std::vector<std::string>& keys) {
   std::size_t size = 0;
   for (const std::string& key : keys) {
@@ -217,7 +217,7 @@ Status TorchTable::ListKeys(Client client) {
   return {};
 }
 
-// The last of `size` clients lets all go.
+// The last of `size` clients releases all.
 Status TorchTable::Barrier(Client client, const std::string& key, std::int64_t size) {
   const Result<std::int64_t> count = CounterAt(key);
   if (!count) return count.error();

@@ -1,7 +1,7 @@
-// The values and queues of a TCPStore as torch's own server keeps them, and who waits for which key.
+// The values, queues and waiting clients of a TCPStore, with the semantics of torch's own server.
 //
-// Pure: no I/O, no clock; replies go to `send`. What clients may make it keep is limited. Owned by the
-// server; one thread.
+// Pure: no I/O, no clock; replies go to `send`. Memory that clients can use is limited. Owned by the server;
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace dtrun::store {
 class TorchTable {
  public:
   using Client = std::uint64_t;
-  // Not from within Forget; may not call the table.
+  // Never called within Forget. Must not call the table.
   using Send = std::function<void(Client client, std::string bytes)>;
 
   struct Limits {
@@ -31,9 +31,9 @@ class TorchTable {
   explicit TorchTable(Send send) : TorchTable(std::move(send), Limits()) {}
   TorchTable(Send send, Limits limits) : send_(std::move(send)), limits_(limits) {}
 
-  // An error: the request cannot be served, and its client is to be dropped, as torch's server does.
+  // An error: the request is invalid, and its client must be dropped, as torch's server does.
   Status Take(Client client, TorchRequest request);
-  // The client has gone.
+  // The client has disconnected.
   void Forget(Client client);
 
   std::size_t bytes() const { return bytes_; }
@@ -60,7 +60,7 @@ class TorchTable {
   bool Has(const std::string& key) const;
   Status Await(Client client, std::vector<std::string> keys);
   void CancelWait(Client client);
-  // Those that wait for `key`; `one`: the first that then waits for nothing any more.
+  // Wakes clients that wait for `key`. `one`: only the first client with no other key to wait for.
   void Wake(const std::string& key, bool one = false);
   void Tell(const std::string& key, Change change, std::string_view before, std::string_view after);
 

@@ -23,7 +23,7 @@ class TorchTableTest : public ::testing::Test {
       : table_([this](TorchTable::Client client, std::string bytes) { sent_.emplace_back(client, bytes); },
                {.bytes = 4096, .reply_bytes = 1024}) {}
 
-  // What is sent because of it, to whom.
+  // The messages sent because of it, with their clients.
   std::vector<std::pair<TorchTable::Client, std::string>> Do(TorchTable::Client client, TorchOp op,
                                                              std::vector<std::string> fields = {},
                                                              std::int64_t number = 0) {

@@ -10,10 +10,10 @@ namespace dtrun::store {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x3C85F7CE;
-// How much that was read may stay in front before it is moved away.
+// Consumed bytes that may stay at the front before the buffer is compacted.
 constexpr std::size_t kKeptBytes = 64 << 10;
 
-// What an op has: fixed fields, or a count of them; and a number.
+// The parameters of an op: fixed fields or a counted list, and a number.
 struct Layout {
   std::size_t fields = 0;
   bool counted = false;
@@ -47,7 +47,7 @@ Layout LayoutOf(TorchOp op) {
   return {};
 }
 
-// Whether what follows the key are values, and not more keys.
+// Whether the key is followed by values rather than more keys.
 bool HasValues(TorchOp op) {
   return op == TorchOp::kSet || op == TorchOp::kCompareSet || op == TorchOp::kAppend ||
          op == TorchOp::kQueuePush;
@@ -88,7 +88,7 @@ bool TorchReader::Read(void* to, std::size_t size) {
   return true;
 }
 
-// A request of the older protocol that begins like a VALIDATE would set a key of a gigabyte.
+// A request of the older protocol with the same beginning as VALIDATE would set a key of a gigabyte.
 bool TorchReader::ReadHello() {
   if (left() == 0) return false;
   protocol_ = Protocol::kPlain;

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using namespace testing;  // NOLINT: of this folder
 
 TEST(TorchReader, ReadsWhatTorch113Sends) {
-  // Seen of torch 1.13: add("init/", 1), compare_set("/k", "a", "b").
+  // Captured from torch 1.13: add("init/", 1), compare_set("/k", "a", "b").
   TorchReader reader;
   reader.Append(Byte(3) + Text("init/") + Number(1) + Byte(1) + Text("/k") + Text("a") + Text("b"));
   auto add = reader.Next();

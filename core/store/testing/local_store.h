@@ -1,6 +1,6 @@
-// A store server on a thread of its own, in a fresh folder: for tests.
+// For tests: a store server on its own thread, in a new folder.
 //
-// Made and ended by one thread; Connect from any.
+// One thread creates and destroys it; any thread may call Connect.
 #pragma once
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 namespace dtrun::store::testing {
 
-// What the server told its owner, in order: "joined 0", "left 1", "report 0 3 text".
+// The server's events in order: "joined 0", "left 1", "report 0 3 text".
 class EventLog {
  public:
   Events Hooks() {
@@ -62,7 +62,7 @@ class LocalStore {
     std::filesystem::remove_all(folder_);
   }
 
-  // Ends the server, as when the agent dies.
+  // Stops the server, as if the agent died.
   void Stop() {
     if (!thread_.joinable()) return;
     loop_.stop();

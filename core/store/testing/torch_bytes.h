@@ -1,4 +1,4 @@
-// What torch's client writes, for tests.
+// The bytes that torch's client writes, for tests.
 #pragma once
 
 #include <cstdint>
