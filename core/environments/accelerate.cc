@@ -1,5 +1,5 @@
-// Hugging Face accelerate: accelerate/utils/launch.py. Its other ACCELERATE_* variables
-// are choices of the user's that have defaults when unset.
+// Hugging Face accelerate: accelerate/utils/launch.py. Its other ACCELERATE_* variables are user choices with
+// defaults.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -7,7 +7,7 @@ namespace dtrun::environments {
 Contract WriteAccelerate(const RankTable& table, int rank) {
   Contract out = WriteTorchrun(table, rank);
   out.fallback["ACCELERATE_MIXED_PRECISION"] = "no";
-  // Without it Accelerator() on CPUs makes no process group: every rank trains alone, and succeeds.
+  // Without it Accelerator() on CPUs creates no process group: every rank trains alone and succeeds.
   const auto host = static_cast<std::size_t>(PlaceOf(table, rank).host_index);
   if (!table.hosts[host].sees_gpus) out.fallback["ACCELERATE_USE_CPU"] = "true";
   return out;

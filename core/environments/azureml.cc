@@ -1,6 +1,6 @@
-// Azure ML: the variables of its MPI jobs and of its PyTorch jobs, which do not disagree.
-// Scripts that derive the master from an MPI job use port 6105 on several hosts, unless
-// MASTER_PORT is set, and always 54965 on one: DeepSpeed's comm.py has a copy of that recipe.
+// Azure ML: the variables of its MPI jobs and of its PyTorch jobs, which are consistent. Scripts that derive
+// the master from an MPI job use port 6105 on several hosts, unless MASTER_PORT is set, and always 54965 on
+// one host. DeepSpeed's comm.py copies that recipe.
 #include "core/base/endpoint.h"
 #include "core/environments/contracts.h"
 
@@ -19,7 +19,7 @@ Contract WriteAzureMl(const RankTable& table, int rank) {
   out.set["WORLD_SIZE"] = std::to_string(table.world_size());
   out.set["RANK"] = std::to_string(rank);
   out.set["LOCAL_RANK"] = std::to_string(place.local_rank);
-  // DeepSpeed on Azure reads it, and fails where it is unset.
+  // DeepSpeed on Azure reads it, and fails if it is unset.
   out.fallback["NCCL_SOCKET_IFNAME"] = "^docker0,lo";
   return out;
 }

@@ -1,8 +1,8 @@
-// Environment dialects: the variables from which frameworks and launchers' own programs
-// read who they are, written from one rank table.
+// Environment dialects: the variables that tell frameworks and other launchers' programs their rank, written
+// from one rank table.
 //
-// One small file per dialect; docs/environments.md has the table with the source of each
-// contract and its traps. Pure functions; any thread.
+// One file per dialect. docs/environments.md lists them with the source and the pitfalls of each contract.
+// Pure functions; any thread.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ using Variables = std::map<std::string, std::string>;
 
 struct Contract {
   Variables set;
-  // Only where neither the user, the launcher nor the inherited environment has a value.
+  // Used only if neither the user, the launcher nor the inherited environment sets a value.
   Variables fallback;
 };
 
@@ -27,13 +27,13 @@ struct Dialect {
   const char* name;
   const char* summary;  // one line
   Contract (*write)(const RankTable& table, int rank);
-  // A port that programs of this dialect have built in; null: none.
+  // The built-in port of this dialect's programs; null: none.
   int (*built_in_port)(int hosts);
 };
 
 const std::vector<Dialect>& Dialects();
 
-// Unknown names: an error with the nearest one.
+// The error for an unknown name suggests the nearest one.
 Result<const Dialect*> FindDialect(std::string_view name);
 
 }  // namespace dtrun::environments

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// `sizes`: ranks of each host.
+// `sizes`: number of ranks on each host.
 RankTable Table(const std::vector<int>& sizes) {
   RankTable table;
   table.run_id = "demo";
@@ -33,7 +33,7 @@ RankTable Table(const std::vector<int>& sizes) {
   return table;
 }
 
-// One dialect as its golden file shows it; "?" before what is only a fallback.
+// One dialect in the format of its golden file; "?" marks fallbacks.
 std::string Show(const Dialect& dialect) {
   std::string out;
   const auto add = [&](const std::string& title, const RankTable& table, int rank) {

@@ -1,5 +1,5 @@
-// GCP AI Platform, PyTorch: the numbers are those of the host, and a launcher on each host
-// is expected to make ranks of them.
+// GCP AI Platform, PyTorch: the numbers are those of the host. A launcher on each host is expected to derive
+// ranks from them.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {

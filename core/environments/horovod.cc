@@ -17,7 +17,7 @@ std::map<std::string, std::size_t> HorovodScopes(const RankTable& table) {
 
 Contract WriteHorovod(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
-  // This host among those that have a rank of this local number.
+  // The index of this host among the hosts with a rank of this local number.
   int cross_rank = 0, cross_size = 0;
   for (int host = 0; host < table.host_count(); ++host) {
     if (table.hosts[static_cast<std::size_t>(host)].local_size <= place.local_rank) continue;

@@ -1,5 +1,5 @@
-// The scopes of Horovod's rendezvous store and how many ranks meet in each: all of them, those of a
-// host, and those with one local rank. Pure; any thread.
+// The scopes of Horovod's rendezvous store and their sizes: all ranks, the ranks of a host, and the ranks
+// with the same local rank. Pure; any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// JAX: jax/_src/distributed.py and jax/_src/clusters/slurm_cluster.py. initialize() without arguments asks
-// one environment after another whether it is there, and of those that JAX knows only Slurm's consists of
-// variables alone; the coordinator's address is a variable of JAX's own.
+// JAX: jax/_src/distributed.py and jax/_src/clusters/slurm_cluster.py. initialize() without arguments tries
+// to detect one cluster environment after another. Only Slurm's consists of variables alone; the
+// coordinator's address is a variable of JAX itself.
 #include "core/base/endpoint.h"
 #include "core/environments/contracts.h"
 
@@ -18,7 +18,7 @@ Contract WriteJax(const RankTable& table, int rank) {
       {"SLURM_PROCID", std::to_string(rank)},
       {"SLURM_LOCALID", std::to_string(place.local_rank)},
   };
-  // Has to be there, and should be no job of a Slurm that is: theirs end long before.
+  // Required, and must not match a real Slurm job: real job ids are far smaller.
   out.fallback = {{"SLURM_JOB_ID", "4000000000"}};
   return out;
 }

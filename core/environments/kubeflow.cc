@@ -1,5 +1,5 @@
-// Kubeflow: PyTorchJob v1, pkg/controller.v1/pytorch/envvar.go, and TrainJob v2,
-// plugins/torch/torch.go. Both feed the torchrun of a pod; a host is a pod.
+// Kubeflow: PyTorchJob v1, pkg/controller.v1/pytorch/envvar.go, and TrainJob v2, plugins/torch/torch.go. Both
+// configure torchrun in a pod; a host corresponds to a pod.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {

@@ -23,13 +23,13 @@ using network::LeftOut;
 using network::Network;
 using network::Offer;
 
-// How a variable names interfaces.
+// The syntax of a variable that names interfaces.
 enum class Grammar {
   kNames,     // whole names
-  kPrefixes,  // NCCL's: "^" excludes, "=" makes prefixes whole names
-  kDevices,   // UCX's: whole names; "^" excludes, from 1.21 on
-  kNetworks,  // Open MPI's: whole names, or addresses with a number of bits
-  kExcluded   // the same, of what is not to be used
+  kPrefixes,  // NCCL: "^" excludes, "=" makes prefixes whole names
+  kDevices,   // UCX: whole names; "^" excludes, from 1.21 on
+  kNetworks,  // Open MPI: whole names, or addresses with a prefix length
+  kExcluded   // like kNetworks, but excluded
 };
 
 struct Row {
@@ -62,7 +62,7 @@ std::optional<Grammar> GrammarOf(const std::string& variable) {
   return row == nullptr ? std::nullopt : std::make_optional(row->grammar);
 }
 
-// RDMA devices, of which interfaces say nothing.
+// RDMA devices, which cannot be checked against interfaces.
 bool NamesDevices(Grammar grammar, const std::string& value) {
   return grammar == Grammar::kDevices && (value == "all" || value.find(':') != std::string::npos);
 }
@@ -94,14 +94,14 @@ bool Means(Grammar grammar, std::string_view value, const std::string& name, con
   return excludes;
 }
 
-// Whether all hosts were found to reach each other by this candidate.
+// Whether all hosts could reach each other through this candidate.
 bool Joins(const Decision& decision, std::size_t host, std::size_t candidate) {
   return std::ranges::any_of(decision.measured, [&](const network::Assignment& one) {
     return one.candidates[host] == static_cast<int>(candidate);
   });
 }
 
-// The first interface of `host` that the value means, and what is wrong with it; nullopt: nothing.
+// The first problem of the value on `host`, for the first interface that it matches; nullopt: none.
 std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host, Grammar grammar,
                                      const std::string& value) {
   const Offer& offer = decision.evidence.hosts()[host].offer;
@@ -120,8 +120,8 @@ std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host,
   return "means no interface there";
 }
 
-// Whether the lists of Gloo, UCX, NCCL and Open MPI can say this name: their ',' separates, and a '^' or '='
-// in front means something else.
+// Whether the lists of Gloo, UCX, NCCL and Open MPI can express this name: ',' separates names there, and a
+// leading '^' or '=' has a special meaning.
 bool Sayable(const std::string& interface) {
   return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
          !interface.starts_with('=');
@@ -129,12 +129,12 @@ bool Sayable(const std::string& interface) {
 
 bool Named(const Network& network) { return network.named && Sayable(network.interface); }
 
-// One value for all hosts: an mpirun hands that of its own host to every rank, and ranks of Open MPI 4.1
-// never connect whose hosts each give their own address. Empty: there is none.
+// One value for all hosts: mpirun gives its own host's value to every rank, and ranks of Open MPI 4.1 with
+// per-host addresses never connect. Empty: there is none.
 std::string ForOpenMpi(const std::vector<Network>& networks) {
   const auto same = [&](const Network& one) { return Named(one) && one.interface == networks[0].interface; };
   if (std::ranges::all_of(networks, same)) return networks[0].interface;
-  if (std::ranges::any_of(networks, &Network::ipv6)) return {};  // it takes addresses of IPv4 only
+  if (std::ranges::any_of(networks, &Network::ipv6)) return {};  // it accepts only IPv4 addresses
   std::set<std::string> texts;
   for (const Network& one : networks) {
     const auto address = asio::ip::make_address_v4(one.address);
@@ -164,8 +164,8 @@ std::map<std::string, std::string> InterfaceVariables(const std::vector<Network>
       out[name] = mca;
     }
   }
-  // A host with RDMA has more cards than the one that carries TCP, and libraries know them all;
-  // only a user who has named interfaces wants fewer.
+  // A host with RDMA has more network cards than the one used for TCP, and libraries find them all. Restrict
+  // them only if the user has named interfaces.
   if (!network.host_has_rdma) {
     if (named) out["UCX_NET_DEVICES"] = network.interface;
   } else if (network.asked_for && !network.rdma.empty()) {

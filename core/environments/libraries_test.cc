@@ -22,7 +22,7 @@ using ::testing::Pair;
 
 Network Eth0() { return {"eth0", "10.5.0.1", 24, "", true, false, false}; }
 
-// What is wrong with a value on all hosts.
+// Checks a value that is set on all hosts.
 std::string Check(const std::string& variable, const std::string& value, const Decision& decision) {
   return CheckInterfaces(variable, std::vector<std::string>(decision.evidence.hosts().size(), value),
                          decision);

@@ -1,5 +1,5 @@
-// PyTorch Lightning: lightning/fabric/plugins/environments/torchelastic.py. The run id
-// makes Lightning take this environment before Slurm's or MPI's.
+// PyTorch Lightning: lightning/fabric/plugins/environments/torchelastic.py. The run id makes Lightning prefer
+// this environment to Slurm's or MPI's.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {

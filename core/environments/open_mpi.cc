@@ -1,6 +1,5 @@
-// Open MPI: OpenPMIx's pmdl_ompi.c and Open MPI's environment-var.rst, as far as they say
-// who a rank is. Left out: what describes mpirun's own command, and PMIX_*, which belong
-// to a server.
+// Open MPI: the rank variables of OpenPMIx's pmdl_ompi.c and Open MPI's environment-var.rst. Left out: the
+// description of mpirun's own command, and PMIX_*, which belong to a server.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -14,7 +13,7 @@ Contract WriteOpenMpi(const RankTable& table, int rank) {
       {"OMPI_COMM_WORLD_SIZE", size},
       {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(place.local_rank)},
       {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},
-      // The rank among all processes of this host, and never the number of the host.
+      // The rank among all processes of this host, not the number of the host.
       {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(place.local_rank)},
       {"OMPI_WORLD_SIZE", size},
       {"OMPI_WORLD_LOCAL_SIZE", std::to_string(place.local_size)},

@@ -8,7 +8,7 @@
 namespace dtrun::environments {
 namespace {
 
-// Variables of one kind of outer launcher. The first ones stand in the note.
+// Variables of one kind of outer launcher. The note quotes the first ones.
 struct Family {
   const char* whose;
   std::vector<std::string> patterns;
@@ -97,7 +97,7 @@ bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns)
 std::vector<std::string> OuterNotes(const Variables& environment) {
   std::vector<std::string> notes;
   for (const Family& family : Families()) {
-    // In the order of the patterns, so that the telling ones come first.
+    // In pattern order, so that the most informative ones come first.
     std::vector<std::string> found;
     for (const std::string& pattern : family.patterns) {
       for (const auto& [name, value] : environment) {

@@ -1,10 +1,8 @@
-// What an outer launcher left in the environment: variables that would tell a rank that
-// it is somebody else, and are therefore not passed on.
+// Variables of an outer launcher that would give a rank a wrong identity. They are not passed on to ranks.
 //
-// A rank of ours that finds OMPI_COMM_WORLD_RANK of an outer mpirun, or the SLURM_NTASKS of
-// the allocation it runs in, forms the wrong world. Settings (OMPI_MCA_btl…, NCCL_*,
-// SLURM_JOB_ID, AZUREML_*) are passed on. What the launcher, a dialect or job.env sets for
-// a rank comes after this. Pure functions; any thread.
+// A rank that sees OMPI_COMM_WORLD_RANK of an outer mpirun, or SLURM_NTASKS of its allocation, forms the
+// wrong world. Settings (OMPI_MCA_btl…, NCCL_*, SLURM_JOB_ID, AZUREML_*) are passed on. Variables set by the
+// launcher, a dialect or job.env are added afterwards. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -15,16 +13,16 @@
 
 namespace dtrun::environments {
 
-// Names that ranks do not inherit; a "*" at the end stands for any rest.
+// Names that ranks do not inherit; a trailing "*" matches any suffix.
 const std::vector<std::string>& Withheld();
 
 bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns);
 
-// Lines for the run header: which of them there are, whose, and what happens instead.
+// Lines for the run header: which of these variables are set, which launcher set them, and what dtrun does
+// instead.
 std::vector<std::string> OuterNotes(const Variables& environment);
 
-// What to do where an outer launcher has started several of this command, each with a job of its own; empty
-// where it has not.
+// Advice if an outer launcher has started this command several times, each with its own job; otherwise empty.
 std::string OneOfSeveral(const Variables& environment);
 
 }  // namespace dtrun::environments

@@ -1,7 +1,7 @@
-// The ranks of a job and where they live: what every environment dialect is written from.
+// The ranks of a job and their hosts: the input of every environment dialect.
 //
-// A value, made from a plan (core/plan/dialects.h). Ports and paths are texts, because in
-// a plan they are tokens until the job runs. Any thread.
+// A value, created from a plan (core/plan/dialects.h). Ports and paths are strings, because in a plan they
+// are tokens until the job runs. Any thread.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace dtrun::environments {
 
 struct TableHost {
   std::string name;
-  std::string address;  // that all other hosts reach; IPv6 without brackets
+  std::string address;  // reachable from all other hosts; IPv6 without brackets
   int first_rank = 0;
   int local_size = 0;
-  bool sees_gpus = true;  // of NVIDIA or AMD
+  bool sees_gpus = true;  // NVIDIA or AMD
 };
 
 struct RankTable {
@@ -22,19 +22,19 @@ struct RankTable {
   std::vector<TableHost> hosts;  // in rank order; each has a rank
   std::string master_address;
   std::string master_port;
-  std::vector<std::string> task_ports;  // by rank: one where that rank may listen
-  std::vector<std::string> roles;       // by rank; empty: the job has none
+  std::vector<std::string> task_ports;  // by rank: a port where the rank may listen
+  std::vector<std::string> roles;       // by rank; empty: no roles
   std::string run_dir;
-  int generation = 0;  // start of the world, from 0
+  int generation = 0;  // starts of the world so far, from 0
   int max_restarts = 0;
-  std::string rendezvous_address;  // of the HTTP store for Horovod; empty: none is served
+  std::string rendezvous_address;  // of the HTTP store for Horovod; empty: not served
   std::string rendezvous_port;
 
   int world_size() const { return hosts.back().first_rank + hosts.back().local_size; }
   int host_count() const { return static_cast<int>(hosts.size()); }
 };
 
-// Where one rank lives.
+// The location of one rank.
 struct Place {
   int rank = 0;
   int local_rank = 0;

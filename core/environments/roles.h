@@ -1,4 +1,4 @@
-// Which rank plays which part in TensorFlow's cluster: job.roles. Pure; any thread.
+// Assigns TensorFlow cluster roles to ranks: job.roles. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace dtrun::environments {
 
-// By rank, from counts such as {"chief": "1", "worker": "2", "ps": "1"}: chief first, then
-// worker, ps, evaluator. No counts: no roles. The counts must add up to `ranks`.
+// Roles by rank, from counts such as {"chief": "1", "worker": "2", "ps": "1"}, in the order chief, worker,
+// ps, evaluator. No counts: no roles. The counts must add up to `ranks`.
 Result<std::vector<std::string>> AssignRoles(const std::map<std::string, std::string>& counts, int ranks);
 
 }  // namespace dtrun::environments

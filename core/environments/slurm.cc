@@ -1,6 +1,5 @@
-// Slurm: srun(1), "OUTPUT ENVIRONMENT VARIABLES". No SLURM_JOB_ID is made up: signal
-// handlers give it to scontrol and scancel. SLURM_LAUNCH_NODE_IPADDR may be a login node,
-// so nobody should read it.
+// Slurm: srun(1), "OUTPUT ENVIRONMENT VARIABLES". Does not invent a SLURM_JOB_ID: signal handlers pass it to
+// scontrol and scancel. SLURM_LAUNCH_NODE_IPADDR may be a login node, so programs should not read it.
 #include <fmt/format.h>
 
 #include "core/base/count_list.h"
@@ -41,7 +40,7 @@ Contract WriteSlurm(const RankTable& table, int rank) {
       {"SLURM_RESTART_COUNT", std::to_string(table.generation)},
   };
   out.fallback = {{"SLURM_JOB_NAME", table.run_id}};
-  // Lightning refuses several tasks without it.
+  // Lightning rejects several tasks without it.
   if (std::ranges::all_of(sizes, [&](int size) { return size == sizes[0]; })) {
     out.set["SLURM_NTASKS_PER_NODE"] = std::to_string(sizes[0]);
   }

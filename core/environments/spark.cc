@@ -1,5 +1,5 @@
-// Spark's TorchDistributor: pyspark/ml/torch/distributor.py. A task is a partition with one
-// process, and counts as a node: LOCAL_RANK is 0 everywhere.
+// Spark's TorchDistributor: pyspark/ml/torch/distributor.py. A task is a partition with one process and
+// counts as a node: LOCAL_RANK is 0 everywhere.
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {

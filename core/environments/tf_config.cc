@@ -1,5 +1,5 @@
-// TensorFlow: tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py.
-// The evaluator has a task of its own and stands in no cluster.
+// TensorFlow: tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py. The evaluator has
+// its own task and is in no cluster.
 
 #include "core/base/endpoint.h"
 #include "core/base/json.h"

@@ -6,7 +6,7 @@
 namespace dtrun::environments {
 namespace {
 
-// A job without roles has torchrun's default one.
+// A job without roles uses torchrun's default role.
 const std::string& RoleOf(const RankTable& table, int rank) {
   static const std::string kDefault = "default";
   return table.roles.empty() ? kDefault : table.roles[static_cast<std::size_t>(rank)];
@@ -39,7 +39,7 @@ Contract WriteTorchrun(const RankTable& table, int rank) {
       {"TORCHELASTIC_RESTART_COUNT", std::to_string(table.generation)},
       {"TORCHELASTIC_MAX_RESTARTS", std::to_string(table.max_restarts)},
       {"TORCHELASTIC_RUN_ID", table.run_id},
-      // No TCPStore is served: rank 0 opens it.
+      // dtrun serves no TCPStore: rank 0 opens it.
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
       {"TORCHELASTIC_ERROR_FILE", table.run_dir + "/rank-" + std::to_string(rank) + ".error.json"},
   };

@@ -1,12 +1,11 @@
-// A shared library that is loaded when one of its functions is first called, and not with the program.
+// A shared library that is loaded at the first call of one of its functions.
 //
-// Most jobs run on one host and need neither TLS nor the kernel's tables of networks, and the libraries for
-// them were a seventh of what such a job took to launch. The files beside this one define the functions of
-// those libraries that dtrun calls, each of which finds the library's own and passes the call on: callers
-// include the library's headers and link dtrun_late instead of it. A call to a function without its line
-// there does not link.
+// Most jobs run on one host and need neither TLS nor libnl. Loading these libraries took a seventh of such a
+// job's launch time. The files beside this one define the functions of those libraries that dtrun calls; each
+// forwards to the real function. Callers include the library's headers and link dtrun_late instead of the
+// library. A call to a function that is not defined there does not link.
 //
-// Any thread may call. Nothing is ever unloaded.
+// Any thread may call. Libraries are never unloaded.
 #pragma once
 
 #include <mutex>
@@ -15,11 +14,11 @@ namespace dtrun::late {
 
 class Library {
  public:
-  // Both live as long as the program: the name that the dynamic loader searches, and the package that has it.
+  // Static strings: the name for the dynamic loader, and the package that contains the library.
   constexpr Library(const char* name, const char* package) : name_(name), package_(package) {}
 
-  // Ends the program with exit code 2 where the library, or this function of it, is missing, as the
-  // dynamic loader would have ended it at its start.
+  // Ends the program with exit code 2 if the library or the function is missing, as the dynamic loader would
+  // at startup.
   void* Find(const char* function);
 
  private:
@@ -32,7 +31,7 @@ class Library {
 }  // namespace dtrun::late
 
 // Defines `result name parameters`, which calls the function of that name in `library` with `arguments`, the
-// names of the parameters. The library's own header has declared it, so a wrong signature does not compile.
+// names of the parameters. The library's header declares it, so a wrong signature does not compile.
 #define DTRUN_LATE(library, result, name, parameters, arguments)                       \
   result name parameters {                                                             \
     static const auto real = reinterpret_cast<decltype(&name)>((library).Find(#name)); \

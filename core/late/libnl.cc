@@ -1,4 +1,4 @@
-// libnl, which asks the kernel for interfaces, addresses and routes: what a job on one host never loads.
+// libnl, which queries interfaces, addresses and routes. Jobs on one host never load it.
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>

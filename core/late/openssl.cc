@@ -1,4 +1,4 @@
-// OpenSSL, which the control link and connectivity checks need: what a job on one host never loads.
+// OpenSSL, for the control link and connectivity checks. Jobs on one host never load it.
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -14,7 +14,7 @@ namespace {
 #define DTRUN_TEXT_OF(number) #number
 #define DTRUN_FILE_OF(library, number) library ".so." DTRUN_TEXT_OF(number)
 
-// The version whose headers these are.
+// The version must match the headers.
 constinit dtrun::late::Library crypto(DTRUN_FILE_OF("libcrypto", OPENSSL_SHLIB_VERSION), "libssl3");
 constinit dtrun::late::Library ssl(DTRUN_FILE_OF("libssl", OPENSSL_SHLIB_VERSION), "libssl3");
 

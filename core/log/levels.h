@@ -1,6 +1,6 @@
-// Which diagnostics are kept: a level for all rooms, and levels of some, as DTRUN_LOG gives them.
+// The diagnostics to keep: a default level and levels of some rooms, as set in DTRUN_LOG.
 //
-// A room is a folder of core, or a plugin by its name. Values and pure functions; any thread.
+// A room is a folder of core, or a plugin's name. Values and pure functions; any thread.
 #pragma once
 
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace dtrun::log {
 
-enum class Level { kDebug = 1, kInfo, kWarn, kError, kOff };  // in order; the first four as DTRUN_LOG_* of the ABI
+enum class Level { kDebug = 1, kInfo, kWarn, kError, kOff };  // ascending; the first four as DTRUN_LOG_* of the ABI
 
 std::string_view Name(Level level);  // "debug", "info", "warn", "error", "off"
 
 struct Levels {
-  Level others = Level::kWarn;  // of the rooms that `rooms` does not name
+  Level others = Level::kWarn;  // for rooms that are not in `rooms`
   std::map<std::string, Level, std::less<>> rooms = {};
 
   Level Of(std::string_view room) const;
@@ -25,12 +25,13 @@ struct Levels {
   bool operator==(const Levels&) const = default;
 };
 
-// "info", "network=debug", "info,network=debug,gloo=off"; white space around a part is skipped, and an empty text
-// keeps warnings and errors. An error names the part that is wrong. Any word is taken for a room: see UnknownRooms.
+// "info", "network=debug", "info,network=debug,gloo=off". Spaces around a part are ignored; an empty text
+// keeps warnings and errors. The error names the invalid part. Any word is accepted as a room: see
+// UnknownRooms.
 Result<Levels> ParseLevels(std::string_view text);
-std::string ToText(const Levels& levels);  // as ParseLevels takes it
+std::string ToText(const Levels& levels);  // in the syntax of ParseLevels
 
-// Of the rooms that `levels` names, one sentence for each that is neither a room of core nor one of `plugins`.
+// A sentence for each room in `levels` that is neither a room of core nor one of `plugins`.
 std::vector<std::string> UnknownRooms(const Levels& levels, const std::vector<std::string>& plugins);
 
 }  // namespace dtrun::log

@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kRemembered = 1000;         // lines
 constexpr std::size_t kFileBytes = 10u << 20;
-constexpr std::size_t kFilesBefore = 2;           // beside the one that grows
-constexpr std::size_t kMostBytes = 3500;          // of a text: its line fits into one write to a pipe
+constexpr std::size_t kFilesBefore = 2;           // besides the current one
+constexpr std::size_t kMostBytes = 3500;          // of a text, so that its line fits into one write to a pipe
 
 spdlog::level::level_enum ForSpdlog(Level level) {
   switch (level) {
@@ -40,7 +40,7 @@ spdlog::level::level_enum ForSpdlog(Level level) {
   return spdlog::level::off;
 }
 
-// The sinks are given whole lines.
+// Gives whole lines to the sinks.
 template <class Sink>
 void Put(Sink& sink, std::string_view line) {
   sink.log(spdlog::details::log_msg({}, spdlog::level::info, {line.data(), line.size()}));
@@ -169,7 +169,7 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
     WriteToStandardError(line);
   }
 
-  // poll says that a pipe has room when at least PIPE_BUF bytes fit (pipe(7)), so that no write of a line waits.
+  // poll reports a pipe as writable if at least PIPE_BUF bytes fit (pipe(7)), so writing a line never blocks.
   void WriteToStandardError(std::string_view line) {
     pollfd room{STDERR_FILENO, POLLOUT, 0};
     if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
@@ -186,7 +186,7 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return;  // who read it has gone: there is nowhere to report that
+      if (written < 0) return;  // the reader is gone; there is nowhere to report that
       line.remove_prefix(static_cast<std::size_t>(written));
     }
   }
@@ -200,7 +200,7 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
   std::function<void(std::string_view)> sink_;
   std::unique_ptr<spdlog::sinks::ringbuffer_sink_st> remembered_;
   std::filesystem::path path_;
-  std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file_;  // null: not made yet
+  std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file_;  // null: not created yet
   std::uint64_t dropped_ = 0;
 };
 

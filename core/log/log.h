@@ -1,10 +1,11 @@
-// Diagnostics: what root, agents, libdtrun and plugins do, for those who look for a fault in them. What people read
-// of a job (header, verdict, the ranks' output) is not written here.
+// Diagnostics of the root, agents, libdtrun and plugins, for debugging. The user's output of a job (header,
+// verdict, ranks' output) is not logged here.
 //
-// One log for each process, over spdlog; it lives as long as the process, since plugins' threads may write after
-// main has returned. Each line has a time, the host, the rank in a rank, a level and a room. It goes to standard
-// error, or where WriteTo says, and into a file once KeepIn names one. All functions: any thread. Writing never waits
-// for a slow reader of standard error: what does not fit is dropped, and the next line that fits says how many.
+// One log per process, over spdlog. It lives as long as the process, because plugins' threads may write after
+// main has returned. Each line has a time, the host, the rank (in ranks), a level and a room. Lines go to
+// standard error or where WriteTo directs them, and also to a file after KeepIn. All functions: any thread.
+// Writing never blocks on a slow reader of standard error: lines that do not fit are dropped, and the next
+// line that fits reports their number.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,36 +23,38 @@
 
 namespace dtrun::log {
 
-// What the variables ask for.
+// The settings from the variables.
 struct Options {
   Levels levels;
-  bool json = false;  // each line is a JSON object: time, host, rank, level, room, text
+  bool json = false;  // one JSON object per line: time, host, rank, level, room, text
 };
-// The values of DTRUN_LOG and DTRUN_LOG_FORMAT ("text", "json"); null or empty: the default. An error names the
-// variable and what is wrong with its value.
+// Parses DTRUN_LOG and DTRUN_LOG_FORMAT ("text", "json"); null or empty: the default. An error names the
+// variable and the invalid value.
 Result<Options> ParseOptions(const char* levels, const char* format);
 
-// What is to be told of the variables' values: an error of ParseOptions, as a note that the variable has no effect, and
-// UnknownRooms.
+// Warnings about the variables' values: an error of ParseOptions, as a note that the variable has no effect,
+// and UnknownRooms.
 std::vector<std::string> WrongVariables(const char* levels, const char* format, const std::vector<std::string>& plugins);
-// Of this process's environment.
+// The same from this process's environment.
 Result<Options> OptionsOfEnvironment();
 
-// As the last Start said.
+// The options of the last Start.
 Options Current();
 
-// Replaces what the log was told before; until the first call it keeps warnings and errors, without host and rank.
+// Sets options, host and rank. Before the first call the log keeps warnings and errors, without host and
+// rank.
 void Start(const Options& options, const std::string& host, std::optional<int> rank);
 
-// From now on whole lines go to `sink`, each with its line feed, in place of standard error; empty: back to it. The
-// sink may not write to the log. It is given what was written before, at most 1,000 lines, if `replay` is set.
+// Sends whole lines, each with its newline, to `sink` instead of standard error; empty: back to standard
+// error. The sink must not write to the log. With `replay` it first gets the earlier lines, at most 1,000.
 void WriteTo(std::function<void(std::string_view line)> sink, bool replay = false);
 
-// Also keeps the lines in this file, those written before too (at most 1,000); it is made with the first line, and
-// at 10 MiB becomes NAME.1.log, and that NAME.2.log. An empty path ends it. A file that cannot be written is told on standard error.
+// Also writes the lines to this file, including at most 1,000 earlier ones. The file is created with the
+// first line. At 10 MiB it is renamed to NAME.1.log, and NAME.1.log to NAME.2.log. An empty path stops it.
+// Write errors are reported on standard error.
 void KeepIn(const std::filesystem::path& file);
 
-// Passes on a line that another host's log has made.
+// Forwards a line from another host's log.
 void PassOn(std::string_view line);
 
 namespace internal {
@@ -63,16 +66,16 @@ void Write(std::string_view room, Level level, std::string_view text);
 // The lowest level that any room keeps.
 inline Level LowestKept() { return internal::lowest.load(std::memory_order_relaxed); }
 
-// A part of dtrun that writes diagnostics: a folder of core, or a plugin. Nothing is formatted that is not kept, and
-// then a call costs one load.
+// A part of dtrun that writes diagnostics: a folder of core, or a plugin. A message that is not kept is not
+// formatted and costs one load.
 class Room {
  public:
-  constexpr explicit Room(std::string_view name) : name_(name) {}  // which outlives it
+  constexpr explicit Room(std::string_view name) : name_(name) {}  // must outlive the room
 
   bool Keeps(Level level) const {
     return level >= LowestKept() && internal::Keeps(name_, level);
   }
-  // Line feeds in the text become spaces. errno stays as it is.
+  // Newlines in the text become spaces. Preserves errno.
   void Write(Level level, std::string_view text) const {
     if (Keeps(level)) internal::Write(name_, level, text);
   }

@@ -19,7 +19,7 @@ void Exchange::Offer(int host, Part part) {
     return Finish(at, error);
   }
   if (!fresh && open.hosts != part.hosts) {
-    // The ranks disagree on who takes part, which is an error of the program.
+    // The ranks disagree on the participants, which is an error of the program.
     const Error error{DTRUN_MISMATCH,
                       fmt::format("exchange '{}' has other members on host {}", part.exchange, host)};
     answer_(host, part.exchange, error);
@@ -46,7 +46,7 @@ void Exchange::Reset() {
   failure_.reset();
 }
 
-// Forgotten before the answers: a host may offer the next part at once.
+// Erases the exchange before answering: a host may offer the next part at once.
 void Exchange::Finish(std::map<std::string, Open>::iterator at, const Result<std::string>& all) {
   const auto done = open_.extract(at);
   for (const auto& [host, bytes] : done.mapped().parts) bytes_ -= bytes.size();

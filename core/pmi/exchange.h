@@ -1,8 +1,8 @@
-// Joins what the hosts of a job offer each other for their ranks' MPI libraries: a PMIx fence
-// or a PMI-1 barrier is complete when every host that takes part has offered its part. What waits is bounded:
-// an exchange beyond the limits fails for those who take part in it.
+// Combines what the hosts of a job exchange for their ranks' MPI libraries. A PMIx fence or a PMI-1 barrier
+// completes when every participating host has offered its part. Pending data is bounded: an exchange beyond
+// the limits fails for its participants.
 //
-// Owned by the controller; loop thread. Knows nothing of what the bytes mean.
+// Owned by the controller; loop thread. Treats the bytes as opaque.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@
 
 namespace dtrun::pmi {
 
-// What one host brings.
+// The contribution of one host.
 struct Part {
-  std::string exchange;    // its name, the same on all hosts, new each time
-  std::vector<int> hosts;  // that take part, rising
+  std::string exchange;    // unique name, the same on all hosts
+  std::vector<int> hosts;  // participating hosts, ascending
   std::string bytes;
 };
 
@@ -26,17 +26,17 @@ class Exchange {
  public:
   static constexpr std::size_t kMostOpen = 4096;
   static constexpr std::size_t kMostBytes = std::size_t{48}
-                                            << 20;  // of all that wait; a message holds 64 MiB
+                                            << 20;  // of all pending parts; a message holds 64 MiB
 
-  // To a host: the parts of all, one after the other by host, or why there are none.
+  // Answers a host with all parts, concatenated in host order, or with an error.
   using Answer = std::function<void(int host, const std::string& exchange, const Result<std::string>& all)>;
 
   explicit Exchange(Answer answer) : answer_(std::move(answer)) {}
 
   void Offer(int host, Part part);
-  // Ranks have ended: what is open, and what is offered from now on, is answered with `why`.
+  // Ranks have ended: answers pending and later offers with `why`.
   void Fail(const Error& why);
-  // A new generation.
+  // Starts a new generation.
   void Reset();
 
  private:
@@ -49,7 +49,7 @@ class Exchange {
 
   const Answer answer_;
   std::map<std::string, Open> open_;
-  std::size_t bytes_ = 0;  // of the open ones
+  std::size_t bytes_ = 0;  // of the open exchanges
   std::optional<Error> failure_;
 };
 

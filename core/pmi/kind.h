@@ -1,5 +1,5 @@
-// Which process management interface an MPI library finds in a rank, so that MPI_Init works
-// without mpirun. Values; any thread.
+// The process management interfaces that MPI libraries look for in a rank, so that MPI_Init works without
+// mpirun. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ enum class Kind : std::uint8_t {
   kPmi1,  // PMI-1: MPICH, Intel MPI, MVAPICH
 };
 
-// "none", "pmix", "pmi1": the words of job.pmi.
+// "none", "pmix", "pmi1": as in job.pmi.
 const char* KindName(Kind kind);
 
-// Whether this dtrun was built to serve it; the error says what is missing.
+// Whether this dtrun was built with support for it. The error names what is missing.
 Status Servable(Kind kind);
-// Whether this host can serve it too: its library is there and fits.
+// Whether this host can also serve it: the library exists and is compatible.
 Status ServableHere(Kind kind);
 
 }  // namespace dtrun::pmi

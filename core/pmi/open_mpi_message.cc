@@ -5,7 +5,7 @@
 namespace dtrun::pmi {
 namespace {
 
-// Every value has its count in front, and a text its size with the closing zero.
+// Each value is preceded by its count, and a text by its size including the terminating zero.
 class Packed {
  public:
   explicit Packed(std::string_view bytes) : rest_(bytes) {}
@@ -25,7 +25,7 @@ class Packed {
     for (const char byte : Take(4)) number = number << 8 | static_cast<unsigned char>(byte);
     return number;
   }
-  // Empty, and nothing after it, when there are fewer.
+  // Empty from the first call that asks for more than is left.
   std::string_view Take(std::size_t size) {
     const std::string_view taken = size <= rest_.size() ? rest_.substr(0, size) : std::string_view();
     rest_.remove_prefix(size <= rest_.size() ? size : rest_.size());

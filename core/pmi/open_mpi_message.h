@@ -1,5 +1,5 @@
-// The messages for the user that ranks of Open MPI 4 give their launcher (orte/util/show_help.c): a
-// file, a topic, a flag and the text, packed by its opal/dss. Pure; any thread.
+// Decodes user messages that ranks of Open MPI 4 send to their launcher (orte/util/show_help.c): a file, a
+// topic, a flag and the text, packed by opal/dss. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace dtrun::pmi {
 
-// The text; empty when the bytes are something else.
+// The text; empty if the bytes have another format.
 std::string OpenMpiMessage(std::string_view bytes);
 
 }  // namespace dtrun::pmi

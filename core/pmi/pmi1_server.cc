@@ -16,12 +16,12 @@ namespace {
 using Descriptor = boost::asio::posix::stream_descriptor;
 
 constexpr std::size_t kPmi1ReadBytes = 4096;
-// Of what the ranks of a host put in a generation: MPI libraries need some kilobytes for each rank.
+// Limit for the data that a host's ranks put in a generation: MPI libraries need a few kilobytes per rank.
 constexpr std::size_t kMaxPutBytes = std::size_t{64} << 20;
 
 class Pmi1Server;
 
-// The connection of one rank. Kept by its own pending read.
+// The connection of one rank, kept alive by its pending read.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Pmi1Server& server, boost::asio::io_context& loop, int rank, UniqueFd socket)
@@ -30,14 +30,14 @@ class Session : public std::enable_shared_from_this<Session> {
   void Read();
   void Send(const std::string& line);
   void Close();
-  // Drops a rank that does not keep to PMI-1, and tells why.
+  // Disconnects a rank that violates PMI-1 and reports the reason.
   void Break(const std::string& why);
 
   int rank() const { return rank_; }
   bool open() const { return socket_.is_open(); }
 
   bool waits = false;     // in the barrier
-  bool finished = false;  // with MPI; another program of the rank may begin again
+  bool finished = false;  // with MPI; the rank may start another MPI program
 
  private:
   Pmi1Server* server_;
@@ -74,7 +74,7 @@ class Pmi1Server final : public Server {
     offered_ = false;
     ++barriers_;
     Result<std::map<std::string, std::string>> pairs = all ? DecodePairs(*all) : all.error();
-    if (!pairs) {  // PMI-1 has no barrier that fails; a closed connection is one that a client notices
+    if (!pairs) {  // a PMI-1 barrier cannot fail, but clients notice a closed connection
       for (const auto& session : sessions_) session->Close();
       return;
     }
@@ -96,8 +96,8 @@ class Pmi1Server final : public Server {
 
   void Broke(int rank, const std::string& why) { events_.broke(rank, why); }
 
-  // One request of a rank; its answer, empty for none. An error when it makes no sense now: the rank would
-  // count twice, or wait for what the others do not wait for.
+  // Handles one request and returns its answer; empty: none. An error if it is invalid now: the rank would be
+  // counted twice, or wait for something the others do not wait for.
   Result<std::string> Answer(Session& session, const Pmi1Request& request) {
     const std::string& command = request.command;
     if (session.waits && command != "abort") {
@@ -137,10 +137,10 @@ class Pmi1Server final : public Server {
     if (command == "abort") {
       std::string_view code = request.Field("exitcode");
       events_.aborted(rank, TakeNumber<int>(&code).value_or(1), "");
-      return {};  // the rank waits for its end
+      return {};  // the rank waits for the barrier to end
     }
     if (command == "spawn") {
-      // One answer after the last of its parts.
+      // Answer once, after the last part.
       const bool last = request.Field("totspawns") == request.Field("spawnssofar");
       return last ? "cmd=spawn_result rc=-1 status=unsupported\n" : "";
     }
@@ -187,11 +187,11 @@ class Pmi1Server final : public Server {
   const Events events_;
   Job job_;
   std::vector<std::shared_ptr<Session>> sessions_;
-  std::map<std::string, std::string> keys_;   // of all ranks, up to the last barrier, and of this host
-  std::map<std::string, std::string> fresh_;  // of this host, since the last barrier
+  std::map<std::string, std::string> keys_;   // of all ranks up to the last barrier, and of this host
+  std::map<std::string, std::string> fresh_;  // of this host since the last barrier
   std::size_t put_bytes_ = 0;                 // by ranks of this host
-  std::uint64_t barriers_ = 0;                // that are over
-  bool offered_ = false;                      // this host's part of the current one
+  std::uint64_t barriers_ = 0;                // completed
+  bool offered_ = false;                      // this host has offered its part of the current one
 };
 
 void Session::Read() {
@@ -217,7 +217,7 @@ void Session::Send(const std::string& line) {
   const ssize_t size = ::send(socket_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (size == static_cast<ssize_t>(line.size())) return;
   const bool full = size >= 0 || errno == EAGAIN;
-  full ? Break("it does not read its answers") : Close();  // else it has ended
+  full ? Break("it does not read its answers") : Close();  // or it has ended
 }
 
 void Session::Break(const std::string& why) {
@@ -226,7 +226,7 @@ void Session::Break(const std::string& why) {
 }
 
 void Session::Close() {
-  boost::system::error_code ignored;  // nothing to do about a descriptor that does not close
+  boost::system::error_code ignored;  // closing errors do not matter
   socket_.close(ignored);
 }
 

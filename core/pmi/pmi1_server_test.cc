@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Two hosts with a server each and an exchange between them, as the controller has it.
+// Two hosts, each with a server, connected by an exchange as in the controller.
 class Pmi1ServerTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -64,7 +64,7 @@ class Pmi1ServerTest : public ::testing::Test {
     loop_.poll();
   }
 
-  // What has come for the rank: lines, or "closed".
+  // The data received by the rank: lines, or "closed".
   std::string Hear(int rank) {
     char bytes[4096];
     const int fd = ranks_[static_cast<std::size_t>(rank)].socket.get();
@@ -113,7 +113,7 @@ TEST_F(Pmi1ServerTest, ABarrierOfSeveralHostsExchangesTheirKeys) {
   for (const int rank : {0, 1}) EXPECT_EQ(Hear(rank), "cmd=barrier_out rc=0\n");
   EXPECT_THAT(Ask(0, "cmd=get kvsname=job.0 key=card2\n"), HasSubstr("value=over-there\n"));
   EXPECT_THAT(Ask(2, "cmd=get kvsname=job.0 key=card0\n"), HasSubstr("value=here\n"));
-  // And the next one is another.
+  // The next barrier is a different exchange.
   for (const int rank : {0, 1}) Say(rank, "cmd=barrier_in\n");
   EXPECT_EQ(Ask(2, "cmd=barrier_in\n"), "cmd=barrier_out rc=0\n");
 }

@@ -7,11 +7,11 @@
 namespace dtrun::pmi {
 namespace {
 
-// Command, key, value and their names.
+// Command, key and value with their names.
 constexpr std::size_t kMaxLineBytes = 4096;
 constexpr std::size_t kShownBytes = 80;
 
-// Text in front of the first `end`, which is cut off with it; all when there is none.
+// Removes and returns the text before the first `end`, which is also removed; all text if there is none.
 std::string_view Cut(std::string_view& text, char end) {
   const std::size_t at = text.find(end);
   const std::string_view head = text.substr(0, at);
@@ -60,7 +60,7 @@ Result<std::optional<Pmi1Request>> Pmi1Reader::Next() {
     std::string_view rest = whole;
     while (!rest.empty()) {
       std::string_view value = Cut(rest, ' ');
-      if (value.empty()) continue;  // two blanks
+      if (value.empty()) continue;  // two spaces
       if (value.find('=') == value.npos) return Fail(whole, "a word without '='");
       const std::string name(Cut(value, '='));
       if (name == "cmd") {

@@ -1,6 +1,6 @@
-// The lines of PMI-1, as MPICH's simple_pmi.c speaks them: "cmd=put kvsname=a key=b value=c".
+// The PMI-1 line protocol of MPICH's simple_pmi.c: "cmd=put kvsname=a key=b value=c".
 //
-// Pure; any thread. What a rank sends is judged here, so that the server sees requests only.
+// Pure; any thread. Validates the input of ranks, so that the server handles only valid requests.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,25 @@
 
 namespace dtrun::pmi {
 
-// What a client is told it may use (get_maxes).
+// The limits that get_maxes reports to clients.
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxKeyBytes = 64;
 inline constexpr std::size_t kMaxValueBytes = 1024;
 
 struct Pmi1Request {
-  // "put"; "spawn" for the one request of several lines, of which totspawns and spawnssofar are kept.
+  // "put"; "spawn" for the only multi-line request, of which totspawns and spawnssofar are kept.
   std::string command;
   std::map<std::string, std::string> fields;
 
-  // Empty when there is none.
+  // Empty if absent.
   std::string_view Field(const std::string& name) const;
 };
 
-// Cuts a stream into requests.
+// Splits a stream into requests.
 class Pmi1Reader {
  public:
   void Append(std::string_view bytes) { buffer_ += bytes; }
-  // nullopt when more bytes are needed; an error, and from then on only errors, when what came
-  // is no request.
+  // Nullopt if more bytes are needed. An error for an invalid request, and for every call after it.
   Result<std::optional<Pmi1Request>> Next();
 
  private:
@@ -40,12 +39,12 @@ class Pmi1Reader {
 
   std::string buffer_;
   std::optional<Error> failure_;
-  std::optional<Pmi1Request> spawn_;  // under way
+  std::optional<Pmi1Request> spawn_;  // in progress
 };
 
-// Keys and values that hosts exchange in a barrier: lines "key value".
+// Keys and values that hosts exchange in a barrier, as lines "key value".
 std::string EncodePairs(const std::map<std::string, std::string>& pairs);
-// Several such texts, one after the other. Fails on anything else.
+// Decodes several such texts, concatenated. Rejects anything else.
 Result<std::map<std::string, std::string>> DecodePairs(std::string_view text);
 
 }  // namespace dtrun::pmi

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// The next request, which must be there.
+// The next request, which must be complete.
 Pmi1Request Take(Pmi1Reader& reader) {
   Result<std::optional<Pmi1Request>> next = reader.Next();
   if (next && *next) return **std::move(next);

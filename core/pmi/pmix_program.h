@@ -1,6 +1,6 @@
-// dtrun-pmix, the program that serves PMIx beside the agent: where it is, and what it is told.
+// Locates dtrun-pmix, the program that serves PMIx for the agent, and defines its interface.
 //
-// The place is set once, before there are threads; else any thread.
+// SetPmixProgram: once, before other threads exist. Otherwise any thread.
 #pragma once
 
 #include <filesystem>
@@ -9,18 +9,18 @@
 
 namespace dtrun::pmi {
 
-// Its only argument, and where it finds the socket that goes to the agent.
+// Its only argument, and its descriptor of the socket to the agent.
 inline constexpr char kPmixServe[] = "serve";
-inline constexpr char kPmixCheck[] = "check";  // prints what is wrong
+inline constexpr char kPmixCheck[] = "check";  // prints the error
 inline constexpr int kPmixDescriptor = 3;
 
-// "lib/dtrun/dtrun-pmix" beside the "bin" that holds the running program, unless it was set.
+// "lib/dtrun/dtrun-pmix" beside the running program's "bin", unless set.
 std::filesystem::path PmixProgram();
 void SetPmixProgram(std::filesystem::path program);
 
-// An error when this dtrun was built without PMIx.
+// An error if this dtrun was built without PMIx.
 Status PmixBuilt();
-// An error when this host cannot serve it: dtrun-pmix or libpmix is missing, or does not fit.
+// An error if this host cannot serve PMIx: dtrun-pmix or libpmix is missing or incompatible.
 Status PmixOpens();
 
 }  // namespace dtrun::pmi

@@ -24,10 +24,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Descriptor = boost::asio::posix::stream_descriptor;
 
-// For its start, which takes tens of milliseconds.
+// Startup limit; it normally takes tens of milliseconds.
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::size_t kPmixReadBytes = 64 << 10;
-// Different sets of ranks that have had fences of their own in one generation.
+// Limit for different rank sets with their own fences in one generation.
 constexpr std::size_t kMostGroups = 1 << 16;
 constexpr std::size_t kMostOpenFences = 1 << 16;
 
@@ -35,7 +35,7 @@ Error Nonsense(const std::string& what) {
   return Error{DTRUN_INTERNAL, fmt::format("it broke its protocol with the agent: {}", what)};
 }
 
-// The connection to one PMIx server process, for one generation. Kept by its own pending operations.
+// The connection to one PMIx server process, for one generation. Kept alive by its pending operations.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   using Take = std::function<Status(FromPmix message)>;
@@ -44,7 +44,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Link(boost::asio::io_context& loop, UniqueFd socket, Take take, Lost lost)
       : socket_(loop, socket.Release()), take_(std::move(take)), lost_(std::move(lost)) {}
 
-  // Sends without the loop, before Watch: the server reads at once.
+  // Sends synchronously, before Watch: the server reads at once.
   Status SendNow(const ToPmix& message) {
     const std::string frame = Encode(message);
     const timeval limit{kPatience.count(), 0};
@@ -58,7 +58,7 @@ class Link : public std::enable_shared_from_this<Link> {
     return {};
   }
 
-  // The first message, awaited without the loop.
+  // Receives the first message synchronously.
   Result<FromPmix> ReceiveNow() {
     const Clock::time_point deadline = Clock::now() + kPatience;
     for (;;) {
@@ -80,7 +80,7 @@ class Link : public std::enable_shared_from_this<Link> {
     }
   }
 
-  // From here on by the loop.
+  // Switches to the event loop.
   void Watch() {
     socket_.async_wait(Descriptor::wait_read,
                        [this, self = shared_from_this()](const boost::system::error_code& error) {
@@ -90,13 +90,13 @@ class Link : public std::enable_shared_from_this<Link> {
                        });
   }
 
-  // What has come, and no more.
+  // Reads what has already arrived.
   void TakeAll() {
     while (socket_.is_open()) {
       const ssize_t size = ::recv(socket_.native_handle(), chunk_.data(), chunk_.size(), MSG_DONTWAIT);
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && errno == EAGAIN) return;
-      if (size <= 0) return Fail(Error{DTRUN_INTERNAL, ""});  // how it has ended tells more
+      if (size <= 0) return Fail(Error{DTRUN_INTERNAL, ""});  // its exit status tells more
       reader_.Append({chunk_.data(), static_cast<std::size_t>(size)});
       TakeFrames();
     }
@@ -109,7 +109,7 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   void Close() {
-    boost::system::error_code ignored;  // nothing to do about a descriptor that does not close
+    boost::system::error_code ignored;  // closing errors do not matter
     socket_.close(ignored);
   }
 
@@ -118,7 +118,7 @@ class Link : public std::enable_shared_from_this<Link> {
     socket_.async_write_some(
         boost::asio::buffer(waiting_.front().data() + from, waiting_.front().size() - from),
         [this, from, self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
-          if (error || !socket_.is_open()) return;  // the read tells
+          if (error || !socket_.is_open()) return;  // the read reports it
           if (from + size < waiting_.front().size()) return Write(from + size);
           waiting_.pop_front();
           if (!waiting_.empty()) Write(0);
@@ -155,14 +155,14 @@ class PmixServer final : public Server {
       : loop_(loop), folders_(std::move(folders)), events_(std::move(events)), start_(std::move(start)) {}
   ~PmixServer() override { End(); }
 
-  // The server's start takes longer than that of two ranks: it goes on while the agent does other things, and
-  // the first Admit waits for what is left of it.
+  // Starting the server takes longer than starting two ranks. It runs in parallel with the agent's other
+  // work, and the first Admit waits for the rest.
   Status Begin(const Job& job) override {
     End();
     job_ = job;
     begun_ = true;
     for (const std::filesystem::path& folder : {folders_.disk, folders_.memory}) {
-      if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)  // the private folder of the job holds it
+      if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)  // in the private folder of the job
         return Error::System(fmt::format("make the folder '{}'", folder.string()), errno);
     }
     const std::filesystem::path segments = folders_.memory / job.name;
@@ -183,7 +183,7 @@ class PmixServer final : public Server {
     }
     Admission admission;
     admission.variables = variables_.at(static_cast<std::size_t>(rank - job_.host().first_rank));
-    // Else these lie in /dev/shm itself, where nobody would remove them.
+    // By default these files are in /dev/shm itself, where they would be left behind.
     admission.defaults["OMPI_MCA_btl_vader_backing_directory"] = (folders_.memory / job_.name).string();
     return admission;
   }
@@ -208,7 +208,7 @@ class PmixServer final : public Server {
     fence_count_.clear();
     next_fence_ = 0;
     for (const std::filesystem::path& folder : {folders_.disk, folders_.memory}) {
-      std::error_code error;  // whoever removes the folder itself reports what cannot be removed
+      std::error_code error;  // removing the parent folder reports what cannot be removed
       std::filesystem::remove_all(folder / job_.name, error);
     }
   }
@@ -267,7 +267,7 @@ class PmixServer final : public Server {
         (fence_count_.size() >= kMostGroups && !fence_count_.contains(members))) {
       return Nonsense("more fences than ranks can have");
     }
-    // Fences of the same ranks come one after the other, in the same order on every host.
+    // Fences of the same ranks happen in the same order on every host.
     const std::string exchange = fmt::format("pmix/{}/{}", members, fence_count_[members]++);
     fences_[exchange] = fenced.fence;
     events_.offered({exchange, std::move(hosts), std::move(fenced.bytes)});

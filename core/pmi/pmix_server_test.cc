@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Host 1 of two, with ranks 2 and 3, whose PMIx server is played by the test.
+// Host 1 of two, with ranks 2 and 3. The test acts as its PMIx server.
 class PmixServerTest : public ::testing::Test {
  protected:
   PmixServerTest() {
@@ -48,7 +48,7 @@ class PmixServerTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Up to the ranks.
+  // Starts everything except the ranks.
   void Begin() {
     ASSERT_TRUE(server_->Begin({Kind::kPmix, "job.0", {{"a", 0, 2}, {"b", 2, 2}}, 1}));
     Say(PmixReady{{{{"R", "2"}}, {{"R", "3"}}}});
@@ -126,7 +126,7 @@ TEST_F(PmixServerTest, AnswersFences) {
   EXPECT_EQ(complete.bytes.size(), std::size_t{1} << 20);
   server_->Complete(offered_[0].exchange, Error{DTRUN_ABORTED, "over"});
   EXPECT_FALSE(std::get<PmixAnswer>(Hear()).complete);
-  server_->Complete(offered_[0].exchange, std::string("twice"));  // nobody waits any more
+  server_->Complete(offered_[0].exchange, std::string("twice"));  // no rank waits any more
   server_->Complete("pmix//99", std::string("unknown"));
   server_->Complete(offered_[1].exchange, std::string("last"));
   EXPECT_EQ(std::get<PmixAnswer>(Hear()).bytes, "last");

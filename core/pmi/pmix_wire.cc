@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxVariables = 1024;
 constexpr std::size_t kMaxEntries = 1 << 20;  // hosts, ranks
 
-// The fields of every message, once for both directions.
+// Lists the fields of every message once, for both directions.
 template <class C>
 void Fields(C& c, Of<C, PmixBegin>& m) {
   c.Number(m.job.kind);

@@ -1,9 +1,8 @@
-// What an agent and the PMIx server of its host (dtrun-pmix, a process of its own) tell each other, as frames
-// on their socket pair.
+// The messages between an agent and its host's PMIx server (dtrun-pmix, a separate process), as frames on
+// their socket pair.
 //
-// libpmix reads what strangers may send, so the agent takes nothing from that process for granted: sizes are
-// bounded here, and what a message says is compared with the job in pmix_server.cc. Values and pure
-// functions; any thread.
+// libpmix reads untrusted input, so the agent does not trust that process. Sizes are bounded here;
+// pmix_server.cc checks the contents against the job. Values and pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +17,22 @@
 
 namespace dtrun::pmi {
 
-// Of a frame: what the ranks of a host tell the others in one fence is the largest.
+// Limit of a frame. The largest is one host's contribution to a fence.
 inline constexpr std::size_t kMaxPmixFrameBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxPmixFenceBytes = kMaxPmixFrameBytes - (std::size_t{1} << 20);
 inline constexpr std::size_t kMaxPmixTextBytes = 64 << 10;
-// To the server, which believes its agent: the parts of all hosts.
+// Limit to the server, which trusts its agent: the parts of all hosts.
 inline constexpr std::size_t kMaxPmixAnswerBytes = std::size_t{1} << 30;
 
-// To the server: once, first.
+// To the server: the first message, sent once.
 struct PmixBegin {
   Job job;
-  std::string disk, memory;  // Folders, which are there
+  std::string disk, memory;  // Folders, which must exist
 };
 // The answer to a PmixFenced.
 struct PmixAnswer {
   std::uint64_t fence = 0;
-  bool complete = false;  // else it failed
+  bool complete = false;  // false: it failed
   std::string bytes;
 };
 using ToPmix = std::variant<PmixBegin, PmixAnswer>;
@@ -45,7 +44,7 @@ struct PmixReady {
 struct PmixRefused {
   std::string why;
 };
-// A rank has come to MPI_Init, to MPI_Finalize, to MPI_Abort, or has something to say.
+// A rank called MPI_Init, MPI_Finalize or MPI_Abort, or sent a message for the user.
 struct PmixStarted {
   std::int32_t rank = 0;
 };
@@ -61,10 +60,10 @@ struct PmixSaid {
   std::int32_t rank = 0;
   std::string text;
 };
-// All ranks of this host that take part in a fence have come.
+// All participating ranks of this host have arrived at a fence.
 struct PmixFenced {
   std::uint64_t fence = 0;          // counted from 0
-  std::vector<std::int32_t> ranks;  // of all hosts, rising; empty: all of the job
+  std::vector<std::int32_t> ranks;  // of all hosts, ascending; empty: the whole job
   std::string bytes;
 };
 using FromPmix =
@@ -74,7 +73,7 @@ using FromPmix =
 std::string Encode(const ToPmix& message);
 std::string Encode(const FromPmix& message);
 
-// These decode the bytes behind the size.
+// Decode the bytes after the size.
 Result<ToPmix> DecodeToPmix(std::string_view payload);
 Result<FromPmix> DecodeFromPmix(std::string_view payload);
 

@@ -51,7 +51,7 @@ TEST(PmixWire, RefusesWhatIsNoMessage) {
 
 TEST(PmixWire, KeepsNoMoreOfAListThanCame) {
   std::string lie = PayloadOf(Encode(FromPmix(PmixFenced{1, {}, ""})));
-  lie.replace(1 + 8, 4, "\xff\xff\xff\xff");  // how many ranks
+  lie.replace(1 + 8, 4, "\xff\xff\xff\xff");  // the number of ranks
   EXPECT_FALSE(DecodeFromPmix(lie));
 }
 

@@ -16,7 +16,7 @@
 namespace dtrun::pmi {
 namespace {
 
-// No program has more than this of what is looked at.
+// Limit for the sections that are read; no real program exceeds it.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 UniqueFd Opened(const std::filesystem::path& file) {
@@ -24,7 +24,7 @@ UniqueFd Opened(const std::filesystem::path& file) {
   return opened ? *std::move(opened) : UniqueFd();
 }
 
-// The parts of a file that say what it needs. Whatever is missing or makes no sense is nothing.
+// The sections of a file that name its dependencies. Missing or invalid parts count as empty.
 class Elf {
  public:
   explicit Elf(const std::filesystem::path& file) : fd_(Opened(file)) {
@@ -81,7 +81,7 @@ class Elf {
 }  // namespace
 
 Kind KindOfLibrary(std::string_view name) {
-  // MPICH itself, and the name that it and its kin have agreed on.
+  // MPICH itself, and the common name agreed with its derivatives.
   if (name.starts_with("libmpich.so") || name == "libmpi.so.12") return Kind::kPmi1;
   return name.starts_with("libmpi.so.") ? Kind::kPmix : Kind::kNone;
 }

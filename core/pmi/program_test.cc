@@ -39,7 +39,7 @@ TEST_F(ProgramTest, KnowsLibrariesByTheirNames) {
   EXPECT_EQ(KindOfLibrary(""), Kind::kNone);
 }
 
-// A file may say anything of itself.
+// A file may contain anything.
 TEST_F(ProgramTest, SurvivesBrokenFiles) {
   std::ifstream own("/proc/self/exe", std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(own), std::istreambuf_iterator<char>()};

@@ -1,8 +1,8 @@
-// What a host serves its ranks so that an MPI library starts in them without mpirun: who they
-// are, and a way to learn the addresses of the others.
+// The interface of PMI servers. Such a server lets an MPI library start in a host's ranks without mpirun: it
+// provides their ranks and the addresses of the others.
 //
-// One server per host, owned by LocalHost, used for one generation after another; loop thread.
-// What the ranks of several hosts tell each other passes through an Exchange at the root.
+// LocalHost owns one server per host and reuses it across generations; loop thread. Data between ranks of
+// different hosts goes through an Exchange at the root.
 #pragma once
 
 #include <filesystem>
@@ -26,37 +26,37 @@ struct JobHost {
   int local_size = 0;
 };
 
-// One generation of a job, as an MPI library sees it.
+// One generation of a job, as seen by an MPI library.
 struct Job {
   Kind kind = Kind::kNone;
-  std::string name;            // unlike that of any other job or generation
-  std::vector<JobHost> hosts;  // in the order of ranks
+  std::string name;            // unique across jobs and generations
+  std::vector<JobHost> hosts;  // in rank order
   int here = 0;                // index of this host
 
   int size() const { return hosts.back().first_rank + hosts.back().local_size; }
   const JobHost& host() const { return hosts[static_cast<std::size_t>(here)]; }
 };
 
-// The descriptor that a rank finds what Admission::descriptor was.
+// The descriptor number at which a rank finds Admission::descriptor.
 inline constexpr int kRankDescriptor = 3;
 
-// What the process of a rank is started with.
+// Start parameters for a rank's process.
 struct Admission {
   std::map<std::string, std::string> variables;
-  std::map<std::string, std::string> defaults;  // where nothing else is set
-  UniqueFd descriptor;                          // to be its kRankDescriptor; invalid: none
+  std::map<std::string, std::string> defaults;  // used where nothing else is set
+  UniqueFd descriptor;                          // becomes its kRankDescriptor; invalid: none
 };
 
-// From the ranks of this host.
+// Events from the ranks of this host.
 struct Events {
   std::function<void(Part)> offered;
-  std::function<void(int rank)> started;   // it has begun MPI_Init
-  std::function<void(int rank)> finished;  // it has called MPI_Finalize
+  std::function<void(int rank)> started;   // it began MPI_Init
+  std::function<void(int rank)> finished;  // it called MPI_Finalize
   std::function<void(int rank, int code, const std::string& message)> aborted;
   std::function<void(int rank, const std::string& why)>
-      broke;  // what it says makes no sense; it is served no more
-  std::function<void(int rank, const std::string& text)> said;  // an error message of the library
-  std::function<void(const std::string& why)> lost;             // the server serves no more
+      broke;  // it violated the protocol and is no longer served
+  std::function<void(int rank, const std::string& text)> said;  // an error message from the library
+  std::function<void(const std::string& why)> lost;             // the server has stopped
 };
 
 class Server {
@@ -64,23 +64,23 @@ class Server {
   virtual ~Server() = default;
 
   virtual Status Begin(const Job& job) = 0;
-  // Once for each rank of this host, before its process starts.
+  // Call once for each rank of this host, before its process starts.
   virtual Result<Admission> Admit(int rank) = 0;
-  // The answer to an offered part: all parts, one after the other by host, or why there are none.
+  // The answer to an offered part: all parts, concatenated in host order, or an error.
   virtual void Complete(const std::string& exchange, const Result<std::string>& all) = 0;
-  // Tells now what ranks have done so far: one that ends may be seen before what it did last.
+  // Reports pending events now: the end of a rank may be seen before its last events.
   virtual void Look() {}
-  // The ranks are gone. Nothing of the job is left here.
+  // The ranks are gone. Removes all traces of the job.
   virtual void End() = 0;
 };
 
-// Where files of libraries may lie: private to the job, made when needed, removed by others.
+// Folders for the libraries' files: private to the job, created on demand, removed by others.
 struct Folders {
   std::filesystem::path disk;
   std::filesystem::path memory;
 };
 
-// Starts the program that serves PMIx apart from this process; our end of the socket to it.
+// Starts the separate program that serves PMIx. Returns our end of the socket to it.
 using StartPmix = std::function<Result<UniqueFd>()>;
 
 // REQUIRES: `kind` is not kNone.

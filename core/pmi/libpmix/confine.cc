@@ -32,7 +32,7 @@ constexpr bool kSanitized = false;
 #endif
 
 constexpr unsigned kAllowed[] = {
-// newer than some headers
+// Missing in older headers.
 #ifdef SYS_rseq
     SYS_rseq,
 #endif
@@ -48,7 +48,7 @@ constexpr unsigned kAllowed[] = {
 #ifdef SYS_epoll_pwait2
     SYS_epoll_pwait2,
 #endif
-#ifdef __x86_64__  // older forms, which other architectures lack
+#ifdef __x86_64__  // older forms, missing on other architectures
     SYS_arch_prctl, SYS_time, SYS_getrlimit, SYS_getpgrp, SYS_poll, SYS_select, SYS_epoll_create,
     SYS_epoll_wait, SYS_eventfd, SYS_pipe, SYS_dup2, SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access,
     SYS_readlink, SYS_getdents, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_rename, SYS_symlink, SYS_link,
@@ -94,7 +94,7 @@ class Filter {
  public:
   Filter() {
     Load(offsetof(seccomp_data, arch));
-    If(BPF_JEQ, kArchitecture, 1, 0);  // no 32-bit calls, which have other numbers
+    If(BPF_JEQ, kArchitecture, 1, 0);  // reject 32-bit calls, which have other numbers
     Return(kMissing);
     LoadNumber();
     for (const unsigned number : kAllowed) {
@@ -103,7 +103,7 @@ class Filter {
     }
     for (const unsigned number : kAllowedOnItself)
       AllowIf(number, BPF_JEQ, static_cast<unsigned>(::getpid()));
-    // Threads, no processes. The flags of clone3 are in memory; C libraries use clone where it is missing.
+    // Allows threads but no processes. clone3 keeps its flags in memory; without it C libraries use clone.
     AllowIf(SYS_clone, BPF_JSET, CLONE_THREAD);
     Return(kMissing);
   }
@@ -121,7 +121,7 @@ class Filter {
   }
   void Return(unsigned value) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, value)); }
 
-  // By the low half of the first argument (little-endian), which is all that the kernel takes of a pid.
+  // Checks the low half of the first argument (little-endian), all that the kernel uses of a pid.
   void AllowIf(unsigned number, int test, unsigned value) {
     If(BPF_JEQ, number, 0, 4);
     Load(offsetof(seccomp_data, args));

@@ -20,7 +20,7 @@ Desk& TheDesk() {
   return desk;
 }
 
-// Runs `work` on the loop, if the host is still there then. False: it has gone already.
+// Runs `work` on the loop if the host still exists then. False: it no longer exists.
 template <class Work>
 bool Hand(Work work) {
   Desk& desk = TheDesk();
@@ -32,14 +32,14 @@ bool Hand(Work work) {
   return true;
 }
 
-// What libpmix calls, on its own thread. PMIX_OPERATION_SUCCEEDED: done, no call back will come.
+// Callbacks on libpmix's own thread. PMIX_OPERATION_SUCCEEDED: done, no callback will follow.
 
 pmix_status_t OnConnected(const pmix_proc_t* process, void*, pmix_info_t*, size_t, pmix_op_cbfunc_t, void*) {
   Hand([rank = static_cast<int>(process->rank)](PmixHost& host) { host.OnStarted(rank); });
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// The rank goes on, and may end, once the host knows.
+// The rank continues, and may exit, once the host knows.
 pmix_status_t OnFinalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t done, void* context) {
   const bool handed = Hand([rank = static_cast<int>(process->rank), done, context](PmixHost& host) {
     host.OnFinished(rank);
@@ -48,12 +48,12 @@ pmix_status_t OnFinalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t do
   return handed && done != nullptr ? PMIX_SUCCESS : PMIX_OPERATION_SUCCEEDED;
 }
 
-// Open MPI 4 has nothing to say and says so.
+// Open MPI 4 sends a fixed text if it has no message.
 std::string AbortText(const char* message) {
   return message == nullptr || std::strcmp(message, "N/A") == 0 ? "" : message;
 }
 
-// Whomever the rank wants to abort, the job ends as a whole.
+// The whole job ends, whichever ranks the caller wants to abort.
 pmix_status_t OnAbort(const pmix_proc_t* process, void*, int code, const char message[], pmix_proc_t*, size_t,
                       pmix_op_cbfunc_t done, void* context) {
   const bool handed = Hand([rank = static_cast<int>(process->rank), code, done, context,
@@ -64,15 +64,15 @@ pmix_status_t OnAbort(const pmix_proc_t* process, void*, int code, const char me
   return handed ? PMIX_SUCCESS : PMIX_ERR_UNREACH;
 }
 
-// All ranks of this host that take part have come; `data` is what they want the others to know.
+// All participating ranks of this host have arrived; `data` is their contribution.
 pmix_status_t OnFenceCall(const pmix_proc_t processes[], size_t count, const pmix_info_t[], size_t,
                           char* data, size_t size, pmix_modex_cbfunc_t answer, void* context) {
   std::string bytes(data == nullptr ? "" : std::string(data, size));
-  std::free(data);  // the host's to free
+  std::free(data);  // owned by the host
   std::set<int> ranks;
   std::string job = count == 0 ? "" : processes[0].nspace;
   for (std::size_t i = 0; i < count; ++i) {
-    if (job != processes[i].nspace) job.clear();  // ranks of several jobs, which is not served
+    if (job != processes[i].nspace) job.clear();  // ranks of several jobs: not supported
     if (processes[i].rank != PMIX_RANK_WILDCARD) ranks.insert(static_cast<int>(processes[i].rank));
   }
   const bool handed = Hand([job = std::move(job), ranks = std::move(ranks), bytes = std::move(bytes), answer,
@@ -82,7 +82,7 @@ pmix_status_t OnFenceCall(const pmix_proc_t processes[], size_t count, const pmi
   return handed ? PMIX_SUCCESS : PMIX_ERR_UNREACH;
 }
 
-// Messages for the user, which Open MPI leaves to the launcher to print.
+// Messages for the user, which Open MPI expects the launcher to print.
 void OnLog(const pmix_proc_t* process, const pmix_info_t data[], size_t count, const pmix_info_t[], size_t,
            pmix_op_cbfunc_t done, void* context) {
   std::string text;
@@ -101,13 +101,12 @@ void OnLog(const pmix_proc_t* process, const pmix_info_t data[], size_t count, c
   if (!handed) done(PMIX_ERR_UNREACH, context);
 }
 
-// What was in no fence of all ranks stays with the host that has it.
+// Data that was in no fence of all ranks stays on its host.
 pmix_status_t OnDirectRequest(const pmix_proc_t*, const pmix_info_t[], size_t, pmix_modex_cbfunc_t, void*) {
   return PMIX_ERR_NOT_FOUND;
 }
 
-// Has to be there for libpmix to take the ranks' wishes for files to be removed, which it carries
-// out itself.
+// Must exist for libpmix to accept the ranks' requests to remove files, which it handles itself.
 pmix_status_t OnJobControl(const pmix_proc_t*, const pmix_proc_t[], size_t, const pmix_info_t[], size_t,
                            pmix_info_cbfunc_t, void*) {
   return PMIX_ERR_NOT_SUPPORTED;
@@ -135,7 +134,7 @@ void SetPmixHost(PmixHost* host, boost::asio::io_context* loop) {
 }
 
 void PmixFence::Complete(const std::string& bytes) const {
-  auto* const kept = new std::string(bytes);  // until libpmix lets go of it
+  auto* const kept = new std::string(bytes);  // until libpmix releases it
   answer(
       PMIX_SUCCESS, kept->data(), kept->size(), context,
       [](void* released) { delete static_cast<std::string*>(released); }, kept);

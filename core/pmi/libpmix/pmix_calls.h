@@ -1,7 +1,7 @@
-// What libpmix asks of its host, brought from its thread to a loop.
+// Forwards libpmix's upcalls from its thread to an event loop.
 //
-// libpmix knows one host per process and calls back without a context, on a thread of its own.
-// Loop thread of dtrun-pmix, but for what libpmix does inside. Only built where PMIx's headers are.
+// libpmix supports one host object per process, and calls back without a context on its own thread. Loop
+// thread of dtrun-pmix, except inside libpmix. Built only if PMIx's headers are available.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace dtrun::pmi {
 
-// A fence that ranks of this host wait in; to be answered once.
+// A fence in which ranks of this host wait. Answer it once.
 struct PmixFence {
   pmix_modex_cbfunc_t answer = nullptr;
   void* context = nullptr;
@@ -28,16 +28,16 @@ class PmixHost {
   virtual void OnFinished(int rank) = 0;
   virtual void OnAborted(int rank, int code, const std::string& message) = 0;
   virtual void OnSaid(int rank, const std::string& text) = 0;
-  // All ranks of this host that take part have come. `job` is empty for ranks of several jobs,
-  // `ranks` for all of one.
+  // All participating ranks of this host have arrived. `job` is empty for ranks of several jobs, `ranks` is
+  // empty for all ranks of one job.
   virtual void OnFence(const std::string& job, const std::set<int>& ranks, std::string bytes,
                        PmixFence fence) = 0;
 };
 
-// The functions that bring calls to the host below.
+// The callbacks that forward to the host below.
 pmix_server_module_t PmixModule();
 
-// From now on `host` is called on `loop`; until null is given, nothing is called after that.
+// From now on calls `host` on `loop`. After a null host nothing more is called.
 void SetPmixHost(PmixHost* host, boost::asio::io_context* loop);
 
 }  // namespace dtrun::pmi

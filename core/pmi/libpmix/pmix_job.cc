@@ -42,7 +42,7 @@ Status DescribeJob(const PmixLibrary& library, const Job& job, const Folders& fo
       for (int i = 0; i < job.hosts[host].local_size; ++i) {
         const int rank = job.hosts[host].first_rank + i;
         PmixInfo of_rank(library);
-        of_rank.Rank(PMIX_RANK, rank);  // comes first
+        of_rank.Rank(PMIX_RANK, rank);  // must come first
         of_rank.Rank(PMIX_GLOBAL_RANK, rank);
         of_rank.Rank(PMIX_APP_RANK, rank);
         of_rank.Number(PMIX_APPNUM, 0);

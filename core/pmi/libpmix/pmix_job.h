@@ -1,4 +1,4 @@
-// A job in the words of PMIx. Loop thread; only built where PMIx's headers are.
+// Describes a job to PMIx. Loop thread; built only if PMIx's headers are available.
 #pragma once
 
 #include "core/pmi/libpmix/pmix_library.h"
@@ -6,8 +6,8 @@
 
 namespace dtrun::pmi {
 
-// Adds the keys that Open MPI 4 and 5 ask for, and those that the standard asks of every server.
-// REQUIRES: the server was started.
+// Adds the keys that Open MPI 4 and 5 read, and those that the standard requires of every server. REQUIRES:
+// the server was started.
 Status DescribeJob(const PmixLibrary& library, const Job& job, const Folders& folders, PmixInfo* info);
 
 }  // namespace dtrun::pmi

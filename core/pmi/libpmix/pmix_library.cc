@@ -10,7 +10,7 @@
 namespace dtrun::pmi {
 namespace {
 
-// libpmix answers in microseconds, or has come to grief.
+// libpmix answers within microseconds unless it is broken.
 constexpr std::chrono::seconds kPatience{10};
 
 Result<PmixLibrary> Open() {
@@ -58,7 +58,7 @@ Error PmixLibrary::Failed(const char* what, pmix_status_t status) const {
 
 Status AwaitPmix(const PmixLibrary& library, const char* what,
                  const std::function<pmix_status_t(pmix_op_cbfunc_t, void*)>& call) {
-  // Shared with an answer that comes too late.
+  // Shared with an answer that arrives too late.
   using Answer = std::shared_ptr<std::promise<pmix_status_t>>;
   const Answer answer = std::make_shared<std::promise<pmix_status_t>>();
   std::future<pmix_status_t> answered = answer->get_future();
@@ -75,7 +75,7 @@ Status AwaitPmix(const PmixLibrary& library, const char* what,
     }
     status = answered.get();
   } else {
-    delete context;  // no answer will come
+    delete context;  // no answer will arrive
   }
   if (status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED) return {};
   return library.Failed(what, status);
@@ -103,7 +103,7 @@ void PmixInfo::List(const char* key, PmixInfo& value) {
   Add(key, &value.array_, PMIX_DATA_ARRAY);
 }
 
-// Fails only for unknown types and without memory, where the process ends anyway.
+// Fails only for unknown types or without memory, where the process ends anyway.
 void PmixInfo::Add(const char* key, const void* value, pmix_data_type_t type) {
   library_.Info_list_add(list_, key, value, type);
 }

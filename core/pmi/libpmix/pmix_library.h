@@ -1,6 +1,6 @@
-// libpmix, opened by dtrun-pmix (core/pmi/libpmix/serve.h): the agent neither links nor opens it.
+// libpmix, loaded by dtrun-pmix (core/pmi/libpmix/serve.h). The agent neither links nor loads it.
 //
-// This folder alone includes PMIx's headers; only built where they are. Any thread.
+// Only this folder includes PMIx's headers; built only if they are available. Any thread.
 #pragma once
 
 #include <pmix.h>
@@ -15,7 +15,7 @@
 
 namespace dtrun::pmi {
 
-// Its functions, by their names without the prefix "PMIx_".
+// The functions of libpmix, without the prefix "PMIx_".
 struct PmixLibrary {
   decltype(&::PMIx_server_init) server_init;
   decltype(&::PMIx_server_register_nspace) server_register_nspace;
@@ -37,12 +37,12 @@ struct PmixLibrary {
 // The error names the library, the cause and the next step.
 Result<const PmixLibrary*> OpenPmix();
 
-// Makes a call that libpmix's thread answers, and waits for the answer, but not for ever. `what` is
-// for the error.
+// Makes a call that libpmix's thread answers, and waits for the answer with a time limit. `what`: for the
+// error.
 Status AwaitPmix(const PmixLibrary& library, const char* what,
                  const std::function<pmix_status_t(pmix_op_cbfunc_t done, void* context)>& call);
 
-// What libpmix is told of something: keys and values.
+// A list of keys and values for libpmix.
 class PmixInfo {
  public:
   explicit PmixInfo(const PmixLibrary& library);
@@ -57,7 +57,7 @@ class PmixInfo {
   void Rank(const char* key, int rank);
   void List(const char* key, PmixInfo& value);
 
-  // All that was added, which ends with this; lives as long as the object.
+  // Ends the list and returns it; valid as long as this object.
   std::span<pmix_info_t> Finish();
 
  private:

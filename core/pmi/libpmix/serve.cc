@@ -32,7 +32,7 @@ constexpr std::size_t kReadBytes = 64 << 10;
 
 std::string Cut(const std::string& text) { return text.substr(0, kMaxPmixTextBytes); }
 
-// What an outer launcher told its client would be taken for orders by a server.
+// A server would take the variables of an outer launcher's client for its own settings.
 void ForgetOuterPmix() {
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -46,7 +46,7 @@ void ForgetOuterPmix() {
 // Whether an interface that is up has 127.0.0.1.
 bool HasLoopbackAddress() {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return true;  // PMIx may know better
+  if (::getifaddrs(&list) != 0) return true;  // let PMIx try
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0)
@@ -132,7 +132,7 @@ class Service final : private PmixHost {
           "network, has; run `ip link set lo up` there"};
     }
     ForgetOuterPmix();
-    // Its other stores share memory with the ranks under locks, which a killed rank may hold for ever.
+    // Its other stores share memory with the ranks under locks that a killed rank may hold forever.
     ::setenv("PMIX_MCA_gds", "hash", 0);
     PmixInfo info(library);
     info.Text(PMIX_SERVER_NSPACE, "dtrun-agent");
@@ -140,12 +140,12 @@ class Service final : private PmixHost {
     info.Text(PMIX_HOSTNAME, job_.host().name);
     info.Text(PMIX_SERVER_TMPDIR, folders.disk.string());
     info.Text(PMIX_SYSTEM_TMPDIR, folders.disk.string());
-    info.Text(PMIX_TCP_IF_INCLUDE, "lo");  // it has nothing else than TCP
+    info.Text(PMIX_TCP_IF_INCLUDE, "lo");  // it supports only TCP
     info.Flag(PMIX_SERVER_TOOL_SUPPORT, false);
     info.Flag(PMIX_SERVER_REMOTE_CONNECTIONS, false);
     pmix_server_module_t module = PmixModule();
     const std::span<pmix_info_t> all = info.Finish();
-    // Nobody asks it for devices, and looking for them is half of its start.
+    // Device discovery is not needed and takes half of the startup time.
     const bool as_usual = std::getenv(kHwlocComponents) != nullptr;
     if (!as_usual) ::setenv(kHwlocComponents, "-pci,-linuxio", 1);
     const pmix_status_t status = library.server_init(&module, all.data(), all.size());
@@ -191,7 +191,7 @@ class Service final : private PmixHost {
     Send(PmixFenced{next_fence_++, {ranks.begin(), ranks.end()}, std::move(bytes)});
   }
 
-  // Waits until the agent has taken it: nothing else is to be done meanwhile.
+  // Blocks until the agent has taken the message: there is nothing else to do.
   void Send(const FromPmix& message) {
     const std::string frame = Encode(message);
     for (std::string_view rest = frame; !rest.empty();) {
@@ -206,8 +206,8 @@ class Service final : private PmixHost {
     }
   }
 
-  // PMIx_server_finalize is not called, nor are ranks and jobs deregistered: when a rank was killed while it
-  // connected, libpmix (4.2.2) has freed what these touch, and they may wait for ever.
+  // Skips PMIx_server_finalize and deregistration of ranks and jobs: if a rank was killed while connecting,
+  // libpmix (4.2.2) has freed what they use, and they may wait forever.
   [[noreturn]] static void Leave() { ::_exit(kAgentGone); }
 
   Descriptor agent_;

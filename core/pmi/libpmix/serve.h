@@ -1,7 +1,7 @@
-// The PMIx server of a host, in a process that is made for it: libpmix on one side, the agent on the other.
+// The PMIx server of a host, in its own process between libpmix and the agent.
 //
-// That process is the only one with libpmix, which may die of what it is sent. It trusts its agent and exits
-// when that closes the connection. Main thread; libpmix's own thread hands over to it.
+// Only this process loads libpmix, which malformed input can crash. It trusts its agent and exits when the
+// agent closes the connection. Main thread; libpmix's own thread posts to it.
 #pragma once
 
 #include "core/base/fd.h"
@@ -9,10 +9,10 @@
 
 namespace dtrun::pmi {
 
-// Serves one generation, in the messages of core/pmi/pmix_wire.h. Returns never.
+// Serves one generation over the messages of core/pmi/pmix_wire.h. Never returns.
 void ServePmix(UniqueFd agent);
 
-// Whether libpmix is here and fits.
+// Whether libpmix is installed and compatible.
 Status CheckPmix();
 
 }  // namespace dtrun::pmi
