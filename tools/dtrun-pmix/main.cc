@@ -1,5 +1,5 @@
-// dtrun-pmix: serves PMIx to the ranks of one host for dtrun's agent, which so has no libpmix in its own
-// process. Started by dtrun; of no use to anybody else.
+// dtrun-pmix: serves PMIx to the ranks of one host for dtrun's agent, so that the agent does not load
+// libpmix. Internal: started by dtrun only.
 #include <cstdio>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// dtrun-train: the command line, what rank 0 prints, and the checkpoint file. trainer.h trains.
+// dtrun-train: the command line, rank 0's output, and the checkpoint file. trainer.h does the training.
 #include <fmt/format.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ std::string ReadCheckpoint(const Options& options) {
   std::ifstream file(options.resume, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(file), {}};
   if (!content.empty()) return content;
-  // A job that restarts is started with both options, and the first time there is no checkpoint.
+  // A restarted job has both options; on its first start there is no checkpoint.
   if (errno == ENOENT && options.resume == options.checkpoint) return "";
   throw std::runtime_error(fmt::format("--resume '{}': {}; start without --resume", options.resume,
                                        errno != 0 ? std::strerror(errno) : "the file is empty"));
@@ -103,14 +103,14 @@ std::string Count(std::uint64_t n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
-// Whether progress may overwrite itself: what DTRUN_CONSOLE says, or, without dtrun, whether stdout is a
+// Whether progress may overwrite itself: according to DTRUN_CONSOLE, or, without dtrun, whether stdout is a
 // terminal.
 bool Watched() {
   const char* console = std::getenv("DTRUN_CONSOLE");
   return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
 }
 
-// Where it trains and what carries the gradients: "cpu, backend gloo", or "cuda:0, nccl".
+// The device and the backend for gradients: "cpu, backend gloo", or "cuda:0, nccl".
 std::string Carrier(const dtrun::Communicator& world, const torch::Device& device,
                     const std::string& wanted) {
   if (device.is_cpu()) {
@@ -181,7 +181,7 @@ void Train(Options options, const std::string& device) {
   }
 }
 
-// Control characters of what was typed, or of a file's name, do not reach the terminal.
+// Keeps control characters in arguments and file names away from the terminal.
 void Complain(const std::string& text) {
   std::string shown;
   for (const char c : text) {

@@ -1,8 +1,8 @@
-// Trains a small network on Fashion-MNIST, data-parallel: with main.cc a program to copy.
+// Trains a small network on Fashion-MNIST, data-parallel. Together with main.cc an example program to copy.
 //
-// Each global batch is dealt out to the ranks, so any number of them sees the same images in a step and
-// makes, up to rounding, the same steps. Every rank makes the same calls, but for Save; errors are
-// exceptions. One thread.
+// Each global batch is split among the ranks, so any number of ranks sees the same images per step and takes
+// the same steps up to rounding. Every rank makes the same calls, except for Save; errors are exceptions. One
+// thread.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -41,20 +41,20 @@ using torch::Tensor;
 struct Options {
   std::string model = "mlp";  // or "cnn"
   std::uint64_t epochs = 5;
-  std::uint64_t batch = 128;   // images per step, of all ranks together
+  std::uint64_t batch = 128;   // images per step over all ranks
   double learning_rate = 0.1;  // peak of the one-cycle schedule
   double momentum = 0.9;
   std::uint64_t seed = 1;
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string checkpoint;  // empty: none
   std::string resume;      // empty: from the start
-  int threads = 0;         // 0: OMP_NUM_THREADS, or what libtorch takes
+  int threads = 0;         // 0: OMP_NUM_THREADS, or libtorch's default
   torch::Device device = torch::kCPU;
   std::string dtype = "float32";  // of weights and gradients; or "bfloat16"
 };
 
-// What --device means for this rank: "auto" is "cuda" where libtorch sees a GPU, else "cpu"; "cuda" is the
-// GPU with the rank's number on its host, or the only one that it sees.
+// Resolves --device for this rank: "auto" is "cuda" if libtorch sees a GPU, else "cpu". "cuda" is the GPU
+// with the rank's number on its host, or the only visible GPU.
 inline torch::Device ChooseDevice(const std::string& wanted, int local_rank) {
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (wanted == "cpu" || (wanted == "auto" && count == 0)) return torch::kCPU;
@@ -78,9 +78,9 @@ inline torch::Device ChooseDevice(const std::string& wanted, int local_rank) {
 // ---- Data: the four gzip files of Debian's dataset-fashion-mnist, in the IDX format of the MNIST database.
 
 constexpr std::int64_t kSide = 28, kClasses = 10, kTestBatch = 1000;
-constexpr double kPixelMean = 0.2860, kPixelDeviation = 0.3530;  // of the training images, from 0 to 1
+constexpr double kPixelMean = 0.2860, kPixelDeviation = 0.3530;  // of the training images, scaled to 0..1
 
-// The bytes of one file, of shape [items] + `item`.
+// Reads one file with shape [items] + `item`.
 inline Tensor ReadIdx(const std::string& path, const std::vector<std::int64_t>& item) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) {
@@ -101,7 +101,7 @@ inline Tensor ReadIdx(const std::string& path, const std::vector<std::int64_t>& 
   const std::string why = gzerror(file.get(), &code);
   if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) throw damaged(why);
 
-  // The header: big-endian numbers of 4 bytes; one tells the type and the dimensions, one counts the items.
+  // The header consists of big-endian 4-byte numbers: the type and the dimensions, then the number of items.
   const auto number = [&](std::size_t at) {
     return std::int64_t{bytes[4 * at]} << 24 | bytes[4 * at + 1] << 16 | bytes[4 * at + 2] << 8 |
            bytes[4 * at + 3];
@@ -145,8 +145,9 @@ inline Images ReadImages(const std::string& folder, const std::string& set) {
 
 // ---- Model and schedule.
 
-// Takes images of shape [n, 1, 28, 28]. libtorch's own initial distribution, drawn from a generator of
-// `seed`: the global one belongs to the process. A bias follows its weight and shares its bound.
+// Takes images of shape [n, 1, 28, 28]. Uses libtorch's own initial distribution, drawn from a generator with
+// `seed`, because the global generator belongs to the process. A bias follows its weight and shares its
+// bound.
 inline torch::nn::Sequential MakeModel(const std::string& kind, std::uint64_t seed) {
   using namespace torch::nn;
   Sequential model;
@@ -168,8 +169,8 @@ inline torch::nn::Sequential MakeModel(const std::string& kind, std::uint64_t se
   return model;
 }
 
-// The one-cycle learning rate: up from 1/25 of `peak` over the first 30 % of `steps`, then down to almost
-// nothing, both along half a cosine. REQUIRES: step < steps
+// The one-cycle learning rate: rises from 1/25 of `peak` over the first 30 % of `steps`, then falls to almost
+// zero, both along half a cosine. REQUIRES: step < steps
 inline double OneCycle(double peak, std::uint64_t step, std::uint64_t steps) {
   constexpr double kPi = 3.14159265358979323846, kRise = 0.3;
   const double at = steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 1.0;
@@ -184,19 +185,19 @@ inline double OneCycle(double peak, std::uint64_t step, std::uint64_t steps) {
 
 struct Epoch {
   double loss = 0;            // mean over the epoch's training images
-  double accuracy = 0;        // of the test images, after the epoch
-  double seconds = 0;         // of training, without the test
-  std::uint64_t samples = 0;  // trained on, by all ranks
+  double accuracy = 0;        // on the test images, after the epoch
+  double seconds = 0;         // training time, without the test
+  std::uint64_t samples = 0;  // trained on by all ranks
 };
 
 class Trainer {
  public:
   using Ranks = std::shared_ptr<dtrun::torch::Collectives>;
-  // Called after each step, or on a device after some of them, with the images of this epoch that all ranks
-  // have trained on and this rank's mean loss.
+  // Called after each step (on a device after some steps) with the number of images of this epoch that all
+  // ranks have trained on, and this rank's mean loss.
   using OnStep = std::function<void(std::uint64_t samples, double loss)>;
 
-  // `checkpoint` is what Save returned, on rank 0; empty to start anew. Its settings must be those of
+  // `checkpoint`: the result of Save, on rank 0; empty: start from scratch. Its settings must match
   // `options`.
   Trainer(const Options& options, Images train, Images test, Ranks ranks, std::string checkpoint)
       : options_(options),
@@ -229,14 +230,14 @@ class Trainer {
   }
 
   std::uint64_t size() const { return static_cast<std::uint64_t>(train_.labels.size(0)); }
-  std::uint64_t epoch() const { return epoch_; }  // that are behind
+  std::uint64_t epoch() const { return epoch_; }  // completed epochs
   std::int64_t parameters() const {
     std::int64_t count = 0;
     for (const Tensor& parameter : model_->parameters()) count += parameter.numel();
     return count;
   }
 
-  // REQUIRES: epoch() < options.epochs. Throws when this rank's loss is not a number.
+  // REQUIRES: epoch() < options.epochs. Throws if this rank's loss is NaN.
   Epoch RunEpoch(const OnStep& on_step) {
     struct Share {
       double loss_sum = 0;
@@ -247,7 +248,8 @@ class Trainer {
     const std::uint64_t steps = (sampler_.samples_per_rank() + local_batch - 1) / local_batch;
     std::uint64_t step = 0;
     sampler_.set_epoch(epoch_);
-    std::vector<std::pair<Tensor, std::size_t>> losses;  // of steps, with their images, that nobody has read
+    std::vector<std::pair<Tensor, std::size_t>>
+        losses;  // unread losses of steps, with their numbers of images
     const auto read = [&] {
       for (const auto& [tensor, images] : losses) {
         const auto loss = tensor.item<double>();
@@ -266,7 +268,7 @@ class Trainer {
       const double rate = OneCycle(options_.learning_rate, epoch_ * steps + step++, options_.epochs * steps);
       const Tensor loss = Forward(samples);
       losses.emplace_back(loss.detach(), samples.size());
-      // To read what a device computes is to wait for it, which would leave it idle in every step.
+      // Reading a result waits for the device, which would leave it idle in every step.
       constexpr std::uint64_t kStepsBetween = 50;
       if (options_.device.is_cpu() || step % kStepsBetween == 0) read();
       Backward(loss, rate);
@@ -288,7 +290,7 @@ class Trainer {
     return result;
   }
 
-  // Weights, optimizer and position: enough to continue bit by bit as if never stopped.
+  // Weights, optimizer and position: enough to continue bit for bit.
   std::string Save() const {
     torch::serialize::OutputArchive archive;
     torch::serialize::OutputArchive model(archive.compilation_unit()), optimizer(archive.compilation_unit());
@@ -304,7 +306,8 @@ class Trainer {
   }
 
  private:
-  // What must be equal for a checkpoint to fit. With other epochs the rest of the schedule is theirs.
+  // What must match for a checkpoint to fit. The number of epochs may differ and then changes the remaining
+  // schedule.
   std::string Settings() const {
     return fmt::format("--model {} --batch {} --lr {} --momentum {} --seed {}{} on {} images", options_.model,
                        options_.batch, options_.learning_rate, options_.momentum, options_.seed,
@@ -347,7 +350,7 @@ class Trainer {
     optimizer_.step();
   }
 
-  // Test images of this rank's share that are classified right.
+  // The number of correctly classified test images in this rank's share.
   std::int64_t CorrectOfMyShare() {
     torch::NoGradGuard no_grad;
     const Tensor mine = torch::arange(ranks_->rank(), test_.labels.size(0), ranks_->size(),

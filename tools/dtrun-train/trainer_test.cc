@@ -17,7 +17,7 @@ using dtrun::torch::testing::EmulatedRanks;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Images whose class is the row that is lit, on a noisy ground.
+// Images on a noisy background; the class is the bright row.
 Images Rows(std::int64_t count, std::int64_t noise) {
   torch::manual_seed(static_cast<std::uint64_t>(noise));
   Images images{torch::rand({count, 1, kSide, kSide}) / 4, torch::arange(count) % kClasses};

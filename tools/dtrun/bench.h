@@ -1,5 +1,5 @@
-// The verb `dtrun bench`: its command line, and its start; and `dtrun bench-layer`, with which it starts the
-// job of each layer. Main thread.
+// The verb `dtrun bench`: its command line and its start. Also `dtrun bench-layer`, which it uses to start
+// the job of each layer. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,14 +10,15 @@
 
 namespace dtrun::cli {
 
-// Adds the verb; parsing fills `to`, which must outlive it.
+// Adds the verb. Parsing fills `to`, which must outlive it.
 CLI::App* AddBench(CLI::App& app, bench::Arguments* to);
 // Returns the exit code.
 int Bench(const bench::Arguments& arguments);
 
-// Likewise, for nobody but Bench. `socket` is the session's (tools/bench/program/channel.h).
+// The same for bench-layer, for internal use by Bench. `socket`: the session's
+// (tools/bench/program/channel.h).
 CLI::App* AddBenchLayer(CLI::App& app, ConfigArguments* to, std::string* socket);
-// Runs the job as `dtrun run`, but for a header: the session is told what was chosen.
+// Runs the job like `dtrun run`, but without a header: reports the choices to the session instead.
 int BenchLayer(const ConfigArguments& arguments, const std::string& socket);
 
 }  // namespace dtrun::cli

@@ -35,7 +35,7 @@ options::Schema PluginOptions(std::string_view kind) {
   for (const plugin::File& file : plugin::FindAll(plugin::SearchPath({}, {}))) {
     if (plugin::KindText(file.kind) != kind) continue;
     auto probe = plugin::Probe::Start(file);
-    if (!probe) continue;  // the shell has no place for the reason
+    if (!probe) continue;  // shells cannot show the reason
     for (const options::Spec& spec : (*probe)->description().options) {
       if (std::ranges::find(options, spec.key, &options::Spec::key) == options.end()) options.push_back(spec);
     }

@@ -1,4 +1,4 @@
-// `dtrun completion words`: what a shell may offer behind what was typed.
+// `dtrun completion words`: prints completions for a partial command line.
 //
 // Reads the plugin folders, PATH and the templates; main thread.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace dtrun::cli {
 
-// `runs`: the verbs that take a program besides the root. Returns the exit code.
+// `runs`: verbs, besides the root, that take a program. Returns the exit code.
 int ShowCandidates(const CLI::App& root, std::vector<const CLI::App*> runs,
                    const std::vector<std::string>& words);
 

@@ -22,7 +22,7 @@
 namespace dtrun::cli {
 namespace {
 
-// Whoever asks what an option means need not have a job yet, and so no command either.
+// Explaining an option requires no job, hence no command.
 launch::Preparation LoadWithoutCommand(ConfigArguments arguments) {
   arguments.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
   return Load(arguments);
@@ -32,14 +32,14 @@ int Report(const std::vector<config::Problem>& problems) {
   return problems.empty() ? 0 : PrintProblems(problems);
 }
 
-// What a run would find of the program; on other hosts it is theirs to say.
+// Checks the program as a run would; other hosts check it themselves.
 Status CheckProgram(const config::Settings& settings) {
   std::error_code failure;
   return plan::CheckCommand(settings, launch::RankEnvironment(),
                             std::filesystem::current_path(failure).string());
 }
 
-// What is not known until hosts and backends are asked, which takes a run or doctor.
+// What can only be known after querying hosts and backends, in a run or by doctor.
 std::string NotTried(const config::Settings& settings, bool elsewhere, const std::string& file) {
   if (elsewhere) return "; its hosts are known only where that platform starts dtrun";
   if (plan::HasCluster(settings)) return "; its hosts were not asked: dtrun doctor --config " + file;
@@ -74,7 +74,7 @@ int Check(ConfigArguments arguments) {
   return 0;
 }
 
-// Those of every plugin that loads.
+// The options of every plugin that loads.
 std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
   std::vector<OptionTable> tables;
   const auto folders = plugin::SearchPath(arguments.plugin_dirs, {});

@@ -1,4 +1,4 @@
-// The verb `dtrun config`: checks a config, explains an option, lists all options, writes a new config. Main
+// The verb `dtrun config`: checks a config, explains an option, lists all options, creates a config. Main
 // thread.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace dtrun::cli {
 
-// The verbs below `config` and what they take besides the job's flags.
+// The verbs below `config` and their arguments besides the job's flags.
 struct ConfigVerb {
   struct Arguments {
-    std::string key;     // of explain
-    std::string prefix;  // of list
+    std::string key;     // for explain
+    std::string prefix;  // for list
     bool json = false;
     bool markdown = false;
     InitArguments init;
@@ -27,7 +27,7 @@ struct ConfigVerb {
   const CLI::App* init = nullptr;
   std::shared_ptr<Arguments> own = std::make_shared<Arguments>();
 
-  // The exit code; unset when another verb was asked for.
+  // The exit code; unset if another verb was given.
   std::optional<int> Run(const ConfigArguments& arguments) const;
 };
 

@@ -31,21 +31,21 @@ using preflight::DoctorReport;
 using preflight::Level;
 
 constexpr int kProblems = 1;
-// What is to be looked at, and where.
+// What to check, and where.
 struct Visit {
   std::string job;
   std::vector<std::string> hosts;                // by name
   std::vector<preflight::Request> requests;      // by host
   std::vector<plan::NetworkRule> network_rules;  // by host
-  std::optional<membership::Cluster> cluster;    // unset: this host alone
-  std::string platform = {};                     // that named the hosts; empty: none did
-  std::string refusal = {};                      // why no plan could be made; empty: nothing is wrong
-  preflight::RouteWish wish = {};                // of the first backends that are asked about
-  bool stages = true;                            // device memory may go through the host's
-  std::vector<preflight::Check> unknown = {};    // names that no plugin has
+  std::optional<membership::Cluster> cluster;    // unset: only this host
+  std::string platform = {};                     // the source of the hosts; empty: none
+  std::string refusal = {};                      // why no plan could be made; empty: no problem
+  preflight::RouteWish wish = {};                // for the first backends that are queried
+  bool stages = true;                            // device memory may be staged through host memory
+  std::vector<preflight::Check> unknown = {};    // names without a plugin
 };
 
-// A plugin with the options that it has by default; its problem when it cannot be described.
+// A plugin with its default options, or its problem if it cannot be described.
 BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
   BackendRequest request{file.name, file.path.string(), "", "", false};
   if (const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs)) {
@@ -56,7 +56,7 @@ BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File
   return request;
 }
 
-// Those that the job asks for, and all others that are installed.
+// The backends that the job requests, and all others that are installed.
 std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const launch::Preparation& preparation,
                                      const std::vector<plan::Host>& hosts) {
   int world_size = 0;
@@ -83,7 +83,7 @@ Result<Nanoseconds> ReadTimeout(const std::string& text) {
                            Printable(text))};
 }
 
-// Hosts that come in time are looked at, whoever is missing.
+// Checks the hosts that join in time even if others are missing.
 void Limit(Nanoseconds timeout, membership::Cluster* cluster) {
   cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, timeout);
   cluster->min_hosts = 1;
@@ -114,7 +114,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
     for (const auto& [name, value] : settings.Map("job.env")) variables[name] = value;
   }
   std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
-  // Without a command there is one that stands for any.
+  // Without a command a placeholder is used.
   const bool any_program = settings.Get("job.command").origin.place.empty() && arguments.command.empty();
   const bool asks_modules = !any_program && visit.refusal.empty();
   const auto modules = asks_modules ? preparation.ModulesToAsk() : preflight::ModuleRequest();
@@ -143,14 +143,14 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   return visit;
 }
 
-// Hosts that cannot be asked are a finding, and this host can be looked at all the same.
+// Unreachable hosts become a finding; this host is checked anyway.
 void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* report) {
   report->hosts.push_back({hosts::HostName(), preflight::RunPreflight(visit.requests.front()).checks});
   report->between.push_back(
       {"cluster", Level::kProblem, why, "the job would end the same way; fix this first, then check again"});
 }
 
-// Whether a host has GPUs that ranks see, or the config counts on a backend of their memory.
+// Whether a host has GPUs visible to ranks, or the config requests a backend for device memory.
 bool MayUseDevices(const Visit& visit,
                    const std::vector<std::pair<std::string, preflight::Answer>>& by_host) {
   if (!visit.wish.falls_back && std::ranges::any_of(visit.wish.candidates, [](const auto& one) {
@@ -164,13 +164,13 @@ bool MayUseDevices(const Visit& visit,
   });
 }
 
-// What would carry which memory.
+// Which backend would carry which memory.
 void AddRoutes(const Visit& visit, const std::vector<std::pair<std::string, preflight::Answer>>& by_host,
                DoctorReport* report) {
   if (by_host.empty() || visit.wish.candidates.front().name == "none" || !MayUseDevices(visit, by_host))
     return;
   const auto routes = preflight::ChooseRoutes(visit.wish, by_host);
-  if (!routes) return;  // the backends' own lines say so
+  if (!routes) return;  // the backends' own lines report it
   const std::string& host = visit.wish.candidates[routes->host].name;
   const std::string why = routes->no_device.empty() ? host + " moves host memory" : routes->no_device;
   std::string device = "none: backend.staging is \"off\" and " + why;
@@ -221,7 +221,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   }
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
-  // One machine needs no network; what the user has asked for is checked all the same.
+  // A single machine needs no network, but explicit user settings are still checked.
   if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
     if (Status here = membership::CheckNamesHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,
@@ -258,12 +258,12 @@ CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
 int Doctor(DoctorArguments arguments) {
   const Result<Nanoseconds> timeout = ReadTimeout(arguments.timeout);
   if (!timeout) return Complain(timeout.error());
-  // Without a config, and with one that leaves the command to the command line, there is still a host.
+  // Without a command, or without any config, this host can still be checked.
   if (arguments.config.command.empty())
     arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
   auto preparation = LoadOrExplain(arguments.config);
   if (!preparation) return kUserError;
-  // With "manual", every host runs this command, and host 0 reports.
+  // With "manual" every host runs this command, and host 0 reports.
   const auto lead = [&](launch::Preparation& own) -> Result<launch::Work> {
     auto visit = Plan(arguments.config, own, *timeout);
     if (!visit) return visit.error();

@@ -1,4 +1,4 @@
-// The verb `dtrun doctor`: looks at every host of a job before it is started. Main thread.
+// The verb `dtrun doctor`: checks every host of a job before the job is started. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,10 +13,10 @@ struct DoctorArguments {
   std::string timeout = "20s";  // for all hosts to join
 };
 
-// Adds the verb but for its config options; parsing fills `to`, which must outlive it.
+// Adds the verb without its config options. Parsing fills `to`, which must outlive it.
 CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to);
-// The exit code: 0 when nothing worse than a warning was found, 1 with problems, 2 when the command
-// line or the config cannot be read.
+// The exit code: 0 if nothing is worse than a warning, 1 for problems, 2 if the command line or the config is
+// invalid.
 int Doctor(DoctorArguments arguments);
 
 }  // namespace dtrun::cli

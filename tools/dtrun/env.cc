@@ -26,7 +26,7 @@ void List(bool json) {
   if (json) WriteOutput(JsonDocument(1, {{"dialects", out}}));
 }
 
-// In single quotes, as every shell of the Bourne kind reads it.
+// Single-quoted for POSIX shells.
 std::string Quote(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
@@ -75,7 +75,7 @@ int ShowEnv(EnvArguments arguments) {
   if (arguments.dialect.empty()) return Refuse("which dialect? add --as DIALECT; --list shows them");
   auto dialect = environments::FindDialect(arguments.dialect);
   if (!dialect) return Refuse(dialect.error().text);
-  // Who the ranks are depends neither on the command nor on the backend.
+  // Rank identities depend neither on the command nor on the backend.
   ConfigArguments& config = arguments.config;
   if (config.file.empty() && config.command.empty()) config.command = {"true"};
   config.sets.emplace_back("backend.name=none");

@@ -1,4 +1,4 @@
-// The verb `dtrun env`: what a rank's environment looks like in a dialect. Main thread.
+// The verb `dtrun env`: prints a rank's environment in a dialect. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@ struct EnvArguments {
   bool shell = false;
 };
 
-// Adds the verb but for its config options; parsing fills `to`, which must outlive it.
+// Adds the verb without its config options. Parsing fills `to`, which must outlive it.
 CLI::App* AddEnv(CLI::App& app, EnvArguments* to);
 // Returns the exit code.
 int ShowEnv(EnvArguments arguments);

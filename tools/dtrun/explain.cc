@@ -59,7 +59,7 @@ int ExplainFile(const fs::path& file, const std::string& name, bool json) {
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
-// The run that a folder of runs, or `latest`, stands for is named.
+// Whether the user named the run. A run that dtrun chose, for a folder or `latest`, is printed.
 enum class Chosen : bool { kByUser, kByDtrun };
 
 int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen chosen = Chosen::kByUser) {
@@ -78,25 +78,25 @@ int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen 
   return 0;
 }
 
-// As mkstemp and torchrun find it.
+// The temporary folder, found as mkstemp and torchrun find it.
 fs::path TempFolder() {
   const char* const named = std::getenv("TMPDIR");
   return named == nullptr || *named == '\0' ? "/tmp" : named;
 }
 
-// "run.log", "runs/job": no text of a failure.
+// "run.log", "runs/job": not a failure text.
 bool LooksLikeAPath(const std::string& word) {
   if (word.find_first_of(" \t\n") != std::string::npos) return false;
   return word.find('/') != std::string::npos || fs::path(word).has_extension();
 }
 
-// "latst": a word alone that is nearly the one that means the newest run.
+// "latst": a single word that is a likely typo of `latest`.
 bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
-// A number alone is an exit code, and the name of a signal stands for the exit code that it gives: "139",
-// "SIGSEGV". Other words stay as they are.
+// A number alone is an exit code; a signal's name stands for its exit code: "139", "SIGSEGV". Other words
+// stay unchanged.
 std::string WithExitCode(const std::string& text) {
   constexpr int kFirstCode = 124, kBySignal = 128, kSignals = 64;
   const auto digits = [](char c) { return c >= '0' && c <= '9'; };
@@ -115,7 +115,7 @@ int ExplainWords(const ExplainArguments& arguments) {
   std::string text;
   for (const std::string& word : arguments.words) {
     if (!text.empty()) text += ' ';
-    text += word.starts_with(" [") ? word.substr(1) : word;  // of KeepBrackets
+    text += word.starts_with(" [") ? word.substr(1) : word;  // added by KeepBrackets
   }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {

@@ -1,4 +1,4 @@
-// The verb `dtrun explain`: what a failure text means, and why a job runs as it does. Main thread.
+// The verb `dtrun explain`: explains a failure text, or the choices of a job. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,16 +9,16 @@ namespace dtrun::cli {
 
 struct ExplainArguments {
   std::vector<std::string> words;
-  std::vector<std::string> failures;  // files of the user's own
+  std::vector<std::string> failures;  // the user's own failure files
   bool json = false;
 };
 
-// Before the words are parsed: CLI11 would take "[a,b]" for a list and drop its brackets and commas.
+// Call before parsing: CLI11 would take "[a,b]" for a list and drop its brackets and commas.
 void KeepBrackets(std::vector<std::string>* words);
 
-// Adds the verb; parsing fills `to`, which must outlive it.
+// Adds the verb. Parsing fills `to`, which must outlive it.
 CLI::App* AddExplain(CLI::App& app, ExplainArguments* to);
-// The exit code: 0, 1 when nothing is known of the text, 2 for a mistake of the user's.
+// The exit code: 0; 1 if the text contains no known failure; 2 for a user error.
 int Explain(const ExplainArguments& arguments);
 
 }  // namespace dtrun::cli

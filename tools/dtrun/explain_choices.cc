@@ -17,14 +17,14 @@
 namespace dtrun::cli {
 namespace {
 
-// "backend.name = \"gloo\" (train.toml:4:1)": an option's value, and where it came from.
+// "backend.name = \"gloo\" (train.toml:4:1)": an option's value and origin.
 std::string OptionText(const Json& config, const std::string& key) {
   if (!config.contains(key)) return {};
   const Json& option = config.at(key);
   return fmt::format("{} = {} ({})", key, TextAt(option, "/value"), TextAt(option, "/origin"));
 }
 
-// What the backend says decides `topic`: keys of its options and names of variables.
+// The option keys and variables that decide `topic`, according to the backend.
 std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic,
                                     const std::string& facts = "/facts") {
   for (const Json& host : plan.value("hosts", Json::array())) {
@@ -37,7 +37,7 @@ std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic,
   return {};
 }
 
-// Those of its options that are set. Of two backends, each has its own table.
+// Its options that are set. With two backends, each has its own table.
 std::string OptionsText(const Records& files, const std::string& topic, bool of_device = false) {
   std::string text;
   const std::string device = TextAt(files.plan, "/device_backend/name");
@@ -61,7 +61,7 @@ std::string HostsText(const Json& plan) {
   return text;
 }
 
-// What ranks see of the variables that `wanted` picks, by host where they differ.
+// The ranks' values of the variables selected by `wanted`, by host if they differ.
 template <typename Wanted>
 std::string VariablesText(const Json& plan, const Wanted& wanted) {
   std::map<std::string, std::set<std::string>> hosts_of;  // "NAME=value" to hosts
@@ -86,10 +86,10 @@ std::string VariablesText(const Json& plan, const Wanted& wanted) {
   return text;
 }
 
-// "eth0 10.5.0.1", of a host of network.json.
+// "eth0 10.5.0.1", for a host of network.json.
 std::string CardText(const Json& host) { return TextAt(host, "/interface") + " " + TextAt(host, "/address"); }
 
-// Why it is that one.
+// Why this interface was chosen.
 std::string ChosenText(const Json& host) {
   for (const Json& candidate : host.value("candidates", Json::array())) {
     if (TextAt(candidate, "/verdict") == "chosen")
@@ -119,20 +119,20 @@ Choice Interface(const Records& files) {
 
 bool LocalIsNone(const Records& files) { return TextAt(files.config, "/comm.local/value") == "\"none\""; }
 
-// What carries the bytes of a backend between hosts, as far as it has said.
+// The transport of a backend between hosts, as far as reported.
 std::string WireText(const Records& files) {
   const std::string wire = TextAt(files.plan, "/backend/facts/wire");
   return TextAt(files.plan, "/backend/name") + (wire.empty() ? "" : " over " + wire);
 }
 
-// No rank has joined it, so the program communicated by other means, or not at all.
+// No rank joined it, so the program used other means of communication, or none.
 bool BackendWasNotUsed(const Records& files) {
   const Json ranks = files.verdict ? files.verdict->value("ranks", Json::array()) : Json::array();
   return !ranks.empty() &&
          std::ranges::none_of(ranks, [](const Json& rank) { return rank.value("joined", true); });
 }
 
-// For the ranks of each host: how they reach each other, and how others reach them.
+// For the ranks of each host: how they reach each other and the ranks of other hosts.
 void AddPeers(const Records& files, std::vector<Choice>* choices) {
   std::map<std::string, std::vector<int>> ranks_of;  // by host
   for (const Json& process : files.plan.value("processes", Json::array())) {
@@ -173,7 +173,7 @@ Choice Transport(const Records& files) {
   return {"transport", local, reason};
 }
 
-// Of the backend what it has said, of dtrun's layers what they do around it.
+// What the backend reported about itself and about dtrun's layers around it.
 Choice Algorithm(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/algorithm");
   const bool device = TextAt(files.plan, "/backend/facts/memory") == "device";
@@ -204,7 +204,7 @@ Choice PeerAccess(const Records& files) {
   return {"p2p", fact.empty() && memory == "host" ? "not used" : fact, reason};
 }
 
-// job.ranks counts the ranks of all hosts; without it, slots or job.processes_per_host count those of each.
+// job.ranks counts the ranks of all hosts; slots and job.processes_per_host count those of each host.
 Choice Ranks(const Records& files) {
   const std::string hosts = OptionText(files.config, "cluster.hosts");
   std::string reason = OptionText(files.config, "job.ranks");

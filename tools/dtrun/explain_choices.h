@@ -1,4 +1,4 @@
-// What a job used and why, as the records of its run directory have it. Pure; any thread.
+// The choices of a job and their reasons, from the records in its run directory. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -9,24 +9,24 @@
 
 namespace dtrun::cli {
 
-// One thing that was chosen.
+// One choice.
 struct Choice {
   std::string topic;  // "interface"
   std::string value;  // empty: not recorded
   std::string reason;
 };
 
-// What the run directory holds.
+// The contents of the run directory.
 struct Records {
   Json plan, config;
   std::optional<Json> verdict;
-  std::optional<Json> network;  // of several hosts
+  std::optional<Json> network;  // with several hosts only
 };
 
-// The text at `path` ("/backend/name"); empty when there is none.
+// The text at `path` ("/backend/name"); empty if absent.
 std::string TextAt(const Json& json, const char* path);
 
-// Ranks, backend, library, transport, paths between ranks, interface, algorithm, access between GPUs, notes.
+// Ranks, backend, library, transport, paths between ranks, interface, algorithm, GPU peer access, notes.
 std::vector<Choice> ChoicesOf(const Records& records);
 
 }  // namespace dtrun::cli

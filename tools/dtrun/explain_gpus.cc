@@ -14,10 +14,10 @@ namespace {
 
 constexpr char kIndent[] = "             ";
 
-// As lines under a heading.
+// Lines below a heading.
 std::string Paragraph(const std::string& text) { return kIndent + Indented(text, kIndent) + "\n"; }
 
-// Hosts of equal text are said together. Rates differ from host to host and say nothing there.
+// Key for grouping hosts with the same text. Rates differ between hosts and are ignored.
 std::string Shape(const GpuHost& host) {
   std::string shape = std::to_string(host.gpus.devices.size());
   for (const preflight::GpuPair& pair : host.gpus.pairs) {
@@ -27,7 +27,7 @@ std::string Shape(const GpuHost& host) {
   return shape;
 }
 
-// "0000:01:00.0, rank 4" of the device of one host.
+// "0000:01:00.0, rank 4" for a device of one host.
 std::string DeviceText(const GpuHost& host, std::size_t device) {
   const std::string rank = host.ranks.empty() ? "" : fmt::format(", rank {}", host.ranks[device]);
   return fmt::format("GPU {} is {}{}", device, host.gpus.devices[device], rank);

@@ -1,4 +1,4 @@
-// What was found of the GPUs of each host before the ranks of a run started, read back from its plan.
+// The GPU checks of each host before the ranks of a run started, read from its plan.
 //
 // Values; pure; any thread.
 #pragma once
@@ -14,13 +14,13 @@ namespace dtrun::cli {
 struct GpuHost {
   std::string name;
   preflight::GpuPairs gpus;
-  std::vector<int> ranks;  // that take them, by local rank; empty: not one for each
+  std::vector<int> ranks;  // ranks that use these GPUs, by local rank; empty: not one rank per GPU
 };
 
-// The hosts whose backend has said something of pairs.
+// The hosts with a backend that reported on pairs of GPUs.
 std::vector<GpuHost> ReadGpus(const Json& plan);
 
-// A line where all pairs agree, else a table with the reasons; hosts that are alike together.
+// One line if all pairs have the same result, else a table with the reasons. Groups identical hosts.
 std::string ToText(const std::vector<GpuHost>& hosts);
 Json ToJson(const std::vector<GpuHost>& hosts);
 

@@ -24,9 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr char kNotRecorded[] = "not recorded";
-constexpr std::size_t kMostOfAFile = std::size_t{1} << 30;  // far above the plan.json of any job
+constexpr std::size_t kMostOfAFile = std::size_t{1} << 30;  // far above any job's plan.json
 
-// Whether this user may read `path`; else whose it is.
+// Whether this user may read `path`; the error names its owner.
 Status MayRead(const fs::path& path) {
   struct stat info {};
   if (::access(path.c_str(), R_OK) == 0 || errno != EACCES) return {};
@@ -70,7 +70,7 @@ Result<Json> ReadJson(const fs::path& file) {
   return json;
 }
 
-// Where the last generation has its logs, and its plan when that is another than the first.
+// The log folder of the last generation, and its plan if it differs from the first.
 fs::path LogFolder(const fs::path& run) {
   for (int generation = 1;; ++generation) {
     if (!fs::exists(run / fmt::format("generation-{}", generation))) {
@@ -84,7 +84,7 @@ std::string StateText(const std::optional<Json>& verdict) {
   const std::string result = Printable(TextAt(*verdict, "/result"));
   if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
   std::string text = result;
-  // The verdict's own text has the time, and says what it is of.
+  // The verdict's own text includes the time.
   const bool told = !TextAt(*verdict, "/text").empty();
   if (!told && verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
     const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
@@ -96,7 +96,7 @@ std::string StateText(const std::optional<Json>& verdict) {
                                           Printable(TextAt(*verdict, "/exit_code")), exit_class);
 }
 
-// `interrupted`: the job was, so what ranks say of others that ended is its consequence.
+// `interrupted`: the job was interrupted, so ranks' reports about others are consequences.
 Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& plan, bool interrupted) {
   const fs::path folder = LogFolder(run);
   std::vector<RankFinding> findings;
@@ -116,7 +116,7 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
-// The verdict promises the logs; they may have been deleted since, or belong to a folder that was moved.
+// The verdict refers to logs that may have been deleted or moved since.
 std::string WithoutLostLogs(std::string verdict) {
   constexpr std::string_view kAll = "(all of it: ", kStar = ".*)";
   for (auto at = verdict.find(kAll); at != std::string::npos; at = verdict.find(kAll, at + 1)) {
@@ -142,9 +142,9 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   }
   story.state = StateText(files.verdict);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
-  // A job that could not start may have left a verdict alone.
+  // A job that could not start may have left only a verdict.
   if (files.verdict && !fs::exists(folder / "plan.json")) return story;
-  // A later generation has one of its own where something has changed.
+  // A later generation has its own plan if something changed.
   const fs::path latest = LogFolder(folder) / "plan.json";
   auto plan = ReadJson(fs::exists(latest) ? latest : folder / "plan.json");
   if (!plan) return plan.error();
@@ -177,7 +177,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   return story;
 }
 
-// The verdict has the failure and what to do about it.
+// Whether the verdict already contains the failure and the advice.
 bool IsToldBy(const std::string& verdict, const failures::Finding& finding) {
   return verdict.find(": " + finding.what + " (" + finding.failure->id) != std::string::npos;
 }
@@ -199,13 +199,13 @@ Result<RunStory> ReadRun(const fs::path& folder) {
     return ReadRecords(folder);
   } catch (const fs::filesystem_error& error) {
     return Error::System(fmt::format("read '{}'", folder.string()), error.code().value());
-  } catch (const Json::exception&) {  // a record that is JSON and none of dtrun's
+  } catch (const Json::exception&) {  // valid JSON but not a record of dtrun
     return NotOurs(folder, "a value in plan.json, config.json or network.json has a wrong type");
   }
 }
 
 std::string ToText(const RunStory& story) {
-  // The verdict begins with the job and how it ended.
+  // The verdict begins with the job and its result.
   std::string out =
       story.verdict.empty() ? fmt::format("job '{}': {}\n", story.job, story.state) : story.verdict;
   if (!out.ends_with('\n')) out += '\n';

@@ -1,6 +1,6 @@
-// A run directory, read back: what the job used, and why, as far as it was recorded.
+// Reads a run directory: what the job used and why, as far as it was recorded.
 //
-// Works on a job that has ended and on one that runs. Reads files; any thread.
+// Works for finished and running jobs. Reads files; any thread.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace dtrun::cli {
 
-// What a rank's logs say that is known.
+// A known failure in a rank's logs.
 struct RankFinding {
   int rank = 0;
   failures::LogFinding known;
@@ -23,17 +23,16 @@ struct RankFinding {
 
 struct RunStory {
   std::string job;
-  std::string chosen;  // the run directory, where the user has not named it: the newest one
+  std::string chosen;  // the run directory, if dtrun chose the newest one rather than the user
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
-  std::string verdict;  // what dtrun printed of a failure, the blamed rank and its place; empty: none
+  std::string verdict;  // the failure as dtrun printed it, with the blamed rank and its place; empty: none
   std::vector<Choice> choices;
-  std::vector<GpuHost> gpus;          // that were tried
-  std::string network;                // the table of network.txt: each interface, and why; empty: one host
+  std::vector<GpuHost> gpus;  // checked GPUs
+  std::string network;        // the table from network.txt: each interface and the reason; empty: one host
   std::vector<RankFinding> findings;  // by rank
 };
 
-// The files of known failures (failures.path) that the job of a run directory used; none when that is not
-// recorded.
+// The files of known failures (failures.path) that the run's job used; none if not recorded.
 std::vector<std::filesystem::path> OwnFailuresOf(const std::filesystem::path& folder);
 
 // Errors name the file that is missing or unreadable.

@@ -12,7 +12,7 @@ namespace {
 
 struct ForeignVariable {
   std::string_view variable, option;
-  std::string_view note = {};  // a clause on it
+  std::string_view note = {};  // an additional clause
 };
 
 constexpr std::string_view kDtrunSets = "dtrun sets it for every rank";
@@ -51,7 +51,7 @@ const ForeignVariable* FindForeign(std::string_view variable) {
   return found == std::end(kForeignVariables) ? nullptr : &*found;
 }
 
-// "backend.nccl.interface" of "backend.options.interface" in the table "backend nccl".
+// "backend.nccl.interface" for "backend.options.interface" in the table "backend nccl".
 std::string WholeKey(const std::string& title, const std::string& key) {
   constexpr std::string_view kKind = "backend ", kOptions = "backend.options.";
   if (!title.starts_with(kKind) || !key.starts_with(kOptions)) return key;

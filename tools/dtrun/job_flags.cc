@@ -31,7 +31,7 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   add(IsDigits(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "--ranks", arguments.ranks);
   add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
   std::vector<std::string> hosts;
-  std::string flag;  // of the first
+  std::string flag;  // of the first one
   for (const std::string& one : arguments.hosts) {
     if (IsDigits(one)) {
       add("cluster.host_count", "--hosts", one);
@@ -51,7 +51,7 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   return given;
 }
 
-// -n counts all ranks; then --processes-per-host only limits those of a host.
+// -n counts all ranks; --processes-per-host then only limits the ranks of a host.
 void WarnOfIdleLimit(const ConfigArguments& arguments) {
   const auto ranks = NumberOf<int>(arguments.ranks), most = NumberOf<int>(arguments.processes_per_host);
   if (!ranks || !most || *ranks >= *most) return;

@@ -1,5 +1,4 @@
-// The flags of a job that every verb with a config has, -n and --hosts for example, and the options that they
-// stand for. Main thread.
+// The job flags shared by all verbs with a config, such as -n and --hosts, and their options. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,33 +10,33 @@
 
 namespace dtrun::cli {
 
-// What every verb with a config takes from its command line. A text that is empty was not given.
+// Command-line arguments of every verb with a config. An empty text was not given.
 struct ConfigArguments : config::Request {
-  std::string ranks;               // a number in all, or a word of job.processes_per_host
+  std::string ranks;               // a total number, or a keyword of job.processes_per_host
   std::string processes_per_host;  // on each host
-  std::vector<std::string> hosts;  // lists with commas, or a number of hosts
+  std::vector<std::string> hosts;  // comma-separated lists, or a number of hosts
   std::string hostfile;
   std::string host_index;
   std::string torch_backend;
   std::string time_limit;
   std::vector<std::string> plugin_dirs;
-  bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
-  bool verbose = false;  // the whole header, and what was assumed of the command line
+  bool quiet = false;    // a successful run prints only the output of ranks
+  bool verbose = false;  // the whole header, and assumptions about the command line
   std::string color;
 };
 
-// --set and --plugin-dir; parsing fills `to`, which must outlive the verb.
+// Adds --set and --plugin-dir. Parsing fills `to`, which must outlive the verb.
 void AddOverrides(CLI::App* verb, ConfigArguments* to);
-// Those, --config, and what says how many ranks there are and where.
+// Adds the same, --config, and the flags for ranks and hosts.
 void AddJobFlags(CLI::App* verb, ConfigArguments* to);
 
-// The config with what the flags set, the flag as origin.
+// The config with the flags applied. The flag is recorded as the origin.
 launch::Preparation Load(const ConfigArguments& arguments);
-// Unset after saying on stderr what is wrong with it.
+// Unset, after an error message on stderr, if it is invalid.
 std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments);
-// Says so; returns the exit code.
+// Prints the problems and returns the exit code.
 int PrintProblems(const std::vector<config::Problem>& problems);
-// An error of the user's, likewise.
+// The same for a user error.
 int Complain(const Error& error);
 
 }  // namespace dtrun::cli

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostEntries = 10000;  // of a folder that is looked through
+constexpr int kMostEntries = 10000;  // entries examined per folder
 
 struct FoundRun {
   fs::path folder;
@@ -39,14 +39,14 @@ void ForEachIn(const fs::path& folder, Visit&& visit) {
   }
 }
 
-// When the run in `folder` began, if it is one.
+// Adds `folder` with its start time, if it is a run.
 void AddRun(const fs::path& folder, std::vector<FoundRun>* runs) {
   std::error_code missing;
   const fs::file_time_type time = fs::last_write_time(folder / "plan.json", missing);
   if (!missing) runs->push_back({folder, time});
 }
 
-// Those that lie in folders of `parent`.
+// Adds the runs in subfolders of `parent`.
 void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
   if (!IsOwnFolder(parent)) return;
   ForEachIn(parent, [&](const fs::path& run) {

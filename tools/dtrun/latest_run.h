@@ -1,6 +1,6 @@
-// The run that a user means by "latest": the newest one started from a folder, wherever its record lies.
+// Resolves "latest": the newest run started from a folder, wherever its records are.
 //
-// Reads folders; any thread. Temporary folders are open to everybody, so of those only this user's own count.
+// Reads folders; any thread. Temporary folders are shared, so only this user's own folders count there.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace dtrun::cli {
 
-// Of runs/JOB/latest in `folder`, of the runs that `dtrun torchrun` has kept in a folder there (--log-dir),
-// and of those started in `folder` that it has kept in `temp`, or that are in the user's folder of state, because
-// `folder` could not be written. Unset: there is none.
+// Considers runs/JOB/latest in `folder` and runs that `dtrun torchrun` kept in a folder there (--log-dir).
+// Also considers runs started in `folder` but stored elsewhere: `dtrun torchrun` runs in `temp`, and runs in
+// the user's state folder because `folder` was not writable. Unset: there is none.
 std::optional<std::filesystem::path> LatestRun(const std::filesystem::path& folder,
                                                const std::filesystem::path& temp);
 
-// "runs", or "runs/JOB": the newest of the runs that `folder` holds. Unset: it holds none, or is one itself.
+// "runs" or "runs/JOB": the newest run in `folder`. Unset: it contains none, or is itself a run.
 std::optional<std::filesystem::path> NewestRunIn(const std::filesystem::path& folder);
 
 }  // namespace dtrun::cli

@@ -1,4 +1,4 @@
-// dtrun: launches copies of a training program.
+// dtrun: launches the processes of a training program.
 #include <new>
 
 #include "core/base/exhausted.h"

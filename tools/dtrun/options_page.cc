@@ -33,7 +33,7 @@ std::string TypeOf(const Spec& spec) {
   return text;
 }
 
-// As a cell of a table.
+// Escapes text for a table cell.
 std::string Cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -54,7 +54,7 @@ const char* ScopeWord(int scope) {
   return scope == DTRUN_SCOPE_PROCESS ? "process" : scope == DTRUN_SCOPE_HOST ? "host" : "job";
 }
 
-// In the types of JSON.
+// Converts to JSON types.
 Json ValueOf(const Spec& spec, const options::Value& value) {
   const auto to_json = [](const auto& data) -> Json {
     if constexpr (std::is_same_v<std::decay_t<decltype(data)>, std::monostate>)

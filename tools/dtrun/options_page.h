@@ -1,4 +1,4 @@
-// Options for readers: the lines of `dtrun config list`, the page docs/options.md, JSON. Pure; any thread.
+// Formats options: the lines of `dtrun config list`, the page docs/options.md, JSON. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace dtrun::cli {
 
-// A line for each option whose key begins with `prefix`: key, value, what it is, and where the value came
-// from when it is not the default. Empty when there is none.
+// A line for each option with the key prefix `prefix`: key, value, description, and the origin of a
+// non-default value. Empty if there is none.
 std::string ListOptions(const config::Settings& settings, const std::string& prefix);
 
 Json ToJson(const options::Spec& spec);
-Json ToJson(const options::Spec& spec, const options::Value& value);  // and what it is set to, by whom
+Json ToJson(const options::Spec& spec, const options::Value& value);  // with its value and origin
 
-// One table of docs/options.md: those of core, or a plugin's.
+// One table of docs/options.md, for core or a plugin.
 struct OptionTable {
   std::string title;  // "job", "backend gloo"
   std::string note;   // a paragraph below it; may be empty
@@ -24,10 +24,10 @@ struct OptionTable {
 };
 std::string OptionsPage(const std::vector<OptionTable>& tables);
 
-// dtrun.toml(5): the format of a config, and the same options, as roff.
+// dtrun.toml(5): the config format and the same options, as roff.
 std::string OptionsManPage(const std::vector<OptionTable>& tables, const std::string& version);
 
-// Core's options, a table for each table of the config, in its order.
+// Core's options, one table per config table, in config order.
 std::vector<OptionTable> CoreTables();
 
 }  // namespace dtrun::cli

@@ -18,14 +18,14 @@
 namespace dtrun::cli {
 namespace {
 
-// One plugin file as a probe sees it.
+// One plugin file, as probed.
 struct Row {
   plugin::File file;
   std::string version = "-";
   std::string abi = "-";
   std::string state = "ok";
   std::string summary;
-  std::string unusable;  // here, and why: such as a library that is missing; "" when it can be used
+  std::string unusable;  // why it cannot be used here, such as a missing library; "": it can
 };
 
 std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
@@ -52,7 +52,7 @@ std::string TextOf(const options::Spec& spec) {
   return text;
 }
 
-// As launcher.name has it: launchers are named with hyphens, and their files with underscores.
+// As in launcher.name: launchers are named with hyphens, their files with underscores.
 std::string ShownName(const plugin::File& file) {
   std::string name = file.name;
   if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
@@ -67,7 +67,7 @@ std::vector<std::string> NamesOf(plugin::Kind kind, const std::vector<plugin::Fo
   return names;
 }
 
-// Of a fact "by TOPIC" the options and variables that it names, options by their whole key.
+// The options and variables in a fact "by TOPIC", options with their full key.
 std::string FactText(const std::string& key, const std::string& value,
                      const std::vector<options::Spec>& options) {
   if (!key.starts_with(plan::kByFact)) return fmt::format("{}: {}", key, value);
@@ -82,7 +82,7 @@ std::string FactText(const std::string& key, const std::string& value,
   return fmt::format("{} is decided by: {}", key.substr(std::string_view(plan::kByFact).size()), deciding);
 }
 
-// Where a name that no backend has is looked for.
+// The existing names, for an error about an unknown backend.
 std::string Existing(plugin::Kind kind, const std::vector<plugin::Folder>& folders) {
   const std::vector<std::string> names = NamesOf(kind, folders);
   return fmt::format("\n  {} plugins that exist: {}", plugin::KindText(kind),
@@ -91,7 +91,7 @@ std::string Existing(plugin::Kind kind, const std::vector<plugin::Folder>& folde
 
 constexpr plugin::Kind kOtherKinds[] = {plugin::Kind::kLauncher, plugin::Kind::kDevice};
 
-// What backend.name takes besides the names of plugins; empty: it is one of those.
+// Values of backend.name that are not plugins; empty: it is a plugin.
 std::string_view WithoutPlugin(std::string_view name) {
   if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
   if (name == "auto")
@@ -99,7 +99,7 @@ std::string_view WithoutPlugin(std::string_view name) {
   return {};
 }
 
-// What the backend would use here with its default options; a reason when it cannot say.
+// What the backend would use here with default options, or why it cannot tell.
 Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
                                          plugin::Probe& probe) {
   const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs);
@@ -107,7 +107,7 @@ Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const
   return probe.Launch(defaults->SnapshotOf("backend.options."), 1, 1);
 }
 
-// What the plugin found on this host: a backend its library, a device plugin its devices.
+// What the plugin found on this host: a backend's library, a device plugin's devices.
 Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
                                      plugin::Probe& probe) {
   if (file.kind == plugin::Kind::kBackend) return DefaultLaunch(arguments, file, probe);
@@ -118,7 +118,7 @@ Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plu
 Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
                  const std::vector<plugin::Folder>& folders) {
   Row row{found, "-", "-", "ok", "", ""};
-  auto file = plugin::Find(found.kind, found.name, folders);  // with the permission checks
+  auto file = plugin::Find(found.kind, found.name, folders);  // including the permission checks
   if (!file) {
     row.state = file.error().text;
     return row;

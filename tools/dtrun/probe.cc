@@ -1,6 +1,5 @@
-// dtrun-probe: loads one plugin for dtrun and answers requests about it, so that dtrun never
-// does. A program of its own because it starts with every job, and starts faster without what
-// dtrun needs besides.
+// dtrun-probe: loads one plugin and answers dtrun's requests about it, so that dtrun never loads plugins. A
+// separate program, because it runs for every job and starts faster without dtrun's other dependencies.
 #include <cstdio>
 
 #include "core/plugin/plugin.h"

@@ -16,7 +16,7 @@ namespace dtrun::cli {
 
 namespace {
 
-// The width that COLUMNS asks for, else the terminal's.
+// The width from COLUMNS, else the terminal's.
 int ColumnsOf(const output::Sink& sink) {
   const char* const asked = std::getenv("COLUMNS");
   const auto columns = asked == nullptr ? std::nullopt : NumberOf<int>(asked);

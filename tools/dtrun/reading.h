@@ -1,5 +1,5 @@
-// What the verbs print for people to read, on stdout and stderr: broken between words at the width of a
-// terminal (COLUMNS, where it is set), with colours there, and as it is in a pipe or a file. Main thread.
+// Prints text for people on stdout and stderr. On a terminal it is coloured and wrapped at the width
+// (COLUMNS, if set); in a pipe or file it is unchanged. Main thread.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@ namespace dtrun::cli {
 
 void WriteForReading(std::string_view text);
 
-// What --help prints: breaks in a pipe too, at COLUMNS or 80, as argparse does.
+// For --help: also wraps in a pipe, at COLUMNS or 80, like argparse.
 void WriteHelp(std::string_view text);
 
-// Lists of many lines: without colours.
+// For long lists: without colours.
 void WriteTable(std::string_view text);
 
-// Messages are shown so from now on.
+// Formats all later messages this way.
 void FormMessagesForReading();
 
 }  // namespace dtrun::cli

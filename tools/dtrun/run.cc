@@ -20,17 +20,17 @@
 namespace dtrun::cli {
 namespace {
 
-// Told by `dtrun explain`, which has more room.
+// Shown by `dtrun explain`, which has more room.
 bool ForExplain(const std::string& fact) {
   return fact == "algorithm" || fact == "wire" || fact == "memory" || fact == "device_kinds";
 }
 
-// Whether the program is known to call dtrun's library; a torch script, for one, brings its own.
+// Whether the program is known to call dtrun's library. A torch script, for example, brings its own.
 bool CallsDtrun(const plan::Plan& plan) {
   return pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
 }
 
-// Whether torch.distributed is led to it: backend.torch.
+// Whether torch.distributed is redirected to it: backend.torch.
 bool LeadsTorch(const plan::Plan& plan) {
   return plan.processes.front().env.contains(contract::kTorchBackend);
 }
@@ -41,13 +41,13 @@ std::string BackendText(const plan::Plan& plan) {
   return plan.backend + (own ? "" : ", for dtrun's own calls; torch.distributed uses the script's backend");
 }
 
-// A line for each kind of memory.
+// One line per kind of memory.
 void AddRoutes(const plan::Plan& plan, std::string* out) {
   for (std::size_t i = 0; i < plan.routes.size(); ++i)
     *out += fmt::format("  {:<10} {}\n", i == 0 ? "routes" : "", plan::RouteText(plan.routes[i]));
 }
 
-// What runs, over what, and where its logs are.
+// The program, the backend with its transport, and the log folder.
 std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
   std::string out = fmt::format("  backend    {}{}{}\n", BackendText(plan),
                                 plan.network.empty() ? "" : "; network ", plan.network);
@@ -58,7 +58,7 @@ std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
       if (given_up) out += fmt::format("  {:<10} {}\n", key, value);
     }
   };
-  // The line of a route repeats why it is that one.
+  // The route's line repeats the reason.
   if (plan.routes.empty()) add_given_up(plan.backend_facts);
   add_given_up(plan.device_facts);
   AddRoutes(plan, &out);
@@ -73,7 +73,7 @@ std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
   const auto add = [&](const auto& facts, bool unused) {
     for (const auto& [key, value] : facts) {
       if (!plan::ShowsFact(unused, key)) continue;
-      // Paths between GPUs are the device backend's, where there is one.
+      // Paths between GPUs belong to the device backend, if there is one.
       const bool idle = key == "p2p" && &facts == &plan.backend_facts && !plan.device_backend.empty();
       if (!ForExplain(key) && !idle)
         fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
@@ -126,7 +126,7 @@ class RunFront final : public launch::Front {
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
-  // The plan warns of variables that are wrong.
+  // The plan warns of invalid variables.
   if (const auto logged = log::OptionsOfEnvironment()) log::Start(*logged, hosts::HostName(), std::nullopt);
   auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;

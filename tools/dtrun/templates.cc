@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr char kBasic[] = "basic";
 constexpr std::size_t kMostOfATemplate = std::size_t{1} << 20;
 
-// "Several hosts by ssh" of "# Several hosts by ssh: dtrun starts ...".
+// "Several hosts by ssh" from "# Several hosts by ssh: dtrun starts ...".
 std::string PurposeOf(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   line.remove_prefix(std::min(line.find_first_not_of("# "), line.size()));
@@ -48,7 +48,7 @@ Error Unknown(const std::string& name, const std::vector<Template>& templates) {
                       nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
 }
 
-// Never waits, where a pipe stands for the reader of that.
+// Never blocks, not even if the path is a pipe without a reader.
 Status WriteNew(const std::string& file, const std::string& text, bool force) {
   const int more = force ? O_TRUNC : O_EXCL;
   const UniqueFd out(

@@ -1,4 +1,4 @@
-// The example configs of the installation, share/dtrun/configs: `dtrun config init` writes one as a new file.
+// The example configs in share/dtrun/configs. `dtrun config init` copies one to a new file.
 //
 // Functions; main thread. The files are configs/*.toml of the source tree.
 #pragma once
@@ -16,14 +16,14 @@ struct Template {
   std::string text;     // the whole file
 };
 
-// By name, "basic" first. An error: the installation lacks them.
+// Sorted by name, "basic" first. An error if the installation lacks them.
 Result<std::vector<Template>> Templates();
 
 struct InitArguments {
   std::string file = "job.toml";  // "-": standard output
   std::string name = "basic";
   bool list = false;
-  bool force = false;  // replaces a file that is there
+  bool force = false;  // replaces an existing file
 };
 
 // The exit code.

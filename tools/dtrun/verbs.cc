@@ -62,7 +62,7 @@ constexpr char kEpilogue[] =
     "log, of its parts with DTRUN_LOG=info,node=debug,gloo=off; DTRUN_LOG_FORMAT=json writes JSON lines.\n"
     "'dtrun help VERB' explains a verb.\n";
 
-// Whether an option gives what the command line does not.
+// Whether an option provides what the command line lacks.
 bool SetsCommand(const ConfigArguments& arguments) {
   return std::getenv("DTRUN_CONFIG_JOB_COMMAND") != nullptr ||
          std::ranges::any_of(arguments.sets,
@@ -77,16 +77,15 @@ void AddVerbosity(CLI::App* verb, ConfigArguments* arguments) {
       ->type_name("WHEN");
 }
 
-// The verbs whose command line is another program's, by the names that one has: what follows
-// them is not for CLI11.
+// The verbs with another program's command line, by name. The words after them are not for CLI11.
 std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
   if (word == "torchrun" || word == "torch.distributed.run") return dtrun::torchrun::Program::kTorchrun;
   if (word == "torch.distributed.launch") return dtrun::torchrun::Program::kLaunch;
   return std::nullopt;
 }
 
-// The exit code, when the command line is such a one: as dtrun-torchrun, or
-// dtrun [plan [--json]] torchrun; or that of a process between an mpirun and a rank.
+// Handles such a command line and returns its exit code: dtrun-torchrun, dtrun [plan [--json]] torchrun, or a
+// process between mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
   using dtrun::cli::Purpose;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
@@ -110,8 +109,7 @@ std::optional<int> ForeignMain(int argc, char** argv) {
                               purpose);
 }
 
-// The programs that dtrun starts for itself, where they are installed. Without dtrun-probe it probes with a
-// copy of itself.
+// Uses dtrun's helper programs where they are installed. Without dtrun-probe it probes with a copy of itself.
 void UseOwnPrograms() {
   for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
     const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
@@ -121,14 +119,14 @@ void UseOwnPrograms() {
   }
 }
 
-// Subcommands are called verbs here, and three things may follow the options of the root.
+// Subcommands are called verbs here, and three kinds of words may follow the root's options.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
     label("SUBCOMMAND", "VERB");
     label("SUBCOMMANDS", "VERB");
   }
-  // What excludes what is for the descriptions to say.
+  // The descriptions state which options exclude each other.
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string text = CLI::Formatter::make_option_opts(option);
     return text.substr(0, text.find(" Excludes:"));
@@ -149,13 +147,13 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// Options and verbs, what they fill, and which of them was asked for.
+// Options and verbs, their targets, and the selected verb.
 class CommandLine {
  public:
   CommandLine();
-  // The exit code.
+  // Returns the exit code.
   int Run(const std::vector<std::string>& words);
-  // What a shell may offer behind the words; returns the exit code.
+  // Prints completions of the words; returns the exit code.
   int Complete(const std::vector<std::string>& words) const {
     return dtrun::cli::ShowCandidates(app_, {run_, plan_, doctor_}, words);
   }
@@ -202,7 +200,7 @@ CommandLine::CommandLine() {
   AddPlugins();
   bench_ = dtrun::cli::AddBench(app_, &bench_arguments_);
   AddCompletion();
-  app_.footer(kEpilogue);  // last, for verbs take over what is there before them
+  app_.footer(kEpilogue);  // last, because verbs inherit what is there before them
 }
 
 void CommandLine::AddRun() {
@@ -220,7 +218,7 @@ void CommandLine::AddRun() {
       "dtrun's library, which is shown as (backend.options). --json has it whole.");
   plan_ = plan;
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
-  // Started by the root on another host; for nobody else.
+  // Internal: the root starts it on another host.
   agent_ = app_.add_subcommand("agent", "")->group("");
   bench_layer_ = dtrun::cli::AddBenchLayer(app_, &arguments_, &bench_socket_);
 }
@@ -255,7 +253,7 @@ void CommandLine::AddCompletion() {
     completion->add_subcommand(script.shell, script.help);
   }
   keys_ = completion->add_subcommand("keys", "Keys of options, one a line");
-  // For the build, which installs them.
+  // For the build, which installs the pages.
   CLI::App* man_pages = app_.add_subcommand("man-pages", "")->group("");
   man_pages->add_option("FOLDER", man_folder_, "Where they are written")->required();
   man_pages_ = man_pages;
@@ -276,7 +274,7 @@ int CommandLine::WriteManPages() const {
   return written ? 0 : dtrun::kUserError;
 }
 
-// The program as it runs; --verbose tells how that differs from what was typed.
+// The program as it will run; --verbose shows how it differs from the input.
 void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");
@@ -345,7 +343,7 @@ bool CommandLine::HasProgram() const {
   return !arguments_.file.empty() || !arguments_.command.empty() || SetsCommand(arguments_);
 }
 
-// `verb`: with a blank behind it; empty: none.
+// `verb`: with a trailing space; empty: none.
 int CommandLine::NothingToRun(std::string_view verb) const {
   dtrun::PrintMessage(
       "dtrun: nothing to {}{}; try 'dtrun {}-n 2 python3 train.py', 'dtrun {}job.toml' or 'dtrun {}--help'\n",
@@ -395,7 +393,7 @@ int Main(int argc, char** argv) {
   UseOwnPrograms();
   FormMessagesForReading();
   if (argc > 2 && std::string_view(argv[1]) == "completion" && std::string_view(argv[2]) == "words") {
-    return FinishOutput(CommandLine().Complete({argv + 3, argv + argc}));  // words that are not complete
+    return FinishOutput(CommandLine().Complete({argv + 3, argv + argc}));  // these words are incomplete
   }
   const std::optional<int> foreign = ForeignMain(argc, argv);
   return FinishOutput(foreign ? *foreign : CommandLine().Run({argv + (argc > 0 ? 1 : 0), argv + argc}));

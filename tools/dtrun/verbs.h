@@ -1,5 +1,5 @@
-// The verbs of `dtrun`. Each prints its result and returns the exit code: 0, or 2 for a
-// mistake of the user's that is explained on stderr. Main thread.
+// The verbs of `dtrun`. Each prints its result and returns the exit code: 0, or 2 for a user error that is
+// explained on stderr. Main thread.
 #pragma once
 
 #include <string>

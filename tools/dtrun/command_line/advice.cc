@@ -10,7 +10,7 @@ namespace dtrun::cli {
 namespace {
 
 struct Synonyms {
-  std::string_view words;  // each between blanks
+  std::string_view words;  // each surrounded by spaces
   std::string_view verb;
 };
 

@@ -9,7 +9,7 @@ namespace dtrun::cli {
 namespace {
 
 struct Known {
-  std::string_view files;  // each between blanks
+  std::string_view files;  // each surrounded by spaces
   OtherLauncher launcher;
 };
 
@@ -37,7 +37,7 @@ const std::vector<Known>& Launchers() {
   return known;
 }
 
-// Modules of `python3 -m` that are launchers.
+// Launchers that run as `python3 -m MODULE`.
 const std::vector<Known>& Modules() {
   static const std::vector<Known> known{
       {" torch.distributed.run ", {.torchrun = true}},
@@ -49,7 +49,7 @@ const std::vector<Known>& Modules() {
   return known;
 }
 
-// `python3 -m` has one of these before the word launch.
+// One of these precedes the word launch after `python3 -m`.
 constexpr std::string_view kAccelerateModules = " accelerate accelerate.commands.accelerate_cli ";
 
 std::optional<OtherLauncher> Find(const std::vector<Known>& known, const std::string& name) {
@@ -99,7 +99,7 @@ std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command)
     return launcher;
   }
   if (!name.starts_with("python")) return Find(Launchers(), name);
-  std::size_t at = 1;  // -u and the like
+  std::size_t at = 1;  // skips -u and the like
   while (at < command.size() && command[at] != "-m" && command[at].starts_with('-'))
     at += command[at] == "-W" || command[at] == "-X" ? 2 : 1;
   if (at + 1 >= command.size() || command[at] != "-m") return std::nullopt;

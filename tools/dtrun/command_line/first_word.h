@@ -1,5 +1,5 @@
-// The first word of a program that is not what it seems: another launcher, which would start its own ranks
-// below each of ours; or a word that other tools have as a verb.
+// Recognises misleading first words of a program: another launcher, which would start its own ranks below
+// each rank, or a word that is a verb in other tools.
 //
 // Constant data and pure functions; any thread.
 #pragma once
@@ -12,30 +12,31 @@
 namespace dtrun::cli {
 
 struct OtherLauncher {
-  std::string name = {};       // as people call it: "accelerate launch"
-  std::size_t words = 1;       // of the command that name it; its options follow
-  bool torchrun = false;       // 'dtrun torchrun' takes its command line
+  std::string name = {};       // common name: "accelerate launch"
+  std::size_t words = 1;       // number of words that name it; its options follow
+  bool torchrun = false;       // 'dtrun torchrun' accepts its command line
   bool old = false;            // it is torch.distributed.launch
-  std::string setting = {};    // that makes ranks find what it gives them: "job.dialects=horovod"
-  bool mpi = false;            // launcher.name = "mpirun" has it start the ranks
-  std::string otherwise = {};  // another way to type it, a line of the advice
-  std::string family = {};  // whose flags it has: "mpirun", "srun", "horovodrun", "deepspeed", "accelerate"
-  bool each_gpu = false;    // it starts a rank for each GPU, unless it is told a number
+  std::string setting = {};    // makes its variables available to ranks: "job.dialects=horovod"
+  bool mpi = false;            // launcher.name = "mpirun" uses it to start the ranks
+  std::string otherwise = {};  // an alternative command, as a line of advice
+  std::string family =
+      {};  // the family of its flags: "mpirun", "srun", "horovodrun", "deepspeed", "accelerate"
+  bool each_gpu = false;  // starts one rank per GPU by default
 };
 
-// By the name of its file, as in /usr/bin/mpirun; nullopt: the command is none.
+// Looks up the file name, as in /usr/bin/mpirun. Nullopt: the command is no launcher.
 std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command);
 
 struct VerbAdvice {
   std::string text;             // what to type instead
-  bool beats_programs = false;  // also where PATH has a program of that name, which nobody runs in ranks
-  bool superfluous = false;  // what stands behind it is a job's command line; `text` is for when nothing is
+  bool beats_programs = false;  // applies even if PATH has such a program, which is never used as a rank
+  bool superfluous = false;     // a job's command line follows it; `text` is for when nothing follows
 };
 
-// For a word that reads like a verb, and is none of ours; nullopt: it does not.
+// Advice for a word that looks like a verb but is not one of dtrun's. Nullopt: it does not.
 std::optional<VerbAdvice> AdviceFor(const std::string& word);
 
-// Words as a shell reads them back.
+// The words quoted for a shell.
 std::string Quoted(const std::vector<std::string>& words);
 
 }  // namespace dtrun::cli

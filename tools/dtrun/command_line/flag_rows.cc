@@ -1,4 +1,4 @@
-// Flags that several launchers have; torchrun's.
+// Flags that several launchers share, and torchrun's.
 #include "tools/dtrun/command_line/flag_rows.h"
 
 namespace dtrun::cli {
@@ -48,7 +48,7 @@ constexpr ForeignFlag kTorchrun[] = {
      "torchrun", kRefused, "'dtrun torchrun' takes torchrun's whole command line, this flag included"},
 };
 
-// What dtrun's verbs have, or what other launchers have in common.
+// Flags of dtrun's verbs, and flags that other launchers share.
 constexpr ForeignFlag kOther[] = {
     {" --dry-run --display-map -display-map ", "other launchers", kRefused,
      "'dtrun plan' in place of 'dtrun' shows what would be started, and starts nothing"},

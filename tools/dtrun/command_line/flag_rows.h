@@ -1,7 +1,7 @@
-// The flags of other launchers, a table for each family.
+// Tables of other launchers' flags, one per family.
 //
-// Constant data; any thread. In a table the first row with a name counts; of the tables the first in this
-// order, unless the command is known to be another launcher's.
+// Constant data; any thread. Within a table the first row with a name applies. Tables are searched in this
+// order, unless the command is known to belong to another launcher.
 #pragma once
 
 #include <span>
@@ -11,21 +11,21 @@
 
 namespace dtrun::cli {
 
-std::span<const ForeignFlag> CountFlags();  // hosts and ranks, which all of them have
+std::span<const ForeignFlag> CountFlags();  // numbers of hosts and ranks, common to all launchers
 std::span<const ForeignFlag> TorchrunFlags();
 std::span<const ForeignFlag> MpiFlags();  // Open MPI's mpirun, MPICH's and Intel MPI's mpiexec
-std::span<const ForeignFlag> MpirunParameters();  // of --mca: those that are not for the ranks
+std::span<const ForeignFlag> MpirunParameters();  // parameters of --mca that are for mpirun itself, not for the ranks
 std::span<const ForeignFlag> SchedulerFlags();
 std::span<const ForeignFlag> HorovodFlags();
 std::span<const ForeignFlag> FrameworkFlags();  // accelerate, deepspeed
-std::span<const ForeignFlag> OtherFlags();      // dtrun's other verbs, and what many launchers have
+std::span<const ForeignFlag> OtherFlags();      // dtrun's other verbs, and common launcher flags
 
 inline constexpr bool kCertain = true;
 
-// The text of a flag of pairs, of which none is for the ranks.
+// The text of a two-word flag whose parameters are never for the ranks.
 inline constexpr std::string_view kMpirunsOwn = "mpirun's own";
 
-// Said by several tables.
+// Shared by several tables.
 inline constexpr std::string_view kBindingAdvice =
     "choose the ranks' processors with --set job.bind=compact, spread or none";
 inline constexpr std::string_view kThreadsAdvice =

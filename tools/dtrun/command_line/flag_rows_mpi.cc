@@ -1,5 +1,5 @@
-// Flags of Open MPI's mpirun, and of mpiexec of MPICH and Intel MPI. Open MPI takes its long flags with one
-// dash too: they are listed with two.
+// Flags of Open MPI's mpirun, and of mpiexec of MPICH and Intel MPI. Open MPI also accepts its long flags
+// with one dash; they are listed with two.
 #include "tools/dtrun/command_line/flag_rows.h"
 
 namespace dtrun::cli {
@@ -135,7 +135,7 @@ constexpr ForeignFlag kMpi[] = {
 
 constexpr std::string_view kFailureEndsAll = "a rank that fails ends the job";
 
-// Parameters of mpirun and its daemons, in Open MPI 1 to 5 and PRRTE. `names` as those of flags.
+// Parameters of mpirun and its daemons, in Open MPI 1 to 5 and PRRTE. `names`: as for flags.
 constexpr ForeignFlag kParameters[] = {
     {" plm-rsh-agent pls-rsh-agent orte-rsh-agent plm-ssh-agent ", "mpirun", kSetting, "cluster.remote_shell"},
     {" plm-rsh-args plm-ssh-args ", "mpirun", kRefused,

@@ -37,7 +37,7 @@ void Replace(std::string_view placeholder, const std::string& by, std::string* t
     text->replace(at, placeholder.size(), by);
 }
 
-// What `--mca NAME VALUE` is that speaks to mpirun itself; nothing: it is for the ranks.
+// Converts `--mca NAME VALUE` if it is for mpirun itself; nullopt: it is for the ranks.
 std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag, const std::string& name,
                                                         const std::string& value, bool all) {
   const std::string typed = flag + " " + name;
@@ -99,7 +99,7 @@ const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of) {
   if (const ForeignFlag* found = find(own)) return found;
   if (const ForeignFlag* found = find(any)) return found;
   if (name.size() < 3 || name.starts_with("--")) return nullptr;
-  name.insert(0, 1, '-');  // Open MPI's long flags have one dash or two
+  name.insert(0, 1, '-');  // Open MPI's long flags have one or two dashes
   return find(mpis);
 }
 

@@ -22,7 +22,7 @@ TEST(ForeignFlags, MeanTheSameUnderBothSpellings) {
   EXPECT_EQ(FindForeignFlag("--num_processes")->text, "--ranks");
 }
 
-// What `flag` with `value` is read as; or why not.
+// How `flag` with `value` is read, or the error.
 std::string Read(const char* flag, std::vector<std::string> values = {}) {
   std::size_t next = 0;
   const auto read = ReadForeign(*FindForeignFlag(flag), flag, [&]() -> Result<std::string> {
@@ -45,7 +45,7 @@ TEST(ForeignFlags, ParametersOfMpirunItselfAreNoVariablesOfTheRanks) {
               HasSubstr("--prtemca rmaps_default_mapping_policy is a flag of mpirun"));
   EXPECT_EQ(Read("--mca", {"orte_abort_on_non_zero_status", "1"}), "");
   EXPECT_THAT(Read("--mca", {"orte_abort_on_non_zero_status", "0"}), HasSubstr("a rank that fails ends the job"));
-  // Of `ompi_info --param all all` and `prte_info`: each framework of mpirun and its daemons.
+  // From `ompi_info --param all all` and `prte_info`: each framework of mpirun and its daemons.
   for (const char* name :
        {"plm", "plm_base_verbose", "ras_base_display_alloc", "rmaps_base_no_schedule_local", "orte_tmpdir_base",
         "orte_keep_fqdn_hostnames", "prte_silence_shared_fs", "hwloc_base_mem_alloc_policy", "iof_base_redirect",

@@ -24,7 +24,7 @@ bool IsHostOption(const std::string& word) {
   return word == "--hosts" || word == "--host" || word == "-H" || word == "-N";
 }
 
-// The values of the options for hosts, as places in `words`; not those that are a number of hosts.
+// The indices in `words` of host lists; leaves out values that are a number of hosts.
 std::vector<std::size_t> HostLists(const Words& words) {
   std::vector<std::size_t> places;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -42,7 +42,7 @@ bool NamesHosts(const Words& words) {
          std::ranges::any_of(words, sets);
 }
 
-// mpirun counts a slot for each time that a host is named; dtrun takes a name once, with its slots.
+// mpirun counts one slot per mention of a host; dtrun expects each name once, with its slots.
 void CountSlots(Words* words) {
   const std::vector<std::size_t> places = HostLists(*words);
   std::vector<std::pair<std::string, std::int64_t>> hosts;
@@ -51,7 +51,7 @@ void CountSlots(Words* words) {
     for (const std::string_view one : Split((*words)[place], ',')) {
       const std::size_t colon = one.find(':');
       const auto slots = colon == one.npos ? 1 : NumberOf<int>(one.substr(colon + 1));
-      if (!slots) return;  // an IPv6 address, or a slip
+      if (!slots) return;  // an IPv6 address or a typo
       const std::string name(one.substr(0, colon));
       const auto known = std::ranges::find(hosts, name, &std::pair<std::string, std::int64_t>::first);
       if (known == hosts.end()) {

@@ -1,4 +1,4 @@
-// What is answered to another launcher's command line.
+// Tests of the answers to other launchers' command lines.
 #include <gmock/gmock.h>
 
 #include "tools/dtrun/command_line/split_fixture.h"

@@ -1,4 +1,4 @@
-// dtrun's own options in front of torchrun's command line, which has variables and flags for them.
+// Converts dtrun's own options before a torchrun command line to torchrun's variables and flags.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kVariables = "job.env.";
 
-// NAME=VALUE in front of a command, as a shell reads it.
+// NAME=VALUE before a command, quoted for a shell.
 std::string Assigned(const std::string& name, const std::string& value) {
   return fmt::format("{}={} ", name, Quoted({value}));
 }

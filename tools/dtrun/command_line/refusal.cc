@@ -16,12 +16,12 @@
 namespace dtrun::cli {
 namespace {
 
-// Those without a group are dtrun's own, and in no list.
+// Verbs without a group are internal and not listed.
 std::vector<const CLI::App*> ShownVerbs(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
-// "plan", "config list": the verbs below `app` that have the option `name`.
+// "plan", "config list": adds the verbs below `app` that have the option `name`.
 void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before,
                   std::vector<std::string>* to) {
   for (const CLI::App* verb : ShownVerbs(app)) {
@@ -113,7 +113,7 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
     return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
   }
-  const std::string masked = MaskText(error.what());  // it repeats words
+  const std::string masked = MaskText(error.what());  // it quotes words
   std::string_view text = masked;
   constexpr std::string_view kRequired = " is required", kConversion = "Could not convert: ";
   if (text.ends_with(kRequired)) {

@@ -1,4 +1,4 @@
-// What is refused of a command line, in dtrun's words, and the nearest that could be meant.
+// Error messages for rejected command lines, with the nearest valid alternative.
 //
 // Pure; one thread.
 #pragma once
@@ -10,19 +10,19 @@
 
 namespace dtrun::cli {
 
-// The verbs of `app` that a user may type.
+// The public verbs of `app`.
 std::vector<std::string> VerbsOf(const CLI::App& app);
 
-// The long options of `app`, with their dashes.
+// The long options of `app`, including their dashes.
 std::vector<std::string> LongNames(const CLI::App& app);
 
-// Where a word stands that is refused.
+// The position of a rejected word.
 struct Position {
   const CLI::App& root;
-  const CLI::App& at;  // the root, or the verb that was read last
+  const CLI::App& at;  // the root, or the last verb
   std::string self;    // "dtrun", "dtrun config"
-  bool takes_program;  // `at` runs one
-  std::string config;  // that was given; empty: none
+  bool takes_program;  // `at` takes a program
+  std::string config;  // the given config; empty: none
 };
 
 std::string NoVerb(const Position& position, const std::string& word);
@@ -30,10 +30,10 @@ std::string NoVerb(const Position& position, const std::string& word);
 // `name`: without its value.
 std::string UnknownOption(const Position& position, const std::string& name);
 
-// Why `value`, given to `option`, is no config; unset when it may be one.
+// Why `value`, given to `option`, is not a config; unset if it may be one.
 std::optional<std::string> NotAConfig(const std::string& option, const std::string& value, bool exists);
 
-// What CLI11 has refused: one line. `verb`: "config check"; empty: none was typed.
+// One line for an error of CLI11. `verb`: "config check"; empty: none was typed.
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
 
 }  // namespace dtrun::cli

@@ -54,7 +54,7 @@ Result<SplitWords> Splitter::Help() {
 }
 
 std::string Splitter::UnknownLong(const std::string& name,
-                                  const std::string& value) const {  // "": it has none
+                                  const std::string& value) const {  // "": none
   const std::string key = TakesJobs() && grammar_.key ? grammar_.key(name.substr(2)) : "";
   if (key.empty()) return Unknown(name);
   const std::string set = key + '=' + (value.empty() ? "VALUE" : value);
@@ -168,7 +168,7 @@ Status Splitter::NotAVerb(const std::string& word) const {
   return Wrong(fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
 }
 
-// Whatever a message repeats is masked here, and only here.
+// The only place that masks secrets in messages.
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const Words& words) {
   Result<SplitWords> split = Splitter(grammar, words).Run();
   if (!split) return Wrong(MaskText(split.error().text));

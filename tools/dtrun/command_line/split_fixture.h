@@ -1,4 +1,4 @@
-// A small dtrun for the tests of the splitter.
+// A small dtrun command line for tests of the splitter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ namespace dtrun::cli {
 
 using Typed = std::vector<std::string>;
 
-// The job's flags at the root and at `plan`, which both take a program; `config check FILE`;
-// `env`, which takes neither; `bench OPERATION`; `show`, which takes a program and is hidden.
+// The job's flags at the root and at `plan`, which both take a program; `config check FILE`; `env`, without
+// either; `bench OPERATION`; `show`, hidden, which takes a program.
 class SplitTest : public ::testing::Test {
  protected:
   SplitTest() {

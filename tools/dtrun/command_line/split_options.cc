@@ -11,12 +11,12 @@ namespace {
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// What a message shows for its value: KEY=VALUE would be masked, as a secret's name and value are.
+// The placeholder for its value in a message: KEY=VALUE itself would be masked as a secret.
 std::string FormOf(const CLI::Option& option) {
   return option.check_name("--set") ? "job.grace=5s" : option.get_type_name();
 }
 
-// Of another launcher's command line.
+// An unknown option of another launcher's command line.
 std::string UnknownOf(const OtherLauncher& launcher, const std::string& name) {
   return fmt::format(
       "dtrun knows no flag '{}' of {}; leave it out, or write what it does as an option of dtrun "
@@ -44,7 +44,7 @@ Result<bool> Splitter::TakeOption(const std::string& word) {
       return TakeForeign(*foreign, name.substr(0, digit), word, digit - 1);
     }
   }
-  // "-n4", "-qv", "-c=x": short ones, of which one that takes a value ends the word.
+  // "-n4", "-qv", "-c=x": short options; one with a value ends the word.
   for (std::size_t i = 1; i < word.size(); ++i) {
     const std::string one = {'-', word[i]};
     const CLI::Option* own = at_->get_option_no_throw(one);
@@ -138,7 +138,7 @@ Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, s
                              other ? "VALUE" : next));
   }
   if (name == "-N" && value.find_first_not_of("0123456789:-,") == std::string::npos) {
-    std::string count = HostCount(value);  // a range would be read as a host's name
+    std::string count = HostCount(value);  // a range would be taken for a host name
     if (count.empty()) {
       return Wrong(fmt::format("-N {}: expected a number of hosts; {}", value,
                                AdviceOf(*FindForeignFlag("--nnodes"), value)));
@@ -166,7 +166,7 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
     if (taken) out_.words.end()[-2] = std::string(flag.text);
     return taken;
   }
-  if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
+  if (!TakesJobs()) return Wrong(Unknown(name));  // no such verb in other launchers
   if (flag.reading == Reading::kModule && Owner() != nullptr && equals == std::string::npos) {
     module_ = true;
     return true;

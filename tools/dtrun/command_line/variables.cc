@@ -16,13 +16,13 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-// A variable that is the same as a flag of its launcher.
+// A variable equivalent to a flag of its launcher.
 struct SameAs {
   std::string_view variable, flag;
 };
 
-// srun(1), "INPUT ENVIRONMENT VARIABLES": those of how ranks are started. What the others ask for is given with
-// the allocation, or is what dtrun does anyway. SLURM_DISTRIBUTION: core/plan/own_variables.h.
+// srun(1), "INPUT ENVIRONMENT VARIABLES": those that affect how ranks are started. The others are properties
+// of the allocation, or match what dtrun does anyway. SLURM_DISTRIBUTION: core/plan/own_variables.h.
 constexpr SameAs kSrun[] = {{"SLURM_BCAST", "--bcast"},
                             {"SLURM_COMPRESS", "--compress"},
                             {"SLURM_CPU_BIND", "--cpu-bind"},
@@ -53,7 +53,7 @@ constexpr SameAs kSrun[] = {{"SLURM_BCAST", "--bcast"},
                             {"SRUN_CPUS_PER_TASK", "--cpus-per-task"},
                             {"SRUN_EXPORT_ENV", "--export"}};
 
-// Of Hydra; Intel MPI's have I_MPI_ in front.
+// Hydra's names; Intel MPI's have the prefix I_MPI_.
 constexpr SameAs kHydra[] = {{"HYDRA_BINDING", "-bind-to"},
                              {"HYDRA_BOOTSTRAP", "-bootstrap"},
                              {"HYDRA_BOOTSTRAP_EXEC", "-launcher-exec"},
@@ -71,10 +71,10 @@ constexpr SameAs kHydra[] = {{"HYDRA_BINDING", "-bind-to"},
                              {"I_MPI_PERHOST", "-perhost"},
                              {"MPIEXEC_TIMEOUT", "--timeout"}};
 constexpr std::string_view kOfHydra[] = {"HYDRA_", "I_MPI_HYDRA_", "I_MPI_JOB_", "MPIEXEC_"};
-// What dtrun does without them, and what mpirun's plugin has ranks inherit.
+// Variables that match dtrun's default, or that mpirun's plugin lets ranks inherit.
 constexpr std::string_view kAsHydra[] = {"HYDRA_ENV", "I_MPI_HYDRA_ENV"};
 
-// What to write in place of a flag; empty: nothing would change.
+// The replacement for a flag; empty: it would change nothing.
 std::string InPlaceOf(const ForeignFlag& flag, const std::string& name, const std::string& value) {
   const auto text_or = [&](std::string_view otherwise) {
     return flag.text.empty() ? std::string(otherwise) : AdviceOf(flag, value);
@@ -99,10 +99,10 @@ class Reader {
 
   std::vector<std::string> Run() {
     const bool mpis = !Has("PMI_RANK") && !Has("OMPI_COMM_WORLD_SIZE") && !Has("PMIX_NAMESPACE") &&
-                      job_.platform != "mpijob";  // whose operator sets them, and of which dtrun reads the hosts
+                      job_.platform != "mpijob";  // there the operator sets them and dtrun reads the hosts from them
     if (mpis) ReadMca();
     if (mpis && job_.launcher != "mpirun") ReadHydra();
-    // In a step they are Slurm's, or what that srun did.
+    // Within a step Slurm or that step's srun has set them.
     if (Has("SLURM_JOB_ID") && !Has("SLURM_STEP_ID") && !Has("SLURM_STEPID")) ReadSrun();
     ReadTorchrun();
     return std::move(lines_);
@@ -116,7 +116,7 @@ class Reader {
                                  in_place));
   }
 
-  // Of those for which there is nothing to write.
+  // For variables without a replacement.
   void TellTogether(const std::vector<std::string>& variables, std::string_view launcher) {
     if (variables.empty()) return;
     const bool one = variables.size() == 1;
@@ -184,7 +184,7 @@ class Reader {
     if (!in_place.empty()) Tell(fmt::format("{}={}", variable, value), launcher, in_place);
   }
 
-  // A torchrun that a rank starts may read them.
+  // A torchrun started by a rank may read them.
   void ReadTorchrun() {
     if (job_.launcher == "per-node" || job_.platform == "kubeflow" || job_.platform == "torchrun") return;
     std::vector<std::string> given;

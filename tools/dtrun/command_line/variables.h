@@ -1,5 +1,5 @@
-// Variables that mpirun, mpiexec, srun and torchrun read when they start ranks. dtrun starts the ranks itself,
-// so they would be without effect in silence.
+// Finds variables of mpirun, mpiexec, srun and torchrun that have no effect, because dtrun starts the ranks
+// itself.
 //
 // Pure; any thread.
 #pragma once
@@ -10,14 +10,14 @@
 
 namespace dtrun::cli {
 
-// How a job is started, as far as it decides which variables are read.
+// The launch settings that decide which variables are read.
 struct Started {
   std::string launcher;  // launcher.name
-  std::string platform;  // that gave the hosts; empty: none
+  std::string platform;  // the source of the hosts; empty: none
 };
 
-// A line for each variable, or kind of them, that has no effect, with what to write in its place. None for
-// those that an outer launcher has set, and none for what ranks read themselves, as OMPI_MCA_btl.
+// A line for each variable, or group of variables, without effect, with a replacement. Ignores variables set
+// by an outer launcher, and variables that ranks read themselves, such as OMPI_MCA_btl.
 std::vector<std::string> UnusedVariables(const std::map<std::string, std::string>& environment,
                                          const Started& job);
 

@@ -19,7 +19,7 @@ using Set = std::map<std::string, std::string>;
 
 const Started kPerProcess{"per-process", ""}, kMpirunJob{"mpirun", ""};
 
-// The line of one variable; empty: none.
+// The line for one variable; empty: none.
 std::string Of(const std::string& name, const std::string& value, const Started& job = kPerProcess) {
   Set environment{{name, value}};
   if (name.starts_with("SLURM_") || name.starts_with("SRUN_")) environment.emplace("SLURM_JOB_ID", "7");
@@ -105,7 +105,7 @@ TEST(UnusedVariables, OfSrunAreToldWithWhatToSet) {
   EXPECT_EQ(Of("SLURM_EXPORT_ENV", "ALL"), "");
 }
 
-// Each of srun(1) of Slurm 22.05.8.
+// All variables of srun(1) in Slurm 22.05.8.
 TEST(UnusedVariables, OfSrunAreToldUnlessTheAllocationHasThem) {
   for (const char* name :
        {"SLURM_BCAST", "SLURM_COMPRESS", "SLURM_CPU_BIND", "SLURM_EPILOG", "SLURM_GPU_BIND", "SLURM_MEM_BIND",

@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Values that only the texts of these options tell.
+// Values that are only mentioned in the texts of these options.
 struct KnownValues {
   std::string_view option;
   std::vector<std::string_view> values;
@@ -38,7 +38,7 @@ std::vector<std::string_view> Items(std::string_view list) {
   return items;
 }
 
-// "{a,b}" in the type that CLI11 shows for CLI::IsMember, or "One of a, b" at the head of the help.
+// "{a,b}" in the type that CLI11 shows for CLI::IsMember, or "One of a, b" at the start of the help.
 std::vector<std::string_view> DeclaredValues(std::string_view type, std::string_view help) {
   const std::size_t open = type.find('{'), close = type.find('}');
   if (open != std::string_view::npos && close != std::string_view::npos && open < close) {
@@ -121,7 +121,7 @@ class Completer {
     }
   }
 
-  // All of PATH is more than anybody reads: a prefix must be typed.
+  // All of PATH is too much: require a prefix.
   void Program() {
     out_.files = config_ ? Files::kAny : Files::kRunnable;
     if (current_.empty() || current_.find('/') != std::string::npos) return;
@@ -145,7 +145,7 @@ class Completer {
     if (out_.words.empty() && out_.files == Files::kNone) Flags();
   }
 
-  // `value`: what is typed of it, behind `stem`.
+  // `value`: the part typed so far, after `stem`.
   void ValuesOf(const CLI::Option& option, std::string value, std::string stem) {
     const std::string name =
         option.get_lnames().empty() ? option.get_single_name() : "--" + option.get_lnames().back();
@@ -172,7 +172,7 @@ class Completer {
     }
   }
 
-  // Core's, or of the plugins whose options begin like `key`: no option of core does.
+  // Core's options, or those of plugins whose options share the prefix of `key`, if no core option does.
   const options::Schema& OptionsLike(std::string_view key) {
     for (const char* kind : {"backend", "launcher"}) {
       if (key.starts_with(fmt::format("{}.o", kind))) return of_plugins_ = sources_.plugin_options(kind);
@@ -180,7 +180,7 @@ class Completer {
     return sources_.options;
   }
 
-  // `typed`: of the key, behind `stem`. `setting`: what follows a key is offered too.
+  // `typed`: the typed part of the key, after `stem`. `setting`: also offers what follows a key.
   void Keys(std::string_view typed, const std::string& stem, bool setting) {
     for (const options::Spec& spec : OptionsLike(typed)) {
       const char* behind = !setting ? "" : spec.type == options::Type::kMap ? "." : "=";
@@ -211,12 +211,12 @@ class Completer {
     if (key == "launcher.name") return Take(sources_.plugins("launcher"), stem);
     if (key == "job.dialects") return Take(sources_.dialects, stem);
     for (const std::string& choice : spec->choices) Offer(stem + choice, "");
-    if (key.ends_with(".dir")) out_.files = Files::kFolders;  // a string, for it may have placeholders
+    if (key.ends_with(".dir")) out_.files = Files::kFolders;  // a string, because it may contain placeholders
     switch (spec->type) {
       case options::Type::kBool: Offer(stem + "true", ""), Offer(stem + "false", ""); break;
       case options::Type::kPath:
       case options::Type::kPathList: out_.files = Files::kAny; break;
-      case options::Type::kList:  // its default names all that there are, or is empty
+      case options::Type::kList:  // its default lists all values, or is empty
         for (const std::string_view one : spec->default_text ? Items(*spec->default_text) : Items(""))
           Offer(stem + std::string(one), "");
         break;
@@ -229,7 +229,7 @@ class Completer {
   const CLI::App* at_;
   const std::string current_;
   State state_ = State::kOwn;
-  const CLI::Option* value_of_ = nullptr;  // the option that the next word is a value of
+  const CLI::Option* value_of_ = nullptr;  // the next word is a value of this option
   bool help_ = false;
   bool config_ = false;
   std::size_t positionals_ = 0;

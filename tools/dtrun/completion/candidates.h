@@ -1,7 +1,7 @@
-// What may be typed next on dtrun's command line: words with their texts, and which files a shell adds.
+// Computes completions of a dtrun command line: words with descriptions, and which files a shell adds.
 //
-// Verbs, flags and their values are read from the parser, the keys and values of --set from the options; the
-// scripts of the shells (scripts.cc) only show them. Pure but for what asks plugins; one thread.
+// Verbs, flags and their values come from the parser; keys and values of --set from the options. The shell
+// scripts (scripts.cc) only display the result. Pure except for plugin queries; one thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,12 +15,12 @@
 namespace dtrun::cli {
 
 struct Candidate {
-  std::string word;  // in place of the whole current word
+  std::string word;  // replaces the whole current word
   std::string text;  // one line; may be empty
 };
 
-// The names of files that fit too. In a word such as KEY=VALUE the file is behind the last '='.
-// kRunnable: what dtrun takes as its first word, scripts, programs and configs.
+// The file names to offer as well. In a word such as KEY=VALUE the file follows the last '='. kRunnable:
+// scripts, programs and configs, as dtrun's first word.
 enum class Files { kNone, kAny, kToml, kFolders, kRunnable };
 
 struct Candidates {
@@ -28,26 +28,26 @@ struct Candidates {
   Files files = Files::kNone;
 };
 
-// What the words stand for that are not the parser's own.
+// Sources of words that are not in the parser.
 struct CompletionSources {
   const CLI::App* root = nullptr;
-  std::vector<const CLI::App*> runs;  // verbs that take a program besides the root
+  std::vector<const CLI::App*> runs;  // verbs, besides the root, that take a program
   options::Schema options;
   std::vector<Candidate> dialects;
-  std::vector<Candidate> torchrun;   // its flags
-  std::vector<Candidate> templates;  // of config init
+  std::vector<Candidate> torchrun;   // torchrun's flags
+  std::vector<Candidate> templates;  // for config init
   // `kind`: "backend", "launcher"; empty: both.
   std::function<std::vector<Candidate>(std::string_view kind)> plugins;
-  // Of the plugins of that kind, "backend" or "launcher", with full keys; asked when one is typed.
+  // Options with full keys of the plugins of a kind, "backend" or "launcher". Queried only when needed.
   std::function<options::Schema(std::string_view kind)> plugin_options;
-  // The names in PATH that have the prefix.
+  // The names in PATH with this prefix.
   std::function<std::vector<std::string>(std::string_view prefix)> programs;
 };
 
-// `words`: what was typed behind "dtrun"; the last is the current one, and may be empty.
+// `words`: the words after "dtrun". The last one is the current word and may be empty.
 Candidates Complete(const CompletionSources& sources, const std::vector<std::string>& words);
 
-// A line for the files, then one for each word: the word, a tab, its text.
+// One line for the files, then one per word: the word, a tab, its description.
 std::string RenderCandidates(const Candidates& candidates);
 
 }  // namespace dtrun::cli

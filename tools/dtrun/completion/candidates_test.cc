@@ -14,7 +14,7 @@ using ::testing::Not;
 using Typed = std::vector<std::string>;
 
 // A small dtrun: the job's flags at the root and at `plan`, `config check FILE`, `config explain KEY`,
-// `plugins describe NAME --kind`, `bench OPERATION`, and a verb of its own use.
+// `plugins describe NAME --kind`, `bench OPERATION`, and an internal verb.
 class CandidatesTest : public ::testing::Test {
  protected:
   CandidatesTest() {

@@ -12,7 +12,7 @@
 namespace dtrun::cli {
 namespace {
 
-// A line that roff prints as it is.
+// Escapes a line for roff.
 std::string Plain(std::string_view text) {
   std::string out = !text.empty() && (text[0] == '.' || text[0] == '\'') ? "\\&" : "";
   for (const char c : text) {
@@ -33,13 +33,13 @@ std::string Verbatim(std::string_view text) {
   return out + ".fi\n";
 }
 
-// "Exit code: 0 ..." opens a paragraph.
+// "Exit code: 0 ..." starts a paragraph.
 bool OpensParagraph(std::string_view line) {
   const std::size_t colon = line.find(": ");
   return colon != line.npos && colon < 14 && std::isupper(static_cast<unsigned char>(line[0])) != 0;
 }
 
-// Text of the help: lines that are indented stay as they are, others are filled.
+// Formats help text: indented lines stay unchanged, others are filled.
 std::string Text(std::string_view text) {
   std::string out;
   bool indented = false, gap = false;

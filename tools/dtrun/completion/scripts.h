@@ -1,5 +1,7 @@
-// `dtrun completion bash|zsh|fish`: the functions by which a shell asks `dtrun completion words` and shows
-// the answer (candidates.h). Constant data; any thread.
+// `dtrun completion bash
+// zsh
+// fish`: shell functions that call `dtrun completion words` and show the answer (candidates.h). Constant
+// data; any thread.
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,7 @@ namespace {
 [[noreturn]] void EndAs(int status) {
   if (WIFSIGNALED(status)) {
     const rlimit no_core{};
-    ::setrlimit(RLIMIT_CORE, &no_core);  // the rank has left one, if anybody wants it
+    ::setrlimit(RLIMIT_CORE, &no_core);  // the rank has already written one, if enabled
     ::signal(WTERMSIG(status), SIG_DFL);
     sigset_t own;
     ::sigemptyset(&own);
@@ -34,7 +34,7 @@ namespace {
   ::_exit(WEXITSTATUS(status));
 }
 
-// False: it is to end.
+// False: terminate the rank.
 bool WatchUntilEnough(pid_t child, const std::function<Look(pid_t)>& look) {
   constexpr std::chrono::milliseconds kFirst{50}, kLongest{32'000};
   const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
@@ -76,7 +76,7 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!fits) status = W_EXITCODE(1, 0);
-  // An agent that is gone ends all of this.
+  // If the agent is gone, this process is ended anyway.
   static_cast<void>(process::TellEnd(agent, {child, status}));
   EndAs(status);
 }

@@ -1,7 +1,7 @@
-// Between an mpirun and a rank: waits for the rank's end and reports its exit status to the agent.
+// Stands between mpirun and a rank: waits for the rank's exit and reports its status to the agent.
 //
-// An mpirun tells neither which rank failed first nor, in its own exit code alone, how; a Hydra does not even
-// end a job whose rank exits with an error before MPI_Init. Main thread, of a process with a single one.
+// mpirun does not report which rank failed first, and its exit code alone does not tell how. Hydra does not
+// even end a job if a rank exits with an error before MPI_Init. Main thread of a single-threaded process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,20 @@
 
 namespace dtrun::mpirun {
 
-inline constexpr int kNotStarted = 127;  // the exit code for it, as shells have it
+inline constexpr int kNotStarted = 127;  // exit code, as in shells
 
-// Called now and then with the rank's process, as its programs load what they need.
+// Called periodically with the rank's process, because programs load libraries over time.
 enum class Look {
   kAgain,
   kEnough,
-  kEnd,  // it is to end, as with exit code 1
+  kEnd,  // terminate the rank, as with exit code 1
 };
 
-// Runs `become` in a child of the same process group, where signals of an mpirun reach it, and does not
-// return: ends as the child ended, after writing that to `agent` (core/process/rank_fifo.h). The child does
-// not outlive this process, which keeps the mpirun's pipes open meanwhile: where they are closed early, a
-// Hydra's proxy waits for ranks alone and hears no signal. Returns an exit code only when there can be no
-// child, after saying why.
+// Runs `become` in a child of the same process group, so that mpirun's signals reach it. Does not return:
+// reports the child's ending to `agent` (core/process/rank_fifo.h) and ends the same way. The child does not
+// outlive this process, which keeps mpirun's pipes open: if they are closed early, Hydra's proxy only waits
+// for ranks and ignores signals. Returns an exit code, after an error message, only if no child can be
+// created.
 int Attend(const UniqueFd& agent, const std::function<int()>& become,
            const std::function<Look(pid_t rank)>& look);
 

@@ -15,7 +15,7 @@
 namespace dtrun::mpirun {
 namespace {
 
-// As core/node/rank_contacts.h names them.
+// Same names as in core/node/rank_contacts.h.
 const char* FrameworkOf(pmi::Kind kind) { return kind == pmi::Kind::kPmix ? "Open MPI" : "MPICH"; }
 
 const char* ProgramsMpi(pmi::Kind kind) {
@@ -44,7 +44,7 @@ Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   const Result<std::string> file = process::FindProgram(command[0], cwd, environment);
-  if (!file) return {};  // whoever starts it says so
+  if (!file) return {};  // starting it will report the error
   const std::string library = pmi::MpiLibraryOf(*file);
   const pmi::Kind own = pmi::KindOfLibrary(library);
   if (own == pmi::Kind::kNone || own == served) return {};

@@ -1,5 +1,5 @@
-// Whether the MPI of a program is that of the mpirun which has started it. If not, each of its ranks makes a
-// world of one and succeeds: a wrong result without a word.
+// Checks that a program's MPI matches the mpirun that started it. On a mismatch each rank forms a world of
+// one and succeeds: a wrong result without an error.
 //
 // Any thread.
 #pragma once
@@ -14,18 +14,18 @@
 
 namespace dtrun::mpirun {
 
-// By the file that `command` starts, and what it is linked with; what is not linked with an MPI fits.
-// `served` is what the mpirun serves (Identity::served). The error names program, both MPIs and the next
+// Checks the libraries that the file of `command` is linked with. A program without MPI matches. `served`:
+// the interface that mpirun serves (Identity::served). The error names the program, both MPIs and the next
 // step.
 Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served);
 
-// Which MPI a process, or one below it, has loaded by now: scripts load theirs late.
+// The MPI that a process or its descendants have loaded so far: scripts load MPI late.
 enum class Loaded { kNone, kOwn, kForeign };
 Loaded LoadedBy(pid_t process, pmi::Kind served);
-// By a file's text in the form of /proc/PID/maps.
+// `maps`: text in the format of /proc/PID/maps.
 Loaded LoadedIn(const std::string& maps, pmi::Kind served);
 
-// What to say of kForeign.
+// The message for kForeign.
 std::string ForeignText(pmi::Kind served);
 
 }  // namespace dtrun::mpirun

@@ -11,7 +11,7 @@
 namespace dtrun::mpirun {
 namespace {
 
-// The names that one family of MPIs has for the numbers.
+// One MPI family's variable names for the numbers.
 struct Names {
   const char *rank, *size, *local_rank, *local_size;
   pmi::Kind served;
@@ -70,7 +70,7 @@ Result<std::map<std::string, std::string>> RankVariables(const Identity& identit
       !local) {
     return local.error();
   }
-  // Of a host with a single rank, the plan names that.
+  // For a host with a single rank the plan names that rank.
   const Result<int> first =
       Number(lookup, lookup(contract::kFirstRank) ? contract::kFirstRank : contract::kRank);
   if (!first) return first.error();

@@ -1,5 +1,5 @@
-// Who a process is that mpirun has started: its variables, as an Open MPI or a Hydra sets them,
-// checked against the plan and turned into those of a rank.
+// The identity of a process started by mpirun: reads the variables of Open MPI or Hydra, checks them against
+// the plan, and converts them to rank variables.
 //
 // Pure; any thread.
 #pragma once
@@ -16,24 +16,24 @@ namespace dtrun::mpirun {
 // A variable's value, or null.
 using Lookup = std::function<const char*(const char* name)>;
 
-// A process of the MPI world.
+// A process in the MPI world.
 struct Identity {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
   int local_size = 1;
-  // What the mpirun that has started it serves: PMIx is Open MPI's, PMI-1 a Hydra's.
+  // The interface that its mpirun serves: PMIx for Open MPI, PMI-1 for Hydra.
   pmi::Kind served = pmi::Kind::kPmix;
 };
 
-// Errors say what is missing or no number.
+// Errors name a missing or non-numeric variable.
 Result<Identity> ReadIdentity(const Lookup& lookup);
 
-// What a rank of the job finds besides what its host has: DTRUN_RANK, RANK and their like. An
-// error when mpirun has made another world, or placed other ranks here, than the plan says.
+// The variables of a rank besides those of its host: DTRUN_RANK, RANK and so on. An error if mpirun's world
+// or rank placement differs from the plan.
 Result<std::map<std::string, std::string>> RankVariables(const Identity& identity, const Lookup& lookup);
 
-// For one MPI process per host, whose program makes the ranks: that it is the one of this host.
+// For one MPI process per host, where the program creates the ranks: checks that it is on the right host.
 Status CheckHostProcess(const Identity& identity, const Lookup& lookup);
 
 }  // namespace dtrun::mpirun

@@ -18,7 +18,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A call on the store of this process's job, which does not count as a rank's.
+// A call on the store of this process's job that does not count as a rank's call.
 Result<store::Reply> Call(store::Body body) {
   Result<store::Connection> connection = store::Connection::Open(Variable(contract::kStore));
   if (!connection) return connection.error();

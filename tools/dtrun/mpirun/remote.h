@@ -1,9 +1,9 @@
-// How mpirun's daemons are started on the other hosts of a job: mpirun on host 0 runs what it takes
-// for a remote shell, which leaves the command in the job's store; the process that the plan has
-// on that host waits for it there and becomes the daemon.
+// Starts mpirun's daemons on the other hosts of a job. mpirun on host 0 runs dtrun as its remote shell, which
+// leaves the command in the job's store. The planned process on the other host waits for the command and
+// becomes the daemon.
 //
-// So daemons and ranks are children of their host's agent and end with it, mpirun needs no
-// ssh of its own, and every rank inherits what the plan says of its host. Main thread.
+// Daemons and ranks are therefore children of their host's agent and end with it. mpirun needs no ssh, and
+// every rank inherits the plan's environment for its host. Main thread.
 #pragma once
 
 #include <string>
@@ -13,18 +13,17 @@
 
 namespace dtrun::mpirun {
 
-// Names of the job's hosts, in order, with commas between them: set by the launcher.
+// The names of the job's hosts, in order, comma-separated. Set by the launcher.
 inline constexpr char kHosts[] = "DTRUN_MPI_HOSTS";
-// By which a Hydra calls that remote shell; set by the launcher too, and none of the ranks' business.
+// The variable through which Hydra calls that remote shell. Also set by the launcher; not for ranks.
 inline constexpr char kHydraArguments[] = "HYDRA_LAUNCHER_EXTRA_ARGS";
 
-// The place of `name`, as mpirun spells it (it may have cut off the domain), in `hosts`.
+// The index in `hosts` of `name` as spelled by mpirun, which may omit the domain.
 Result<int> IndexOf(const std::string& name, const std::string& hosts);
 
-// Leaves a command for host `index` of the job that this process belongs to.
+// Leaves a command for host `index` of this process's job.
 Status LeaveCommand(int index, const std::string& command);
-// Waits for the one that is left for host `index`; for ever, because the agent ends a job whose
-// mpirun fails.
+// Waits for the command for host `index`, without a timeout: the agent ends a job whose mpirun fails.
 Result<std::string> AwaitCommand(int index);
 
 }  // namespace dtrun::mpirun

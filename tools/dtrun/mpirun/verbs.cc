@@ -27,7 +27,7 @@ int Complain(const std::string& text) {
   return kNotStarted;
 }
 
-// Returns only when it fails.
+// Returns only on failure.
 int Become(const Words& command) {
   std::error_code failure;
   const std::string cwd = std::filesystem::current_path(failure).string();
@@ -49,8 +49,8 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Open MPI's segments go where the job's own folder is removed after any kill; in /dev/shm itself they would
-// stay when mpirun is killed.
+// Puts Open MPI's segments where they are removed with the job's own folder after any kill. In /dev/shm
+// itself they would remain if mpirun is killed.
 Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
   const Result<std::filesystem::path> job = process::MakeMemoryDir(store.parent_path());
   if (!job) return job.error();
@@ -95,7 +95,7 @@ int Rank(Words words) {
     const Status printed = process::PrintToRankFifos(socket, identity->local_rank);
     return printed ? Become(words) : Complain(printed.error().text);
   };
-  const bool looks = isolated_ranks != "allow" && identity->local_rank == 0;  // one of a host is enough
+  const bool looks = isolated_ranks != "allow" && identity->local_rank == 0;  // one per host is enough
   return Attend(*agent, become, [&](pid_t rank) {
     if (!looks) return Look::kEnough;
     const Loaded loaded = LoadedBy(rank, identity->served);

@@ -1,5 +1,5 @@
-// dtrun's hidden verbs that the plan of the mpirun launcher is made of. Each becomes another
-// program, or returns an exit code after saying on stderr why not. Main thread.
+// dtrun's hidden verbs for the mpirun launcher's plan. Each becomes another program, or returns an exit code
+// after an error message on stderr.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
-// What a torchrun command line says, typed: every option of torchrun with its default.
+// A parsed torchrun command line: every option of torchrun with its default.
 //
-// Made by Parse from the arguments and the PET_ variables, read by Translate. Values; any
-// thread. Names are torchrun's own, so that its manual explains them.
+// Parse creates it from the arguments and the PET_ variables; Translate reads it. Values; any thread. Names
+// are torchrun's own, so that its manual explains them.
 #pragma once
 
 #include <map>
@@ -15,20 +15,20 @@
 
 namespace dtrun::torchrun {
 
-// What the command line says is wrong.
+// An error in the command line.
 inline Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
 
-// Whose command line it is: torchrun's (torch.distributed.run) or the older one of
-// torch.distributed.launch, which also hands each rank its --local-rank as an argument.
+// The program that is emulated: torchrun (torch.distributed.run) or the older torch.distributed.launch, which
+// also passes --local-rank to each rank.
 enum class Program { kTorchrun, kLaunch };
 
 // Streams of a rank, as bits.
 enum Streams : int { kNoStream = 0, kStdout = 1, kStderr = 2 };
 
-// "3" for all ranks, or "0:1,12:3" for some; ranks that are not named have none.
+// "3" for all ranks, or "0:1,12:3" for some; unnamed ranks have none.
 struct StreamSpec {
   int all = kNoStream;
-  std::map<int, int> of;  // by local rank; when not empty, `all` is not looked at
+  std::map<int, int> of;  // by local rank; if not empty, `all` is ignored
   int For(int local_rank) const;
 };
 
@@ -55,7 +55,7 @@ struct Arguments {
   bool module = false;
   bool no_python = false;
   bool run_path = false;
-  bool use_env = true;  // false: --local-rank is added behind the script
+  bool use_env = true;  // false: adds --local-rank after the script
   std::string signals_to_handle = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   std::optional<int> shutdown_timeout;  // seconds
   bool virtual_local_rank = false;
@@ -74,7 +74,7 @@ struct Arguments {
   std::string training_script;
   std::vector<std::string> training_script_args;
 
-  // Of what was given: "nnodes" -> "--nnodes" or "PET_NNODES".
+  // The origin of each given option: "nnodes" -> "--nnodes" or "PET_NNODES".
   std::map<std::string, options::Origin, std::less<>> origins;
   bool Given(std::string_view name) const { return origins.find(name) != origins.end(); }
 };

@@ -1,4 +1,4 @@
-// Gives one option its value. Pure; any thread.
+// Assigns a value to one option. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,9 +9,8 @@
 
 namespace dtrun::torchrun {
 
-// REQUIRES: `name` is in Options() and takes a value. Errors say what was expected.
-// `choices`: whether --start-method is held to them, which torchrun does on the command
-// line only.
+// REQUIRES: `name` is in Options() and takes a value. Errors state the expected value. `choices`: whether to
+// restrict --start-method to its choices; torchrun does so only on the command line.
 Status Assign(std::string_view name, const std::string& text, bool choices, Arguments* to);
 
 // REQUIRES: `name` is in Options() and is a flag other than help.

@@ -24,7 +24,7 @@ std::optional<std::string> Configured(const Arguments& arguments, std::string_vi
   return std::nullopt;
 }
 
-// Alone: on its own port, under a name of its own.
+// A single node with its own port and name.
 bool Standalone(const Arguments& arguments) {
   if (arguments.standalone) return true;
   return arguments.rdzv_backend == "static" && arguments.rdzv_endpoint.empty() && !arguments.master_port &&
@@ -45,7 +45,7 @@ Result<Endpoint> EndpointOf(const Arguments& arguments) {
   return endpoint;
 }
 
-// As torch reads it; unset: not given.
+// Parsed as in torch; unset: not given.
 Result<std::optional<bool>> FlagOf(const Arguments& arguments, std::string_view key) {
   const auto given = Configured(arguments, key);
   if (!given) return {std::nullopt};
@@ -84,7 +84,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
   if (!endpoint) return endpoint.error();
   rendezvous.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
   rendezvous.join_timeout = Configured(arguments, "join_timeout").value_or("");
-  if (backend == "static")  // torchrun's own word there
+  if (backend == "static")  // a special name in torchrun
     rendezvous.join_timeout = Configured(arguments, "timeout").value_or(rendezvous.join_timeout);
   const auto insecure = FlagOf(arguments, "insecure");
   if (!insecure) return insecure.error();
@@ -111,7 +111,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
     rendezvous.node = arguments.node_rank;
     return rendezvous;
   }
-  if (arguments.max_nodes == 1) return rendezvous;  // alone, whatever the endpoint says
+  if (arguments.max_nodes == 1) return rendezvous;  // a single node, whatever the endpoint is
   if (const auto type = Configured(arguments, "store_type"); type && *type != "tcp") {
     return Bad(fmt::format("{}: store_type={} is not supported; nodes meet at a host and port",
                            Place(arguments, "rdzv_conf", "--rdzv-conf"), *type));
@@ -146,7 +146,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Ren
   add("cluster.host_count", std::to_string(rendezvous.most_nodes), "nnodes");
   if (rendezvous.nodes < rendezvous.most_nodes)
     add("cluster.min_hosts", std::to_string(rendezvous.nodes), "nnodes");
-  add("cluster.oversubscribe", "true", "nnodes");  // several nodes may be one machine
+  add("cluster.oversubscribe", "true", "nnodes");  // several nodes may share a machine
   if (rendezvous.node) add("cluster.host_index", std::to_string(*rendezvous.node), "node_rank");
   if (!rendezvous.join_timeout.empty())
     add("cluster.join_timeout", rendezvous.join_timeout + "s", "rdzv_conf");

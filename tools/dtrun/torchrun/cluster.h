@@ -1,7 +1,6 @@
-// Where the nodes of a torchrun job meet, and what that means in dtrun's settings.
+// The meeting point of a torchrun job's nodes, and the corresponding dtrun settings.
 //
-// The one place that knows which settings a job on several nodes, and restarts, become.
-// Pure; any thread.
+// The only code that knows the settings for several nodes and for restarts. Pure; any thread.
 #pragma once
 
 #include <functional>
@@ -17,21 +16,21 @@ namespace dtrun::torchrun {
 
 struct Rendezvous {
   std::string run_id;
-  int nodes = 1;            // that the job begins with
-  int most_nodes = 1;       // above `nodes`: more may join
-  std::string host;         // of the endpoint; empty: this node is alone
-  std::optional<int> port;  // where the nodes meet; alone: MASTER_PORT, unset for any free one
-  // Number of this node. Unset: the root deals them out.
+  int nodes = 1;            // at the start of the job
+  int most_nodes = 1;       // more than `nodes`: others may join later
+  std::string host;         // of the endpoint; empty: a single node
+  std::optional<int> port;  // where the nodes meet; single node: MASTER_PORT, unset for any free port
+  // Index of this node. Unset: the root assigns it.
   std::optional<int> node;
   // As in rdzv_conf, in seconds; empty: not given.
   std::string join_timeout, last_call;
-  bool insecure = false;  // the user does without a secret
+  bool insecure = false;  // the user accepts a job without a secret
 };
 
-// Whether a job's nodes would meet at this process: the host is this machine, and no dtrun has the port.
+// Whether a job's nodes would meet at this process: the host is this machine, and no dtrun uses the port.
 using MeetHere = std::function<bool(const std::string& host, int port)>;
 
-// `uuid` names a job that has no other name.
+// `uuid`: the name of a job without another name.
 Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& uuid,
                                 const MeetHere& meet_here);
 

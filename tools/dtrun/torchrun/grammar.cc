@@ -12,11 +12,11 @@
 namespace dtrun::torchrun {
 namespace {
 
-constexpr int kMaxLocalRank = 4095;  // as many ranks as one host may have
+constexpr int kMaxLocalRank = 4095;  // the maximum number of ranks per host
 
 bool IsWord(char c) { return IsDigit(c) || IsLetter(c) || c == '_'; }
 
-// Up to `most` digits and nothing else.
+// Accepts up to `most` digits and nothing else.
 std::optional<int> Digits(std::string_view text, std::size_t most) {
   if (text.size() > most || !IsDigits(text)) return std::nullopt;
   return NumberOf<int>(text);

@@ -1,7 +1,6 @@
-// The little languages inside torchrun's options: nodes, endpoints, streams, lists.
+// The syntax of values in torchrun's options: nodes, endpoints, streams, lists.
 //
-// Pure functions; any thread. Errors say what was expected and what was found, without the
-// option's name.
+// Pure functions; any thread. Errors state what was expected and found, without the option's name.
 #pragma once
 
 #include <optional>
@@ -16,18 +15,18 @@
 
 namespace dtrun::torchrun {
 
-// Python's int(): blanks around it and a sign are allowed.
+// Like Python's int(): allows surrounding spaces and a sign.
 std::optional<int> ParseInt(std::string_view text);
-// Python's float().
+// Like Python's float().
 std::optional<double> ParseFloat(std::string_view text);
 
 // "2" or "1:4", with 0 < MIN <= MAX.
 Result<std::pair<int, int>> ParseNodes(std::string_view text);
 
-// Where nodes meet: a host without "user@" and perhaps a port from 0; empty is localhost.
+// The rendezvous host, without "user@", and optionally a port (0 allowed); empty means localhost.
 Result<Endpoint> MeetingPlace(std::string_view text);
 
-// Whether a host of that name is this one for certain.
+// Whether the host name certainly means this host.
 bool IsLoopback(std::string_view host);
 
 // "key=value,key=value"; a later value replaces an earlier one.

@@ -44,7 +44,7 @@ TEST(Grammar, ReadsOneNumberOfNodesOrARange) {
   }
 }
 
-// The vectors of torch's own test/distributed/elastic/rendezvous/utils_test.py are among these.
+// Includes the vectors of torch's own test/distributed/elastic/rendezvous/utils_test.py.
 TEST(Grammar, ReadsEndpoints) {
   const struct {
     const char* text;

@@ -1,5 +1,5 @@
-// The table of torchrun's options: their spellings, whether they take a value, and a line
-// of help. Constant data; any thread. The words are from torch 2.13.
+// The table of torchrun's options: spellings, whether they take a value, and a line of help. Constant data;
+// any thread. The texts are from torch 2.13.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace dtrun::torchrun {
 
 struct Option {
   std::string_view name;     // "nproc_per_node": PET_NPROC_PER_NODE in the environment
-  char letter = '\0';        // of the short form: 'r'
+  char letter = '\0';        // the short form: 'r'
   std::string_view metavar;  // empty: a flag
   bool environment = true;   // whether there is a PET_ variable
   std::string_view help;
@@ -25,7 +25,7 @@ struct Option {
 // In the order of the help text.
 const std::vector<Option>& Options(Program program);
 
-// Name and usage line, as errors and the help show them.
+// Name and usage line for errors and help.
 std::string_view ProgramName(Program program);
 std::string Usage(Program program);
 std::string Help(Program program);

@@ -38,7 +38,7 @@ bool IsNegativeNumber(std::string_view word) {
   return digits > 0 && points <= 1 && !word.ends_with('.');
 }
 
-// As argparse tells an option from a value.
+// argparse's rule to tell an option from a value.
 bool LooksLikeOption(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && !IsNegativeNumber(word) && word.find(' ') == word.npos;
 }
@@ -80,7 +80,7 @@ class Parser {
     return Take(**option, (*option)->Spelling(), &value);
   }
 
-  // Flags may be run together, and a value may follow its letter: -m, -r3, -r=3, -mr3.
+  // Flags may be combined, and a value may follow its letter: -m, -r3, -r=3, -mr3.
   Status TakeShort(const std::string& word) {
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = FindShort(word[i]);
@@ -100,7 +100,7 @@ class Parser {
     return {};
   }
 
-  // `value` is what was written into the same word, or null.
+  // `value`: the value in the same word, or null.
   Status Take(const Option& option, const std::string& name, const std::string* value) {
     const std::string key(option.name);
     const options::Origin origin{DTRUN_ORIGIN_COMMAND_LINE, option.Spelling()};
@@ -150,12 +150,12 @@ class Parser {
     return Bad(fmt::format("ambiguous option: {} could match {}", word, names));
   }
 
-  // dtrun's and mpirun's number of ranks.
+  // The number-of-ranks flags of dtrun and mpirun.
   static bool IsCount(const std::string& word) {
     return word.starts_with("-n") || word == "--np" || word == "--ranks";
   }
 
-  // dtrun's way to set an option, which torchrun's command line has not.
+  // The error for dtrun's way to set an option, which torchrun's command line lacks.
   static std::string NoSet(const std::string& assignment) {
     const std::size_t equals = assignment.find('=');
     const std::string key = assignment.substr(0, equals);
@@ -197,7 +197,7 @@ class Parser {
     return nullptr;
   }
 
-  // Defaults from PET_ variables, for what the command line leaves open.
+  // Takes defaults from PET_ variables for options not on the command line.
   Status ReadEnvironment() {
     for (const Option& option : Options(program_)) {
       const std::string variable = option.Environment();
@@ -223,7 +223,7 @@ class Parser {
     return {};
   }
 
-  // What holds between options.
+  // Checks constraints between options.
   Status Check() const {
     if (arguments_.training_script.empty())
       return Bad("argument training_script: expected a script; found ''");

@@ -1,7 +1,7 @@
-// From a torchrun command line and the PET_ variables to Arguments, by argparse's rules.
+// Parses a torchrun command line and the PET_ variables into Arguments, by argparse's rules.
 //
-// Pure; any thread. Where torchrun's parser is stricter by accident (both spellings of one
-// option make a prefix ambiguous; a script's own arguments are checked too), this one is not.
+// Pure; any thread. More lenient than torchrun's parser where that is strict by accident: it treats a prefix
+// of one option's two spellings as ambiguous, and also checks the script's own arguments.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@
 namespace dtrun::torchrun {
 
 struct Parsed {
-  bool help = false;  // asked for; nothing else is set then
+  bool help = false;  // --help was given; all else is unset
   Arguments arguments;
 };
 
-// `words`: behind the program's name. The error is one line, without the usage.
+// `words`: after the program's name. The error is one line, without the usage.
 Result<Parsed> Parse(Program program, const std::vector<std::string>& words,
                      const std::map<std::string, std::string>& environment);
 

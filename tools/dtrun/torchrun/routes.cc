@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kDefaultPrefix[] = "[${role_name}${local_rank}]:";
 
-// attempt_N in the folder of the run. dtrun has the logs of the Nth restart in generation-N there.
+// attempt_N in the run's folder. dtrun keeps the logs of the Nth restart in generation-N there.
 std::filesystem::path AttemptOf(const std::filesystem::path& folder) {
   constexpr std::string_view kGeneration = "generation-";
   const std::string name = folder.filename().string();

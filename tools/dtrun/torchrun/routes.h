@@ -1,5 +1,5 @@
-// Where the output of ranks goes by torchrun's rules: its log folders, --redirects, --tee,
-// --local-ranks-filter and the prefix of tee'd lines.
+// Routes ranks' output by torchrun's rules: log folders, --redirects, --tee, --local-ranks-filter and the
+// prefix of tee'd lines.
 //
 // RoutesOf is pure. Loop thread.
 #pragma once
@@ -12,23 +12,22 @@
 
 namespace dtrun::torchrun {
 
-// Where a rank lives.
+// The location of a rank.
 struct Seat {
   int node = 0;
   int local_rank = 0;
   std::string host;
 };
 
-// `attempt`: the folder attempt_N of the run, absolute; empty: no files are kept, and then, as
-// in torchrun, everything goes to the console as it is.
+// `attempt`: the absolute folder attempt_N of the run. Empty: no files; then everything goes to the console
+// unchanged, as in torchrun.
 output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path& attempt, int rank,
                         const Seat& seat);
 
-// The folder of a rank in that of its attempt: LOCAL_RANK, and of other nodes than the first
-// node_N/LOCAL_RANK.
+// A rank's folder within its attempt: LOCAL_RANK, or node_N/LOCAL_RANK on nodes other than the first.
 std::filesystem::path FolderOf(const Seat& seat);
 
-// Makes the folder of a rank in attempt_N of the run, where N is its generation, and routes the rank there.
+// Creates the rank's folder in attempt_N of the run, where N is its generation, and routes the rank there.
 // `logs`: the folder of that generation.
 Result<output::Routes> RouteRank(const Arguments& arguments, bool keeps_logs,
                                  const std::filesystem::path& logs, int rank, const Seat& seat);

@@ -19,7 +19,7 @@ Arguments GivenWords(std::vector<std::string> words) {
   return parsed.ok() ? parsed->arguments : Arguments{};
 }
 
-// "file shown prefix" of stdout and stderr of rank 5, local rank 1.
+// "file shown prefix" for stdout and stderr of rank 5, local rank 1.
 std::string Described(const std::vector<std::string>& words) {
   const output::Routes routes = RoutesOf(GivenWords(words), "/a", 5, {0, 1, "here"});
   std::string text;

@@ -1,7 +1,7 @@
-// What keeps strangers out of a job on several nodes when its user shares no key.
+// Protects a multi-node job from outsiders if its user shares no key.
 //
-// Whoever has the key can be the root, whose command runs on every node. torchrun scripts have a run id such
-// as "none", a number or a plain word, which anybody guesses. Pure; any thread.
+// Anyone with the key can act as the root, and the root's command runs on every node. torchrun scripts use
+// run ids such as "none", a number or a plain word, which are easy to guess. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ namespace dtrun::torchrun {
 
 struct Secret {
   enum class From {
-    kNothing,   // the job is refused, for the reason `refusal`
-    kRunId,     // it is hard to guess, or the user has asked for it
-    kThisHost,  // the nodes meet at a loopback address: only this user's processes may
+    kNothing,   // the job is rejected, for the reason `refusal`
+    kRunId,     // the run id is hard to guess, or the user asked for it
+    kThisHost,  // the nodes meet at a loopback address: only this user's processes may join
   };
   From from = From::kNothing;
   std::string refusal;
-  std::string note;  // for the user of every node; empty: nothing to say
+  std::string note;  // shown on every node; empty: nothing
 };
 
 Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous);
 
-// Whether nobody guesses it: of 16 characters or more, digits among them, as `uuidgen` and
-// `openssl rand -hex 16` print it.
+// Whether it is hard to guess: 16 characters or more, including digits, as from `uuidgen` and `openssl rand
+// -hex 16`.
 bool IsHardToGuess(std::string_view run_id);
 
 }  // namespace dtrun::torchrun

@@ -27,7 +27,7 @@ std::string SignalName(int number) {
   return name == nullptr ? "" : std::string("SIG") + name;
 }
 
-// What a rank has written, which may be anything.
+// The content of a rank's file is untrusted.
 Json ReadErrorFile(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   return ParseJson(ReadForeignFile(path, kMostBytes));
@@ -37,7 +37,7 @@ std::string TextOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : JsonLine(value);
 }
 
-// What the rank itself has written: {"message": {"message": ..., "extraInfo": {"py_callstack": ...,
+// Reads the rank's own error file: {"message": {"message": ..., "extraInfo": {"py_callstack": ...,
 // "timestamp": "..."}}}, or {"message": "...", "timestamp": ...}.
 void AddErrorFile(const std::string& path, Failure* failure) {
   const Json data = ReadErrorFile(path);

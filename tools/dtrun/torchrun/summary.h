@@ -1,7 +1,7 @@
-// torchrun's summary of a failed run, from what dtrun saw and the error files of the ranks.
+// torchrun's summary of a failed run, from dtrun's facts and the ranks' error files.
 //
-// The form is that of torch/distributed/elastic/multiprocessing/errors/__init__.py (torch
-// 2.13). Main thread of the agent, after the run.
+// Formatted like torch/distributed/elastic/multiprocessing/errors/__init__.py (torch 2.13). Main thread of
+// the agent, after the run.
 #pragma once
 
 #include <ctime>
@@ -19,19 +19,19 @@ struct Failure {
   int local_rank = 0;
   std::string host;
   int pid = 0;
-  int exit_code = 0;  // -S when signal S killed it
+  int exit_code = 0;  // -S if signal S killed it
   std::time_t time = 0;
-  std::string error_file;  // empty: it wrote none
-  std::string message;     // the traceback in it, or what is known without one
+  std::string error_file;  // empty: not written
+  std::string message;     // the traceback from the file, or what is known otherwise
 };
 
 struct Failures {
   std::vector<Failure> all;  // by rank
-  std::size_t root = 0;      // index of the one that failed first
+  std::size_t root = 0;      // index of the first failure
 };
 
-// Unset when no rank failed by itself. `started` is when the ranks were; `error_files`: where each rank would
-// have written its own.
+// Unset if no rank failed by itself. `started`: start time of the ranks. `error_files`: the path of each
+// rank's error file, which may not exist.
 std::optional<Failures> FailuresOf(const verdict::Facts& facts, std::time_t started,
                                    const std::map<int, int>& local_ranks,
                                    const std::map<int, std::string>& error_files);
@@ -39,8 +39,8 @@ std::optional<Failures> FailuresOf(const verdict::Facts& facts, std::time_t star
 // "=====\ntrain.py FAILED\n-----..."; ends in a newline.
 std::string Summary(const std::string& entry, const Failures& failures);
 
-// The root's error file with its exit code put into it, as torchrun hands it to whoever started
-// it; empty when the root wrote none.
+// The root failure's error file with its exit code added, as torchrun passes it to its caller; empty if there
+// is none.
 std::string RootErrorFile(const Failures& failures);
 
 }  // namespace dtrun::torchrun

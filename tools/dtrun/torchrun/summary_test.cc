@@ -26,7 +26,7 @@ verdict::RankFacts RankOf(int rank, std::optional<process::Ending> ending, int e
   return facts;
 }
 
-// Rank 1 has failed first; dtrun has ended rank 0.
+// Rank 1 failed first; dtrun ended rank 0.
 verdict::Facts Failed() {
   verdict::Facts facts;
   facts.ranks = {RankOf(0, process::Ending{0, SIGTERM}, 2500), RankOf(1, process::Ending{7}, 1500),
@@ -44,7 +44,7 @@ Failures Read(const std::map<int, std::string>& error_files = {}) {
   return failures.value_or(Failures{});
 }
 
-// The layout, blanks at the ends of lines included, is what torch 2.13 prints.
+// The layout, including trailing spaces, matches torch 2.13.
 TEST(Summary, LooksLikeTorchruns) {
   EXPECT_EQ(Summary("train.py", Read()), R"(============================================================
 train.py FAILED
@@ -70,7 +70,7 @@ Root Cause (first observed failure):
 )");
 }
 
-// dtrun has ended it, too, but that is not why it is blamed.
+// dtrun also ended it, but that is not why it is blamed.
 TEST(Summary, SaysWhyARankIsBlamedThatWasStopped) {
   verdict::Facts facts;
   facts.ranks = {RankOf(0, process::Ending{1}, 2500), RankOf(1, process::Ending{0, SIGTERM}, 3500),
@@ -130,7 +130,7 @@ TEST(Summary, SurvivesErrorFilesOfAnyContent) {
   }
 }
 
-// Writing a text of either recurses as deep as it is nested.
+// Formatting either text recurses as deep as it is nested.
 TEST(Summary, SurvivesErrorFilesThatAreNestedDeeply) {
   const output::TempFolder folder;
   const std::string file = folder.path() / "error.json";

@@ -19,7 +19,7 @@ namespace {
 constexpr char kNullDevice[] = "/dev/null";
 constexpr char kSelf[] = "dtrun torchrun";
 
-// A legal name of a job that resembles the script's.
+// A valid job name derived from the script's name.
 std::string JobName(const Arguments& arguments) {
   const std::filesystem::path script(arguments.training_script);
   std::string name = arguments.module ? arguments.training_script : script.stem().string();
@@ -29,7 +29,7 @@ std::string JobName(const Arguments& arguments) {
   return name.empty() || name == "." || name == ".." ? "job" : name;
 }
 
-// The spelling of --local-rank that the script knows: with '_' before torch 2.0.
+// The spelling of --local-rank that the script expects: with '_' before torch 2.0.
 std::string LocalRankArgument(const Surroundings& surroundings) {
   const auto has = [&](const char* spelling) {
     return surroundings.script_text && surroundings.script_text->find(spelling) != std::string::npos;
@@ -37,12 +37,12 @@ std::string LocalRankArgument(const Surroundings& surroundings) {
   return has("--local_rank") && !has("--local-rank") ? "--local_rank" : "--local-rank";
 }
 
-// Signals that dtrun ends a job with.
+// Whether dtrun ends a job on this signal.
 bool EndsTheJob(std::string_view name) {
   return name == "SIGTERM" || name == "SIGINT" || name == "SIGHUP" || name == "SIGQUIT";
 }
 
-// What job.bind calls a mode of torch/numa/binding.py; null: there is no such mode.
+// The job.bind value for a mode of torch/numa/binding.py; null: unknown mode.
 const char* PolicyOf(std::string_view mode) {
   if (mode == "node") return "per-numa";
   if (mode == "socket") return "per-socket";
@@ -102,7 +102,7 @@ class Translator {
     return {};
   }
 
-  // The user's own words, which the launcher makes a command of.
+  // The user's own words, from which the launcher builds a command.
   void AddCommand() {
     std::vector<std::string> command = {arguments_.training_script};
     command.insert(command.end(), arguments_.training_script_args.begin(),
@@ -167,7 +167,7 @@ class Translator {
     Give("launcher.options.error_files", out_.keeps_logs ? "attempt" : "none", "log_dir");
   }
 
-  // As in torchrun 2.x, one node meets nobody, whatever it was told of others.
+  // As in torchrun 2.x, a single node ignores rendezvous settings.
   void AddLoneNodeNote(const Rendezvous& rendezvous) {
     if (rendezvous.most_nodes > 1 || arguments_.standalone) return;
     std::vector<std::string> ignored;
@@ -258,7 +258,7 @@ class Translator {
     out_.base.push_back({key, std::move(value), {DTRUN_ORIGIN_DEFAULT, kSelf}});
   }
 
-  // `name`: the option that asked for it. A default of torchrun's has the program as origin.
+  // `name`: the option that caused it. torchrun's own defaults have the program as origin.
   void Give(const char* key, std::string value, std::string_view name) {
     const auto origin = arguments_.origins.find(name);
     out_.given.push_back({key, std::move(value),

@@ -1,7 +1,7 @@
-// What a torchrun command line means in dtrun's settings.
+// Translates a torchrun command line into dtrun's settings.
 //
-// Pure; any thread. Every setting keeps the option or variable that asked for it as its
-// origin, so that errors and `dtrun config explain` name what the user typed.
+// Pure; any thread. Every setting records the option or variable that caused it as its origin, so that errors
+// and `dtrun config explain` show the user's own input.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@
 
 namespace dtrun::torchrun {
 
-// What the translation may know of the machine.
+// Facts about the machine for the translation.
 struct Surroundings {
   std::map<std::string, std::string> environment;
-  std::string log_base;                    // folder for logs where --log-dir is not given
+  std::string log_base;                    // folder for logs without --log-dir
   std::string random;                      // makes the folder of this run unique
-  std::string uuid;                        // names a job that has no other name
-  std::optional<std::string> script_text;  // of the training script, when it could be read
+  std::string uuid;                        // names a job without another name
+  std::optional<std::string> script_text;  // of the training script, if readable
   MeetHere meet_here;
   std::function<bool(const std::string& host)> leads_here = [](const std::string&) { return true; };
   std::vector<std::string> addresses = {};  // of this host, for messages
 };
 
 struct Translation {
-  std::vector<config::Given> base;   // torchrun's own defaults: the user's config is above them
-  std::vector<config::Given> given;  // what was asked for
+  std::vector<config::Given> base;   // torchrun's own defaults, overridden by the user's config
+  std::vector<config::Given> given;  // the user's options
   std::vector<std::string> notes;    // lines for the user
   bool keeps_logs = true;            // false: --log-dir is the null device
-  Secret secret;                     // of the nodes, when the user shares no key
+  Secret secret;                     // shared by the nodes, if the user shares no key
   std::string run_id;
 };
 

@@ -45,7 +45,7 @@ std::array<std::uint8_t, N> RandomBytes() {
   return bytes;
 }
 
-// As Python's tempfile makes names unique.
+// Generates unique names like Python's tempfile.
 std::string RandomName() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string name;
@@ -53,9 +53,9 @@ std::string RandomName() {
   return name;
 }
 
-// RFC 9562, version 4.
 constexpr std::size_t kMostOfAScript = std::size_t{16} << 20;
 
+// RFC 9562, version 4.
 std::string RandomUuid() {
   std::array<std::uint8_t, 16> bytes = RandomBytes<16>();
   bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
@@ -88,7 +88,7 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   return here;
 }
 
-// Whoever started torchrun may have asked for the cause too.
+// The caller of torchrun may also have requested the error.
 void HandOn(const std::string& error) {
   const char* path = std::getenv(kErrorFile);
   if (path == nullptr || *path == '\0' || error.empty()) return;
@@ -99,16 +99,16 @@ void HandOn(const std::string& error) {
 node::OwnStart OwnStartOf(const torchrun::Arguments& asked) {
   node::OwnStart own;
   own.processes = static_cast<int>(torchrun::ParseInt(asked.nproc_per_node).value_or(0));
-  if (asked.run_path) return own;  // its command is the interpreter's own
+  if (asked.run_path) return own;  // its command is the interpreter itself
   own.command = {asked.training_script};
   own.command.insert(own.command.end(), asked.training_script_args.begin(), asked.training_script_args.end());
   return own;
 }
 
-// A job as torchrun shows it.
+// Presents a job as torchrun does.
 class TorchrunFront final : public launch::Front {
  public:
-  // `note`: on each host, of the key that it has.
+  // `note`: printed on each host, about its key.
   TorchrunFront(const torchrun::Arguments& arguments, const torchrun::Surroundings& here, bool keeps_logs,
                 std::vector<std::string> notes, std::string note)
       : arguments_(arguments),
@@ -122,7 +122,7 @@ class TorchrunFront final : public launch::Front {
     return OwnStartOf(arguments_);
   }
 
-  // In a folder that all may write to, logs are for the user alone.
+  // In a world-writable folder, logs are private to the user.
   Status Prepare(const plan::Plan& plan) override {
     if (!plan.log_dir.starts_with(log_base_ + "/") || ::mkdir(log_base_.c_str(), 0700) == 0) return {};
     Error error = Error::System(fmt::format("cannot create '{}'", log_base_), errno);

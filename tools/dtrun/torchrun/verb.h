@@ -1,5 +1,4 @@
-// `dtrun torchrun` and `dtrun torch.distributed.launch`: torchrun's command lines on dtrun's
-// engine. Main thread.
+// `dtrun torchrun` and `dtrun torch.distributed.launch`: run torchrun command lines on dtrun. Main thread.
 #pragma once
 
 #include <string>
@@ -11,8 +10,8 @@ namespace dtrun::cli {
 
 enum class Purpose { kRun, kPlanText, kPlanJson };
 
-// Returns the exit code: 0, 1 when a rank failed or a signal ended the job, 2 when the
-// command line is wrong or what it asks for cannot be had here.
+// Returns the exit code: 0; 1 if a rank failed or a signal ended the job; 2 if the command line is invalid or
+// its request cannot be fulfilled here.
 int Torchrun(torchrun::Program program, const std::vector<std::string>& words, Purpose purpose);
 
 }  // namespace dtrun::cli
