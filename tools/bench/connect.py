@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long the ranks of a job take to join each other, beside Gloo's own full mesh.
+"""Time for the ranks of a job to join, compared with Gloo's own full mesh.
 
   tools/bench/connect.py [--ranks 128] [--rounds 5] [--backend gloo,ucx] [--without raw-gloo]
 
-From the start of a rank's dtrun_init (or of connectFullMesh) to its end, on the slowest rank, as
-`dtrun bench` says it; so it holds how far apart the ranks are started. Candidates take turns, each
-in a run of its own. Never at real-time priority: hundreds of such ranks starve the kernel's threads.
+Measures from the start of a rank's dtrun_init (or connectFullMesh) to its end, on the slowest rank, as reported
+by `dtrun bench`. The result therefore includes the spread of the ranks' start times. Candidates take turns, each
+in its own run. Never runs at real-time priority: hundreds of such ranks would starve kernel threads.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from measure import DTRUN, environment, interleave, print_header, table, urgent
 
 
 def joining(layer, arguments, ranks):
-    """Seconds that a layer took."""
+    """Seconds for a layer to join."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "out.json"
         command = [DTRUN, "bench", "barrier", "--np", ranks, "--rounds", "1", "--seconds", "0.1", "--warmup", "0",
@@ -41,7 +41,7 @@ def main():
     print_header(None)
     rows = []
     for ranks in options.ranks.split(","):
-        # name of the layer -> what makes it
+        # layer name -> bench options
         candidates = {"shm": ["--local", "shm", "--peers", "none"]}
         for name in options.backend.split(","):
             candidates[name] = ["--local", "none", "--peers", "none", "--backend", name]

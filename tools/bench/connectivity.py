@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""How long dtrun takes to find the network between hosts (core/network), and what that adds to a job.
+"""Time for dtrun to find the network between hosts (core/network), and its cost for a job.
 
     tools/bench/connectivity.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
 
-Hosts are network namespaces of this machine, each with a dtrun of its own; all of them share its processors, which
-makes many hosts slower here than they are, and the kernel's table of neighbours, which has 1024 places here for all of
-them together: it gets more while this runs. A round is a job of one `true` per host with network.interface = "auto",
-then one with "off". With two networks the first carries 1 Gbit/s. --lost: the second leads to nobody, and every
-packet there is lost without a word. As root.
+Hosts are network namespaces of this machine, each with its own dtrun. They share the processors, so many hosts
+are slower here than in reality. They also share the kernel's neighbour table of 1024 entries, which is enlarged
+while this runs. A round is a job of one `true` per host with network.interface = "auto", then one with "off".
+With two networks the first carries 1 Gbit/s. --lost: the second network silently drops every packet. Needs root.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def lay(folder, hosts, networks, lost):
 
 
 def job(site, folder, interface):
-    """Seconds that the job took, and what the connectivity check wrote; None without one."""
+    """Seconds for the job, and the report of the connectivity check; None without one."""
     key = folder / "key"
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)

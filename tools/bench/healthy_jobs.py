@@ -3,9 +3,9 @@
 
     tools/bench/healthy_jobs.py --dtrun build/release/bin/dtrun --jobs 1000 [--at-once 4] [--python /usr/bin/python3]
 
-Every job is right and must end with 0, although job.isolated_ranks is "fail" and watch.on_stall too; a line that
-says otherwise, or any other exit code, is a false accusation. Kinds of jobs take turns; those whose packages
-the Python has not are left out. Exit code 0 when there was none.
+All jobs are healthy and must end with code 0, although job.isolated_ranks and watch.on_stall are "fail". Any complaint
+in the output, or any other exit code, is a false accusation. Kinds of jobs take turns; kinds with packages that
+the Python lacks are left out. Exit code 0 if there was no false accusation.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A job of many hosts, which are agents on this machine that somebody else starts (cluster.connect = "manual").
+"""A job of many hosts, run as agents on this machine and started externally (cluster.connect = "manual").
 
   tools/bench/hosts.py [--hosts 64] [--ranks 16] [--rounds 3] [--dtrun build/release/bin/dtrun]
 
 first    from the exec of the first agent to the first instruction of the first rank
-all up   from there too, to the first instruction of the last rank
-root     the most memory that the root's process has had, in MB
+all up   from the same start to the first instruction of the last rank
+root     peak memory of the root's process, in MB
 """
 
 import argparse
@@ -27,7 +27,7 @@ def free_port():
 
 
 def peak_mb(pid):
-    """Of the largest process at and below `pid`."""
+    """The peak memory of the largest process at or below `pid`."""
     largest = 0
     waiting = [pid]
     while waiting:

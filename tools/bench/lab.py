@@ -3,8 +3,8 @@
     with Lab("1gbit") as lab:
         subprocess.run(["ip", "netns", "exec", lab.names[0], ...])
 
-Namespaces are named after the process that made them. They go with the `with` block, also when
-SIGTERM ends it; those of a process that was killed go when the next Lab is made.
+Namespaces are named after the process that made them. They are removed at the end of the `with` block, also on
+SIGTERM. The next Lab removes those of killed processes.
 """
 
 import os
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 DEVICE = "link0"  # in both namespaces
-# Of backends, to use that device and nothing else.
+# Backend options that select only that device.
 OPTIONS = {"gloo": [f"interface={DEVICE}"], "ucx": [f"devices={DEVICE}", "transports=tcp"]}
 
 
@@ -74,11 +74,11 @@ class Lab:
                 time.sleep(0.01)
 
     def enter(self, side):
-        """What starts a program in one of the two."""
+        """The command prefix that starts a program in one of the two."""
         return ["ip", "netns", "exec", self.names[side]]
 
     def mpirun(self, folder):
-        """mpirun in the first one, with a rank in each; `folder` gets the program that it takes for ssh."""
+        """mpirun in the first one, with a rank in each; writes its substitute for ssh into `folder`."""
         agent = Path(folder) / "enter"
         agent.write_text(f'#!/bin/sh\nshift  # the host\nexec {" ".join(self.enter(1))} sh -c "$*"\n')
         agent.chmod(0o755)
@@ -88,4 +88,4 @@ class Lab:
 
     def __exit__(self, *_):
         for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)  # it may not exist yet
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)  # may not exist yet

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Launch and failure, beside mpirun and torchrun.
+"""Launch and failure times, compared with mpirun and torchrun.
 
   tools/bench/launch.py [--ranks 2,16,64] [--failures 2] [--restarts 2] [--rounds 10] [--torchrun PATH] [--without mpirun]
 
-start    from exec of the launcher to the first line that the user sees
+start    from exec of the launcher to the first line of output
 all up   from exec of the launcher to the first instruction of the last rank
 failure  from kill -9 of one rank to the exit of the launcher, and how many ranks survive it
-restart  from kill -9 of one rank to the first line of its world's next generation, of launchers that restart
+restart  from kill -9 of one rank to the first line of the next generation, for launchers that restart
 """
 
 import argparse
@@ -36,13 +36,13 @@ def start(argv, ranks):
 
 
 def stay(argv):
-    """The job of a program that prints its stamp and waits to be killed."""
+    """A job with a program that prints its stamp and waits to be killed."""
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, text=True, env=environment())
 
 
 def read_pids(job, ranks):
-    """Waits for the stamps of all ranks: (the process of each, when the first came in ns)."""
+    """Waits for the stamps of all ranks; returns (each rank's process, time of the first stamp in ns)."""
     pids, first = {}, None
     while len(pids) < ranks:
         line = job.stdout.readline()
@@ -65,12 +65,12 @@ def restart(argv, ranks):
     """Seconds from the kill to the first line of the next generation"""
     with stay(argv) as job:
         pids, _ = read_pids(job, ranks)
-        time.sleep(1.1)  # dtrun does not restart what fails within its first second
+        time.sleep(1.1)  # dtrun does not restart a failure within its first second
         begin = time.monotonic_ns()
         os.kill(pids[ranks - 1], signal.SIGKILL)
         pids, first = read_pids(job, ranks)
         job.terminate()
-        end_ranks(pids)  # torchrun, of torch 2.15, has left them alive
+        end_ranks(pids)  # torchrun of torch 2.15 leaves them alive
         job.stdout.read()
     return (first - begin) / 1e9
 
@@ -84,7 +84,7 @@ def failure(argv, ranks):
         job.stdout.read()
         job.wait()
         seconds = (time.monotonic_ns() - begin) / 1e9
-    deadline = time.monotonic() + 2  # what goes within 2 s has not survived
+    deadline = time.monotonic() + 2  # processes that end within 2 s do not count as survivors
     alive = list(pids.values())
     while alive and time.monotonic() < deadline:
         alive = [pid for pid in alive if os.path.exists(f"/proc/{pid}")]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Backends between two network namespaces, beside the libraries themselves, over the same link.
+"""Backends between two network namespaces, compared with the libraries themselves over the same link.
 
   tools/bench/link.py [--rate 1gbit | --rate none] [--backend gloo,ucx,mpi] [BENCH-OPTION ...]
 
-Every other option is one of `dtrun bench`, which runs with two ranks, one in each namespace; for
+All other options go to `dtrun bench`, which runs with two ranks, one in each namespace; for
 example --sizes 8:64M --seconds 30 --json link.json. Needs root. A token bucket limits each
-direction; what a run leaves behind when it is killed, the next one removes.
+direction. The next run removes what a killed run leaves behind.
 """
 
 import argparse

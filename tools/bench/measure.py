@@ -1,7 +1,7 @@
-"""What the benchmarks share: launchers as command lines, interleaving, and the table.
+"""Shared by the benchmarks: launchers as command lines, interleaving, and the table of results.
 
-Every figure compares candidates within one run: round by round, A then B then C. The
-header gives what decides whether two runs may be compared at all.
+All candidates are compared within one run: round by round, A then B then C. The header
+contains the facts that decide whether two runs are comparable.
 """
 
 import os
@@ -18,17 +18,16 @@ BUILD = Path(os.environ.get("DTRUN_BUILD", SOURCE / "build/release"))
 DTRUN = BUILD / "bin/dtrun"
 STAMP = BUILD / "bench/stamp"
 
-# The hosts that the tests make serve the benchmarks too.
+# For the hosts that the tests create.
 sys.path.insert(0, str(SOURCE / "tests"))
 os.environ.setdefault("DTRUN_BUILD", str(BUILD))
 os.environ.setdefault("DTRUN_SOURCE", str(SOURCE))
 
 
 def urgent(folder):
-    """A program to put in front of a rank's command: its session, so its whole job, is scheduled before
-    others where Linux groups processes by session and root asks. (A nice value counts inside such a
-    group only; a real-time priority would keep a rank's threads for communication from a core on
-    which it computes.)"""
+    """A program to prefix to a rank's command. It raises the priority of its session, and so of the whole job, if
+    Linux groups processes by session and the caller is root. (A nice value only counts inside such a group. With a
+    real-time priority a rank's computation would keep its communication threads off the core.)"""
     program = Path(folder) / "urgent"
     if not program.exists():
         program.write_text('#!/bin/sh\necho -20 2>/dev/null >/proc/self/autogroup\nexec "$@"\n')
@@ -37,7 +36,7 @@ def urgent(folder):
 
 
 def launchers(torchrun, restarts=0):
-    """Name -> function from (ranks, command) to argv, for every launcher present. mpirun restarts nothing."""
+    """Name -> function from (ranks, command) to argv, for every installed launcher. mpirun does not restart jobs."""
     found = {
         "dtrun": lambda n, command: [
             DTRUN, "--set", f"job.processes_per_host={n}", "--set", f"restart.max={restarts}", "--set", "logs.dir=/tmp/dtrun-bench/{time}", "--", *command]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What stock libraries do in the networks of tests/support/topologies.py, as a table in Markdown.
+"""The behaviour of stock libraries in the networks of tests/support/topologies.py, as a Markdown table.
 
     tools/bench/networks.py [--nccl libnccl.so.2] [WORD ...]
 
-Three hosts each, one process per host, started as their users start them: Open MPI by mpirun, Gloo by torch with
-MASTER_ADDR = the first host's name, NCCL by asking it for a unique id, which holds the address that it chose.
-No variable of theirs is set. What does not train is asked once more, in a network laid out anew; another load makes
-a library slower, never better, so the better answer counts. WORD chooses topologies by a part of their names. As root.
+Three hosts per network, one process per host, started as users do: Open MPI by mpirun, Gloo by torch with MASTER_ADDR
+= the first host's name, NCCL by requesting a unique id, which holds the address that it chose. Their variables are
+not set. A failure is tried again once, in a newly created network. Load makes a library slower, never better, so the
+better result counts. WORD selects topologies by a part of their names. Needs root.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import measure  # noqa: F401  (finds `support`)
 from support.site import Site
 from support.topologies import TOPOLOGIES
 
-PATIENCE_S = 40  # a busy machine needs that long to import torch
+PATIENCE_S = 40  # import of torch on a busy machine
 NO_RESULT = f"no result in {PATIENCE_S} s"
 BETTER = ["trains", "fails", NO_RESULT]
 ALLREDUCE_MPI = r"""
@@ -104,7 +104,7 @@ def gloo(site, folder):
 
 
 def nccl(site, topology, library):
-    """The addresses that the hosts would publish, and whether they are of the interface to use."""
+    """The addresses that the hosts would publish, and whether they belong to the expected interface."""
     if library is None:
         return "not installed"
     right, shown = True, []
@@ -123,7 +123,7 @@ def nccl(site, topology, library):
 
 
 def inside(topology, ask):
-    """What `ask` finds in the network, which is laid out for it alone."""
+    """The result of `ask` in a network created only for it."""
     with tempfile.TemporaryDirectory(prefix="dtrun-site-") as place:
         site = Site(place, topology.addresses, loopback_names=topology.loopback_names)
         try:
@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--nccl", help="a libnccl.so.2 to ask")
     parser.add_argument("words", nargs="*", metavar="WORD")
     arguments = parser.parse_args()
-    # With a rule it is not the network that is asked about but dtrun's option.
+    # Topologies with a rule test dtrun's option rather than the network.
     stock = [topology for topology in TOPOLOGIES if not (topology.rule or topology.env or topology.config)]
     chosen = [topology for topology in stock
               if not arguments.words or any(word in topology.name for word in arguments.words)]

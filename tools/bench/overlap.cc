@@ -10,7 +10,7 @@
 
 namespace {
 
-// A call of dtrun.h with an error of its own.
+// A call of dtrun.h with its own error object.
 template <class F>
 void Do(F&& call) {
   dtrun_error error;

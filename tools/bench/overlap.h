@@ -1,8 +1,8 @@
-// How much of a computation an asynchronous allreduce leaves undisturbed: the loop, for overlap.cc
-// and overlap_mpi.cc. Main thread.
+// The measuring loop of overlap.cc and overlap_mpi.cc: how much of a computation an asynchronous allreduce
+// hides. Main thread.
 //
-// Round by round it times the allreduce alone, the computation alone (calibrated to last as long),
-// and both at once, each on its slowest rank. Rank 0 prints "overlap COMM COMPUTE BOTH" in seconds.
+// Each round times the allreduce alone, the computation alone (calibrated to the same duration), and both
+// together, each on its slowest rank. Rank 0 prints "overlap COMM COMPUTE BOTH" in seconds.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace dtrun::overlap {
 struct Transport {
   int rank;
   std::function<void()> start;  // the allreduce
-  std::function<void()> wait;   // for its end
+  std::function<void()> wait;   // waits for its end
   std::function<void()> barrier;
   std::function<double(double)> slowest;  // the largest of all ranks' values
 };
 
-// One thread's arithmetic, in registers: it takes nothing but its core.
+// Arithmetic of one thread, in registers: uses nothing but its core.
 inline void Compute(long steps) {
   double a = 1, b = 2, c = 3, d = 4;
   for (long i = 0; i < steps; ++i) {

@@ -3,10 +3,10 @@
 
   tools/bench/overlap.py [--rate 1gbit] [--megabytes 32] [--rounds 8] [--backend gloo,ucx] [--repeat 2]
 
-Two ranks, one computing thread each, as long as the allreduce takes. The link is limited, so that
-the cores have time to spare while it works, which a spare core would give too.
+Two ranks with one computing thread each; the computation takes as long as the allreduce. The link is limited, so that
+the cores are partly idle during the transfer. A spare core would have the same effect.
 
-  hidden = 1 - (both - allreduce) / computation        of the computation, on the slowest rank
+  hidden = 1 - (both - allreduce) / computation        fraction of the computation, on the slowest rank
 
 MPI_Iallreduce is measured in the same way. Needs root.
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long a job takes to find that a GPU cannot read another one, and to start its ranks without that.
+"""Time for a job to detect that a GPU cannot read another one, and to start its ranks without peer access.
 
   tools/bench/peers.py [--rounds 5]
 
-From the exec of dtrun to the first line of a rank, for each fault, with nothing remembered of an earlier job. The libraries
-of CUDA, NVML and NCCL are our own (plugins/nccl/testing): they play two GPUs and their faults, so this is the time that
-dtrun takes and not that of real GPUs.
+Measures from the exec of dtrun to the first line of a rank, for each fault, without records of an earlier job. CUDA,
+NVML and NCCL are test libraries (plugins/nccl/testing) that simulate two GPUs and their faults. The result is
+therefore dtrun's time, not that of real GPUs.
 """
 
 import argparse
@@ -20,7 +20,7 @@ FAULTS = ["none", "refused", "unsupported", "corrupt", "slow", "crash", "hang"]
 
 
 def first_line(fault):
-    """Seconds to the first line, which must say whether peer access is off."""
+    """Seconds to the first line, which must report whether peer access is off."""
     with tempfile.TemporaryDirectory() as folder:
         env = dict(environment(), DTRUN_FAKE_DEVICES="2", XDG_CACHE_HOME=folder)
         if fault != "none":

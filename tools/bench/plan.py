@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Processor time and memory of `dtrun config check`, `dtrun plan` and `dtrun plan --json`, for each rank of a large job.
+"""Processor time and memory of `dtrun config check`, `dtrun plan` and `dtrun plan --json`, per rank of a large job.
 
   tools/bench/plan.py [--jobs 1024x1,8192x8,1000x1000] [--verbs check,plan,json] [--dtrun build/release/bin/dtrun]
 
-Exits with 1 when a job of 65,536 ranks or more is over the budget: BUDGET_US of processor time and BUDGET_BYTES of
-memory for a rank. A smaller one is measured, and not judged: most of it is what dtrun takes for any job.
+Exits with 1 if a job of 65,536 ranks or more exceeds the budget: BUDGET_US of processor time and BUDGET_BYTES of
+memory per rank. Smaller jobs are measured but not judged: most of their cost is fixed.
 
-seconds   of the clock, which other programs of this machine lengthen
-us/rank   processor time of dtrun and its probe together, microseconds for a rank
-bytes/rank  the most memory that dtrun has had, for a rank; probe: its probe's
+seconds   wall-clock time, which other programs on this machine increase
+us/rank   processor time of dtrun and its probe together, microseconds per rank
+bytes/rank  peak memory of dtrun, per rank; probe: of its probe
 """
 
 import argparse
@@ -29,7 +29,7 @@ VERBS = {"check": ["config", "check"], "plan": ["plan"], "json": ["plan", "--jso
 
 
 def config(hosts, slots, folder):
-    """A hostfile, which may be longer than a config file."""
+    """A hostfile, because it may be longer than a config file."""
     names = os.path.join(folder, "hosts")
     with open(names, "w") as file:
         file.write("".join(f"h{i} slots={slots}\n" for i in range(hosts)))
@@ -40,7 +40,7 @@ def config(hosts, slots, folder):
 
 
 def probe_peak(pid, peaks, ended):
-    """The VmHWM of children, in bytes, as often as it is read before they end."""
+    """The peak VmHWM of children in bytes, polled until they end."""
     while not ended.is_set():
         try:
             with open(f"/proc/{pid}/task/{pid}/children") as children:
@@ -67,7 +67,7 @@ def measure(dtrun, verb, path):
     watch.join()
     if process.returncode != 0:
         sys.exit(f"dtrun {' '.join(VERBS[verb])} exited with {process.returncode}")
-    # Its children, which it has waited for, are in these times; the greatest of their sizes is apart.
+    # These times include the reaped children; the peaks are separate.
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, max(peaks)
 
 

@@ -3,8 +3,8 @@
 
   tools/bench/python.py [--python /path/of/python3] [--rounds 5] [--calls 10000]
 
-Two ranks, one float64, one call after the other: dtrun's package with a numpy array and, where the interpreter has torch, with a
-tensor, beside torch's gloo.
+Two ranks, one float64 per call, sequential calls: dtrun's package with a numpy array and, if the interpreter has
+torch, with a tensor, compared with torch's gloo.
 """
 
 import argparse
@@ -47,7 +47,7 @@ CANDIDATES = {"dtrun, numpy": with_numpy, "dtrun, torch tensor": with_tensor, "t
 
 
 def rank(candidate, calls):
-    """What each rank runs; rank 0 prints microseconds a call."""
+    """The program of each rank; rank 0 prints microseconds per call."""
     number, barrier, call, end = CANDIDATES[candidate]()
     for _ in range(100):
         call()

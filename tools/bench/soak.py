@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Does to jobs, hour after hour, what happens to jobs, and looks for what survives, stays or grows.
+"""Exposes jobs to common faults for hours, and looks for survivors, leftovers and growth.
 
-Each round starts a job whose ranks each have a child in a session of its own, and does one of these to it, drawn at
-random (--trials names those that are drawn):
+Each round starts a job in which each rank has a child in its own session, and applies a random one of these trials
+(--trials selects them):
 
   kill     SIGKILL to one of its processes: dtrun's own, an ssh client, an sshd, a rank, a child
   stop     SIGSTOP to one of them, SIGCONT a moment later
-  restart  a rank fails in each of --restarts generations: memory, descriptors, mappings, zombies of dtrun
+  restart  a rank fails in each of --restarts generations; checks memory, descriptors, mappings, zombies of dtrun
   short    --jobs jobs that end at once
   disk     the disk of the run directory fills (root)
   network  the link of a host goes down (--hosts)
   flap     it goes down and up again (--hosts)
-  clock    the machine's clock is set by an hour and back (root; only when named in --trials, on a machine of your own)
+  clock    the machine's clock jumps by an hour and back (root; only if named in --trials, on your own machine)
 
-After each, a process that is still there, a segment in /dev/shm, a socket, a folder of sockets or a control group that
-stays is a failure, and named. --load keeps as many processors busy. With --hosts the job runs on as many network
+Afterwards each remaining process, segment in /dev/shm, socket, socket folder or control group is
+reported as a failure. --load keeps that many processors busy. With --hosts the job runs on that many network
 namespaces with an sshd each (root).
 
   tools/bench/soak.py build/release/bin/dtrun [--minutes 60] [--rounds N] [--trials kill,stop] [--hosts 3] [--load 2]
@@ -54,7 +54,7 @@ def parse():
 
 
 def chosen(arguments):
-    """name -> (trial, weight) of what is drawn from."""
+    """The trials to draw from: name -> (trial, weight)."""
     asked = [name for name in arguments.trials.split(",") if name]
     have = {"": True, "root": os.geteuid() == 0, "hosts": arguments.hosts > 1, "asked": False}
     if asked:

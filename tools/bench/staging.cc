@@ -1,8 +1,8 @@
 // staging BYTES ROUNDS: a rank of a dtrun job, on the fake accelerator. Started by tools/bench/staging.py.
 //
-// Round by round it times an allreduce in host memory, the same in pieces of 4 MiB, the copies that staging
-// needs, out and in at once, and an allreduce in the accelerator's memory, each on its slowest rank. Rank 0
-// prints "staging WIRE PIECES COPY STAGED" in seconds, and before them "route NAME". Main thread.
+// Each round times an allreduce in host memory, the same in pieces of 4 MiB, the copies for staging (out and
+// in at the same time), and an allreduce in the accelerator's memory, each on its slowest rank. Rank 0 prints
+// "route NAME" first, then "staging WIRE PIECES COPY STAGED" in seconds. Main thread.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -80,7 +80,7 @@ void Run(std::uint64_t bytes, int rounds) {
   };
   if (world.rank() == 0)
     std::printf("route %s\n", dtrun_comm_route(dtrun_world(), DTRUN_DEVICE_OTHER, nullptr));
-  for (int round = -1; round < rounds; ++round) {  // the first one connects and takes memory
+  for (int round = -1; round < rounds; ++round) {  // the first one connects and allocates memory
     const double times[] = {Timed(world, wire), Timed(world, in_pieces), Timed(world, copy),
                             Timed(world, staged)};
     if (round >= 0 && world.rank() == 0)

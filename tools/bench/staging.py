@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What staging makes of a link and of a device's copies: an allreduce in the memory of the fake accelerator.
+"""Throughput of staging relative to the link and the device's copies: an allreduce in the fake accelerator's memory.
 
   tools/bench/staging.py [--rate 4gbit | --rate none] [--megabytes 64] [--rounds 6] [--backend gloo,ucx,mpi,mpi-eager] [--repeat 2]
 
-Two ranks, each on a device of its own (sdk/fake) and on a host of its own (tests/support/lab.py), whose link is limited;
-with --rate none on one host, over what the backend takes there. Every round measures four things, on the slowest rank:
+Two ranks, each with its own device (sdk/fake) on its own host (tests/support/lab.py), over a limited link.
+With --rate none both run on one host, over the backend's local transport. Each round measures, on the slowest rank:
 
   wire    the allreduce in the host's memory over the same backend
   pieces  the same in pieces of 4 MiB, as staging does it
-  copy    all of it from the device to the host, and as much back at the same time
+  copy    everything from the device to the host, and the same amount back at the same time
   staged  the allreduce in the device's memory
-  part = max(wire, copy) / staged: of the rate of the slower of the two, which nothing can exceed
+  part = max(wire, copy) / staged: fraction of the slower of the two rates, which is the upper limit
 
-The copies of the fake accelerator are threads that call memcpy, so they, the wire and its reductions share the
-processors, which a device's copy engines do not. Needs root and a build with tests.
+The fake accelerator copies with threads that call memcpy. They share the processors with the wire and its
+reductions, unlike a device's copy engines. Needs root and a build with tests.
 """
 
 import argparse
@@ -28,10 +28,10 @@ from measure import BUILD, DTRUN, environment, print_header, urgent
 from support.lab import Lab, run
 
 DEVICE = "eth0"  # of a host of the laboratory
-# Of backends, to use that device and nothing else; of mpi in variables. Both ranks spin on one pair of processors.
+# Backend options that select only that device; variables for mpi. Both ranks spin on one pair of processors.
 OPTIONS = {"gloo": [f"interface={DEVICE}"], "ucx": [f"devices={DEVICE}", "transports=tcp"]}
 TCP = ["OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_mpi_yield_when_idle=1"]
-# Open MPI's TCP asks before it sends more than 64 KiB, and waits for the answer behind what is on the link.
+# Open MPI's TCP asks before it sends more than 64 KiB, and the answer queues behind the data on the link.
 VARIABLES = {"mpi": TCP, "mpi-eager": [*TCP, *(f"OMPI_MCA_btl_tcp_{name}={4 << 20}" for name in ("eager_limit", "rndv_eager_limit",
                                                                                                "max_send_size"))]}
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""torch.distributed over dtrun beside torch's gloo: a DDP step of 7.1 M parameters, and an all_reduce of 8 bytes.
+"""torch.distributed over dtrun compared with torch's gloo: a DDP step of 7.1 M parameters, an all_reduce of 8 bytes.
 
   tools/bench/torch_backend.py [--python build/frameworks/bin/python3] [--rounds 60] [--batch 64] [--calls 10000]
 
-Both backends are groups of the same two processes, which take turns step by step; a barrier before each step lets the ranks
-begin together. The step is forward, backward and SGD; one BLAS thread for each rank.
+Both backends are groups of the same two processes, which alternate step by step. A barrier before each step lets the
+ranks start together. The step is forward, backward and SGD, with one BLAS thread per rank.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def step_times(options, groups):
 
 
 def call_times(options, groups, parts=10):
-    """Microseconds of a call, by group: means of a tenth of the calls each, in turn."""
+    """Microseconds per call, by group: means over a tenth of the calls each, in turn."""
     import torch
     import torch.distributed as dist
 

@@ -3,8 +3,8 @@
 
   tools/bench/train.py [--rounds 5] [--model mlp] [--batch 128]
 
-The step time is the global batch divided by the samples/s that dtrun-train prints; the
-first epoch of each run is left out.
+The step time is the global batch divided by the samples/s that dtrun-train prints. The
+first epoch of each run is excluded.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""All results of a run in one file, which is as it was or as it is to be, whenever the run is killed."""
+"""Packs all results of a run into one file, which is replaced atomically: a kill leaves the old or the new one."""
 
 import io
 import os
@@ -18,7 +18,7 @@ def content_of(file):
 
 
 def wanted(folder):
-    """The reports, and what the commands printed; not what was compiled or made to be trained on."""
+    """The reports and the output of commands, without build products and training data."""
     yield from sorted(folder.glob("report.*"))
     yield from sorted((folder / "steps").glob("*"))
     yield from (file for file in sorted((folder / "runs").rglob("*")) if file.stat().st_size <= MOST)

@@ -1,7 +1,7 @@
-// NCCL's own allreduce on a communicator of its own, as a program without dtrun makes it.
+// NCCL's allreduce on its own communicator, as in a program without dtrun.
 //
-// The library and the CUDA runtime are those that are in the process, since dtrun's plugin has opened them.
-// Errors are exceptions. One thread.
+// Uses the NCCL and CUDA runtime that are loaded in the process: dtrun's plugin has opened them. Errors are
+// exceptions. One thread.
 #pragma once
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace dtrun::gpu_check {
 
 namespace nccl = nccl_plugin::nccl;
 
-// A library that is in the process already, else the loader's.
+// A library that is already loaded, else the loader's choice.
 class Library {
  public:
   explicit Library(std::initializer_list<const char*> names) {
@@ -42,7 +42,7 @@ class Library {
 
 class BareNccl {
  public:
-  // Called by all ranks; `share` gives rank 0's bytes to all. `blocking` is NCCL's default.
+  // All ranks call this; `share` distributes rank 0's bytes. `blocking` is NCCL's default.
   BareNccl(int rank, int size, bool blocking, const std::function<void(void*, std::size_t)>& share) {
     const Library library{"libnccl.so.2"};
     nccl::Result (*get_unique_id)(nccl::UniqueId*);
@@ -60,12 +60,12 @@ class BareNccl {
     if (!blocking) config.blocking = 0;
     Check(Settle(init(&comm_, size, id, rank, &config)), "ncclCommInitRankConfig");
   }
-  // All operations have ended by now, so that an abort only frees.
+  // All operations have ended, so the abort only frees memory.
   ~BareNccl() { (void)abort_(comm_); }
   BareNccl(const BareNccl&) = delete;
   BareNccl& operator=(const BareNccl&) = delete;
 
-  // Of floats. A communicator that does not block may still be launching when this returns.
+  // Sums floats. A non-blocking communicator may still be launching when this returns.
   void AllReduce(const void* send, void* recv, std::size_t count, nccl::Reduction how, void* stream) {
     nccl::Result result = all_reduce_(send, recv, count, nccl::kFloat32, how, comm_, stream);
     if (result == nccl::kInProgress) result = Settle(result);

@@ -1,4 +1,4 @@
-"""The steps that measure, and those under compute-sanitizer."""
+"""The steps that measure, and the steps under compute-sanitizer."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def rate(check):
 
 
 def bench_one(check):
-    if check.stands_in:  # to see that it runs; the figures mean nothing
+    if check.stands_in:  # only to check that it runs; the results are meaningless
         return beside_nccl(check, 1, 0.02, [8, 1 << 20])
     return beside_nccl(check, 1, 0.8, [8, 4096, 65536, 1 << 20, 8 << 20, 64 << 20, 256 << 20])
 

@@ -1,13 +1,13 @@
-// An allreduce of device memory through dtrun beside NCCL's own, in turns in one run.
+// Compares an allreduce of device memory through dtrun with NCCL's own, alternating in one run.
 //
 //   beside_nccl [DEVICE [SECONDS_OF_A_SIZE [SIZE...]]]
 //
-// Layers: `dtrun`; `bare`, a communicator as programs make it; `bare, not blocking`, one that leaves the call
-// to NCCL's threads; with one rank also `copy`, the runtime's own copy. In each round every layer runs one
-// batch, in an order that turns; a batch is calls without a wait, then one wait for the stream, and counts
-// with its slowest rank. Rank 0 prints a line of JSON for each row, which tools/gpu_check/benches.py reads.
-// Results are compared with each other before anything is measured. With one rank NCCL makes a sum by a copy,
-// and an average by a kernel over all elements; both are measured.
+// Layers: `dtrun`; `bare`, an ordinary communicator; `bare, not blocking`, which leaves the call to NCCL's
+// threads; with one rank also `copy`, the runtime's own copy. In each round every layer runs one batch, in
+// rotating order. A batch is several calls without a wait, then one wait for the stream; its time is that of
+// its slowest rank. Rank 0 prints a line of JSON per row for tools/gpu_check/benches.py. Results are compared
+// before anything is measured. With one rank NCCL implements a sum as a copy, and an average as a kernel over
+// all elements; both are measured.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kBatchSeconds = 0.005;
-constexpr int kMostCalls = 100;  // the driver lets about a thousand launches wait before it blocks
+constexpr int kMostCalls = 100;  // the driver queues about a thousand launches before it blocks
 constexpr std::size_t kMostRounds = 200;
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -37,7 +37,7 @@ double Median(std::vector<double> values) {
 struct Layer {
   std::string name;
   std::function<void(std::size_t count)> call;
-  std::vector<double> enqueue{}, whole{};  // seconds of a call
+  std::vector<double> enqueue{}, whole{};  // seconds per call
 };
 
 class Bench {
@@ -64,7 +64,7 @@ class Bench {
     if (world_.size() == 1) layers_.push_back({"copy", [this](std::size_t count) { Copy(count); }});
   }
 
-  // How NCCL is asked to reduce; an average counts with one rank alone, where it has the sum's value.
+  // Selects the reduction. An average is only for one rank, where it equals the sum.
   void Reduce(bool average) {
     average_ = average;
     op_.reduce = average ? DTRUN_AVG : DTRUN_SUM;
@@ -130,7 +130,7 @@ class Bench {
 
   void Allocate(std::size_t count) {
     if (count <= room_) return;
-    // Smaller ones are left to the end of the process: sizes grow.
+    // Smaller buffers are kept until the process ends: sizes grow.
     CheckCuda(allocate_(&send_, count * sizeof(float)), "cudaMalloc");
     CheckCuda(allocate_(&recv_, count * sizeof(float)), "cudaMalloc");
     room_ = count;
@@ -144,7 +144,7 @@ class Bench {
 
   void Wait() { CheckCuda(synchronize_(stream_.native), "cudaStreamSynchronize"); }
 
-  // Warms every layer up and compares what they give. Returns the time of the slowest layer's call.
+  // Warms up every layer and compares the results. Returns the time per call of the slowest layer.
   double Compare(std::size_t count) {
     const auto size = static_cast<std::size_t>(world_.size());
     double slowest = 0;

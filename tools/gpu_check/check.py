@@ -1,4 +1,4 @@
-"""What the steps of a run share: the pack, the libraries that were found, and jobs of dtrun over them."""
+"""Shared by the steps of a run: the pack, the detected libraries, and jobs of dtrun with them."""
 
 import json
 import os
@@ -12,17 +12,17 @@ from processes import Runner
 DEVICE_BACKEND = ["backend.name=cpu:gloo,cuda:nccl", "backend.gloo.interface=lo", "backend.nccl.interface=lo", "backend.nccl.rdma=off"]
 STAGING = ["backend.name=cpu:gloo,cuda:gloo", "backend.gloo.interface=lo"]
 ON_CPU = ["backend.name=gloo", "backend.gloo.interface=lo"]
-# NCCL refuses two ranks on a device of one host; with a host's name of their own they are on two.
+# NCCL rejects two ranks on one device of a host. With different host ids they count as two hosts.
 APART = ["sh", "-c", 'NCCL_HOSTID="gpu-check-$RANK" exec "$@"', "rank"]
 TRANSPORT = re.compile(r"via \S+|Using network \S+|NET/\S+ : Using .*|nRanks \d+ nNodes \d+ localRanks \d+")
 
 
 class Skipped(Exception):
-    """The step cannot be tried here; the text says why."""
+    """The step cannot be tried here; the text explains why."""
 
 
 class Failed(Exception):
-    """The step is not as it should be; the text says how."""
+    """The step failed; the text explains how."""
 
 
 class Check:
@@ -32,10 +32,10 @@ class Check:
         self.machine = machine.describe(libraries)
         self.runner = Runner(out / "steps")
         self.facts, self.last, self.link_flags = {}, None, []
-        self.results = {}  # of the steps that were tried, by name, as in the report
+        self.results = {}  # by name, for the steps tried, as in the report
         self.compiling = None
-        self.deadline = time.monotonic() + 60  # of the step that is tried
-        self.device = self.reason = None  # what the probe says
+        self.deadline = time.monotonic() + 60  # of the current step
+        self.device = self.reason = None  # from the probe
 
     @property
     def stands_in(self):
@@ -46,14 +46,14 @@ class Check:
         return self.prefix / "bin/dtrun"
 
     def left(self):
-        """Seconds until the step's limit."""
+        """Seconds left for the step."""
         return max(self.deadline - time.monotonic(), 0)
 
     def plugin(self, kind, name):
         return self.prefix / f"lib/dtrun/plugins/libdtrun_{kind}_{name}.so"
 
     def environment(self, **more):
-        """What commands run with: the libraries found, and nothing of a dtrun of the caller's."""
+        """The environment of commands: the detected libraries, and none of the caller's dtrun variables."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("DTRUN_", "NCCL_", "RANK", "WORLD_SIZE"))
                 or key.startswith("DTRUN_FAKE_")}
         folders = [self.pack / "deps", *(Path(file).parent for file in (self.machine["nccl"], self.machine["cudart"]) if file)]
@@ -63,7 +63,7 @@ class Check:
         return kept
 
     def of_caller(self):
-        """Where the caller's loader looks first, and the driver's folder where it does not look there."""
+        """The caller's library path, plus the driver's folder if the loader does not search it."""
         return [folder for folder in (os.environ.get("LD_LIBRARY_PATH"), self.machine["driver_folder"]) if folder]
 
     def run(self, name, words, **more):
@@ -80,15 +80,15 @@ class Check:
                                *(APART if apart else []), *words], **nccl, **more)
 
     def torch_job(self, name, ranks, words, **more):
-        """A job of Python with torch, which brings the libraries it wants: what is found before them is the caller's, as the
-        driver may be, and what libdtrun needs comes last."""
+        """A job of Python with torch, which brings its own libraries. The library path starts with the caller's, such
+        as the driver's, and ends with libdtrun's dependencies."""
         folders = ":".join([*self.of_caller(), str(self.pack / "deps")])
         environment = {"PYTHONPATH": str(self.prefix / "lib/python3/dist-packages"), "NCCL_SOCKET_IFNAME": "=lo", "NCCL_IB_DISABLE": "1",
                        "GLOO_SOCKET_IFNAME": "lo", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONDONTWRITEBYTECODE": "1", **more}
         return self.job(name, ranks, ["env", f"LD_LIBRARY_PATH={folders}", self.machine["python"], *words], **environment)
 
     def transport(self, name):
-        """The lines in which NCCL says how the ranks of a job met."""
+        """The lines in which NCCL reports how the ranks of a job connected."""
         files = sorted((self.out / "steps").glob(f"{name}.nccl.*"))
         found = {match[0].rstrip() for file in files for match in TRANSPORT.finditer(file.read_text(errors="replace"))}
         return sorted(found)
@@ -122,7 +122,7 @@ def last_line(text):
 
 
 def cause(done):
-    """The line that says most about a failure."""
+    """The most informative line about a failure."""
     lines = [line for line in done.text.splitlines() if line.strip()]
     for pattern in (r"device_program: rank", r"beside_nccl:", r"Error: ", "failed after", r"[Ee]rror"):
         found = [line for line in lines if re.search(pattern, line)]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PYTHON = sys.executable or os.readlink("/proc/self/exe")  # it knows its own path where PATH says how it was found
+PYTHON = sys.executable or os.readlink("/proc/self/exe")  # knows its own path, even if PATH does not
 TORCH = ("import importlib.util, json, sys; spec = importlib.util.find_spec('torch'); "
          "print(json.dumps({'python': sys.executable, 'version': sys.version.split()[0], 'path': sys.path, "
          "'torch': spec and spec.origin}))")
@@ -29,7 +29,7 @@ def first_line(words):
 
 
 def pythons():
-    """The interpreters of this machine, that of this program first."""
+    """The interpreters of this machine, starting with this program's own."""
     seen = []
     for name in (PYTHON, shutil.which("python3"), "/usr/bin/python3"):
         if name and os.path.exists(name) and os.path.realpath(name) not in map(os.path.realpath, seen):
@@ -38,7 +38,7 @@ def pythons():
 
 
 def find_python():
-    """Of the first interpreter that has torch, else of the first: its path, and torch's folder and version."""
+    """The path of the first interpreter with torch (else of the first), and torch's folder and version."""
     found = []
     for python in pythons():
         try:
@@ -77,7 +77,7 @@ def find_library(name, python, first=()):
 
 
 def driver_folder():
-    """The folder of the CUDA driver where a container has mounted it and the loader does not look; else None."""
+    """The folder of the CUDA driver if a container mounts it where the loader does not search; else None."""
     if find_library("libcuda.so.1", {"path": []}):
         return None
     return next((folder for folder in ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
@@ -93,7 +93,7 @@ def find_program(name):
 
 
 def cuda_headers(python):
-    """The folders of CUDA's headers: of one toolkit, else of Python's packages."""
+    """The folders of CUDA's headers: from one toolkit, else from Python's packages."""
     for folder in sorted(glob.glob("/usr/local/cuda*/include")):
         if os.path.exists(f"{folder}/crt/host_defines.h"):
             return [folder, *(found for found in (f"{folder}/cccl",) if os.path.isdir(found))]

@@ -1,7 +1,7 @@
-"""Where this machine's glibc or libstdc++ is older than what our programs were built with, they use those of the pack.
+"""Makes the pack's programs use the pack's glibc and libstdc++ if this machine's are older than those of the build.
 
-The name of the loader in a program is absolute and as long as it was, so the pack's loader gets a short name in a folder of its own.
-Other programs of this machine are left as they are."""
+The loader's name in a program is an absolute path of fixed length, so the pack's loader gets a short name in its own
+folder. Other programs on this machine are not changed."""
 
 import os
 import shutil
@@ -55,7 +55,7 @@ def link_into(folder, files):
 
 
 def prepare(check, needs, force=False):
-    """Makes the pack's programs fit. Returns (what was done, a folder to remove at the end or None)."""
+    """Patches the pack's programs. Returns (what was done, a folder to remove at the end or None)."""
     pack, done, folder = check.pack, [], None
     library = machine.newest(check.machine["libstdc++"], "GLIBCXX") if check.machine["libstdc++"] else ()
     old_glibc = machine.glibc() < tuple(needs["glibc"]) or force
@@ -64,7 +64,7 @@ def prepare(check, needs, force=False):
         done.append("libstdc++ of the pack")
     if old_glibc:
         link_into(pack / "prefix/lib", (pack / "glibc").glob("*.so*"))
-        if not (pack / "prefix/lib/lib").exists():  # where programs below lib look
+        if not (pack / "prefix/lib/lib").exists():  # path that programs below lib search
             (pack / "prefix/lib/lib").symlink_to(".")
         folder = Path(tempfile.mkdtemp(prefix="dt", dir="/tmp"))
         loader = folder / "ld.so"
@@ -77,7 +77,7 @@ def prepare(check, needs, force=False):
 
 
 def forget(check, folder):
-    """The pack as it was."""
+    """Restores the pack."""
     if folder is None:
         return
     for file in programs_of(check.pack):

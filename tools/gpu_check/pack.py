@@ -1,4 +1,4 @@
-"""Makes a pack of dtrun for machines with GPUs that have nothing of ours: tools/gpu-check pack OUT.tar.gz"""
+"""Makes a pack of dtrun for GPU machines without dtrun: tools/gpu-check pack OUT.tar.gz"""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 LIMIT = 64 << 20
 COMPONENTS = ("runtime", "nccl", "ucx", "sdk", "python")
-# Of an installation what no GPU machine needs.
+# Parts of an installation that no GPU machine needs.
 UNWANTED = ("share/[!d]*", "share/doc", "share/dtrun/[!f]*", "lib/cmake", "lib/pkgconfig", "lib/*.a", "lib/dtrun/bench", "lib/dtrun/dtrun-pmix", "bin/dtrun-train",
             "bin/dtrun-bench", "lib/dtrun/plugins/libdtrun_backend_mpi.so", "include/dtrun/dtrun_abi.rs")
 PROGRAMS = ("device_program", "beside_nccl", "nccl_library_test", "nccl_device_test")
@@ -30,7 +30,7 @@ GCC = re.compile(r"^lib(stdc\+\+|gcc_s)\.so")
 MODULES = ("archive", "benches", "check", "machine", "own_loader", "probe", "processes", "registry", "report", "steps", "torch_ddp", "torch_steps",
            "torch_trials", "training")
 HEADERS_CHECKED = ("plugins/nccl/testing/abi_test.cc", "plugins/nccl/nccl_abi.h", "plugins/cuda/cuda_abi.h")
-COMMAND_S = 530  # of the ten minutes of a command, as ./run takes them
+COMMAND_S = 530  # of the ten minutes per command in ./run
 README = """dtrun's check of a machine with a GPU. On it, in this folder:
 
     ./run
@@ -114,11 +114,11 @@ def libraries_of(file, folders):
 
 
 def copy_libraries(stage):
-    """The libraries of this system that our files need, glibc's and gcc's apart from the rest."""
+    """The system libraries that dtrun's files need, with glibc's and gcc's separate from the rest."""
     for name in ("deps", "glibc", "gcc"):
         (stage / name).mkdir()
     files = elf_files(stage / "prefix") + elf_files(stage / "programs")
-    if (stage / "prefix/lib/dtrun/plugins/libdtrun_backend_ucx.so").exists():  # it opens UCX itself
+    if (stage / "prefix/lib/dtrun/plugins/libdtrun_backend_ucx.so").exists():  # it loads UCX with dlopen
         files += [Path(found) for found in (machine.find_library(f"lib{name}.so.0", {"path": []}) for name in ("ucp", "uct", "ucs", "ucm")) if found]
     own = [stage / "prefix/lib", stage / "prefix/lib/dtrun/plugins"]
     for file in files:
@@ -129,13 +129,13 @@ def copy_libraries(stage):
             folder = stage / ("glibc" if GLIBC.match(name) else "gcc" if GCC.match(name) else "deps")
             if not (folder / name).exists():
                 shutil.copy(path.resolve(), folder / name)
-    # What our programs name themselves is found beside libdtrun; the rest by LD_LIBRARY_PATH.
+    # Direct dependencies of dtrun's programs are found beside libdtrun; the rest by LD_LIBRARY_PATH.
     for file in sorted((stage / "deps").iterdir()):
         (stage / "prefix/lib" / file.name).symlink_to(Path("../../deps") / file.name)
 
 
 def copy_sources(stage):
-    """What is compiled against the other machine's torch, and the headers that it needs of this one."""
+    """The sources compiled against the other machine's torch, and the headers from this machine that they need."""
     source = stage / "source"
     (source / "dtrun-train").mkdir(parents=True)
     for name in ("main.cc", "trainer.h"):
@@ -200,7 +200,7 @@ def owned_by_root(entry):
 
 
 def readme():
-    """With the steps, in their order, and the command that reaches each at the latest."""
+    """The README with the steps in order, and the latest command that reaches each."""
     command, left, lines = 1, COMMAND_S, []
     for step in STEPS:
         if step["limit"] > left:

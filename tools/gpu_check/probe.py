@@ -1,4 +1,4 @@
-"""What the libraries say of themselves, as JSON. A process of its own, since it loads them and asks for devices.
+"""Prints the libraries' own facts as JSON. A separate process, because it loads them and queries devices.
 
     probe.py LIBNCCL LIBCUDART    either may be empty"""
 

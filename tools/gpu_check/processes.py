@@ -1,7 +1,7 @@
 """Runs commands with a time limit, and leaves no process behind.
 
-All that a command starts inherits a variable, and what has it is killed when the command is over, whatever it did to its process
-group or session."""
+All descendants of a command inherit a variable. Processes with this variable are killed when the command is over,
+whatever their process group or session is."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ class Done:
 
 
 class Background:
-    """A command that runs beside the others."""
+    """A command that runs in the background."""
 
     def __init__(self, runner, process, words, start, files, mark):
         self.runner, self.process, self.words, self.start, self.files, self.mark = runner, process, words, start, files, mark
@@ -46,12 +46,12 @@ class Background:
 
 
 class Runner:
-    NAME = "GPU_CHECK_PROCESS"  # no DTRUN_ variable, of which dtrun warns
+    NAME = "GPU_CHECK_PROCESS"  # not a DTRUN_ variable, because dtrun would warn
 
     def __init__(self, folder):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.count = len(list(folder.glob("*.out")))  # of an earlier run
+        self.count = len(list(folder.glob("*.out")))  # including an earlier run's
         self.all = uuid.uuid4().hex
 
     def start(self, name, words, env, cwd):
@@ -82,14 +82,14 @@ class Runner:
         return found
 
     def end_all_but(self, background):
-        """Kills what a step has left; what runs in the background goes on."""
+        """Kills what a step has left; background commands continue."""
         spared = self.survivors(background.mark) if background is not None else []
         for pid in set(self.survivors()) - set(spared):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     def end(self, mark=None):
-        """Kills what is left, and returns what does not go."""
+        """Kills all remaining processes, and returns those that survive."""
         deadline = time.monotonic() + 5
         while (found := self.survivors(mark)) and time.monotonic() < deadline:
             for pid in found:

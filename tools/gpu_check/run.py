@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Tries dtrun on a machine with a GPU: ./run in an unpacked gpu-check.
 
-Needs Python 3.9 and nothing else; what it finds of torch, NCCL and CUDA it uses. Writes report.txt, report.json and what every
-command printed into --out, all of it into one archive, after every step, and leaves no process. Exit code: 0 every step that could be
-tried is as it should be; 1 one is not; 2 the command is wrong; 3 there is no device, so that most steps were skipped; 4 as 0, and there
-was no time for all steps: --resume tries the others."""
+Needs only Python 3.9, and uses torch, NCCL and CUDA if they are installed. Writes report.txt, report.json and the
+output of every command into --out, packs all of it into one archive after every step, and leaves no process. Exit
+code: 0 if every step that could be tried passed; 1 if one failed; 2 if the command line is wrong; 3 if there is no
+device, so that most steps were skipped; 4 like 0, but the time did not suffice for all steps: --resume tries the
+others."""
 
 import argparse
 import json
@@ -26,8 +27,8 @@ import training  # noqa: E402
 from check import Check, Failed, Skipped  # noqa: E402
 from steps import STEPS  # noqa: E402
 
-SPARE_S = 10  # of the whole, to end and to write
-# What says in a rehearsal that a step came to the call that needs the device, and failed by nothing else.
+SPARE_S = 10  # reserved for ending and writing
+# Shows in a rehearsal that a step reached the call that needs the device, and failed only there.
 NO_DEVICE = re.compile(r"there is no such device|this process has (none|no CUDA device)|insufficient for CUDA runtime|"
                        r"no CUDA-capable device|before first instrumented API call|sees no (CUDA device|GPU)")
 
@@ -64,7 +65,7 @@ def arguments():
 
 
 def will_compile(check, only):
-    """Where nothing can be trained the trainer is compiled on demand only."""
+    """Compiles the trainer only on demand if nothing can be trained."""
     return re.search(only, "compile") if only else check.rehearse or (check.device and not check.reason)
 
 
@@ -92,7 +93,7 @@ def try_step(check, step):
         if check.rehearse and not check.device and (found := NO_DEVICE.search(f"{reason} {check.last.text if check.last else ''}")):
             return "skipped", f"it came to the device: {found[0]}", None
         return "failed", str(reason), None
-    except Exception as error:  # a step that breaks must not stop the others
+    except Exception as error:  # a broken step must not stop the others
         return "failed", f"{type(error).__name__}: {error}", None
 
 
@@ -111,7 +112,7 @@ def summary_of(check, left):
 
 
 class Run:
-    """A run under way: what it has found is written after every step."""
+    """A run in progress: saves its results after every step."""
 
     def __init__(self, given):
         self.given, self.start = given, time.monotonic()
@@ -123,7 +124,7 @@ class Run:
         self.own, self.folder = own_loader.prepare(self.check, self.manifest["needs"], given.own_loader)
 
     def read(self):
-        """The results of an earlier run that count, by name."""
+        """The valid results of an earlier run, by name."""
         try:
             steps = json.loads((self.given.out / "report.json").read_text())["steps"]
         except (OSError, ValueError, KeyError):

@@ -12,7 +12,7 @@ from machine import find_program
 from registry import STEPS, step  # noqa: F401 - run.py takes STEPS from here, where all have been added
 
 def describe_machine(check):
-    """What is worth knowing later, beside the steps' output; it decides nothing."""
+    """Facts for later reference, beside the steps' output; they decide nothing."""
     for name, words in (("nvidia-smi", ["nvidia-smi"]), ("topology", ["nvidia-smi", "topo", "-m"]), ("processors", ["lscpu"]),
                         ("loader", ["ldconfig", "-p"]), ("memory", ["df", "-h", "/dev/shm", "/tmp"])):
         if find_program(words[0]):

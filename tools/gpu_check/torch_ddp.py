@@ -1,6 +1,7 @@
-"""DDP on device 0 (on the CPU where there is none): torch_ddp.py BACKEND SECONDS
+"""DDP on device 0 (on the CPU without one): torch_ddp.py BACKEND SECONDS
 
-Prints a digest of the weights after some steps, which is the same over every backend on one and two ranks, where sums have one order."""
+Prints a digest of the weights after some steps. It is the same over every backend on one and two ranks, where sums
+have one order."""
 
 import ctypes
 import faulthandler

@@ -1,4 +1,4 @@
-"""The steps of torch: trials of dtrun's backend on tensors of CUDA, and DDP over each backend."""
+"""The torch steps: trials of dtrun's backend on CUDA tensors, and DDP over each backend."""
 
 import re
 import shutil
@@ -6,7 +6,7 @@ import shutil
 from check import DEVICE_BACKEND, ON_CPU, STAGING, Failed, Skipped, cause, said_by_ranks
 from registry import step
 
-SPARE_S = 6  # of a step's limit: what hangs says where before it is ended
+SPARE_S = 6  # of a step's limit: a hanging step prints its stacks before it is ended
 
 
 def start(check, script, name, ranks, words, sets, **more):
@@ -21,7 +21,7 @@ def start(check, script, name, ranks, words, sets, **more):
     shutil.copy(check.pack / "gpu_check" / script, check.out / script)
     done = check.torch_job(name, ranks, [check.out / script, *words, str(max(check.left() - SPARE_S, 5))], sets=sets, **more)
     stood = re.findall(rf'File "\S*{script}", line (\d+) in (\w+)', done.text) if "Timeout (" in done.text else []
-    if stood:  # a rank was ended by its own limit, with the stack of its threads
+    if stood:  # a rank reached its own time limit and printed the stacks of its threads
         raise Failed(f"it stood still in {' of '.join(dict.fromkeys(f'{function} (line {line})' for line, function in stood[:3]))}")
     check.expect_code(done)
     return done
@@ -39,7 +39,7 @@ def trial(check, name, trial_name, ranks, sets, **more):
 
 
 def add_trial(trial_name, what, route, ranks, limit, variant="", needs=None, **more):
-    """`needs`: beside the first trial of the route."""
+    """`needs`: in addition to the first trial of the route."""
     over_nccl = route == "nccl"
     name = f"torch-{trial_name}{variant}-{route}" + (f"-{ranks}" if over_nccl else "")
     first = f"torch-first-{route}" + (f"-{ranks}" if over_nccl else "")
@@ -64,7 +64,7 @@ def digest(check, backend, sets, ranks, name):
 
 
 def equal_to(results, name, found):
-    """The steps of as many ranks whose weights have this digest; Failed where one has another."""
+    """The steps with this many ranks, if all weights have this digest; Failed otherwise."""
     ranks = name[-1]
     others = {other: result["facts"]["digest"] for other, result in results.items()
               if re.fullmatch(rf"ddp-\w+-{ranks}", other) and result["result"] == "ok" and other != name}

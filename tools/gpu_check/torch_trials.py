@@ -1,9 +1,9 @@
-"""One trial of torch.distributed, all ranks on device 0 (on the CPU where there is none, which tries the trial itself):
+"""One trial of torch.distributed, all ranks on device 0 (without a device on the CPU, to test the trial itself):
 
     torch_trials.py NAME SECONDS
 
-Prints "PASS NAME" on every rank. What hangs is ended after SECONDS, with the stack of each thread. BACKEND=nccl or gloo tries the same
-without dtrun's backend."""
+Prints "PASS NAME" on every rank. A hanging trial is ended after SECONDS, with the stack of each thread. BACKEND=nccl
+or gloo runs it without dtrun's backend."""
 
 import faulthandler
 import os
@@ -20,8 +20,8 @@ CUDA = torch.cuda.is_available()
 if not CUDA and os.environ.get("WANTS_CUDA"):
     sys.exit(f"torch {torch.__version__} sees no CUDA device")
 DEVICE = torch.device("cuda", 0) if CUDA else torch.device("cpu")
-MIB = (1 << 20) // 4  # of floats
-SMALL = 1 if CUDA else 8  # the CPU takes a part of the size
+MIB = (1 << 20) // 4  # in floats
+SMALL = 1 if CUDA else 8  # reduces sizes on the CPU
 CYCLES_OF_MS = 1_700_000
 
 
@@ -82,7 +82,7 @@ def pieces():
 
 
 def streams():
-    """Sums on many streams, more than there are queues of the hardware."""
+    """Sums on more streams than there are hardware queues."""
     made = [torch.cuda.Stream() if CUDA else None for _ in range(64 if CUDA else 4)]
     sums = []
     for stream in made:
@@ -96,7 +96,7 @@ def streams():
 
 
 def messages():
-    """Many large messages on their way, so that staging runs out of pieces."""
+    """Many large messages in flight, so that staging runs out of pieces."""
     if world != 2:
         return
     sent = [filled(12, rank * 1000 + i if rank == 0 else -7) for i in range(24)]
@@ -108,7 +108,7 @@ def messages():
 
 
 def notready():
-    """is_completed leaves no error behind that a later call of CUDA's would report."""
+    """is_completed leaves no error behind that a later CUDA call would report."""
     x = filled(16)
     sleep(100)
     work = dist.all_reduce(x, async_op=True)
@@ -146,7 +146,7 @@ def sync():
 
 
 def lazy():
-    """Kernels and libraries that CUDA loads at their first use."""
+    """Kernels and libraries that CUDA loads on first use."""
     beside(lambda: (torch.linalg.svdvals(torch.randn(8, 8, device=DEVICE)), torch.fft.fft(torch.randn(64, device=DEVICE))))
 
 

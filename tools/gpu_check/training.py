@@ -1,4 +1,4 @@
-"""dtrun-train, compiled against the torch of this machine, and its losses on the device beside those on the CPU."""
+"""dtrun-train, compiled against this machine's torch, and its losses on the device compared with those on the CPU."""
 
 import gzip
 import random
@@ -13,7 +13,7 @@ TOLERANCE = 2e-3  # relative; losses are printed with four places
 
 
 def write_images(folder, name, count, seed):
-    """Images whose class is the row that is lit, on a noisy ground, in the format of the MNIST database."""
+    """Images on a noisy background in the format of the MNIST database; the class is the bright row."""
     noise = random.Random(seed)
     pixels, labels = bytearray(), bytearray()
     for i in range(count):
@@ -51,7 +51,7 @@ def finish_compiling(check):
     if not check.machine["torch"]:
         raise Skipped("no interpreter here has torch")
     if (check.out / "dtrun-train").exists() and check.compiling is None:
-        return {"torch": check.machine["torch_version"]}  # by an earlier run
+        return {"torch": check.machine["torch_version"]}  # from an earlier run
     if check.compiling is None:
         raise Skipped("there is no g++")
     check.last = check.compiling.finish(check.left())

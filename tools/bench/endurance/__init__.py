@@ -1,1 +1,1 @@
-"""What tools/bench/soak.py is made of: where jobs run, what is done to them, what is counted afterwards."""
+"""Parts of tools/bench/soak.py: where jobs run, the faults, and the checks afterwards."""

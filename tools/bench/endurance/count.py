@@ -1,4 +1,4 @@
-"""What a job may leave behind or let grow, counted from outside: processes, zombies, descriptors, mappings, memory,
+"""Counts what a job leaves behind or lets grow, from outside: processes, zombies, descriptors, mappings, memory,
 segments, control groups."""
 
 import contextlib
@@ -15,7 +15,7 @@ def pids():
 
 
 def processes_with(mark):
-    """Pids of live processes whose environment holds `mark`."""
+    """Pids of live processes with `mark` in their environment."""
     found = []
     for pid in pids():
         with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ def children_of(parent):
 
 
 def zombies_of(parents):
-    """Pids of ended processes that one of `parents` has not waited for."""
+    """Pids of ended processes that one of `parents` has not reaped."""
     return [pid for pid in pids() for state, parent in [state_and_parent(pid)] if state == "Z" and parent in parents]
 
 
@@ -69,14 +69,14 @@ def control_groups(names):
 
 @dataclasses.dataclass
 class Holding:
-    """What one process holds."""
+    """The resources of one process."""
     descriptors: int
     mappings: int
     memory_kib: int  # private and anonymous
 
     @classmethod
     def of(cls, pid):
-        """None when the process has ended."""
+        """None if the process has ended."""
         with contextlib.suppress(OSError):
             status = Path(f"/proc/{pid}/status").read_text()
             memory = next((line for line in status.splitlines() if line.startswith("RssAnon:")), None)

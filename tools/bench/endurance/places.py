@@ -1,6 +1,6 @@
-"""Where the jobs of a soak run: on this machine, or on hosts that are network namespaces.
+"""The places where a soak runs its jobs: this machine, or hosts that are network namespaces.
 
-A place starts dtrun, finds the processes of the job that runs, and says what stays when none does. One job at a time.
+A place starts dtrun, finds the processes of its job, and reports what they leave behind. One job at a time.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from . import count
 
-RANK = "setsid sleep 1000 & echo ready; wait $!"  # fails when its child is killed
+RANK = "setsid sleep 1000 & echo ready; wait $!"  # fails if its child is killed
 
 
 class ThisHost:
-    """Jobs on this machine; their processes are found by a mark in the environment."""
+    """Jobs on this machine, with processes identified by a mark in the environment."""
 
     def __init__(self, dtrun, ranks, folder):
         self.dtrun, self.folder, self.ranks, self.hosts = dtrun, folder, ranks, 1
@@ -27,7 +27,7 @@ class ThisHost:
             count.own_shared_memory()
 
     def start(self, command=("sh", "-c", RANK), sets=(), ranks=None, before=()):
-        """dtrun with `command` as its ranks; `before` stands in front of dtrun's own command line."""
+        """Starts dtrun with `command` as its ranks; `before` precedes dtrun's own command line."""
         name, value = f"DTRUN_SOAK={uuid.uuid4().hex}".split("=")
         self.mark = f"{name}={value}"
         options = [f"job.processes_per_host={ranks or self.ranks}", "backend.name=none", "job.grace=0s", *sets]
@@ -38,7 +38,7 @@ class ThisHost:
                                 errors="replace")
 
     def processes(self):
-        """pid -> what it is, of those that live."""
+        """Live processes: pid -> description."""
         self.names.update(name for name in os.listdir(self.folder) if name.startswith("dtrun-"))
         return {pid: self.kind_of(count.command_of(pid)) for pid in count.processes_with(self.mark)}
 
@@ -50,11 +50,11 @@ class ThisHost:
         return "child" if program == "sleep" else "rank"
 
     def expected(self):
-        """How many processes a job of RANK has: guard and agent, ranks and their children."""
+        """The number of processes in a job of RANK: guard and agent, ranks and their children."""
         return 2 + 2 * self.ranks
 
     def left(self):
-        """What stays without a process: socket folders, segments, control groups."""
+        """Leftovers without a process: socket folders, segments, control groups."""
         return [f"folder {name}" for name in os.listdir(self.folder) if name.startswith("dtrun-")] \
             + count.segments() + count.control_groups(self.names)
 
@@ -120,7 +120,7 @@ class Hosts:
             found += [f"{path} with {os.listdir(path)}" for path in self.lab.runtime_dir(i).iterdir()]
             found += map(str, Path("/proc", str(holder), "root", "dev", "shm").iterdir())
             tables = [(Path(f"/proc/{holder}/net") / name).read_text().splitlines() for name in ("tcp", "tcp6", "unix")]
-            found += [line for table in tables[:2] for line in table[1:]  # that listen, but for sshd's
+            found += [line for table in tables[:2] for line in table[1:]  # listening sockets, except sshd's
                       if line.split()[3] == "0A" and not line.split()[1].endswith(":0016")]
             found += [line for line in tables[2] if "dtrun" in line]
         return found

@@ -1,6 +1,6 @@
-"""What is done to a job: each trial starts one, breaks something, waits for its end and returns what went wrong.
+"""The faults of a soak: each trial starts a job, breaks something, waits for the end and returns the failures.
 
-A trial is a function (place, chance, settings) -> Outcome. TRIALS lists them by name, with what they need.
+A trial is a function (place, chance, settings) -> Outcome. TRIALS lists them by name, with their requirements.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import time
 
 from . import count
 
-GONE_S = 2.0       # after a SIGKILL, for the others to go
-PATIENCE_S = 120.0  # for what holds in milliseconds on an idle machine
+GONE_S = 2.0       # time for the others to end after a SIGKILL
+PATIENCE_S = 120.0  # for conditions that take milliseconds on an idle machine
 GROWTH_KIB = 1024
 
 
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def run_all_ready(place, **more):
-    """A job all of whose ranks and children run."""
+    """Starts a job and waits until all ranks and their children run."""
     job = place.start(**more)
     for _ in range(place.ranks):
         job.stdout.readline()
@@ -52,7 +52,7 @@ def what_stayed(place):
 
 
 def wait_until_gone(place, job, what, patience_s):
-    """Outcome once no process of the job lives; those that do after `patience_s` are failures, and killed."""
+    """The outcome once no process of the job lives; survivors after `patience_s` are failures, and are killed."""
     begin = time.monotonic()
     while (left := place.processes()) and time.monotonic() - begin < patience_s:
         job.poll()
@@ -69,7 +69,7 @@ def wait_until_gone(place, job, what, patience_s):
 
 
 def end_when_asked(place, job, what):
-    """SIGTERM to a job that has come through `what`; that it had ended before is a failure."""
+    """SIGTERM to a job that survived `what`; if it had already ended, that is a failure."""
     ended = job.poll()
     if ended is None:
         job.send_signal(signal.SIGTERM)
@@ -88,10 +88,10 @@ def kill(place, chance, _):
 
 
 def stop(place, chance, _):
-    """SIGSTOP to any one process, SIGCONT a moment later; the job then ends when it is asked to."""
+    """SIGSTOP to any one process, SIGCONT a moment later; the job must then end on request."""
     job, now = run_all_ready(place)
     pid, kind = chance.choice(sorted(now.items()))
-    with contextlib.suppress(ProcessLookupError):  # a job may end because of the stop, and says so
+    with contextlib.suppress(ProcessLookupError):  # a job may end because of the stop, with a message
         os.kill(pid, signal.SIGSTOP)
         time.sleep(chance.uniform(0.05, 1.5))
         os.kill(pid, signal.SIGCONT)
@@ -125,7 +125,7 @@ def flapping_link(place, chance, _):
 
 
 def full_disk(place, _chance, _settings):
-    """The run directory's disk fills while ranks print; the job goes on and ends by itself."""
+    """The run directory's disk fills while ranks print; the job continues and ends by itself."""
     with tempfile.TemporaryDirectory(prefix="soak-disk-") as disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk], check=True)
         try:
@@ -143,7 +143,7 @@ def full_disk(place, _chance, _settings):
 
 
 def clock_step(place, chance, _):
-    """The clock goes back or forth by an hour and returns; the job goes on, and ends when asked."""
+    """The clock jumps by an hour and back; the job continues, and ends on request."""
     job, _now = run_all_ready(place)
     step_s = chance.choice((-3600, 3600))
     time.clock_settime(time.CLOCK_REALTIME, time.time() + step_s)
@@ -155,7 +155,7 @@ def clock_step(place, chance, _):
 def restart(place, _chance, settings):
     """A rank fails in each of many generations: dtrun's own processes hold afterwards what they held before."""
     begin = time.monotonic()
-    # A program that fails at once in its first generation is not started again.
+    # A program that fails at once in its first generation is not restarted.
     failing = "echo generation $DTRUN_GENERATION; [ $DTRUN_GENERATION = 0 ] && sleep 1.2; [ $RANK = 0 ] && exit 3; exec sleep 1000"
     job = place.start(command=("sh", "-c", failing),
                       sets=[f"restart.max={settings.restarts}", "restart.backoff=0s"])
@@ -168,7 +168,7 @@ def restart(place, _chance, settings):
         for pid in own:
             if holding := count.Holding.of(pid):
                 last[pid] = holding
-                if time.monotonic() - begin > 3:  # once everything was needed once
+                if time.monotonic() - begin > 3:  # once each resource has been used
                     first.setdefault(pid, holding)
         reader.join(0.2)
     failures = what_stayed(place)
@@ -188,7 +188,7 @@ def restart(place, _chance, settings):
 
 
 def short_jobs(place, _chance, settings):
-    """Many jobs that end by themselves at once."""
+    """Many jobs that end at once by themselves."""
     failures = []
     begin = time.monotonic()
     for _ in range(settings.jobs):

@@ -1,8 +1,8 @@
-// Lines of text over a Unix socket: how `dtrun bench` speaks with the job and the ranks of each layer.
+// Lines of text over a Unix socket, between `dtrun bench` and the job and ranks of each layer.
 //
-// The job of a layer connects, says what it has chosen, and leaves. A rank connects, says "hello", and then
-// sleeps in a read until it is told something, so a layer that is not being measured takes no processor time;
-// the end of the stream is the end of the run.
+// The job of a layer connects, reports its choices, and disconnects. A rank connects, sends "hello", and then
+// blocks in a read until it gets a command, so an idle layer uses no processor time. The run ends with the
+// end of the stream.
 //
 //   job:  library TEXT                              of its backend; before its ranks start
 //   rank: hello RANK RANKS SECONDS-TO-JOIN DESCRIPTION
@@ -10,8 +10,8 @@
 //   verb: check BUFFERS                             rank: ok | wrong WHAT | unsupported WHY
 //   verb: run BUFFERS WARMUP SAMPLES ITERATIONS     rank: times NANOSECONDS-PER-CALL ...
 //
-// BUFFERS is private or registered; a rank keeps one call prepared with each. Any answer may be
-// "error WHY" instead, and is then the last one. A channel belongs to one thread.
+// BUFFERS is private or registered; a rank keeps one prepared call for each. Any answer may instead be "error
+// WHY", which is then the last one. A channel belongs to one thread.
 #pragma once
 
 #include <filesystem>
@@ -27,17 +27,17 @@ namespace dtrun::bench {
 class Channel {
  public:
   explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
-  // The end of a job or rank.
+  // The end used by a job or rank.
   static Result<Channel> Connect(const std::filesystem::path& socket);
 
   int descriptor() const { return fd_.get(); }
-  // False when the other side is gone.
+  // False if the other side is gone.
   bool Send(std::string_view line);
-  // Blocks; nothing at the end of the stream.
+  // Blocks; nullopt at the end of the stream.
   std::optional<std::string> Receive();
-  // Reads what is there, blocking when nothing is; false at the end of the stream.
+  // Reads available data and blocks if there is none; false at the end of the stream.
   bool Fill();
-  // A whole line that has been read.
+  // The next complete line already read.
   std::optional<std::string> Next();
 
  private:

@@ -27,7 +27,7 @@ CopyPeer::CopyPeer(const char* path)
   if (!file || ::ftruncate(file.get(), sizeof(SharedPage)) != 0) Throw(path);
   void* place = ::mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (place == MAP_FAILED) Throw(path);
-  page_ = static_cast<SharedPage*>(place);  // zeros: nobody has arrived
+  page_ = static_cast<SharedPage*>(place);  // zeros: no rank has arrived
 }
 
 CopyPeer::~CopyPeer() { ::munmap(page_, sizeof(SharedPage)); }
@@ -39,7 +39,7 @@ std::string CopyPeer::description() const {
 void CopyPeer::Run(const Call& call) {
   if (call.operation != Operation::kCopy) throw Unsupported("only memory is copied");
   std::memcpy(call.recv, call.send, call.shape.bytes);
-  asm volatile("" ::: "memory");  // the copy is wanted, though nobody reads it
+  asm volatile("" ::: "memory");  // keeps the copy, although its result is unused
 }
 
 void CopyPeer::Barrier() {

@@ -1,5 +1,5 @@
-// memcpy on all ranks at once: what the memory of this host gives, and so what a collective is
-// measured against. Needs no communicator; ranks meet in a shared page. Main thread.
+// memcpy on all ranks at once: the memory bandwidth of this host, as the reference for collectives. Needs no
+// communicator; ranks synchronise through a shared page. Main thread.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace dtrun::bench {
 
 class CopyPeer : public Peer {
  public:
-  // `path` is a file that all ranks open; the first one makes it.
+  // `path`: a file that all ranks open; the first one creates it.
   explicit CopyPeer(const char* path);
   ~CopyPeer() override;
   CopyPeer(const CopyPeer&) = delete;

@@ -3,7 +3,8 @@
 namespace dtrun::bench {
 namespace {
 
-// A call of dtrun.h. A call that succeeds leaves the error alone, so one, cleared once, serves all.
+// A call of dtrun.h. Success leaves the error object unchanged, so one object, cleared once, serves all
+// calls.
 template <class F>
 void Do(F&& call) {
   static thread_local dtrun_error error = [] {

@@ -1,4 +1,4 @@
-// libdtrun as what is measured. One per process; main thread.
+// The peer that measures libdtrun. One per process; main thread.
 #pragma once
 
 #include "dtrun/dtrun.hpp"

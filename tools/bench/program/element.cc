@@ -28,7 +28,7 @@ constexpr std::array<Element, 12> kElements = {{{"float32", DTRUN_FLOAT32, 4, Fo
                                                 {"uint32", DTRUN_UINT32, 4, Form::kInteger},
                                                 {"uint64", DTRUN_UINT64, 8, Form::kInteger}}};
 
-// IEEE binary16 of a whole number; what does not fit the fraction is cut.
+// IEEE binary16 of a whole number; excess fraction bits are truncated.
 std::uint16_t Half(int value) {
   if (value == 0) return 0;
   const int exponent = static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;

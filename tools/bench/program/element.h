@@ -1,4 +1,4 @@
-// The element types that `dtrun bench` can move, and small whole numbers in them.
+// The element types of `dtrun bench`, and small whole numbers encoded in them.
 //
 // Values; any thread.
 #pragma once
@@ -24,9 +24,9 @@ Result<Element> ParseElement(std::string_view name);
 // "float32, ...", for help and errors.
 std::string ElementNames();
 
-// Writes `value`, not negative, to `to`. Integers wrap; 16-bit floats lose what does not fit.
+// Writes the non-negative `value` to `to`. Integers wrap; 16-bit floats lose bits that do not fit.
 void Encode(const Element& element, int value, void* to);
-// Integers without their sign: what wraps compares equal.
+// Integers are decoded as unsigned, so wrapped values compare equal.
 double Decode(const Element& element, const void* from);
 
 }  // namespace dtrun::bench

@@ -11,7 +11,7 @@
 namespace dtrun::bench {
 namespace {
 
-// What stands behind "NAME :" in a file of /proc.
+// The text after "NAME :" in a file of /proc.
 std::string Entry(const char* file, const std::string& name) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-// The machine that figures come from: what decides whether two runs may be compared. Any thread.
+// The machine of a measurement: the facts that decide whether two runs are comparable. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace dtrun::bench {
 
 struct Host {
   std::string name, kernel, processor;
-  int cores = 0;                      // that this process may use
+  int cores = 0;                      // available to this process
   double load = 0;                    // average of the last minute
-  std::uint64_t available_bytes = 0;  // of memory; 0: unknown
+  std::uint64_t available_bytes = 0;  // memory; 0: unknown
 
-  // More than half a core's worth of other work for every core.
+  // Other work exceeds half a core per core.
   bool busy() const { return load > 0.5 * cores; }
 };
 

@@ -1,4 +1,4 @@
-// Report: the form for programs.
+// Report as JSON.
 #include "core/base/json.h"
 
 #include "tools/bench/program/report.h"

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Debian's own interpreter is often not the first one on PATH, but the one that has torch.
+// Debian's own interpreter is often not the first one on PATH, but it has torch.
 constexpr char kTorchCommand[] =
     "for python in python3 /usr/bin/python3; do "
     "\"$python\" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(\"torch\") is None)' 2>/dev/null "
     "&& exec \"$python\" -B \"$0\" \"$1\"; done; echo 'bench: no python3 here has torch' >&2; exit 1";
 
-// MPI's ranks are mpirun's children, and join the job whose rank 0 runs mpirun. The job's other
-// processes stand in for them until mpirun has ended: it holds the pipe that they read.
+// MPI's ranks are mpirun's children and join the job in which rank 0 runs mpirun. The job's other processes
+// wait until mpirun has ended: they read a pipe that it holds open.
 constexpr char kMpirunCommand[] =
     "pipe=$1; shift; mkfifo \"$pipe\" 2>/dev/null; "
     "[ \"$DTRUN_RANK\" != 0 ] && exec cat \"$pipe\"; exec 9<>\"$pipe\"; exec \"$@\"";
@@ -50,14 +50,14 @@ class Planner {
   }
 
  private:
-  // Within one host shared memory carries everything, whatever the backend: one column.
+  // Within one host everything goes through shared memory, whatever the backend: one column.
   bool hosts_are_emulated() const {
     return std::any_of(request_.sets.begin(), request_.sets.end(),
                        [](const Set& set) { return set.assignment.rfind("comm.emulate_hosts=", 0) == 0; });
   }
 
-  // The backend of a job that shared memory carries: the first that can be used here, unless an option is for
-  // one of them.
+  // The backend for a job on shared memory: the first usable one here, unless an option is for a specific
+  // backend.
   std::string Alone() const {
     const bool chosen = std::any_of(request_.sets.begin(), request_.sets.end(), [](const Set& set) {
       return set.backend.empty() && set.assignment.starts_with("backend.");
@@ -161,7 +161,7 @@ class Planner {
 }  // namespace
 
 Programs Programs::Find() {
-  std::error_code unknown;  // leaves an empty path, which fails to start with its own words
+  std::error_code unknown;  // leaves an empty path, which fails to start with its own message
   const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
   const fs::path folder = self.parent_path();
   return {self, folder / "dtrun-bench", folder.parent_path() / "lib/dtrun/bench"};

@@ -1,4 +1,4 @@
-// The jobs that a run of `dtrun bench` measures in turn: our backends, and peers beside them.
+// The jobs that a run of `dtrun bench` measures in turn: dtrun's backends, and peers for comparison.
 //
 // Values; any thread.
 #pragma once
@@ -13,13 +13,13 @@ namespace dtrun::bench {
 
 struct Layer {
   std::string name;               // "shm", "gloo", "raw-mpi", "memcpy"
-  std::vector<std::string> argv;  // starts all of its ranks
+  std::vector<std::string> argv;  // starts all its ranks
   std::string absent;             // why it cannot be started; empty: it can
   Operation operation;            // memcpy has its own
-  std::vector<bool> registered;   // a column for each
+  std::vector<bool> registered;   // one column each
 };
 
-// Where the programs are.
+// The paths of the programs.
 struct Programs {
   std::filesystem::path dtrun;  // this program
   std::filesystem::path rank;   // dtrun-bench, beside it
@@ -28,11 +28,11 @@ struct Programs {
   static Programs Find();
 };
 
-// memcpy first, then ours, then peers. `folder` is private to the run; the ranks find `socket` there.
+// memcpy first, then dtrun's backends, then peers. `folder` is private to the run; ranks find `socket` in it.
 std::vector<Layer> PlanLayers(const Request& request, const Programs& programs,
                               const std::filesystem::path& folder);
 
-// Bytes of buffers that all layers together hold at the largest size.
+// Total bytes of buffers of all layers at the largest size.
 std::uint64_t BufferBytes(const Request& request, const std::vector<Layer>& layers);
 
 }  // namespace dtrun::bench

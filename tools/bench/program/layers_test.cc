@@ -101,7 +101,7 @@ TEST(Layers, WhatIsNotThereSaysWhy) {
 TEST(Layers, BuffersOfAllColumnsAndRanksCount) {
   Request request = TheRequest();
   const std::uint64_t before = BufferBytes(request, Plan(request));
-  EXPECT_EQ(before, 4u * 2 * 2 * 1024);  // the absent peers have none
+  EXPECT_EQ(before, 4u * 2 * 2 * 1024);  // absent peers have no buffers
   request.registered = {false, true};
   EXPECT_EQ(BufferBytes(request, Plan(request)), 7u * 2 * 2 * 1024);
 }

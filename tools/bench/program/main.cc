@@ -1,4 +1,4 @@
-// dtrun-bench: a rank of `dtrun bench` that measures libdtrun, or memcpy for comparison.
+// dtrun-bench: a rank of `dtrun bench` for libdtrun, or memcpy for comparison.
 //
 //   dtrun-bench SOCKET dtrun      operations of libdtrun
 //   dtrun-bench SOCKET memcpy     all ranks copy at once

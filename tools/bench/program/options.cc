@@ -24,7 +24,7 @@ Status InRange(const char* option, int value, int lowest, int highest) {
   return Wrong(fmt::format("{} {}: expected {} to {}", option, value, lowest, highest));
 }
 
-// The words of "a,b", each one of `known`, none twice.
+// Splits "a,b" into words, each from `known` and unique.
 Result<std::vector<std::string>> Words(const char* option, std::string_view text,
                                        const std::vector<std::string>& known) {
   std::vector<std::string> words;
@@ -50,7 +50,7 @@ std::vector<std::string> InstalledBackends(const std::vector<std::string>& plugi
   return names;
 }
 
-// Leaves neither a change nor an empty file behind.
+// Checks without changing the file or leaving an empty one.
 Status Writable(const std::string& file) {
   if (file.empty()) return {};
   const bool existed = ::access(file.c_str(), F_OK) == 0;
@@ -106,7 +106,7 @@ Result<Set> ParseSet(const std::string& text, const std::vector<std::string>& ba
   return Set{backend, text.substr(colon + 1)};
 }
 
-// How ranks are started.
+// Checks how ranks are started.
 Status CheckStart(const Arguments& given, Request& request) {
   request.wrap = SplitAtSpaces(given.wrap);
   request.mpirun = SplitAtSpaces(given.mpirun);
@@ -119,7 +119,7 @@ Status CheckStart(const Arguments& given, Request& request) {
   return {};
 }
 
-// The part that names things.
+// Checks the options that name things.
 Status CheckNames(const Arguments& given, Request& request) {
   auto backends = Words("--backend", given.backends, InstalledBackends(given.plugin_dirs));
   if (!backends) return backends.error();

@@ -1,4 +1,4 @@
-// The command line of `dtrun bench`, checked. Values; any thread.
+// The validated command line of `dtrun bench`. Values; any thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace dtrun::bench {
 
 constexpr double kSecondsPerSize = 2.5;
 
-// As typed.
+// As typed by the user.
 struct Arguments {
   std::string operation = "allreduce";
   std::string dtype = "float32";
@@ -22,7 +22,7 @@ struct Arguments {
   int ranks = 2;
   int rounds = 8;
   int warmup = 2;
-  std::optional<double> seconds;  // unset: kSecondsPerSize for each size
+  std::optional<double> seconds;  // unset: kSecondsPerSize per size
   std::string backends = "gloo";
   std::string locals = "shm,none";
   std::string peers = "all";
@@ -34,13 +34,13 @@ struct Arguments {
   std::vector<std::string> plugin_dirs;
 };
 
-// An option of our jobs.
+// An option for dtrun's own jobs.
 struct Set {
-  std::string backend;     // of those with this backend only; empty: of all
+  std::string backend;     // only for this backend; empty: for all
   std::string assignment;  // KEY=VALUE
 };
 
-// As meant.
+// The validated request.
 struct Request {
   Operation operation = Operation::kAllreduce;
   Element element{};
@@ -48,17 +48,17 @@ struct Request {
   int ranks = 2;
   int rounds = 8;
   int warmup = 2;
-  double seconds = 0;  // that all sizes take together, about
+  double seconds = 0;  // approximate total for all sizes
   std::vector<std::string> backends, locals, peers;
-  std::vector<bool> registered;     // of the buffers of our own columns
+  std::vector<bool> registered;     // for the buffers of dtrun's own columns
   std::string json, plot;           // files; empty: none
-  std::vector<std::string> wrap;    // in front of the command of every rank that dtrun starts
-  std::vector<std::string> mpirun;  // starts the ranks of MPI; the first word is a program
+  std::vector<std::string> wrap;    // prefix of every rank command that dtrun starts
+  std::vector<std::string> mpirun;  // starts MPI ranks; the first word is a program
   std::vector<Set> sets;
   std::vector<std::string> plugin_dirs;
 };
 
-// Tries to write the output files as well, so that nobody measures for a minute in vain.
+// Also checks that the output files are writable, so that no measurement is lost.
 Result<Request> Check(const Arguments& arguments);
 
 }  // namespace dtrun::bench

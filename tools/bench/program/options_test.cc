@@ -9,7 +9,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Which backends exist depends on what was built: their errors are left to tests/test_bench.py.
+// The available backends depend on the build; tests/test_bench.py covers their errors.
 std::string ErrorOf(const Arguments& arguments) {
   const Result<Request> checked = Check(arguments);
   return checked.ok() ? "" : checked.error().text;

@@ -1,6 +1,6 @@
-// Something that performs operations among ranks: libdtrun, or a library that it is compared with.
+// Performs operations among ranks through libdtrun, or through a library for comparison.
 //
-// One in each rank's process, used by its main thread. Failures are exceptions.
+// One per rank process, used by its main thread. Failures are exceptions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace dtrun::bench {
 
-// The library has no such operation, or not for this type.
+// The library lacks this operation, or lacks it for this type.
 class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -25,20 +25,20 @@ class Peer {
   // Library and version, in one line.
   virtual std::string description() const = 0;
 
-  // One operation, blocking. Throws Unsupported before anything has begun.
+  // Performs one operation, blocking. Throws Unsupported before anything has started.
   virtual void Run(const Call& call) = 0;
   virtual void Barrier() = 0;
 
-  // Memory that the library moves fastest; 64-byte aligned.
+  // Allocates the memory that is fastest for the library; 64-byte aligned.
   virtual void* Allocate(std::uint64_t bytes);
   virtual void Free(void* memory);
 };
 
-// A number that the launch tells every rank (core/contract/environment.h). Throws where no launch did.
+// A number that the launcher gives to every rank (core/contract/environment.h). Throws without a launcher.
 int RankVariable(const char* name);
 
-// Joins the other ranks by `make`, which gets the arguments behind the first one, the verb's socket;
-// then obeys the verb until it goes away. Returns the exit code of a rank's program.
+// Joins the other ranks through `make`, which gets the arguments after the first one (the verb's socket).
+// Then executes the verb's commands until it disconnects. Returns the program's exit code.
 int ServeAsRank(int argc, char** argv, Peer* (*make)(int argc, char** argv));
 
 }  // namespace dtrun::bench

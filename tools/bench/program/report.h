@@ -1,4 +1,4 @@
-// What a run of `dtrun bench` found; and its forms: lines of a table, JSON, SVG, HTML.
+// The results of a `dtrun bench` run, and their output forms: table lines, JSON, SVG, HTML.
 //
 // Values, filled by the sweep. Pure functions; any thread.
 #pragma once
@@ -16,10 +16,10 @@ namespace dtrun::bench {
 // One curve: a layer with one kind of buffers.
 struct Column {
   std::string name;         // "gloo", "shm registered", "raw-mpi"
-  std::string description;  // library and version; empty when it never started
-  std::string failure;      // why it has no figures, or no more; empty when all went well
+  std::string description;  // library and version; empty if it never started
+  std::string failure;      // why it has no more results, or none; empty: no failure
   bool started = false;
-  double joining = 0;  // seconds that the slowest rank took to join the others
+  double joining = 0;  // seconds that the slowest rank needed to join
 };
 
 struct Cell {
@@ -34,19 +34,19 @@ struct Report {
   Operation operation = Operation::kAllreduce;
   Element element{};
   int ranks = 0, rounds = 0;
-  double seconds = 0;  // that it was to take
-  double took = 0;     // with the starts of all layers; 0: it has not ended
+  double seconds = 0;  // planned duration
+  double took = 0;     // actual duration including all starts; 0: not finished
   Host host;
   std::string started;  // UTC, ISO 8601
   std::vector<Column> columns;
   std::vector<Cell> cells;
-  std::vector<std::string> wrong;  // results that differ from what they must be
+  std::vector<std::string> wrong;  // results that differ from the expected ones
 };
 
 std::string HeaderText(const Report& report);  // before the first row
 std::string TableHead();
 std::string TableRow(const Report& report, const Cell& cell);
-std::string FooterText(const Report& report);  // wrong results, and what ended early
+std::string FooterText(const Report& report);  // wrong results and early ends
 
 std::string ToJson(const Report& report);
 std::string ToSvg(const Report& report);

@@ -120,7 +120,7 @@ TEST(Report, SvgOfOneSizeAndOfABarrierHasPoints) {
   report.cells = {CellOf(1, 1024, 100)};
   EXPECT_THAT(ToSvg(report), AllOf(HasSubstr("<circle"), Not(HasSubstr("nan"))));
   report.cells = {CellOf(1, 0, 100)};
-  EXPECT_EQ(CountOf(ToSvg(report), "<circle"), 1u);  // time alone
+  EXPECT_EQ(CountOf(ToSvg(report), "<circle"), 1u);  // only the time
 }
 
 TEST(Report, HtmlHasDiagramAndTableWithNothingUnescaped) {

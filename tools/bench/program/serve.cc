@@ -1,4 +1,4 @@
-// The loop that every layer is measured with.
+// The measuring loop shared by all layers.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -37,7 +37,7 @@ class Buffer {
   void* memory_ = nullptr;
 };
 
-// A call with the buffers that it works on.
+// A call and its buffers.
 struct Prepared {
   Call call;
   std::unique_ptr<Buffer> send, recv;
@@ -80,7 +80,7 @@ class Server {
     }
     call.element = *element;
     call.shape = ShapeOf(call.operation, static_cast<std::uint64_t>(peer_.ranks()), bytes, element->size);
-    prepared = {};  // before the new ones are made: the old buffers may be all the memory there is
+    prepared = {};  // free the old buffers first: they may occupy all memory
     if (call.operation != Operation::kBarrier) {
       prepared.send = std::make_unique<Buffer>(peer_, registered, call.shape.send * element->size);
       prepared.recv = std::make_unique<Buffer>(peer_, registered, call.shape.recv * element->size);

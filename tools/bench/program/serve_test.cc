@@ -1,4 +1,4 @@
-// A rank's side of the protocol, over a peer that is a world of one.
+// A rank's side of the protocol, with a peer that is a world of one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ class Serve : public ::testing::Test {
   void TearDown() override {
     channel_.reset();
     if (rank_.joinable()) rank_.join();
-    EXPECT_EQ(code_, 0);  // the end of the stream is an orderly end
+    EXPECT_EQ(code_, 0);  // the stream ended in an orderly way
     std::filesystem::remove_all(folder_);
   }
   std::string Ask(const std::string& line) {

@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 120s;  // for an answer; operations have their own, shorter deadlines
-constexpr auto kFarewell = 10s;   // for a layer to end by itself
+constexpr auto kPatience = 120s;  // limit for an answer; operations have their own, shorter deadlines
+constexpr auto kFarewell = 10s;   // time for a layer to end by itself
 constexpr std::size_t kOutputKept = 64 << 10;
 
 std::vector<std::string> EnvironmentOfLayers() {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
-  // A container's root may start MPI programs.
+  // Allow root in a container to start MPI programs.
   out.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
   out.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
   return out;
@@ -39,7 +39,7 @@ bool EndsTheRun(int signal) {
 }  // namespace
 
 Session::~Session() {
-  for (auto& layer : layers_) layer->ranks.clear();  // the end of the stream ends a rank
+  for (auto& layer : layers_) layer->ranks.clear();  // closing the stream ends a rank
   for (auto& layer : layers_) Stop(*layer);
 }
 
@@ -138,7 +138,7 @@ Result<std::vector<std::string>> Session::Ask(Running& layer, const std::string&
     }
     if (missing == 0) break;
     if (layer.ended) {
-      // What it printed last may still be on its way.
+      // Its last output may still be in transit.
       Stop(layer);
       return Error{DTRUN_REMOTE_FAILURE, CauseOf(layer)};
     }
@@ -250,7 +250,7 @@ void Session::Stop(Running& layer) {
     }
     if (gone) break;
   }
-  ::waitpid(layer.child.pid, nullptr, WNOHANG);  // one that even SIGKILL cannot end stays with the agent
+  ::waitpid(layer.child.pid, nullptr, WNOHANG);  // a process that SIGKILL cannot end is left to the agent
   layer.child.handle.Reset();
   layer.ended = true;
 }

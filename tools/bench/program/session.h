@@ -1,7 +1,7 @@
-// The layers of a run as processes: starts them, speaks with their ranks, ends them.
+// Runs the layers of a run as processes: starts them, communicates with their ranks, ends them.
 //
-// All layers live at once; those that are not asked sleep. Owned by the sweep, on the thread of the
-// agent process (core/node/guard.h), so that nothing survives the run however it ends.
+// All layers live at the same time; idle ones sleep. Owned by the sweep, on the thread of the agent process
+// (core/node/guard.h), so that no process survives the run.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@ namespace dtrun::bench {
 
 class Session {
  public:
-  // A layer under way.
+  // A running layer.
   struct Running {
     process::Child child;
     std::map<int, Channel> ranks;
-    std::string output;       // the end of what it printed
+    std::string output;       // the end of its output
     std::string description;  // from rank 0's hello
-    std::string library;      // of the backend, from the job; empty: it has none
-    double joining = 0;       // seconds that the slowest rank took to join the others
+    std::string library;      // the backend's library, from the job; empty: none
+    double joining = 0;       // seconds that the slowest rank needed to join
     bool ended = false;
   };
 
@@ -38,19 +38,19 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   Status Listen();
-  // Returns when all ranks have said hello. The layer lives until Stop or the end of the session.
+  // Returns once all ranks have sent hello. The layer lives until Stop or the end of the session.
   Result<Running*> Start(const Layer& layer);
-  // Sends `line` to every rank; an answer of each, in rank order. An answer "error ..." is an Error.
-  // After an Error the layer is of no more use.
+  // Sends `line` to every rank and returns their answers, in rank order. An answer "error ..." becomes an
+  // Error. After an Error the layer is unusable.
   Result<std::vector<std::string>> Ask(Running& layer, const std::string& line);
   void Stop(Running& layer);
 
-  // The signal that ends the run, or 0. What was under way when it came returns an Error.
+  // The signal that ends the run, or 0. Operations in progress at that moment return an Error.
   int signal() const { return signal_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Waits for whatever happens next among the layers, and takes it in.
+  // Waits for the next event of the layers and handles it.
   Status Turn(Running* asked, Clock::time_point deadline);
   Status Accept();
   void Hear();
@@ -64,7 +64,7 @@ class Session {
   const int ranks_;
   UniqueFd listener_;
   std::vector<std::unique_ptr<Running>> layers_;
-  std::vector<Channel> strangers_;  // connected, not yet said hello
+  std::vector<Channel> strangers_;  // connected, no hello yet
   int signal_ = 0;
 };
 

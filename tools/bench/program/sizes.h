@@ -9,8 +9,8 @@
 
 namespace dtrun::bench {
 
-// "8:64M" is 8, 8 * factor, ... up to 64 MiB; "1M" is that one size; "1K,1M" is a list of either.
-// Ascending, each once.
+// "8:64M" is 8, 8 * factor, ... up to 64 MiB; "1M" is a single size; "1K,1M" is a list of either. Ascending,
+// without duplicates.
 Result<std::vector<std::uint64_t>> ParseSizes(std::string_view text, std::uint64_t factor);
 
 }  // namespace dtrun::bench

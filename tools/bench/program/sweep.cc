@@ -53,7 +53,7 @@ class Run {
       if (session_.signal() != 0) return 128 + session_.signal();
     }
     PrintOutput("{}\n{}", HeaderText(report_), TableHead());
-    (void)FlushOutput();  // a failure is reported at the end of main
+    (void)FlushOutput();  // main reports a failure at its end
     for (const Shape& shape : request_.shapes) {
       MeasureSize(shape);
       if (session_.signal() != 0) return 128 + session_.signal();
@@ -65,7 +65,7 @@ class Run {
   }
 
  private:
-  // What stands behind a column of the report, by the same index.
+  // The source of a column of the report, by the same index.
   struct Source {
     Session::Running* layer;
     Operation operation;
@@ -116,7 +116,7 @@ class Run {
     return sources_[column].registered ? "registered" : "private";
   }
 
-  // The layer of `column` cannot go on: neither can its other columns.
+  // The layer of `column` has failed: drops all its columns.
   void Drop(std::size_t column, const std::string& why) {
     Session::Running* layer = sources_[column].layer;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -126,7 +126,7 @@ class Run {
     failed_ = failed_ || sources_[column].ours;
   }
 
-  // The answers; nothing after a failure, which is noted.
+  // The answers; nullopt after a failure, which is recorded.
   std::optional<std::vector<std::string>> Ask(std::size_t column, const std::string& line) {
     auto answers = session_.Ask(*sources_[column].layer, line);
     if (answers) return *std::move(answers);
@@ -134,7 +134,7 @@ class Run {
     return std::nullopt;
   }
 
-  // Nanoseconds of every sample, by rank.
+  // Nanoseconds of each sample, by rank.
   std::optional<std::vector<double>> Time(std::size_t column, int warmup, const Batch& batch) {
     const auto answers = Ask(
         column, fmt::format("run {} {} {} {}", BuffersOf(column), warmup, batch.samples, batch.iterations));
@@ -155,15 +155,15 @@ class Run {
     return SlowestOf(ranks);
   }
 
-  // Nanoseconds of one column's turn.
+  // Nanoseconds per turn of a column.
   double Slot() const {
-    constexpr double kLongest = 10e9;  // far below the session's patience
+    constexpr double kLongest = 10e9;  // far below the session's timeout
     const double turns =
         static_cast<double>(request_.shapes.size()) * static_cast<double>(sources_.size()) * request_.rounds;
     return std::min(request_.seconds * 1e9 / turns, kLongest);
   }
 
-  // Buffers, the check of one call, and how long the batches are to be.
+  // Prepares buffers, checks one call, and determines the length of the batches.
   bool Prepare(std::size_t column, const Shape& shape, Batch* batch) {
     const std::string prepare =
         fmt::format("prepare {} {} {} {}", BuffersOf(column), OperationName(sources_[column].operation),
@@ -209,7 +209,7 @@ class Run {
     const auto samples = Time(column, request_.warmup, progress.batch);
     if (!samples) return;
     progress.samples.insert(progress.samples.end(), samples->begin(), samples->end());
-    // On a busy machine calls can take a hundred times what they took a moment ago.
+    // On a busy machine a call can take a hundred times longer than the previous one.
     const double mean =
         std::accumulate(samples->begin(), samples->end(), 0.0) / static_cast<double>(samples->size());
     progress.batch = BatchFor(Slot(), mean);
@@ -230,7 +230,7 @@ class Run {
       WriteOutput(TableRow(report_, cell));
       report_.cells.push_back(cell);
     }
-    (void)FlushOutput();  // a failure is reported at the end of main
+    (void)FlushOutput();  // main reports a failure at its end
   }
 
   int WriteFiles() {

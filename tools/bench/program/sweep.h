@@ -1,4 +1,4 @@
-// A run of `dtrun bench`: every size, every round, every column, one after the other.
+// A run of `dtrun bench`: measures every size, round and column in sequence.
 //
 // Called once, by the main thread.
 #pragma once
@@ -8,9 +8,9 @@
 
 namespace dtrun::bench {
 
-// Prints header and rows on stdout, troubles on stderr, and writes the files. 0; 1 when a result was
-// wrong, one of our layers failed midway, or nothing could be measured; 2 when the run is too big for
-// this machine or a file cannot be written; 128 + signal when interrupted.
+// Prints the header and rows on stdout and problems on stderr, and writes the files. Returns 0. Returns 1 if
+// a result was wrong, one of dtrun's layers failed midway, or nothing could be measured. Returns 2 if the run
+// is too large for this machine or a file cannot be written. Returns 128 + signal after an interrupt.
 // REQUIRES: called by the work of node::Guarded.
 int Sweep(const Request& request, process::Lifeline& lifeline);
 

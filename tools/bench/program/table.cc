@@ -1,4 +1,4 @@
-// Report: the forms for a terminal.
+// Report for a terminal.
 #include <fmt/format.h>
 
 #include "core/base/units.h"

@@ -11,7 +11,7 @@
 namespace dtrun::bench {
 namespace {
 
-// The values of indices 0, 1 and 2 mod 3.
+// The values for index 0, 1 and 2 mod 3.
 using Period = std::array<int, 3>;
 
 Period Contribution(int rank) {
@@ -28,7 +28,7 @@ Period Sum(int ranks) {
   return sum;
 }
 
-// A part of a receive buffer: elements [at, at + count) hold indices from `first` on.
+// A part of a receive buffer: elements [at, at + count) hold the indices from `first` on.
 struct Segment {
   std::uint64_t at, count, first;
   Period values;
@@ -58,7 +58,7 @@ std::vector<Segment> Expected(const Call& call, int rank, int ranks) {
   return out;
 }
 
-// A few KiB of the pattern that begins with index `first`.
+// A few KiB of the pattern, beginning with index `first`.
 std::vector<char> Tile(const Element& element, std::uint64_t first, const Period& values) {
   constexpr std::uint64_t kTileElements = 1536;  // a multiple of the period
   std::vector<char> tile(kTileElements * element.size);
@@ -78,7 +78,7 @@ void Write(void* to, const Element& element, std::uint64_t count, const Period& 
   }
 }
 
-// Sums of many ranks do not fit the fraction of a 16-bit float, and are rounded.
+// Sums of many ranks do not fit a 16-bit float's fraction and are rounded.
 bool Near(const Element& element, double got, double expected) {
   if (element.form != Form::kFloat16 && element.form != Form::kBfloat16) return false;
   return std::abs(got - expected) <= expected / 64;

@@ -1,9 +1,8 @@
-// What ranks put into their buffers before the correctness check, and what must come out.
+// The buffer contents before the correctness check, and the expected results.
 //
-// Element i of rank r is w * ((i + r) mod 3), where w is 2 on rank 0 and on odd ranks, else 1. That is
-// exact in every type; it differs between elements and ranks that are neighbours, and so do the
-// sums of any number of ranks; and its period of 3 lets a result be compared at the speed of memory.
-// Any thread.
+// Element i of rank r is w * ((i + r) mod 3), where w is 2 on rank 0 and on odd ranks, else 1. These values
+// are exact in every type. They differ between neighbouring elements and ranks, and so do sums over any
+// number of ranks. With a period of 3, results can be compared at memory speed. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +21,13 @@ struct Call {
   Element element{};
   Shape shape;
   void* send = nullptr;
-  void* recv = nullptr;  // a broadcast uses this one alone, on the root as well
+  void* recv = nullptr;  // a broadcast uses only this buffer, also on the root
 };
 
-// Fills send, and recv with what no result holds.
+// Fills send, and fills recv with values that no result contains.
 void Fill(const Call& call, int rank);
 
-// After the call: the first element that is wrong, with its place and both values.
+// After the call: the error names the first wrong element, its place and both values.
 Status Check(const Call& call, int rank, int ranks);
 
 }  // namespace dtrun::bench

@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// All ranks of a call in one process, with buffers of int32.
+// All ranks of a call in one process, with int32 buffers.
 class World {
  public:
   World(Operation operation, int ranks, std::uint64_t bytes) {

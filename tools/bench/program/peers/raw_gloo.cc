@@ -90,8 +90,8 @@ class GlooPeer : public Peer {
   }
 
  private:
-  // Options take typed pointers for their size; what is added is said by the reduction. Bytes
-  // would do for types that are not reduced.
+  // Options derive sizes from typed pointers; the reduction defines the arithmetic. Operations without a
+  // reduction could use bytes.
   template <class Body>
   static void Typed(const Call& call, Body&& body) {
     switch (call.element.size) {

@@ -2,10 +2,10 @@
 //
 //   raw_ucx SOCKET FOLDER    ranks leave their addresses in FOLDER; dtrun starts it
 //
-// UCX has no collectives. An allreduce is what one writes first: recursive doubling of whole
-// vectors up to 16 KiB, a ring above (R. Thakur et al., Optimization of collective communication
-// operations in MPICH, 2005, sections 4.5 and 4.6), each step one message each way. What is combined
-// is combined by our kernels, so that the columns differ in how bytes travel.
+// UCX has no collectives. This allreduce is a straightforward implementation: recursive doubling of whole
+// vectors up to 16 KiB, a ring above (R. Thakur et al., Optimization of collective communication operations
+// in MPICH, 2005, sections 4.5 and 4.6), with one message each way per step. Reductions use dtrun's kernels,
+// so the columns differ only in data transport.
 #include <ucp/api/ucp.h>
 
 #include <cstring>
@@ -46,7 +46,7 @@ class UcxPeer : public Peer {
     for (int peer = 0; peer < ranks_; ++peer) endpoints_.push_back(peer == rank_ ? nullptr : Connect(peer));
     Barrier();
   }
-  // Not told to the others: the end of the run is the end of all of them.
+  // Does not notify the others: the end of the run ends all ranks.
   ~UcxPeer() override {
     ucp_worker_destroy(worker_);
     ucp_cleanup(context_);
@@ -105,7 +105,7 @@ class UcxPeer : public Peer {
   }
 
   void Wait(ucs_status_ptr_t request) const {
-    if (request == nullptr) return;  // done at once
+    if (request == nullptr) return;  // completed immediately
     if (UCS_PTR_IS_ERR(request)) Require(UCS_PTR_STATUS(request), "a message of UCX");
     ucs_status_t status = UCS_INPROGRESS;
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) ucp_worker_progress(worker_);
@@ -113,7 +113,7 @@ class UcxPeer : public Peer {
     Require(status, "a message of UCX");
   }
 
-  // Messages between two ranks come in the order in which they were sent, so the sender is tag enough.
+  // Messages between two ranks arrive in order, so the sender suffices as the tag.
   void Exchange(int to, const void* out, std::size_t out_bytes, int from, void* in,
                 std::size_t in_bytes) const {
     const ucp_request_param_t plain{};

@@ -1,9 +1,9 @@
-"""A rank of `dtrun bench` that calls torch.distributed over its gloo. Started by dtrun.
+"""A rank of `dtrun bench` that calls torch.distributed with gloo. Started by dtrun.
 
   torch_gloo.py SOCKET
 
-Speaks the protocol of tools/bench/program/channel.h. The loop is that of serve.cc; what the
-interpreter adds to a call is part of what a user of torch.distributed pays.
+Speaks the protocol of tools/bench/program/channel.h, with the same loop as serve.cc. The interpreter's
+overhead per call is included, because users of torch.distributed pay it too.
 """
 
 import datetime
@@ -22,7 +22,7 @@ class Unsupported(Exception):
 
 
 def contribution(rank, count):
-    """Elements of tools/bench/program/values.h."""
+    """Fills elements as in tools/bench/program/values.h."""
     return torch.remainder(torch.arange(count) + rank, 3) * (2 if rank == 0 or rank % 2 else 1)
 
 
@@ -81,7 +81,7 @@ class Call:
         expected = self.expected()
         wrong = (self.recv != expected).nonzero()
         if self.operation in ("allreduce", "reduce"):
-            self.recv.zero_()  # in place, sums would grow from call to call
+            self.recv.zero_()  # otherwise in-place sums would grow from call to call
         if len(wrong) == 0:
             return "ok"
         at = int(wrong[0])
@@ -102,7 +102,7 @@ def measure(call, warmup, samples, iterations):
 
 
 def answer(state, words):
-    verb, _, *rest = words  # all buffers are private ones here
+    verb, _, *rest = words  # all buffers are private here
     if verb == "prepare":
         state["call"] = Call(rest[0], rest[1], int(rest[2]))
         return "ok"
@@ -135,7 +135,7 @@ def main():
             except RuntimeError as failure:
                 say(f"error {failure}")
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the verb is gone: the end of the run
+        pass  # the verb is gone: the run has ended
 
 
 if __name__ == "__main__":
