@@ -18,7 +18,7 @@ namespace {
 
 // Lines that a dying process may print after the cause: tracebacks, warnings of other threads.
 constexpr std::size_t kRecentLines = 400;
-// For a command whose output is read as a file: <(...) of a shell.
+// Time to wait for the output of a shell's process substitution, <(...).
 constexpr int kPipePatienceMs = 10'000;
 
 Error CannotRead(const std::filesystem::path& file, int number) {

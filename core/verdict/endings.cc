@@ -64,7 +64,7 @@ bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
 
 bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
 
-// For a rank whose end dtrun did not see.
+// Describes the state of a rank without a known end, for one rank and for several.
 std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};

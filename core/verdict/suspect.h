@@ -57,8 +57,8 @@ bool SaysTimeOut(const std::vector<std::string>& lines);
 // The last known place of each rank: the call that failed, by its traceback, or where it was seen.
 std::vector<RankDoing> PlacesOf(const Facts& facts);
 
-// The ranks, in order, whose output ends in the same error as rank `index`, ignoring numbers. If the error is
-// not a known one: the ranks that ended by themselves with the same code and the same last line.
+// The ranks, in order, with the same final error in their output as rank `index`, ignoring numbers. If that
+// error is not a known one: the ranks that ended by themselves with the same code and the same last line.
 std::vector<int> FailedAlike(const Facts& facts, std::size_t index);
 
 // Groups ranks by place: "ranks 0, 2 in all_reduce at train.py:8; rank 1 in time.sleep at train.py:6". `but`:

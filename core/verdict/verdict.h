@@ -28,7 +28,7 @@ std::string VerdictJson(const History& history);
 
 // verdict.json for a job that never started.
 std::string NotStartedJson(const std::string& job, const std::string& error);
-// verdict.json if the agent itself was killed, which would know more.
+// verdict.json if the agent was killed, so that its facts are lost.
 std::string AgentKilledJson(const std::string& job, int signal);
 
 // "rank 3", "ranks 2-5, 7". REQUIRES: ascending, not empty.

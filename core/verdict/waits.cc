@@ -12,8 +12,8 @@
 namespace dtrun::verdict {
 namespace {
 
-// Whether the two calls can never match: both receive, both send, or both are collectives whose communicators
-// have different ranks.
+// Whether the two calls can never match: both receive, both send, or both are collectives of different
+// communicators.
 bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
   if (!mine.message.empty() || !theirs.message.empty()) return mine.message == theirs.message;
   return mine.communicator != theirs.communicator;

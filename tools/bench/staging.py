@@ -56,7 +56,7 @@ def job(lab, backend, words, folder):
 
 
 def measure(argv, more):
-    """The route, and (seconds of the wire, in pieces, of the copies, staged) for every round."""
+    """The route, and (seconds of wire, pieces, copies, staged) for every round."""
     done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, env={**environment(), **more})
     lines = done.stdout.splitlines()
     rounds = [tuple(map(float, line.split()[1:])) for line in lines if line.startswith("staging ")]

@@ -69,7 +69,7 @@ def rank_of(options):
 
 
 def step_times(options, groups):
-    """Milliseconds of each step, by group, and the models; the first tenth of the rounds warms up."""
+    """Milliseconds per step, by group, and the models; the first tenth of the rounds is warm-up."""
     import torch
     import torch.distributed as dist
 

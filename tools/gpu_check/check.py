@@ -73,7 +73,7 @@ class Check:
         return self.last
 
     def job(self, name, ranks, words, sets=DEVICE_BACKEND, apart=True, timeout_s=20, **more):
-        """A job of dtrun. `apart`: every rank is a host of its own to NCCL. NCCL's own account is beside the output."""
+        """A job of dtrun. `apart`: every rank is its own host for NCCL. NCCL's log is beside the output."""
         overrides = [f"job.processes_per_host={ranks}", "job.grace=2s", f"backend.timeout={timeout_s}s", *sets]
         nccl = {} if "NCCL_DEBUG" in more else {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(self.out / f"steps/{name}.nccl.%p")}
         return self.run(name, [self.dtrun, "run", "-v", *(word for item in overrides for word in ("--set", item)), "--",

@@ -1,4 +1,4 @@
-"""What this machine has: Python and torch, NCCL, the CUDA runtime, compilers, glibc. Loads nothing into this process."""
+"""Detects Python and torch, NCCL, the CUDA runtime, compilers and glibc, without loading them into this process."""
 
 import glob
 import json
@@ -59,7 +59,7 @@ def find_python():
 
 
 def find_library(name, python, first=()):
-    """The folder and file of a library: given folders, those of Python's packages, CUDA's, then the loader's."""
+    """The folder and file of a library: searches given folders, Python's packages, CUDA's, then the loader's."""
     folders = [*first]
     for entry in python["path"]:
         if entry:
@@ -101,7 +101,7 @@ def cuda_headers(python):
 
 
 def newest(file, prefix):
-    """The newest version symbol of a library: (3, 4, 30) of libstdc++ for GLIBCXX."""
+    """The newest version symbol of a library: (3, 4, 30) for libstdc++ and GLIBCXX."""
     try:
         found = re.findall(prefix.encode() + rb"_(\d+(?:\.\d+)+)\x00", Path(file).read_bytes())
     except OSError:

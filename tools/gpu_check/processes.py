@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Done:
-    """A command that has ended: its exit code (None: its time was over), what it printed, and the seconds it took."""
+    """A finished command: exit code (None: timed out), output, and duration in seconds."""
 
     def __init__(self, words, code, out, err, seconds):
         self.words, self.code, self.out, self.err, self.seconds = words, code, out, err, seconds

@@ -1,4 +1,4 @@
-"""The steps of a run, in the order of what they are worth. Each is a function that returns facts, or raises Skipped or Failed."""
+"""The steps of a run, by decreasing value. Each is a function that returns facts, or raises Skipped or Failed."""
 
 import json
 import re

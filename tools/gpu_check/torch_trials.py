@@ -55,7 +55,7 @@ def first():
 
 
 def order():
-    """Data that is written behind a delaying kernel is what is summed, and what is queued behind the sum sees it."""
+    """A sum uses the data written behind a delaying kernel, and work queued behind the sum uses its result."""
     for mib in (1, 9, 64):
         x = filled(mib, -7)
         synchronize()
@@ -120,7 +120,7 @@ def notready():
 
 
 def beside(call):
-    """A call of CUDA's on this thread while a sum is on its way, which must not wait for that sum's other half."""
+    """A CUDA call on this thread during a sum must not wait for the other half of that sum."""
     for _ in range(5):
         x = filled(64)
         work = dist.all_reduce(x, async_op=True)

@@ -29,7 +29,7 @@ def write_images(folder, name, count, seed):
 
 
 def start_compiling(check):
-    """Begins at once, beside the steps that need no trainer. Nothing where there is no torch or no compiler, or where it is done."""
+    """Starts the compiler in the background. Does nothing without torch or a compiler, or if it is already done."""
     if (check.out / "dtrun-train").exists() or not check.machine["torch"] or not check.machine["g++"]:
         return
     torch = Path(check.machine["torch"])

@@ -52,7 +52,7 @@ def segments():
 
 
 def own_shared_memory():
-    """Gives this process and what it starts a /dev/shm of their own, so that nobody else's segments are counted (root)."""
+    """Gives this process and its children a private /dev/shm, so that only their segments are counted (root)."""
     libc = ctypes.CDLL(None, use_errno=True)
     new_mount_namespace, private_recursive = 0x00020000, (1 << 18) | (1 << 14)
     if libc.unshare(new_mount_namespace) or libc.mount(b"none", b"/", None, private_recursive, None) \
@@ -62,7 +62,7 @@ def own_shared_memory():
 
 
 def control_groups(names):
-    """Control groups of these names, which are those of the job's socket folders."""
+    """Control groups with these names, which match the job's socket folders."""
     # os.walk goes on when a group of another job disappears under it.
     return [f"control group {folder}/{name}" for folder, below, _ in os.walk("/sys/fs/cgroup") for name in below if name in names]
 

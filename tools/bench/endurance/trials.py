@@ -101,7 +101,7 @@ def stop(place, chance, _):
 
 
 def lost_network(place, chance, _):
-    """A host's link goes down and stays down until all of the job is gone; its sshd learns of it afterwards."""
+    """A host's link goes down and stays down until the whole job is gone; its sshd notices only afterwards."""
     job, _now = run_all_ready(place, sets=["cluster.lost_after=1s"])
     begin = time.monotonic()
     with place.link_down(chance.randrange(1, place.hosts)):
@@ -114,7 +114,7 @@ def lost_network(place, chance, _):
 
 
 def flapping_link(place, chance, _):
-    """A host's link goes down and up again, each time for less than the limit; the job goes on, and ends when asked."""
+    """A host's link goes down and up again, each time within the limit; the job continues, and ends on request."""
     job, _now = run_all_ready(place)
     host = chance.randrange(1, place.hosts)
     for _ in range(5):
@@ -153,7 +153,7 @@ def clock_step(place, chance, _):
 
 
 def restart(place, _chance, settings):
-    """A rank fails in each of many generations: dtrun's own processes hold afterwards what they held before."""
+    """A rank fails in each of many generations; dtrun's own processes must not hold more than before."""
     begin = time.monotonic()
     # A program that fails at once in its first generation is not restarted.
     failing = "echo generation $DTRUN_GENERATION; [ $DTRUN_GENERATION = 0 ] && sleep 1.2; [ $RANK = 0 ] && exit 3; exec sleep 1000"
@@ -200,7 +200,7 @@ def short_jobs(place, _chance, settings):
     return Outcome(f"{settings.jobs} short jobs", time.monotonic() - begin, failures)
 
 
-# name -> (trial, how often beside the others, what it needs: root, several hosts, or to be asked for by name)
+# name -> (trial, relative frequency, requirement: root, several hosts, or an explicit request by name)
 TRIALS = {
     "kill": (kill, 100, ""),
     "stop": (stop, 20, ""),

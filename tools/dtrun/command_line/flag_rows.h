@@ -22,7 +22,7 @@ std::span<const ForeignFlag> OtherFlags();      // dtrun's other verbs, and comm
 
 inline constexpr bool kCertain = true;
 
-// The text of a two-word flag whose parameters are never for the ranks.
+// The text of a two-word flag with parameters that are never for the ranks.
 inline constexpr std::string_view kMpirunsOwn = "mpirun's own";
 
 // Shared by several tables.

@@ -32,7 +32,7 @@ class Splitter {
   Result<SplitWords> Run();
 
  private:
-  // Reads the flags of another launcher, whose command line follows the first `own` words.
+  // From now on reads the flags of `launcher`: its command line follows the first `own` words.
   void Read(const OtherLauncher& launcher, std::size_t own) {
     launcher_ = &launcher;
     launcher_from_ = own;

@@ -172,7 +172,8 @@ class Completer {
     }
   }
 
-  // Core's options, or those of plugins whose options share the prefix of `key`, if no core option does.
+  // Core's options. A key with "backend.o" or "launcher.o" at its start can only be an option of plugins: these
+  // options then.
   const options::Schema& OptionsLike(std::string_view key) {
     for (const char* kind : {"backend", "launcher"}) {
       if (key.starts_with(fmt::format("{}.o", kind))) return of_plugins_ = sources_.plugin_options(kind);

@@ -23,7 +23,7 @@ Result<int> IndexOf(const std::string& name, const std::string& hosts);
 
 // Leaves a command for host `index` of this process's job.
 Status LeaveCommand(int index, const std::string& command);
-// Waits for the command for host `index`, without a timeout: the agent ends a job whose mpirun fails.
+// Waits for the command for host `index`, without a timeout: the agent ends the job if mpirun fails.
 Result<std::string> AwaitCommand(int index);
 
 }  // namespace dtrun::mpirun
