@@ -116,8 +116,7 @@ TEST(Finding, TakesTimeLinearInTheText) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   const double small = seconds(2000);
-  EXPECT_LT(seconds(20000),
-            100 * small + 0.1);  // linear: ten times, plus noise; quadratic would be a hundred
+  EXPECT_LT(seconds(20000), 100 * small + 0.1);  // linear: ten times, plus noise; quadratic: a hundred
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace dtrun::output {
 
-// `text`: one or more lines. `columns`: where to wrap; 0: never. Quoted rank output ("
-// ...") stays unchanged. Words are never split, so paths can be copied.
+// `text`: one or more lines. `columns`: where to wrap; 0: never. Quoted rank output ("    | ...") stays
+// unchanged. Words are never split, so paths can be copied.
 std::string Message(std::string_view text, int columns, bool colour);
 
 }  // namespace dtrun::output

@@ -68,8 +68,7 @@ struct Goodbye {};
 struct Report {
   std::int32_t peer = -1;
   std::string text;
-  std::vector<std::int32_t>
-      members;  // of the communicator, as ranks of the world; empty: all ranks, or too many to list
+  std::vector<std::int32_t> members;  // of the communicator, as ranks of the world; empty: all, or too many
 };
 // Ends every get, try_get and wait_many, pending or later, for a missing key that begins with `prefix`: with
 // DTRUN_REMOTE_FAILURE and the text. The first text for a prefix is kept.

@@ -51,7 +51,7 @@ bool IsIn(const std::vector<std::string>& lines, const failures::Finding& findin
   return std::ranges::find(lines, finding.line) != lines.end();
 }
 
-// Whether the finding explains the rank's failure. It does not if the rank ended with an error of its own and
+// Whether the finding explains the rank's failure. It does not if the rank ended with its own error and
 // the text was printed before it, or names a peer that this error only mentions. Nor does it if the rank
 // crashed long after the text.
 bool Explains(const failures::Finding& finding, const RankFacts& rank) {

@@ -284,8 +284,7 @@ TEST(Suspect, NobodyWhereEachWaitsForAMessageOfTheOther) {
                        MissedMessageOf(1, one, "dtrun.errors.RemoteFailure: ")},
                       1);
   facts.ranks[0].reports = {{1, zero}};
-  facts.ranks[1].reports = {{0, "rank 0 gave up: " + zero},
-                            {0, one}};  // one from the backend, one from the call
+  facts.ranks[1].reports = {{0, "rank 0 gave up: " + zero}, {0, one}};  // the backend's and the call's
   EXPECT_THAT(
       VerdictText(facts),
       AllOf(HasSubstr("ranks 0, 1 each waited for the other: ranks 0, 1 in recv at p2p.py:3"),

@@ -237,7 +237,7 @@ class Trainer {
     return count;
   }
 
-  // REQUIRES: epoch() < options.epochs. Throws if this rank's loss is NaN.
+  // REQUIRES: epoch() < options.epochs. Throws if this rank's loss is not finite.
   Epoch RunEpoch(const OnStep& on_step) {
     struct Share {
       double loss_sum = 0;
@@ -248,8 +248,7 @@ class Trainer {
     const std::uint64_t steps = (sampler_.samples_per_rank() + local_batch - 1) / local_batch;
     std::uint64_t step = 0;
     sampler_.set_epoch(epoch_);
-    std::vector<std::pair<Tensor, std::size_t>>
-        losses;  // unread losses of steps, with their numbers of images
+    std::vector<std::pair<Tensor, std::size_t>> losses;  // unread, with the steps' numbers of images
     const auto read = [&] {
       for (const auto& [tensor, images] : losses) {
         const auto loss = tensor.item<double>();

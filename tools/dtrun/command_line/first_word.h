@@ -19,9 +19,8 @@ struct OtherLauncher {
   std::string setting = {};    // makes its variables available to ranks: "job.dialects=horovod"
   bool mpi = false;            // launcher.name = "mpirun" uses it to start the ranks
   std::string otherwise = {};  // an alternative command, as a line of advice
-  std::string family =
-      {};  // the family of its flags: "mpirun", "srun", "horovodrun", "deepspeed", "accelerate"
-  bool each_gpu = false;  // starts one rank per GPU by default
+  std::string family = {};     // of its flags: "mpirun", "srun", "horovodrun", "deepspeed", "accelerate"
+  bool each_gpu = false;       // starts one rank per GPU by default
 };
 
 // Looks up the file name, as in /usr/bin/mpirun. Nullopt: the command is no launcher.

@@ -1,7 +1,5 @@
-// `dtrun completion bash
-// zsh
-// fish`: shell functions that call `dtrun completion words` and show the answer (candidates.h). Constant
-// data; any thread.
+// `dtrun completion bash|zsh|fish`: shell functions that call `dtrun completion words` and show the answer
+// (candidates.h). Constant data; any thread.
 #pragma once
 
 #include <string_view>
