@@ -1,6 +1,6 @@
 // JAX: jax/_src/distributed.py and jax/_src/clusters/slurm_cluster.py. initialize() without arguments tries
-// to detect one cluster environment after another. Only Slurm's consists of variables alone; the
-// coordinator's address is a variable of JAX itself.
+// to detect one cluster environment after another. Of those that JAX knows, only Slurm's consists of
+// variables alone; the coordinator's address is a variable of JAX itself.
 #include "core/base/endpoint.h"
 #include "core/environments/contracts.h"
 

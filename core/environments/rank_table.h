@@ -25,7 +25,7 @@ struct RankTable {
   std::vector<std::string> task_ports;  // by rank: a port where the rank may listen
   std::vector<std::string> roles;       // by rank; empty: no roles
   std::string run_dir;
-  int generation = 0;  // starts of the world so far, from 0
+  int generation = 0;  // which start of the world, from 0
   int max_restarts = 0;
   std::string rendezvous_address;  // of the HTTP store for Horovod; empty: not served
   std::string rendezvous_port;
