@@ -20,6 +20,7 @@
 #include "core/failures/table.h"
 #include "core/job/controller.h"
 #include "core/job/joining_hosts.h"
+#include "core/job/last_output.h"
 #include "core/job/record.h"
 #include "core/job/rendezvous.h"
 #include "core/log/log.h"
@@ -44,41 +45,7 @@ std::string_view WithoutNewline(std::string_view text) {
   return text;
 }
 
-using SteadyClock = std::chrono::steady_clock;
-
 constexpr log::Room kJobLog("job");
-constexpr std::chrono::milliseconds kLook{250};  // interval of signal checks while output is read
-// Time for writing queued output after the job was asked to end.
-constexpr std::chrono::seconds kFlush{5};
-
-bool EndsWaiting(process::Lifeline& lifeline) {
-  switch (lifeline.Next()) {
-    case process::Lifeline::kGuardGone:
-    case SIGINT:
-    case SIGTERM:
-    case SIGHUP:
-    case SIGQUIT: return true;
-    case SIGTSTP: lifeline.Stopped(); return false;
-    default: return false;
-  }
-}
-
-// Waits until all output is written, as long as the reader takes; a few seconds only once the user has asked
-// the job to end (`ended`: already). Returns the number of lines not shown; the log files have them.
-std::uint64_t ShowTheRest(output::Console& console, process::Lifeline& lifeline, bool ended) {
-  auto deadline = ended ? SteadyClock::now() + kFlush : SteadyClock::time_point::max();
-  while (SteadyClock::now() < deadline) {
-    const auto begin = SteadyClock::now();
-    constexpr auto kLookMs = static_cast<int>(kLook.count());
-    if (console.Drain(kLookMs, kLookMs)) return 0;
-    if (SteadyClock::now() - begin < kLook) return 0;  // the reader has stopped
-    if (!EndsWaiting(lifeline)) continue;
-    if (ended) break;  // second request to end
-    ended = true;
-    deadline = SteadyClock::now() + kFlush;
-  }
-  return console.GiveUp();
-}
 
 void Print(std::string_view text, const output::Style& style, output::Console& console) {
   constexpr auto kStream = output::Stream::kErr;
@@ -121,7 +88,8 @@ class Runner {
     outcome_.run_dir = dir->path().string();
     console_.SpillInto(dir->path());
     log::KeepIn(dir->path() / "dtrun.log");
-    kJobLog.Info("job '{}': {}, launcher {}, backend {}", asked.job, plan::WorldText(asked), asked.launcher, asked.backend);
+    kJobLog.Info("job '{}': {}, launcher {}, backend {}", asked.job, plan::WorldText(asked), asked.launcher,
+                 asked.backend);
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
@@ -216,7 +184,8 @@ class Runner {
       facts->logs = record.LogsOf(generation).string();
       facts->regroups = regroups;
       facts->names_class = request_.restart.max > 0;
-      if (!facts->time_limit.empty()) facts->duration = std::chrono::steady_clock::now() - begun_;  // of the job
+      if (!facts->time_limit.empty())
+        facts->duration = std::chrono::steady_clock::now() - begun_;  // of the job
       Note(verdict::Recognise(&*facts));
       history_.Add(*facts);
       if (!facts->regroup.empty() && controller.interrupted() == 0) {
@@ -335,7 +304,8 @@ class Runner {
       Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
     kJobLog.Info("generation {}: all hosts are ready", generation);
     Result<verdict::Facts> facts = controller.Run(std::move(world));
-    if (facts) kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(*facts));
+    if (facts)
+      kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(*facts));
     if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
     return facts;
   }

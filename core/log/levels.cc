@@ -77,9 +77,10 @@ std::vector<std::string> UnknownRooms(const Levels& levels, const std::vector<st
   for (const auto& [room, level] : levels.rooms) {
     if (std::ranges::find(known, room) != known.end()) continue;
     const std::optional<std::string> near = Nearest(room, known);
-    told.push_back(fmt::format("no part of dtrun is called '{}'; {}", room,
-                               near ? fmt::format("did you mean {}?", *near)
-                                    : fmt::format("there are {} and the plugins by name", fmt::join(kRooms, ", "))));
+    told.push_back(
+        fmt::format("no part of dtrun is called '{}'; {}", room,
+                    near ? fmt::format("did you mean {}?", *near)
+                         : fmt::format("there are {} and the plugins by name", fmt::join(kRooms, ", "))));
   }
   return told;
 }

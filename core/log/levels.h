@@ -12,7 +12,13 @@
 
 namespace dtrun::log {
 
-enum class Level { kDebug = 1, kInfo, kWarn, kError, kOff };  // ascending; the first four as DTRUN_LOG_* of the ABI
+enum class Level {
+  kDebug = 1,
+  kInfo,
+  kWarn,
+  kError,
+  kOff
+};  // ascending; the first four as DTRUN_LOG_* of the ABI
 
 std::string_view Name(Level level);  // "debug", "info", "warn", "error", "off"
 

@@ -31,9 +31,11 @@ TEST(Levels, WrongPartsAreNamed) {
   for (const auto* const text : {"loud", "info,network=loud", "=debug", "info,,debug", "INFO", "a=b=info"}) {
     const Result<Levels> levels = ParseLevels(text);
     ASSERT_FALSE(levels.ok()) << text;
-    EXPECT_THAT(levels.error().text, HasSubstr("is no level: expected debug, info, warn, error or off")) << text;
+    EXPECT_THAT(levels.error().text, HasSubstr("is no level: expected debug, info, warn, error or off"))
+        << text;
   }
-  EXPECT_THAT(ParseLevels("info,network=loud").error().text, HasSubstr("'network=loud' in 'info,network=loud'"));
+  EXPECT_THAT(ParseLevels("info,network=loud").error().text,
+              HasSubstr("'network=loud' in 'info,network=loud'"));
 }
 
 TEST(Levels, UnknownRoomsAreToldWithTheNearest) {

@@ -24,10 +24,10 @@ std::atomic<Level> lowest{Level::kWarn};
 
 namespace {
 
-constexpr std::size_t kRemembered = 1000;         // lines
+constexpr std::size_t kRemembered = 1000;  // lines
 constexpr std::size_t kFileBytes = 10u << 20;
-constexpr std::size_t kFilesBefore = 2;           // besides the current one
-constexpr std::size_t kMostBytes = 3500;          // of a text, so that its line fits into one write to a pipe
+constexpr std::size_t kFilesBefore = 2;   // besides the current one
+constexpr std::size_t kMostBytes = 3500;  // of a text, so that its line fits into one write to a pipe
 
 spdlog::level::level_enum ForSpdlog(Level level) {
   switch (level) {
@@ -58,7 +58,7 @@ class Log {
     return *log;
   }
 
-void Start(const Options& options, const std::string& host, std::optional<int> rank) {
+  void Start(const Options& options, const std::string& host, std::optional<int> rank) {
     const std::lock_guard lock(mutex_);
     levels_ = options.levels;
     internal::lowest = levels_.Lowest();
@@ -66,7 +66,8 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
     host_ = host;
     rank_ = rank;
     const auto time = json_ ? spdlog::pattern_time_type::utc : spdlog::pattern_time_type::local;
-    time_ = spdlog::pattern_formatter(json_ ? "%Y-%m-%dT%H:%M:%S.%fZ" : "%Y-%m-%d %H:%M:%S.%e", time, "").clone();
+    time_ =
+        spdlog::pattern_formatter(json_ ? "%Y-%m-%dT%H:%M:%S.%fZ" : "%Y-%m-%d %H:%M:%S.%e", time, "").clone();
   }
 
   Options Current() {
@@ -106,7 +107,8 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
  private:
   Log() : remembered_(std::make_unique<spdlog::sinks::ringbuffer_sink_st>(kRemembered)) {
     TakesWholeLines(*remembered_);
-    time_ = std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e", spdlog::pattern_time_type::local, "");
+    time_ = std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e",
+                                                        spdlog::pattern_time_type::local, "");
   }
 
   std::string Line(std::string_view room, Level level, std::string_view text) const {
@@ -143,7 +145,8 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
 
   void Open() {
     try {
-      file_ = std::make_unique<spdlog::sinks::rotating_file_sink_st>(path_.string(), kFileBytes, kFilesBefore);
+      file_ =
+          std::make_unique<spdlog::sinks::rotating_file_sink_st>(path_.string(), kFileBytes, kFilesBefore);
       TakesWholeLines(*file_);
     } catch (const std::exception& failure) {
       return GiveUpFile(failure);
@@ -163,7 +166,8 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
   }
 
   void GiveUpFile(const std::exception& failure) {
-    const std::string line = Line("log", Level::kError, fmt::format("'{}' cannot be written: {}", path_.string(), failure.what()));
+    const std::string line =
+        Line("log", Level::kError, fmt::format("'{}' cannot be written: {}", path_.string(), failure.what()));
     path_.clear();
     file_.reset();
     WriteToStandardError(line);
@@ -178,7 +182,8 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
     }
     std::string with_loss;
     if (dropped_ != 0) {
-      with_loss = fmt::format("dtrun: {} lines of the log were dropped, as standard error was full\n", dropped_);
+      with_loss =
+          fmt::format("dtrun: {} lines of the log were dropped, as standard error was full\n", dropped_);
       with_loss += line;
       line = with_loss;
       dropped_ = 0;
@@ -225,12 +230,14 @@ Result<Options> ParseOptions(const char* levels, const char* format) {
   options.levels = *std::move(parsed);
   const std::string_view form = format == nullptr ? "" : format;
   if (!form.empty() && form != "text" && form != "json")
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("DTRUN_LOG_FORMAT is '{}'; expected text or json", form)};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("DTRUN_LOG_FORMAT is '{}'; expected text or json", form)};
   options.json = form == "json";
   return options;
 }
 
-std::vector<std::string> WrongVariables(const char* levels, const char* format, const std::vector<std::string>& plugins) {
+std::vector<std::string> WrongVariables(const char* levels, const char* format,
+                                        const std::vector<std::string>& plugins) {
   const Result<Options> options = ParseOptions(levels, format);
   if (!options) return {options.error().text + "; warnings and errors are logged as text"};
   std::vector<std::string> told = UnknownRooms(options->levels, plugins);
@@ -238,7 +245,9 @@ std::vector<std::string> WrongVariables(const char* levels, const char* format, 
   return told;
 }
 
-Result<Options> OptionsOfEnvironment() { return ParseOptions(std::getenv("DTRUN_LOG"), std::getenv("DTRUN_LOG_FORMAT")); }
+Result<Options> OptionsOfEnvironment() {
+  return ParseOptions(std::getenv("DTRUN_LOG"), std::getenv("DTRUN_LOG_FORMAT"));
+}
 
 void Start(const Options& options, const std::string& host, std::optional<int> rank) {
   Log::Get().Start(options, host, rank);
@@ -246,7 +255,9 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
 
 Options Current() { return Log::Get().Current(); }
 
-void WriteTo(std::function<void(std::string_view)> sink, bool replay) { Log::Get().WriteTo(std::move(sink), replay); }
+void WriteTo(std::function<void(std::string_view)> sink, bool replay) {
+  Log::Get().WriteTo(std::move(sink), replay);
+}
 
 void KeepIn(const std::filesystem::path& file) { Log::Get().KeepIn(file); }
 

@@ -34,7 +34,8 @@ Result<Options> ParseOptions(const char* levels, const char* format);
 
 // Warnings about the variables' values: an error of ParseOptions, as a note that the variable has no effect,
 // and UnknownRooms.
-std::vector<std::string> WrongVariables(const char* levels, const char* format, const std::vector<std::string>& plugins);
+std::vector<std::string> WrongVariables(const char* levels, const char* format,
+                                        const std::vector<std::string>& plugins);
 // The same from this process's environment.
 Result<Options> OptionsOfEnvironment();
 
@@ -72,20 +73,20 @@ class Room {
  public:
   constexpr explicit Room(std::string_view name) : name_(name) {}  // must outlive the room
 
-  bool Keeps(Level level) const {
-    return level >= LowestKept() && internal::Keeps(name_, level);
-  }
+  bool Keeps(Level level) const { return level >= LowestKept() && internal::Keeps(name_, level); }
   // Newlines in the text become spaces. Preserves errno.
   void Write(Level level, std::string_view text) const {
     if (Keeps(level)) internal::Write(name_, level, text);
   }
   template <class... Args>
   void Debug(fmt::format_string<Args...> text, Args&&... args) const {
-    if (Keeps(Level::kDebug)) internal::Write(name_, Level::kDebug, fmt::format(text, std::forward<Args>(args)...));
+    if (Keeps(Level::kDebug))
+      internal::Write(name_, Level::kDebug, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void Info(fmt::format_string<Args...> text, Args&&... args) const {
-    if (Keeps(Level::kInfo)) internal::Write(name_, Level::kInfo, fmt::format(text, std::forward<Args>(args)...));
+    if (Keeps(Level::kInfo))
+      internal::Write(name_, Level::kInfo, fmt::format(text, std::forward<Args>(args)...));
   }
 
  private:

@@ -93,7 +93,8 @@ TEST_F(LogTest, AFileGetsWhatWasWrittenBeforeItToo) {
   KeepIn(folder_ / "dtrun.log");
   kNetwork.Info("after");
   PassOn("of another host\n");
-  EXPECT_THAT(Text(folder_ / "dtrun.log"), AllOf(HasSubstr("network: before\n"), HasSubstr("network: after\nof another host\n")));
+  EXPECT_THAT(Text(folder_ / "dtrun.log"),
+              AllOf(HasSubstr("network: before\n"), HasSubstr("network: after\nof another host\n")));
 }
 
 TEST_F(LogTest, TheFileRotates) {
@@ -142,7 +143,8 @@ TEST_F(StandardError, ThatIsFullCostsLinesAndNoTime) {
   std::string rest(8192, '\0');
   rest.resize(static_cast<std::size_t>(::read(reading.get(), rest.data(), rest.size())));
   Restore();
-  EXPECT_THAT(rest, AllOf(StartsWith("dtrun: "), HasSubstr(" lines of the log were dropped"), EndsWith("network: last\n")));
+  EXPECT_THAT(rest, AllOf(StartsWith("dtrun: "), HasSubstr(" lines of the log were dropped"),
+                          EndsWith("network: last\n")));
 }
 
 TEST_F(StandardError, TellsThatAFileCannotBeWritten) {
@@ -158,12 +160,14 @@ TEST_F(StandardError, TellsThatAFileCannotBeWritten) {
   std::string read(8192, '\0');
   read.resize(static_cast<std::size_t>(::read(reading.get(), read.data(), read.size())));
   Restore();
-  EXPECT_THAT(read, AllOf(HasSubstr("first\n"), HasSubstr("dtrun.log' cannot be written: "), EndsWith("second\n")));
+  EXPECT_THAT(read,
+              AllOf(HasSubstr("first\n"), HasSubstr("dtrun.log' cannot be written: "), EndsWith("second\n")));
 }
 
 TEST(LogOptions, AnUnknownFormatIsTold) {
   EXPECT_EQ(ParseOptions("", "xml").error().text, "DTRUN_LOG_FORMAT is 'xml'; expected text or json");
-  EXPECT_THAT(ParseOptions("loud", nullptr).error().text, StartsWith("DTRUN_LOG: 'loud' in 'loud' is no level"));
+  EXPECT_THAT(ParseOptions("loud", nullptr).error().text,
+              StartsWith("DTRUN_LOG: 'loud' in 'loud' is no level"));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace dtrun::plan {
 namespace {
 
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
-constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_LOG_FORMAT", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
+constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_LOG_FORMAT", "DTRUN_PLUGIN_PATH",
+                                      "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
 constexpr std::string_view kOfRanks[] = {contract::kRank,
                                          contract::kFirstRank,
                                          contract::kWorldSize,
@@ -80,7 +81,8 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
                                           const std::vector<std::string>& options,
                                           const std::vector<std::string>& plugins) {
   std::vector<std::string> notes;
-  for (const std::string& wrong : log::WrongVariables(ValueOf(environment, "DTRUN_LOG"), ValueOf(environment, "DTRUN_LOG_FORMAT"), plugins))
+  for (const std::string& wrong : log::WrongVariables(ValueOf(environment, "DTRUN_LOG"),
+                                                      ValueOf(environment, "DTRUN_LOG_FORMAT"), plugins))
     notes.push_back(wrong);
   const bool in_a_rank = environment.contains(contract::kJobKey);  // this dtrun was started by a rank
   for (auto one = environment.lower_bound(std::string(kPrefix));
@@ -110,7 +112,8 @@ std::string UnusedDistribution(const environments::Variables& environment, const
   }
   if (std::ranges::none_of(ranks, [&](int one) { return one > in_turn; })) return {};
   return fmt::format(
-      "SLURM_DISTRIBUTION={} is ignored: dtrun fills each host before the next, where srun would deal the ranks "
+      "SLURM_DISTRIBUTION={} is ignored: dtrun fills each host before the next, where srun would deal the "
+      "ranks "
       "out; to keep srun's order start the program with srun, or unset SLURM_DISTRIBUTION",
       given->second);
 }

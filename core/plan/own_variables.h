@@ -21,8 +21,8 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
 // launcher or the job set it. `user`: the variables of job.env.
 std::string UnusedMasterPort(const environments::Variables& environment, const environments::Variables& user);
 
-// A note if Slurm was asked for another order of ranks (-m cyclic, plane) than dtrun's, which fills each host in
-// turn; empty if the order is the same. `ranks`: by host.
+// A note if Slurm was asked for another order of ranks (-m cyclic, plane) than dtrun's, which fills each host
+// in turn; empty if the order is the same. `ranks`: by host.
 std::string UnusedDistribution(const environments::Variables& environment, const std::vector<int>& ranks);
 
 }  // namespace dtrun::plan

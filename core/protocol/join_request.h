@@ -26,7 +26,7 @@ struct JoinRequest {
   std::string node_variable = {};  // variable with each host's name in `nodes`; empty: the host knows it
   std::string log_levels = {};     // the root's log levels (core/log/levels.h); empty: the agent's own
   bool log_json = false;
-  std::string key_origin = {};     // where this host got the key, for errors; not part of the line
+  std::string key_origin = {};  // where this host got the key, for errors; not part of the line
 };
 
 // The line that a remote shell passes to `dtrun agent`. The key is in hex.
