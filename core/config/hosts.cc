@@ -78,6 +78,8 @@ void Loader::TakeHosts() {
     }
     if (failed_.contains(source->key) || hosts_unknown_) return;
   }
+  SelectHosts();
+  CheckGpus();
   CheckConnect();
   LimitHosts();
   ShareRanks();

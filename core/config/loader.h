@@ -11,11 +11,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/convert.h"
 #include "core/config/problems.h"
 #include "core/config/settings.h"
+#include "core/hosts/host_slots.h"
 
 namespace dtrun::config {
 
@@ -85,6 +87,12 @@ class Loader {
   void CheckMinimum();
   void CheckIndex();
   void StandIn(const char* key, options::Data data, const Place& place);
+
+  // gpus.cc
+  std::optional<std::vector<hosts::HostSlots>> HostsToName(std::string_view text) const;
+  std::string ListText() const;
+  void SelectHosts();
+  void CheckGpus();
 
   // ranks.cc
   void ShareRanks();

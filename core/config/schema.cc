@@ -29,6 +29,23 @@ void AddCluster(Schema& schema) {
            "The first ones of a list, a hostfile or an allocation; it is an error if that has fewer. With "
            "\"manual\" hosts need no names, only their number."),
       "1", "65536"));
+  schema.push_back(
+      Long(Option("cluster.include", Type::kString, kRoot, "hosts of the list that the job uses, with slots"),
+           "As deepspeed's --include: NAME or NAME:SLOT,SLOT, with @ between hosts, as in "
+           "worker-0:2,3@worker-1. A host keeps its place in the list and runs a rank for each slot that is "
+           "chosen; its ranks see those slots as their GPUs (cluster.gpus). A name alone chooses all slots "
+           "of the host. Without a list it may choose slots of localhost."));
+  schema.push_back(Long(
+      Option("cluster.exclude", Type::kString, kRoot, "hosts of the list, or slots, that the job leaves out"),
+      "As deepspeed's --exclude, written as cluster.include; the two cannot be used together. Hosts "
+      "that it does not name stay as they are."));
+  schema.push_back(Long(
+      Option("cluster.gpus", Type::kMap, kPlan, "GPUs of each host that its ranks see, by the host's name"),
+      "For example { worker-0 = \"2,3\", worker-1 = \"0\" }: indices or UUIDs, as CUDA_VISIBLE_DEVICES "
+      "takes them. All ranks of the host get the whole list in that variable (HIP_VISIBLE_DEVICES on "
+      "AMD), in place of the one that dtrun was started with, and select by LOCAL_RANK; "
+      "job.gpu_visibility = \"own\" deals it out, and job.processes_per_host = \"gpu\" counts it. Ranks of "
+      "hosts that are not in the table see what they would see without it."));
   schema.push_back(Default(
       Long(Option("cluster.connect", Type::kString, kRoot, "how dtrun reaches the other hosts"),
            "\"ssh\" starts agents by cluster.remote_shell. The name of a launcher that connects starts "

@@ -242,7 +242,7 @@ Status Preparation::ReadHardware() {
   if (hardware_) return {};
   if (!here_) here_ = plan::OfferHere();
   if (!*here_) return here_->error();
-  hardware_ = plan::HardwareOf(loaded_.settings, RankEnvironment(), **here_);
+  hardware_ = plan::HardwareHere(loaded_.settings, RankEnvironment(), **here_);
   return {};
 }
 

@@ -150,12 +150,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   return found ? Status() : AtPlugin(settings, "launcher", found.error());
 }
 
-// The hardware of a host; one that has not joined yet is assumed to equal this one.
-const Hardware& HardwareOn(const Inputs& inputs, std::size_t host) {
-  return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
-}
-
-// One line for all hosts, or one part per host where they differ.
+// One line for all hosts, or one part for each where they differ.
 std::string BindingText(const Plan& plan, const std::vector<Placement>& placements) {
   const auto text = [&](std::size_t host) { return placements[host].processors.text; };
   constexpr std::size_t kMost = 64;
@@ -170,19 +165,32 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
   return (several ? "by local rank on each host: " : "") + (same ? text(0) : each);
 }
 
-// In a draft, a root without GPUs assumes that the hosts of a GPU job have one GPU per rank.
+// What a host has. In a draft, a root without GPUs takes the hosts of a job that counts on them to have one
+// for each rank.
 Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
-  Hardware hardware = HardwareOn(inputs, host);
+  if (host < inputs.reported.size()) return inputs.reported[host];
+  Hardware hardware = Assumed(inputs.settings, inputs.hardware, static_cast<int>(host));
   const auto* word = std::get_if<std::string>(&inputs.settings.Get("job.processes_per_host").data);
   const bool wanted =
       inputs.settings.Text("job.gpu_visibility") == "own" || (word != nullptr && *word == "gpu");
-  if (!inputs.reported.empty() || !HasCluster(inputs.settings) || !wanted || !hardware.gpus.empty())
+  if (!HasCluster(inputs.settings) || !wanted || !hardware.gpus.empty() || hardware.gpus_given)
     return hardware;
   for (int i = 0; i < ranks; ++i) hardware.gpus.push_back({"", -1, std::to_string(i)});
   return hardware;
 }
 
-// The placement of the ranks, by host.
+// What dtrun's own environment says of GPUs, where cluster.gpus says something else; empty: it does not.
+std::string ReplacedList(const Inputs& inputs, const Plan& plan, const std::vector<Placement>& placements) {
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const auto inherited = inputs.environment.find(placements[i].gpu_variable);
+    if (inherited == inputs.environment.end() || !placements[i].gpu_lists.empty()) continue;
+    return fmt::format("{}='{}' of dtrun's environment does not reach the hosts in cluster.gpus, such as {}",
+                       inherited->first, inherited->second, plan.hosts[i].name);
+  }
+  return {};
+}
+
+// Where the ranks run, by host.
 Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
@@ -198,10 +206,12 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     placements.push_back(*std::move(placed));
   }
   plan->binding = BindingText(*plan, placements);
-  if (const std::string& variable = placements[0].gpu_variable; !variable.empty()) {
+  if (const std::string& variable = placements[0].gpu_variable; !placements[0].gpu_lists.empty()) {
     plan->notes.push_back(
         fmt::format("{} is each rank's own part; a program finds its first GPU as device 0", variable));
   }
+  if (std::string replaced = ReplacedList(inputs, *plan, placements); !replaced.empty())
+    plan->notes.push_back(std::move(replaced));
   return placements;
 }
 
@@ -351,7 +361,13 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
     const auto host = static_cast<std::size_t>(process.host);
     Status status = Complete(inputs, plan, common, of_hosts[host], table, command.front(), &program, &process);
     if (!status) return status.error();
-    PutInPlace((*placements)[host], &process);
+    const Placement& placement = (*placements)[host];
+    if (placement.gpu_lists.empty() && process.env.contains(placement.gpu_variable)) {
+      return At(settings, "cluster.gpus",
+                fmt::format("it sets {} of the ranks on {}, and so does launcher '{}'; leave one of them out",
+                            placement.gpu_variable, plan.hosts[host].name, plan.launcher));
+    }
+    PutInPlace(placement, &process);
     if (first == nullptr) first = std::make_shared<const Variables>(process.env.begin(), process.env.end());
     process.env.ShareWith(first);
   }

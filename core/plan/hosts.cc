@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -63,7 +64,10 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
   const bool known = !reported.empty();
   const std::size_t count = known ? reported.size() : listed->size();
   for (std::size_t i = 0; i < count; ++i) {
-    const Hardware& hardware = known ? reported[i] : here;
+    std::optional<Hardware> given;
+    if (!known && GpusGiven(settings, static_cast<int>(i)))
+      given = Assumed(settings, here, static_cast<int>(i));
+    const Hardware& hardware = known ? reported[i] : given ? *given : here;
     const auto& [given_name, slots] = (*listed)[known ? static_cast<std::size_t>(hardware.number) : i];
     std::string name = given_name;
     if (name.empty()) {

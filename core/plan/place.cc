@@ -8,11 +8,14 @@
 #include <set>
 
 #include "core/base/number_list.h"
+#include "core/base/text.h"
 #include "core/binding/group_limits.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
+#include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
 #include "core/plan/at.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::plan {
 namespace {
@@ -20,6 +23,8 @@ namespace {
 constexpr char kProcesses[] = "job.processes_per_host";
 constexpr char kBind[] = "job.bind";
 constexpr char kVisibility[] = "job.gpu_visibility";
+constexpr char kGiven[] = "cluster.gpus";
+constexpr int kNoneOfTheHosts = -1;
 
 bool PerRank(const std::string& value) { return value.find("${") != std::string::npos; }
 
@@ -38,7 +43,16 @@ std::string HostText(const Hardware& hardware) {
   return hardware.name.empty() ? "this host" : "host " + hardware.name;
 }
 
-// The NUMA node of each rank's first GPU; empty if there are too few GPUs.
+// Where the host has GPUs, those that cluster.gpus gives to it are among them.
+Status CheckGiven(const config::Settings& settings, const Hardware& hardware) {
+  if (!hardware.gpus_given || hardware.gpus_there == 0 || binding::MeansNone(*hardware.gpus_given)) return {};
+  if (hardware.gpus.size() == Split(*hardware.gpus_given, ',').size()) return {};
+  return At(settings, kGiven,
+            fmt::format("'{}' is for {}, which has {} GPU{}, from 0; correct the list", *hardware.gpus_given,
+                        HostText(hardware), hardware.gpus_there, hardware.gpus_there == 1 ? "" : "s"));
+}
+
+// The NUMA node of each rank's first GPU; none when there are too few GPUs.
 std::vector<int> GpuNodes(const std::vector<binding::Gpu>& gpus, std::size_t ranks, bool own) {
   std::vector<int> out;
   if (gpus.size() < ranks) return out;
@@ -64,19 +78,52 @@ Result<HostOffer> OfferHere() {
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer) {
   const auto& user = UserVariables(settings);
+  const auto given = GpusGiven(settings, offer.number);
   const auto variable = [&](const char* name) -> std::optional<std::string> {
-    // A list with placeholders differs by rank and has no meaning for the host.
+    if (given && name == std::string_view(binding::ListVariable(offer.gpus.vendor))) return given;
+    // A list with placeholders is another one for each rank; it says nothing of the host.
     if (const auto own = user.find(name); own != user.end() && !PerRank(own->second)) return own->second;
     const auto found = environment.find(name);
     return found == environment.end() ? std::nullopt : std::optional(found->second);
   };
-  return {offer.topology,
-          binding::VisibleGpus(offer.gpus, variable),
-          offer.gpus.vendor,
-          offer.name,
-          offer.number,
-          offer.gpus.devices.size(),
-          binding::ListText(offer.gpus.vendor, variable)};
+  return {
+      offer.topology,
+      binding::VisibleGpus(offer.gpus, variable),
+      offer.gpus.vendor,
+      offer.name,
+      offer.number,
+      offer.gpus.devices.size(),
+      given ? fmt::format("{} gives '{}'", kGiven, *given) : binding::ListText(offer.gpus.vendor, variable),
+      given};
+}
+
+std::optional<std::string> GpusGiven(const config::Settings& settings, int host) {
+  if (host == kNoneOfTheHosts || !settings.Has(kGiven)) return std::nullopt;
+  const auto& lists = settings.Map(kGiven);
+  if (!settings.Has("cluster.hosts"))  // the loader has seen to it that the one entry is this machine's
+    return lists.empty() ? std::nullopt : std::optional(lists.begin()->second);
+  const auto listed = hosts::ParseHost(settings.List("cluster.hosts")[static_cast<std::size_t>(host)]);
+  const auto found = listed ? lists.find(listed->name) : lists.end();
+  return found == lists.end() ? std::nullopt : std::optional(found->second);
+}
+
+Hardware HardwareHere(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+                      HostOffer offer) {
+  if (HasCluster(settings)) offer.number = kNoneOfTheHosts;
+  return HardwareOf(settings, environment, offer);
+}
+
+Hardware Assumed(const config::Settings& settings, const Hardware& here, int host) {
+  Hardware out = here;
+  if (!HasCluster(settings)) return out;
+  out.gpus_given = GpusGiven(settings, host);
+  if (!out.gpus_given) return out;
+  out.gpus.clear();
+  out.gpus_there = 0;
+  if (binding::MeansNone(*out.gpus_given)) return out;
+  for (const std::string_view name : Split(*out.gpus_given, ','))
+    out.gpus.push_back({"", -1, std::string(Trim(name))});
+  return out;
 }
 
 std::vector<std::string> GpuListWarnings(const config::Settings& settings,
@@ -85,7 +132,9 @@ std::vector<std::string> GpuListWarnings(const config::Settings& settings,
   std::vector<std::string> warnings;
   for (const Hardware& host : hosts) {
     const auto own = user.find(binding::ListVariable(host.vendor));
-    const bool typed = own != user.end() && !PerRank(own->second) && !binding::MeansNone(own->second);
+    const bool typed = host.gpus_given
+                           ? !binding::MeansNone(*host.gpus_given)
+                           : own != user.end() && !PerRank(own->second) && !binding::MeansNone(own->second);
     std::string wrong;
     if (typed && host.gpus.empty()) {
       wrong = fmt::format("{}, which selects no GPU of {} (it has {})", host.gpu_list, HostText(host),
@@ -95,7 +144,9 @@ std::vector<std::string> GpuListWarnings(const config::Settings& settings,
                           HostText(host));
     }
     if (wrong.empty()) continue;
-    wrong += fmt::format("; correct {}", typed ? "job.env" : "that variable, or unset it");
+    wrong += fmt::format("; correct {}", host.gpus_given ? kGiven
+                                         : typed         ? "job.env"
+                                                         : "that variable, or unset it");
     if (std::ranges::find(warnings, wrong) == warnings.end()) warnings.push_back(std::move(wrong));
   }
   return warnings;
@@ -124,6 +175,11 @@ Result<Placement> Place(const config::Settings& settings, const Hardware& hardwa
                         bool device_backend) {
   Placement out;
   const bool own = settings.Text(kVisibility) == "own";
+  if (Status there = CheckGiven(settings, hardware); !there) return there.error();
+  if (hardware.gpus_given) {
+    out.gpu_variable = binding::ListVariable(hardware.vendor);
+    out.gpus_given = *hardware.gpus_given;
+  }
   if (own) {
     out.gpu_variable = binding::ListVariable(hardware.vendor);
     const auto& user = UserVariables(settings);
@@ -163,10 +219,11 @@ void PutInPlace(const Placement& placement, Process* process) {
     const auto rank = static_cast<std::size_t>(local);
     const auto& set = placement.processors.processors[rank];
     processors.insert(set.begin(), set.end());
-    if (!placement.gpu_variable.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
+    if (!placement.gpu_lists.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
   }
   process->binding = NumberList({processors.begin(), processors.end()});
   process->env[contract::kLocalProcessors] = std::to_string(placement.processor_count);
+  if (placement.gpu_lists.empty()) gpus = placement.gpus_given;
   if (!placement.gpu_variable.empty()) process->env[placement.gpu_variable] = gpus;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,20 @@ struct Hardware {
   std::string name = {};
   int number = 0;
   std::size_t gpus_there = 0;  // visible or not
-  std::string gpu_list = {};   // the list that restricts them (binding::ListText)
+  std::string gpu_list = {};   // what narrows them (binding::ListText)
+  std::optional<std::string> gpus_given = {};  // the list of cluster.gpus
 };
-// Ranks inherit `environment` on every host, so its GPU visibility lists, and those of job.env, apply there.
+// The list of cluster.gpus for the host with that number; nothing: none is given.
+std::optional<std::string> GpusGiven(const config::Settings& settings, int host);
+
+// Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer);
+// Of this machine, which may be none of the hosts.
+Hardware HardwareHere(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+                      HostOffer offer);
+// What the host with that number is taken to have before it joins: what `here` has, and the GPUs given to it.
+Hardware Assumed(const config::Settings& settings, const Hardware& here, int host);
 
 // Warnings about GPU visibility lists that are probably wrong, one for each host and text.
 std::vector<std::string> GpuListWarnings(const config::Settings& settings,
@@ -53,9 +63,10 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
 
 struct Placement {
   binding::Binding processors;
-  int processor_count = 0;             // processors for all ranks together; 0: not bound
-  std::string gpu_variable;            // empty: every rank sees all GPUs
-  std::vector<std::string> gpu_lists;  // the variable's value, by local rank
+  int processor_count = 0;             // that the ranks may use together; 0: they are not bound
+  std::string gpu_variable;            // empty: every rank sees all
+  std::vector<std::string> gpu_lists;  // the variable's value, by local rank; empty: gpus_given for all
+  std::string gpus_given;
 };
 
 // `device_backend`: the backend moves device memory, so ranks use GPUs however the ranks were

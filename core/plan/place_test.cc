@@ -6,6 +6,7 @@
 #include "core/base/number_list.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::plan {
 namespace {
@@ -210,6 +211,73 @@ TEST(Place, OwnPartsKeepTheNamesOfTheUsersList) {
   const config::Settings settings = With({"job.gpu_visibility=own"});
   const Hardware one = HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", "GPU-bbbb,GPU-none"}}, offer);
   EXPECT_THAT(Place(settings, one, 2, false).error().text, HasSubstr("(GPU-bbbb)"));
+}
+
+// Two hosts, of which cluster.gpus names the second.
+class GivenGpus : public ::testing::Test {
+ protected:
+  Result<Placement> PlaceOn(int host, std::vector<std::string> sets, int ranks = 2) {
+    sets.insert(sets.end(), {"cluster.hosts=a.invalid:2,b.invalid:2"});
+    HostOffer offer;
+    offer.topology = Server().topology;
+    offer.gpus.devices = {
+        {"GPU-aaaa", 0, "0"}, {"GPU-bbbb", 0, "1"}, {"GPU-cccc", 1, "2"}, {"GPU-dddd", 1, "3"}};
+    offer.gpus.vendor = vendor_;
+    offer.name = "b-itself";
+    offer.number = host;
+    settings_ = With(sets);
+    hardware_ = HardwareOf(settings_, {{"CUDA_VISIBLE_DEVICES", "0"}}, offer);
+    return Place(settings_, hardware_, ranks, false);
+  }
+  // The variable of the first process of a host.
+  std::string Variable(const Placement& placement, const char* name = "CUDA_VISIBLE_DEVICES", int ranks = 1) {
+    Process process = LocalRanks(0, ranks);
+    PutInPlace(placement, &process);
+    const auto found = process.env.find(name);
+    return found == process.env.end() ? "unset" : std::string(found->second);
+  }
+
+  binding::Vendor vendor_ = binding::Vendor::kNvidia;
+  config::Settings settings_;
+  Hardware hardware_;
+};
+
+TEST_F(GivenGpus, AreTheWholeListForEachRankOfThatHost) {
+  const auto there = PlaceOn(1, {"cluster.gpus={\"b.invalid\" = \"2,3\"}"});
+  ASSERT_TRUE(there) << there.error().text;
+  EXPECT_EQ(Variable(*there), "2,3");
+  EXPECT_EQ(Variable(*there, "CUDA_VISIBLE_DEVICES", 2), "2,3") << "also of a process for several ranks";
+  EXPECT_EQ(Variable(*PlaceOn(0, {"cluster.gpus={\"b.invalid\" = \"2,3\"}"})), "unset");
+  EXPECT_EQ(hardware_.gpus.size(), 1u) << "the environment's list holds on the other host";
+  vendor_ = binding::Vendor::kAmd;
+  EXPECT_EQ(Variable(*PlaceOn(1, {"cluster.gpus={\"b.invalid\" = \"2\"}"}), "HIP_VISIBLE_DEVICES"), "2");
+}
+
+TEST_F(GivenGpus, AreCountedAndDealtOut) {
+  const auto there = PlaceOn(1, {"cluster.gpus={\"b.invalid\" = \"3,GPU-bb\"}", "job.gpu_visibility=own",
+                                 "job.processes_per_host=gpu"});
+  ASSERT_TRUE(there) << there.error().text;
+  EXPECT_EQ(there->gpu_lists, (std::vector<std::string>{"3", "GPU-bb"}));
+  EXPECT_EQ(*ProcessesPerHost(settings_, hardware_), 2);
+  const auto draft = PlaceRanks(settings_, Server(), {});
+  ASSERT_TRUE(draft) << draft.error().text;
+  EXPECT_EQ((*draft)[1].local_size, 2) << "a host that has not joined has what is given to it";
+}
+
+TEST_F(GivenGpus, ThatAHostDoesNotHaveAreAnError) {
+  EXPECT_THAT(PlaceOn(1, {"cluster.gpus={\"b.invalid\" = \"2,7\"}"}).error().text,
+              AllOf(HasSubstr("cluster.gpus: '2,7' is for host b-itself, which has 4 GPUs")));
+  EXPECT_EQ(Variable(*PlaceOn(1, {"cluster.gpus={\"b.invalid\" = \"\"}"})), "") << "meant to hide all";
+}
+
+TEST_F(GivenGpus, OfAHostWithoutAnyAreTold) {
+  const config::Settings settings = With({"cluster.hosts=a.invalid", "cluster.gpus={\"a.invalid\" = \"0\"}"});
+  HostOffer offer;
+  offer.name = "a";
+  EXPECT_THAT(
+      GpuListWarnings(settings, {HardwareOf(settings, {}, offer)}),
+      ElementsAre(
+          "cluster.gpus gives '0', which selects no GPU of host a (it has none); correct cluster.gpus"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   const auto environment = launch::RankEnvironment();
   const auto here = plan::OfferHere();
   if (!here) return here.error();
-  auto hosts = plan::PlaceRanks(settings, plan::HardwareOf(settings, environment, *here), {});
+  auto hosts = plan::PlaceRanks(settings, plan::HardwareHere(settings, environment, *here), {});
   if (!hosts) return hosts.error();
   auto cluster = launch::ClusterOf(settings, {}, preparation.launchers());
   if (!cluster) return cluster.error();
