@@ -119,6 +119,51 @@ class Gpus(JobTest):
         self.assert_ok(result)
         self.assertEqual(result.out, "5,GPU-abc\n")
 
+    def selected(self, *words, hosts="localhost slots=4\n127.0.0.1 slots=4\n", **variables):
+        """A job whose ranks print where they are and what they see, on a machine that is both hosts."""
+        self.write(hosts, "hosts")
+        return self.dtrun("-v", "--hostfile", "hosts", "--set", 'cluster.remote_shell=["sh", "-c", "exec \\"$@\\""]', "--set",
+                          "cluster.oversubscribe=true", "--set", "network.interface=lo", *words, "sh", "-c",
+                          "echo $RANK/$LOCAL_RANK of $LOCAL_WORLD_SIZE: $CUDA_VISIBLE_DEVICES",
+                          env=self.environment(**variables))
+
+    def test_deepspeeds_include_chooses_gpus_of_each_host(self):
+        result = self.selected("--include", "127.0.0.1:0@localhost:2,3", CUDA_VISIBLE_DEVICES="7")
+        self.assert_ok(result)
+        self.assertEqual(sorted(line.partition("] ")[2] for line in result.out.splitlines()),
+                         ["0/0 of 2: 2,3", "1/1 of 2: 2,3", "2/0 of 1: 0"])
+        self.assertIn("CUDA_VISIBLE_DEVICES='7' of dtrun's environment does not reach the hosts in cluster.gpus", result.err)
+        self.assertIn("--include is read as --set cluster.include=127.0.0.1:0@localhost:2,3", result.err)
+
+    def test_deepspeeds_exclude_leaves_out_gpus_and_hosts(self):
+        for spelling in ("--exclude", "-e"):
+            result = self.selected(spelling, "localhost:0,2@127.0.0.1")
+            self.assert_ok(result)
+            self.assertEqual(sorted(line.partition("] ")[2] for line in result.out.splitlines()), ["0/0 of 2: 1,3", "1/1 of 2: 1,3"])
+
+    def test_include_needs_no_hostfile_on_this_machine(self):
+        result = self.dtrun("-i", "localhost:0,1", "sh", "-c", "echo $LOCAL_RANK: $CUDA_VISIBLE_DEVICES")
+        self.assert_ok(result)
+        self.assertEqual(sorted(line.partition("] ")[2] for line in result.out.splitlines()), ["0: 0,1", "1: 0,1"])
+
+    def test_what_include_cannot_mean_is_refused_with_host_and_slot(self):
+        for words, texts in ((["--include", "localhst:0"], ["--include", "host 'localhst' is not in the hosts of ", "did you mean 'localhost'?"]),
+                             (["--include", "localhost:4"], ["host 'localhost' has no slot 4: it has 4, 0 to 3"]),
+                             (["--exclude", "localhost:x"], ["--exclude", "slot 'x' of host 'localhost' is not a number"]),
+                             (["--include", "localhost", "--exclude", "127.0.0.1"], ["cluster.include (--include) chooses the hosts already"]),
+                             (["--set", "cluster.gpus.localhost=0,a"], ["cluster.gpus.localhost", "'a' is no GPU"]),
+                             (["--include", "localhost:1", "--set", "job.env.CUDA_VISIBLE_DEVICES=0"], ["CUDA_VISIBLE_DEVICES", "job.env sets it to '0'"])):
+            self.assert_user_error(self.selected(*words), *texts)
+
+    @unittest.skipIf(list(Path("/dev").glob("nvidia[0-9]*")), "this machine has GPUs")
+    def test_gpus_given_to_a_host_that_has_none_are_told(self):
+        result = self.dtrun("--set", "cluster.gpus.localhost=0,1", "-n", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+        self.assert_ok(result)
+        self.assertEqual(result.out, "0,1\n")
+        self.assertRegex(result.err, r"warning    cluster.gpus gives '0,1', which selects no GPU of host \S+ \(it has none\)")
+        result = self.dtrun("--include", "localhost:0,1", "--set", "job.gpu_visibility=own", "true")
+        self.assert_user_error(result, "job.gpu_visibility", "2 ranks", "cluster.gpus gives '0,1'")
+
 
 if __name__ == "__main__":
     main()

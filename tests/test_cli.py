@@ -188,6 +188,7 @@ class Typed(JobTest):
                                ("mpirun -N 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
                                ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py\n"),
                                ("deepspeed -H hf train.py", "type: dtrun --hostfile hf train.py\n"),
+                               ("deepspeed --include localhost:2,3 train.py", "type: dtrun --set cluster.include=localhost:2,3 train.py\n"),
                                ("mpirun -host a,b,a train.py", "type: dtrun --hosts a:2,b:1 train.py\n"),
                                ("srun -n 2 train.py", "type: dtrun -n 2 --set cluster.from=slurm train.py\n"),
                                ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",

@@ -72,11 +72,6 @@ constexpr ForeignFlag kHorovod[] = {
      "horovodrun", kUnread, ""},
 };
 
-constexpr std::string_view kNameSlots = "name hosts and slots: --hosts node0:4,node1:2";
-constexpr std::string_view kNameSlotsAndGpus =
-    "name hosts and slots: --hosts node0:4,node1:2, and GPUs, the same ones on every host, in front of dtrun: "
-    "CUDA_VISIBLE_DEVICES=2,3";
-
 constexpr ForeignFlag kFrameworks[] = {
     {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
     {" --machine-rank ", "accelerate", kRefused,
@@ -104,10 +99,11 @@ constexpr ForeignFlag kFrameworks[] = {
      "write what it sets as flags: -n for num_processes, --hosts for machines, --mixed-precision"},
     {" --use-deepspeed --zero-stage --zero3-init-flag --zero3-save-16bit-model --offload-optimizer-device "
      "--offload-param-device --offload-optimizer-nvme-path --offload-param-nvme-path --gradient-clipping "
-     "--deepspeed-config-file --deepspeed-exclusion-filter --deepspeed-inclusion-filter "
-     "--deepspeed-multinode-launcher --deepspeed-moe-layer-cls-names ",
+     "--deepspeed-config-file --deepspeed-multinode-launcher --deepspeed-moe-layer-cls-names ",
      "accelerate", kUnread,
      "leave it out, and set it in the script: Accelerator(deepspeed_plugin=DeepSpeedPlugin(...))"},
+    {" --deepspeed-inclusion-filter ", "accelerate", kSetting, "cluster.include"},
+    {" --deepspeed-exclusion-filter ", "accelerate", kSetting, "cluster.exclude"},
     {" --use-fsdp --fsdp-* ", "accelerate", kUnread,
      "leave it out, and set it in the script: Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin(...))"},
     {" --use-megatron-lm --megatron-lm-* ", "accelerate", kUnread,
@@ -119,9 +115,8 @@ constexpr ForeignFlag kFrameworks[] = {
      "accelerate", kUnread, ""},
 
     {" -H ", "deepspeed", kOption, "--hostfile", {}, {}, kCertain},
-    {" --include ", "deepspeed", kRefused, kNameSlotsAndGpus},
-    {" --exclude ", "deepspeed, srun", kRefused, kNameSlots},
-    {" -i -e ", "deepspeed", kRefused, kNameSlotsAndGpus, {}, {}, kCertain},
+    {" --include -i ", "deepspeed", kSetting, "cluster.include"},
+    {" --exclude -e ", "deepspeed", kSetting, "cluster.exclude"},
     {" --no-local-rank ", "deepspeed", kNothing,
      "dtrun adds no --local_rank to the script's arguments, which has the variable LOCAL_RANK"},
     {" --min-elastic-nodes --max-elastic-nodes --elastic-training ", "deepspeed", kRefused,

@@ -72,7 +72,7 @@ constexpr ForeignFlag kScheduler[] = {
      {},
      {},
      kCertain},
-    {" -x ", "srun", kRefused, "name the hosts of the job alone: --hosts node1,node2", {}, {}, kCertain},
+    {" -x --exclude ", "srun", kRefused, "name the hosts of the job alone: --hosts node1,node2", {}, {}, kCertain},
     {" --gpus --gpus-per-task --gpus-per-node --gpus-per-socket --gres -G ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
      "job.gpu_visibility=own gives each rank its own"},

@@ -73,6 +73,13 @@ void CountSlots(Words* words) {
   }
 }
 
+// Slots of deepspeed's --include are ranks.
+bool SelectsSlots(const Words& words) {
+  return std::ranges::any_of(words, [](const std::string& word) {
+    return word.starts_with("cluster.include=") && word.find(':') != word.npos;
+  });
+}
+
 }  // namespace
 
 std::string Splitter::InPlaceOf(const OtherLauncher& launcher) const {
@@ -112,7 +119,8 @@ std::string Splitter::InOurWords(const OtherLauncher& launcher, const Words& res
       notes += "\n  and name the hosts: --hosts node0,node1";
     }
   }
-  if (launcher.each_gpu && !HasAny(ours, {"-n", "--processes-per-host", "--hostfile", kOnProcessors})) {
+  if (launcher.each_gpu && !SelectsSlots(ours) &&
+      !HasAny(ours, {"-n", "--processes-per-host", "--hostfile", kOnProcessors})) {
     ours.insert(ours.end(), {"-n", "gpu"});
     notes +=
         fmt::format("\n  -n gpu is a rank for each GPU, as {} starts them; without GPUs write a number: -n 4",

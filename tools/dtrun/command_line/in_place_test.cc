@@ -116,8 +116,8 @@ TEST_F(InPlaceTest, VerbosityOfOtherLaunchersIsOurs) {
   EXPECT_THAT(Refused({"horovodrun", "-v"}), HasSubstr("run horovodrun --version"));
   EXPECT_THAT(Refused({"srun", "-H", "x"}), HasSubstr("-H is a flag of srun; this is for the scheduler"));
   EXPECT_THAT(Refused({"show", "-v", "x"}), HasSubstr("goes before the verb: dtrun -v show"));
-  EXPECT_THAT(Refused({"--exclude", "a", "x"}), HasSubstr("--exclude is a flag of deepspeed and srun; name"));
-  EXPECT_THAT(Refused({"deepspeed", "--include", "localhost:2,3", "x"}), HasSubstr("CUDA_VISIBLE_DEVICES=2,3"));
+  EXPECT_THAT(Refused({"srun", "--exclude", "a", "x"}),
+              HasSubstr("--exclude is a flag of srun; name the hosts"));
 }
 
 TEST_F(InPlaceTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
@@ -131,6 +131,17 @@ TEST_F(InPlaceTest, LaunchersThatStartARankForEachGpuAreTakenAtTheirWord) {
       << "the file has its slots";
   EXPECT_THAT(Refused({"accelerate", "launch", "--cpu", "train.py"}),
               HasSubstr("type: dtrun --set job.env.ACCELERATE_USE_CPU=true train.py"));
+}
+
+TEST_F(InPlaceTest, SlotsOfDeepspeedsIncludeAreRanks) {
+  EXPECT_THAT(Refused({"deepspeed", "--include", "localhost:2,3", "x"}),
+              HasSubstr("type: dtrun --set cluster.include=localhost:2,3 x\n"));
+  EXPECT_THAT(Refused({"deepspeed", "-H", "h", "-e", "a:0@b", "x"}),
+              HasSubstr("type: dtrun --hostfile h --set cluster.exclude=a:0@b x\n"));
+  EXPECT_THAT(Refused({"deepspeed", "-i", "localhost", "x"}),
+              HasSubstr("--set cluster.include=localhost -n gpu x\n"));
+  EXPECT_THAT(Refused({"accelerate", "launch", "--deepspeed_inclusion_filter", "a:0", "x"}),
+              HasSubstr("type: dtrun --set cluster.include=a:0 x\n"));
 }
 
 }  // namespace
