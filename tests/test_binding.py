@@ -155,6 +155,11 @@ class Gpus(JobTest):
                              (["--include", "localhost:1", "--set", "job.env.CUDA_VISIBLE_DEVICES=0"], ["CUDA_VISIBLE_DEVICES", "job.env sets it to '0'"])):
             self.assert_user_error(self.selected(*words), *texts)
 
+    def test_a_launcher_that_has_a_list_for_each_rank_is_not_overruled(self):
+        result = self.dtrun("--include", "localhost:0,1", "--set", "launcher.name=torchrun", "--set",
+                            "launcher.options.virtual_local_rank=true", "true", env=self.environment(CUDA_VISIBLE_DEVICES="0,1"))
+        self.assert_user_error(result, "--include", "cluster.gpus", "CUDA_VISIBLE_DEVICES", "launcher 'torchrun'")
+
     @unittest.skipIf(list(Path("/dev").glob("nvidia[0-9]*")), "this machine has GPUs")
     def test_gpus_given_to_a_host_that_has_none_are_told(self):
         result = self.dtrun("--set", "cluster.gpus.localhost=0,1", "-n", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")

@@ -28,9 +28,9 @@ Result<Slots> ReadSlots(std::string_view text, const HostSlots& host) {
   Slots slots;
   for (const std::string_view item : Split(text, ',')) {
     const auto slot = NumberOf<int>(Trim(item));
-    if (!slot || *slot < 0)
-      return Wrong(fmt::format("slot '{}' of host '{}' is not a number from 0; write {}:0,1", item, host.name,
-                               host.name));
+    if (!slot || *slot < 0 || *slot >= kMaxSlots)
+      return Wrong(fmt::format("slot '{}' of host '{}' is not a number from 0 to {}; write {}:0,1", item,
+                               host.name, kMaxSlots - 1, host.name));
     if (host.slots && *slot >= *host.slots) {
       return Wrong(fmt::format("host '{}' has no slot {}: it has {}, {}", host.name, *slot, *host.slots,
                                *host.slots == 1 ? "slot 0" : fmt::format("0 to {}", *host.slots - 1)));

@@ -8,6 +8,7 @@
 
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
+#include "core/hosts/selection.h"
 #include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
 #include "launchers/schedulers/resource_config.h"
@@ -30,6 +31,20 @@ void CheckHosts(const std::vector<hosts::HostSlots>& hosts) {
     Require(!host.slots || (*host.slots >= 1 && *host.slots <= hosts::kMaxSlots), "slots are in range");
   }
   Require(hosts.size() <= hosts::kMaxHosts, "lists are bounded");
+}
+
+// deepspeed's --include and --exclude.
+void CheckSelections(const std::string& text) {
+  const std::vector<hosts::HostSlots> listed = {{"a", 4}, {"b", 2}, {"me@c", {}}, {"fe80::1", 1}};
+  for (const auto& selected : {hosts::Include(listed, text, "x"), hosts::Exclude(listed, text, "x")}) {
+    if (!selected.ok()) continue;
+    Require(!selected->hosts.empty(), "a selection has a host");
+    CheckHosts(selected->hosts);
+    for (const auto& [name, gpus] : selected->gpus) {
+      Require(hosts::FindHost(selected->hosts, name) != nullptr, "GPUs are those of a host that is selected");
+      Require(!gpus.empty() && hosts::CheckGpuList(gpus).ok(), "slots are a list of GPUs");
+    }
+  }
 }
 
 // Lines of NAME=VALUE.
@@ -80,6 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Require(hosts.error().text.starts_with("f:"), "errors have a place");
   }
   CheckLists(text);
+  CheckSelections(text);
   for (const char* name : {"CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
     const auto allocation = hosts::FromEnvironment({{name, text}}, "auto");
     if (allocation.ok()) CheckHosts(allocation->hosts);
