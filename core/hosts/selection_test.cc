@@ -53,7 +53,8 @@ TEST(Include, NamesWhatIsNotThere) {
   EXPECT_THAT(Included("worker-0,worker-1"), HasSubstr("write @ between hosts"));
   EXPECT_EQ(Included("worker-0:4"), "host 'worker-0' has no slot 4: it has 4, 0 to 3");
   EXPECT_EQ(Excluded("worker-1:9"), "host 'worker-1' has no slot 9: it has 4, 0 to 3");
-  for (const char* text : {"worker-0:", "worker-0:a", "worker-0:-1", "worker-0:0,,1", "worker-0:0:1", "bare:4096"})
+  for (const char* text :
+       {"worker-0:", "worker-0:a", "worker-0:-1", "worker-0:0,,1", "worker-0:0:1", "bare:4096"})
     EXPECT_THAT(Included(text), HasSubstr("is not a number from 0")) << text;
   for (const char* text : {"", "@", ":0", "worker-0@"})
     EXPECT_THAT(Included(text), HasSubstr("a host has no name")) << text;
