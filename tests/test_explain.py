@@ -107,6 +107,11 @@ class Verdict(JobTest):
 
 
 class Explain(JobTest):
+    def test_a_text_may_begin_with_a_rule_of_dashes(self):
+        result = self.dtrun("explain", "-" * 74 + "\nThere are not enough slots available in the system to satisfy the 4 slots")
+        self.assert_ok(result)
+        self.assertIn("slots", result.out)
+
     def test_a_time_has_its_unit(self):
         for text, said in (("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "did not answer within 60000 ms"),
                            ("RuntimeError: Timeout waiting for key: k after 3000 ms", "did not publish k within 3000 ms")):

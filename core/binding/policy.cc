@@ -112,7 +112,8 @@ std::string Describe(const std::vector<Cores>& sets, const Binding& binding, con
   const std::string size = least.size() == most.size()
                                ? Plural(least.size(), "core")
                                : fmt::format("{} to {}", least.size(), Plural(most.size(), "core"));
-  return fmt::format("{} per rank, {} (processors of {})", size, policy, Sets(binding.processors));
+  return fmt::format("{} per rank{} (processors of {})", size, policy == "core" ? "" : ", " + policy,
+                     Sets(binding.processors));
 }
 
 // Mentions the quota if it is the limit.

@@ -51,7 +51,7 @@ TEST(Core, GivesEachRankOneWholeCore) {
   EXPECT_THAT(Sets({kHyperthreads, 4, "core"}), ElementsAre("0,4", "1,5", "2,6", "3,7"));
   const auto bound = BindOn({kTwoSockets, 2, "core"});
   EXPECT_EQ(bound.cores, 2);
-  EXPECT_EQ(bound.text, "1 core per rank, core (processors of rank 0: 0, rank 1: 4)");
+  EXPECT_EQ(bound.text, "1 core per rank (processors of rank 0: 0, rank 1: 4)");
 }
 
 TEST(Compact, GivesNeighboursInRankNeighbouringCores) {

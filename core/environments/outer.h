@@ -22,7 +22,8 @@ bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns)
 // instead.
 std::vector<std::string> OuterNotes(const Variables& environment);
 
-// Advice if an outer launcher has started this command several times, each with its own job; otherwise empty.
+// For a job on one host: advice if an outer launcher has started this command several times, each with its own job,
+// or if this is the shell or batch script of a Slurm allocation of several hosts; otherwise empty.
 std::string OneOfSeveral(const Variables& environment);
 
 }  // namespace dtrun::environments

@@ -77,6 +77,12 @@ TEST(OuterNotes, SayNothingOfACleanEnvironment) {
   EXPECT_THAT(OuterNotes({{"PATH", "/bin"}, {"SLURM_JOB_ID", "7"}}), IsEmpty());
 }
 
+TEST(OneOfSeveral, TellsOfAnAllocationThatTheJobDoesNotUse) {
+  EXPECT_EQ(OneOfSeveral({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "1"}}), "");
+  EXPECT_THAT(OneOfSeveral({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "2"}}),
+              AllOf(HasSubstr("Slurm's allocation 7 of 2 hosts"), HasSubstr("--set cluster.from=slurm")));
+}
+
 TEST(OneOfSeveral, SaysHowTheyBecomeOneJob) {
   EXPECT_EQ(OneOfSeveral({}), "");
   EXPECT_EQ(OneOfSeveral({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMI_SIZE", "one"}, {"SLURM_NTASKS", "4"}}), "");

@@ -17,14 +17,15 @@ constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warn", "error
 constexpr std::array<std::string_view, 5> kRooms{"comm", "job", "membership", "node", "plugin"};
 
 std::optional<Level> LevelNamed(std::string_view text) {
-  const auto* const name = std::ranges::find(kNames, text);
+  const std::string lower = Lowercase(text);
+  const auto* const name = std::ranges::find(kNames, lower == "warning" ? "warn" : lower);
   if (name == kNames.end()) return std::nullopt;
   return static_cast<Level>(name - kNames.begin() + 1);
 }
 
 Error NotALevel(std::string_view text, std::string_view part) {
   return {DTRUN_INVALID_ARGUMENT,
-          fmt::format("'{}' in '{}' is no level: expected debug, info, warn, error or off, or a room and its "
+          fmt::format("'{}' in '{}' is no level: expected debug, info, warn, error or off, or a part and its "
                       "level such as node=debug",
                       part, text)};
 }

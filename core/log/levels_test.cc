@@ -25,10 +25,12 @@ TEST(Levels, WarningsUnlessAskedForMore) {
   EXPECT_EQ(ParseLevels("node=debug")->others, Level::kWarn);
 }
 
+TEST(Levels, AnyCase) { EXPECT_EQ(ToText(*ParseLevels("INFO,node=Warning")), "info,node=warn"); }
+
 TEST(Levels, TheLastOfARoomCounts) { EXPECT_EQ(ParseLevels("a=info,a=error")->Of("a"), Level::kError); }
 
 TEST(Levels, WrongPartsAreNamed) {
-  for (const auto* const text : {"loud", "info,network=loud", "=debug", "info,,debug", "INFO", "a=b=info"}) {
+  for (const auto* const text : {"loud", "info,network=loud", "=debug", "info,,debug", "trace", "a=b=info"}) {
     const Result<Levels> levels = ParseLevels(text);
     ASSERT_FALSE(levels.ok()) << text;
     EXPECT_THAT(levels.error().text, HasSubstr("is no level: expected debug, info, warn, error or off"))

@@ -206,6 +206,9 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     placements.push_back(*std::move(placed));
   }
   plan->binding = BindingText(*plan, placements);
+  const std::string& asked = inputs.settings.Text("job.bind");
+  if (asked != "auto" && plan->binding.starts_with("none:"))
+    plan->warnings.push_back(fmt::format("job.bind = \"{}\" binds no rank: {}", asked, plan->binding.substr(6)));
   if (const std::string& variable = placements[0].gpu_variable; !placements[0].gpu_lists.empty()) {
     plan->notes.push_back(
         fmt::format("{} is each rank's own part; a program finds its first GPU as device 0", variable));

@@ -115,7 +115,7 @@ int ExplainWords(const ExplainArguments& arguments) {
   std::string text;
   for (const std::string& word : arguments.words) {
     if (!text.empty()) text += ' ';
-    text += word.starts_with(" [") ? word.substr(1) : word;  // added by KeepBrackets
+    text += word.starts_with(" [") || word.starts_with(" -") ? word.substr(1) : word;  // added by KeepBrackets
   }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {
@@ -159,7 +159,8 @@ int ExplainWords(const ExplainArguments& arguments) {
 
 void KeepBrackets(std::vector<std::string>* words) {
   for (std::string& word : *words) {
-    if (word.starts_with('[')) word.insert(0, 1, ' ');
+    const bool text = word.starts_with('-') && word.find_first_of(" \t\n") != std::string::npos;  // of a log
+    if (word.starts_with('[') || text) word.insert(0, 1, ' ');
   }
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/base/text.h"
+#include "core/environments/outer.h"
 
 namespace dtrun::cli {
 namespace {
@@ -85,8 +86,13 @@ std::string VariableText(const std::string& variable, const std::vector<OptionTa
         fmt::format_to(append, "  {:<13} {}: {}\n", table.title, WholeKey(table.title, spec.key), spec.doc);
     }
   }
-  fmt::format_to(append, "  {:<13} --set job.env.{}=VALUE, or export it before dtrun\n", "as it is",
-                 variable);
+  const bool withheld = environments::MatchesAny(variable, environments::Withheld());
+  if (withheld || (known != nullptr && known->note.starts_with(kDtrunSets))) {
+    fmt::format_to(append, "  {:<13} ranks do not get your value: dtrun {} it\n", "as it is",
+                   withheld && known == nullptr ? "withholds" : "sets");
+  } else {
+    fmt::format_to(append, "  {:<13} --set job.env.{}=VALUE, or export it before dtrun\n", "as it is", variable);
+  }
   return out;
 }
 

@@ -33,7 +33,9 @@ Result<SplitWords> Splitter::Run() {
       out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
       break;
     }
-    const bool option = word.size() > 1 && word[0] == '-' && word != "--";
+    // What `explain` is given may be lines of a log, which begin with rules of dashes.
+    const bool text = at_->get_name() == "explain" && word.find_first_of(" \t\n") != word.npos;
+    const bool option = word.size() > 1 && word[0] == '-' && word != "--" && !text;
     Result<bool> taken = option ? TakeOption(word) : TakeWord(word);
     if (!taken) return taken.error();
     if (!*taken) break;
