@@ -140,7 +140,7 @@ std::string MeaningOf(std::string_view text) {
 
 TEST(Table, TellsTheSevenCausesOfNcclsInternalErrorApart) {
   using ::testing::HasSubstr;
-  EXPECT_THAT(MeaningOf("Bootstrap : no socket interface found"), HasSubstr("backend.options.interface"));
+  EXPECT_THAT(MeaningOf("Bootstrap : no socket interface found"), HasSubstr("NCCL_SOCKET_IFNAME"));
   EXPECT_THAT(MeaningOf("ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2)"),
               HasSubstr("no usable address"));
   EXPECT_THAT(MeaningOf("Message truncated : received 256 bytes instead of 4"),
