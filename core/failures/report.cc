@@ -13,9 +13,7 @@ namespace {
 
 constexpr char kGiveMore[] = "give the lines around the first error, or the file with the log";
 constexpr char kSymptomsAlone[] =
-    "\nonly a symptom: its cause, where it was printed, stands in an earlier line, or in the output of "
-    "another "
-    "rank\n";
+    "\nThis is a symptom. Look for the cause in earlier lines or in the output of the other ranks.\n";
 constexpr std::size_t kMostMentions = 8;
 
 // Programs see a report as a symptom: the format has no third word.

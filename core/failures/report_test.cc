@@ -45,8 +45,8 @@ TEST(Report, OfALineTellsTheSpecialAlone) {
 }
 
 TEST(Report, SaysThatASymptomIsOne) {
-  EXPECT_THAT(ToText(FindFailures("Segmentation fault"), ""), ::testing::HasSubstr("\nonly a symptom: "));
-  EXPECT_THAT(ToText(FindFailures(kText), ""), ::testing::Not(::testing::HasSubstr("only a symptom")));
+  EXPECT_THAT(ToText(FindFailures("Segmentation fault"), ""), ::testing::HasSubstr("\nThis is a symptom. "));
+  EXPECT_THAT(ToText(FindFailures(kText), ""), ::testing::Not(::testing::HasSubstr("This is a symptom")));
 }
 
 TEST(Report, OfWordsAloneLeavesOutWhatTheyDoNotSay) {
