@@ -1,6 +1,7 @@
 """The log: DTRUN_LOG, DTRUN_LOG_FORMAT, and dtrun.log in the run folder."""
 
 import json
+import os
 
 from support.job import RANK, Job, JobTest, main
 
@@ -41,7 +42,7 @@ class Log(JobTest):
         self.assert_ok(self.ranks(2, "true", env=self.environment(DTRUN_LOG="info", DTRUN_LOG_FORMAT="json")))
         lines = [json.loads(line) for line in self.log().splitlines()]
         self.assertEqual({line["level"] for line in lines}, {"info"})
-        self.assertEqual({line["room"] for line in lines}, {"job", "node"})
+        self.assertEqual({line["part"] for line in lines}, {"job", "node"})
 
     def test_wrong_values_are_told(self):
         for given, told in (({"DTRUN_LOG": "loud"}, "DTRUN_LOG: 'loud' in 'loud' is no level: expected debug, info, warn, error or off"),
@@ -51,6 +52,19 @@ class Log(JobTest):
                 result = self.ranks(1, "true", env=self.environment(**given))
                 self.assert_ok(result)
                 self.assertIn(f"  warning    {told}", result.err)
+
+    def test_the_file_is_new_and_of_the_mode_of_the_others(self):
+        folder = self.folder / "r"
+        folder.mkdir()
+        (folder / "theirs").write_text("theirs")
+        os.mkfifo(folder / "dtrun.1.log")
+        (folder / "dtrun.log").symlink_to("theirs")
+        for number in range(2):
+            result = self.ranks(1, "true", sets=[f"logs.dir={folder}", "logs.mode=group"], env=self.environment(DTRUN_LOG="info"))
+            self.assert_ok(result)
+            self.assertEqual((folder / "theirs").read_text(), "theirs")
+            self.assertEqual((folder / "dtrun.log").lstat().st_mode & 0o7777, 0o640, number)
+            self.assertEqual((folder / "dtrun.log").read_text().count("generation 0: all hosts are ready"), 1, number)
 
     def test_secrets_in_commands_are_masked(self):
         self.assert_ok(self.ranks(1, "true", "--password", "hunter2", env=self.environment(DTRUN_LOG="info")))

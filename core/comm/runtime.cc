@@ -98,7 +98,8 @@ Status Runtime::JoinJob() {
         "DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
   RaiseOpenFiles();
-  const Result<log::Options> logged = log::OptionsOfEnvironment();
+  const Result<log::Options> logged =
+      log::ParseOptions(std::getenv("DTRUN_LOG"), std::getenv("DTRUN_LOG_FORMAT"));
   if (!logged) return logged.error();
   log::Start(*logged, hosts::HostName(), e.rank);
   // A process that forked its ranks has left them the number of the first one.

@@ -20,9 +20,9 @@ namespace {
 constexpr int kMostTries = 1000;
 
 bool IsOfARun(std::string_view name) {
-  constexpr std::string_view kRecords[] = {"plan.json",    "config.json",  "environment.json",
-                                           "runtime.json", "verdict.json", "network.json",
-                                           "network.txt",  "stacks.txt",   "calls.txt"};
+  constexpr std::string_view kRecords[] = {"plan.json",    "config.json",  "environment.json", "runtime.json",
+                                           "verdict.json", "network.json", "network.txt",      "stacks.txt",
+                                           "calls.txt",    "dtrun.log",    "dtrun.1.log",      "dtrun.2.log"};
   const auto numbered = [name](std::string_view prefix) {
     return name.starts_with(prefix) && IsDigits(name.substr(prefix.size()).substr(0, 1));
   };

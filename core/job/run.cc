@@ -1,5 +1,6 @@
 #include "core/job/run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "core/base/exhausted.h"
+#include "core/base/own_file.h"
 #include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
@@ -87,7 +89,8 @@ class Runner {
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
     console_.SpillInto(dir->path());
-    log::KeepIn(dir->path() / "dtrun.log");
+    log::KeepIn(UniqueFd(::fcntl(dir->descriptor(), F_DUPFD_CLOEXEC, 0)), dir->path(),
+                FileModeIn(dir->mode()));
     kJobLog.Info("job '{}': {}, launcher {}, backend {}", asked.job, plan::WorldText(asked), asked.launcher,
                  asked.backend);
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));

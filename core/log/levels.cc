@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "core/base/printable.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
 
@@ -27,10 +28,15 @@ Error NotALevel(std::string_view text, std::string_view part) {
   return {DTRUN_INVALID_ARGUMENT,
           fmt::format("'{}' in '{}' is no level: expected debug, info, warn, error or off, or a part and its "
                       "level such as node=debug",
-                      part, text)};
+                      Shortened(part), Shortened(text))};
 }
 
 }  // namespace
+
+std::string Shortened(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  return Printable(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
+}
 
 std::string_view Name(Level level) { return kNames[static_cast<std::size_t>(level) - 1]; }
 

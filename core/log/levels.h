@@ -37,6 +37,9 @@ struct Levels {
 Result<Levels> ParseLevels(std::string_view text);
 std::string ToText(const Levels& levels);  // in the syntax of ParseLevels
 
+// The value of a variable as errors show it: at most 60 bytes, control characters escaped.
+std::string Shortened(std::string_view text);
+
 // A sentence for each room in `levels` that is neither a room of core nor one of `plugins`.
 std::vector<std::string> UnknownRooms(const Levels& levels, const std::vector<std::string>& plugins);
 

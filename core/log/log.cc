@@ -1,10 +1,11 @@
 #include "core/log/log.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spdlog/details/log_msg.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
-#include <spdlog/sinks/rotating_file_sink.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/base/own_file.h"
 #include "core/base/text.h"
 
 namespace dtrun::log {
@@ -26,7 +28,8 @@ namespace {
 
 constexpr std::size_t kRemembered = 1000;  // lines
 constexpr std::size_t kFileBytes = 10u << 20;
-constexpr std::size_t kFilesBefore = 2;   // besides the current one
+// The file that grows, and what it becomes; the last one is replaced.
+constexpr const char* kNames[] = {"dtrun.log", "dtrun.1.log", "dtrun.2.log"};
 constexpr std::size_t kMostBytes = 3500;  // of a text, so that its line fits into one write to a pipe
 
 spdlog::level::level_enum ForSpdlog(Level level) {
@@ -97,11 +100,13 @@ class Log {
     for (const std::string& line : remembered_->last_formatted()) Show(line);
   }
 
-  void KeepIn(const std::filesystem::path& file) {
+  void KeepIn(UniqueFd folder, const std::filesystem::path& shown, mode_t mode) {
     const std::lock_guard lock(mutex_);
-    path_ = file;
-    file_.reset();
-    if (!path_.empty() && !remembered_->last_raw(1).empty()) Open();
+    folder_ = std::move(folder);
+    shown_ = shown;
+    mode_ = mode;
+    file_.Reset();
+    if (folder_ && !remembered_->last_raw(1).empty()) Open();
   }
 
  private:
@@ -122,7 +127,7 @@ class Log {
     if (json_) {
       Json json{{"time", std::string(now.data(), now.size())}, {"host", host_}};
       if (rank_) json["rank"] = *rank_;
-      json.update(Json{{"level", Name(level)}, {"room", room}, {"text", one}});
+      json.update(Json{{"level", Name(level)}, {"part", room}, {"text", one}});
       return JsonLine(json) + "\n";
     }
     std::string line(now.data(), now.size());
@@ -133,7 +138,7 @@ class Log {
 
   void Distribute(std::string_view line) {
     Show(line);
-    if (!path_.empty() && !file_) Open();
+    if (folder_ && !file_) Open();
     if (file_) Keep(line);
     Put(*remembered_, line);
   }
@@ -144,33 +149,46 @@ class Log {
   }
 
   void Open() {
-    try {
-      file_ =
-          std::make_unique<spdlog::sinks::rotating_file_sink_st>(path_.string(), kFileBytes, kFilesBefore);
-      TakesWholeLines(*file_);
-    } catch (const std::exception& failure) {
-      return GiveUpFile(failure);
-    }
+    if (!Make()) return;
     for (const std::string& line : remembered_->last_formatted()) {
       if (file_) Keep(line);
     }
   }
 
+  // spdlog's own file sink would follow links and wait for a pipe.
+  bool Make() {
+    Result<UniqueFd> file = MakeOwnFileAt(folder_.get(), shown_ / kNames[0], mode_);
+    if (!file) {
+      GiveUpFile(file.error().text);
+      return false;
+    }
+    file_ = *std::move(file);
+    size_ = 0;
+    return true;
+  }
+
   void Keep(std::string_view line) {
-    try {
-      Put(*file_, line);
-      file_->flush();
-    } catch (const std::exception& failure) {
-      GiveUpFile(failure);
+    if (size_ + line.size() > kFileBytes) {
+      for (std::size_t i = std::size(kNames) - 1; i > 0; --i)
+        (void)::renameat(folder_.get(), kNames[i - 1], folder_.get(), kNames[i]);
+      if (!Make()) return;
+    }
+    size_ += line.size();
+    while (!line.empty()) {
+      const ssize_t written = ::write(file_.get(), line.data(), line.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0)
+        return GiveUpFile(
+            Error::System(fmt::format("cannot write '{}'", (shown_ / kNames[0]).string()), errno).text);
+      line.remove_prefix(static_cast<std::size_t>(written));
     }
   }
 
-  void GiveUpFile(const std::exception& failure) {
-    const std::string line =
-        Line("log", Level::kError, fmt::format("'{}' cannot be written: {}", path_.string(), failure.what()));
-    path_.clear();
-    file_.reset();
-    WriteToStandardError(line);
+  // The log goes on without the file.
+  void GiveUpFile(const std::string& why) {
+    folder_.Reset();
+    file_.Reset();
+    Show(Line("job", Level::kError, "the log is no longer kept in a file: " + why));
   }
 
   // poll reports a pipe as writable if at least PIPE_BUF bytes fit (pipe(7)), so writing a line never blocks.
@@ -204,8 +222,11 @@ class Log {
   std::unique_ptr<spdlog::formatter> time_;
   std::function<void(std::string_view)> sink_;
   std::unique_ptr<spdlog::sinks::ringbuffer_sink_st> remembered_;
-  std::filesystem::path path_;
-  std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file_;  // null: not created yet
+  UniqueFd folder_;              // of the file; none: no file is kept
+  std::filesystem::path shown_;  // the folder in errors
+  mode_t mode_ = 0;              // of the file
+  UniqueFd file_;                // none: not created yet
+  std::size_t size_ = 0;         // of the file, in bytes
   std::uint64_t dropped_ = 0;
 };
 
@@ -231,7 +252,7 @@ Result<Options> ParseOptions(const char* levels, const char* format) {
   const std::string_view form = format == nullptr ? "" : format;
   if (!form.empty() && form != "text" && form != "json")
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("DTRUN_LOG_FORMAT is '{}'; expected text or json", form)};
+                 fmt::format("DTRUN_LOG_FORMAT is '{}'; expected text or json", Shortened(form))};
   options.json = form == "json";
   return options;
 }
@@ -239,14 +260,19 @@ Result<Options> ParseOptions(const char* levels, const char* format) {
 std::vector<std::string> WrongVariables(const char* levels, const char* format,
                                         const std::vector<std::string>& plugins) {
   const Result<Options> options = ParseOptions(levels, format);
-  if (!options) return {options.error().text + "; warnings and errors are logged as text"};
+  if (!options) return {options.error().text + "; the default applies"};
   std::vector<std::string> told = UnknownRooms(options->levels, plugins);
   for (std::string& one : told) one = "DTRUN_LOG: " + one;
   return told;
 }
 
-Result<Options> OptionsOfEnvironment() {
-  return ParseOptions(std::getenv("DTRUN_LOG"), std::getenv("DTRUN_LOG_FORMAT"));
+Options OptionsOfEnvironment() {
+  const char* const levels = std::getenv("DTRUN_LOG");
+  const char* const format = std::getenv("DTRUN_LOG_FORMAT");
+  Options options;
+  if (const Result<Options> one = ParseOptions(levels, nullptr)) options.levels = one->levels;
+  if (const Result<Options> one = ParseOptions(nullptr, format)) options.json = one->json;
+  return options;
 }
 
 void Start(const Options& options, const std::string& host, std::optional<int> rank) {
@@ -259,7 +285,9 @@ void WriteTo(std::function<void(std::string_view)> sink, bool replay) {
   Log::Get().WriteTo(std::move(sink), replay);
 }
 
-void KeepIn(const std::filesystem::path& file) { Log::Get().KeepIn(file); }
+void KeepIn(UniqueFd folder, const std::filesystem::path& shown, mode_t mode) {
+  Log::Get().KeepIn(std::move(folder), shown, mode);
+}
 
 void PassOn(std::string_view line) { Log::Get().PassOn(line); }
 

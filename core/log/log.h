@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/fd.h"
 #include "core/log/levels.h"
 
 namespace dtrun::log {
@@ -26,7 +27,7 @@ namespace dtrun::log {
 // The settings from the variables.
 struct Options {
   Levels levels;
-  bool json = false;  // one JSON object per line: time, host, rank, level, room, text
+  bool json = false;  // one JSON object per line: time, host, rank, level, part, text
 };
 // Parses DTRUN_LOG and DTRUN_LOG_FORMAT ("text", "json"); null or empty: the default. An error names the
 // variable and the invalid value.
@@ -36,8 +37,8 @@ Result<Options> ParseOptions(const char* levels, const char* format);
 // and UnknownRooms.
 std::vector<std::string> WrongVariables(const char* levels, const char* format,
                                         const std::vector<std::string>& plugins);
-// The same from this process's environment.
-Result<Options> OptionsOfEnvironment();
+// The options in this process's environment. An invalid value counts as unset; WrongVariables reports it.
+Options OptionsOfEnvironment();
 
 // The options of the last Start.
 Options Current();
@@ -50,10 +51,11 @@ void Start(const Options& options, const std::string& host, std::optional<int> r
 // error. The sink must not write to the log. With `replay` it first gets the earlier lines, at most 1,000.
 void WriteTo(std::function<void(std::string_view line)> sink, bool replay = false);
 
-// Also writes the lines to this file, including at most 1,000 earlier ones. The file is created with the
-// first line. At 10 MiB it is renamed to NAME.1.log, and NAME.1.log to NAME.2.log. An empty path stops it.
-// Write errors are reported on standard error.
-void KeepIn(const std::filesystem::path& file);
+// Also writes the lines to dtrun.log in this open folder, including at most 1,000 earlier ones. The file is
+// created with the first line and this mode, and replaces any file of that name. At 10 MiB it is renamed to
+// dtrun.1.log, and dtrun.1.log to dtrun.2.log. `shown` is the folder's name for errors. No folder: stops it.
+// After a write error the log goes on without the file and says so.
+void KeepIn(UniqueFd folder, const std::filesystem::path& shown, mode_t mode);
 
 // Forwards a line from another host's log.
 void PassOn(std::string_view line);

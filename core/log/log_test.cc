@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr Room kNetwork("network");
@@ -34,10 +36,12 @@ class LogTest : public ::testing::Test {
   }
   ~LogTest() override {
     WriteTo(nullptr);
-    KeepIn({});
+    KeepIn({}, {}, 0);
     Start({}, "", std::nullopt);
     std::filesystem::remove_all(folder_);
   }
+
+  UniqueFd Folder() const { return UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
 
   static std::string Text(const std::filesystem::path& file) {
     std::ostringstream text;
@@ -78,7 +82,7 @@ TEST_F(LogTest, JsonHasAnObjectForEachLine) {
   EXPECT_EQ(json.at("host"), "node1");
   EXPECT_EQ(json.at("rank"), 3);
   EXPECT_EQ(json.at("level"), "info");
-  EXPECT_EQ(json.at("room"), "network");
+  EXPECT_EQ(json.at("part"), "network");
   EXPECT_EQ(json.at("text"), "a \"quoted\" \uFFFD name");
   EXPECT_THAT(json.at("time").get<std::string>(), MatchesRegex("20[0-9-]+T[0-9:.]+Z"));
 }
@@ -90,15 +94,34 @@ TEST_F(LogTest, LongTextsAreCut) {
 
 TEST_F(LogTest, AFileGetsWhatWasWrittenBeforeItToo) {
   kNetwork.Info("before");
-  KeepIn(folder_ / "dtrun.log");
+  KeepIn(Folder(), folder_, 0640);
   kNetwork.Info("after");
   PassOn("of another host\n");
   EXPECT_THAT(Text(folder_ / "dtrun.log"),
               AllOf(HasSubstr("network: before\n"), HasSubstr("network: after\nof another host\n")));
 }
 
+TEST_F(LogTest, AFileOfTheNameIsReplacedAndNotFollowed) {
+  for (const char* const kind : {"link", "pipe", "file"}) {
+    const auto file = folder_ / "dtrun.log";
+    std::filesystem::remove(file);
+    std::ofstream(folder_ / "theirs") << "theirs";
+    if (kind == std::string_view("link")) std::filesystem::create_symlink(folder_ / "theirs", file);
+    if (kind == std::string_view("pipe")) {
+      ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    }
+    if (kind == std::string_view("file")) std::ofstream(file) << "of before\n";
+    KeepIn(Folder(), folder_, 0640);
+    kNetwork.Info("mine");
+    EXPECT_EQ(Text(folder_ / "theirs"), "theirs") << kind;
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(file))) << kind;
+    EXPECT_THAT(Text(file), AllOf(HasSubstr("mine\n"), Not(HasSubstr("of before")))) << kind;
+    EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0640)) << kind;
+  }
+}
+
 TEST_F(LogTest, TheFileRotates) {
-  KeepIn(folder_ / "dtrun.log");
+  KeepIn(Folder(), folder_, 0640);
   const std::string text(3000, 'x');
   for (int i = 0; i < 15000; ++i) kNetwork.Write(Level::kInfo, text);
   EXPECT_LE(std::filesystem::file_size(folder_ / "dtrun.log"), 10u << 20);
@@ -153,15 +176,15 @@ TEST_F(StandardError, TellsThatAFileCannotBeWritten) {
   UniqueFd reading(ends[0]);
   UniqueFd writing(ends[1]);
   ::dup2(writing.get(), STDERR_FILENO);
-  std::ofstream(folder_ / "file.log") << "no folder";
-  KeepIn(folder_ / "file.log" / "dtrun.log");
+  std::filesystem::create_directory(folder_ / "dtrun.log");
+  KeepIn(Folder(), folder_, 0640);
   kNetwork.Info("first");
   kNetwork.Info("second");
   std::string read(8192, '\0');
   read.resize(static_cast<std::size_t>(::read(reading.get(), read.data(), read.size())));
   Restore();
-  EXPECT_THAT(read,
-              AllOf(HasSubstr("first\n"), HasSubstr("dtrun.log' cannot be written: "), EndsWith("second\n")));
+  EXPECT_THAT(read, AllOf(HasSubstr("first\n"), HasSubstr("error job: the log is no longer kept in a file: "),
+                          EndsWith("second\n")));
 }
 
 TEST(LogOptions, AnUnknownFormatIsTold) {

@@ -270,7 +270,7 @@ int ProbeMain(int argc, char** argv) {
   if (const Status kept = KeepProbe(kSocket); !kept)
     return LineSocket{UniqueFd(kSocket)}.Send(wire::Encode(kept.error())).ok() ? 0 : 1;
   // dtrun itself reports invalid log variables.
-  if (const Result<log::Options> options = log::OptionsOfEnvironment()) log::Start(*options, hosts::HostName(), std::nullopt);
+  log::Start(log::OptionsOfEnvironment(), hosts::HostName(), std::nullopt);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 

@@ -127,7 +127,7 @@ class RunFront final : public launch::Front {
 
 int Run(const ConfigArguments& arguments) {
   // The plan warns of invalid variables.
-  if (const auto logged = log::OptionsOfEnvironment()) log::Start(*logged, hosts::HostName(), std::nullopt);
+  log::Start(log::OptionsOfEnvironment(), hosts::HostName(), std::nullopt);
   auto preparation = LoadToRun(arguments);
   if (!preparation) return kUserError;
   RunFront front(arguments.verbose, arguments.quiet);
