@@ -175,6 +175,8 @@ class Scanner {
 std::variant<std::string, SyntaxError> Screen(std::string_view text) {
   const std::size_t invalid = options::FindInvalidUtf8(text);
   if (invalid != text.npos) return NotUtf8(text, invalid);
+  if (const std::size_t nul = text.find('\0'); nul != text.npos)
+    return SyntaxError{PositionAt(text, nul), fmt::format("a NUL byte at offset {}; remove it", nul)};
   return Scanner(text).Run();
 }
 

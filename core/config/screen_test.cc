@@ -30,6 +30,12 @@ TEST(Screen, RefusesTablesWithoutAName) {
     EXPECT_EQ(Refused(header).message, "syntax error in table header: the table has no name");
 }
 
+TEST(Screen, RefusesNulBytes) {
+  using std::string_view_literals::operator""sv;
+  EXPECT_EQ(Refused("[job]\na = [\"tr\0ue\"]\n"sv).message, "a NUL byte at offset 14; remove it");
+  EXPECT_EQ(Refused("[job]\na = [\"tr\0ue\"]\n"sv).at.line, 2);
+}
+
 TEST(Screen, LetsArraysBeginAsTheyLike) {
   for (const char* text :
        {"a = [\n[1],\n [+1, {b = 1}],\n[\n]]\n[t]", "a = {b = [\n[.1]]}\n", "[a]\n[\"é\"]\n['.']",
