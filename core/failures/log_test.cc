@@ -91,7 +91,7 @@ TEST_F(Logs, NameTheInterpreterThatLacksAModule) {
   EXPECT_EQ(of("/opt/venv/bin/python3").what,
             "Python has no module yaml on this host; the interpreter is /opt/venv/bin/python3");
   EXPECT_THAT(of("/opt/venv/bin/python3").fix,
-              ::testing::HasSubstr("`/opt/venv/bin/python3 -m pip install`"));
+              ::testing::HasSubstr("`/opt/venv/bin/python3 -m pip install yaml`"));
   EXPECT_EQ(of("/usr/bin/bash").what, "Python has no module yaml on this host");
 }
 

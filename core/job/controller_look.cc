@@ -129,7 +129,8 @@ void Controller::OnStall(const Stall& stall) {
                                   : " (no output, no collective that is recorded)",
                    verdict::PlacesText(ranks),
                    stall.deadlock ? "; every rank has to call the same ones, in the same order" : "",
-                   file.empty() ? "" : "; stacks: " + file));
+                   file.empty() ? "" : "; stacks: " + file) +
+       (world_.stall.fails ? "" : "; the job goes on; --set watch.on_stall=fail ends such a job"));
   if (!world_.stall.fails || !stall.working.empty() || stall.standstill < world_.stall.after) return;
   for (const verdict::RankDoing& doing : stall.ranks) {
     if (const int index = IndexOf(doing.rank); index >= 0)

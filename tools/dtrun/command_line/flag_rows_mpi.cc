@@ -22,7 +22,8 @@ constexpr std::string_view kDebuggerAdvice =
 constexpr ForeignFlag kMpi[] = {
     {" --version -V ", "mpirun", kRefused, "it starts nothing: run mpirun --version", {}, {}, kCertain},
     {" -x --set-env ", "mpirun", kVariable, ""},
-    {" --unset-env ", "mpirun", kRefused, "ranks have the environment that dtrun has: write env -u {} dtrun ..."},
+    {" --unset-env ", "mpirun", kRefused,
+     "ranks have the environment that dtrun has: write env -u {} dtrun ..."},
     {" --append-env --prepend-env ", "mpirun", kUnread,
      "ranks have the environment that dtrun has: export the variable, with the part added, before dtrun"},
     {" --fwd-environment ", "mpirun", kNothing, kInherited},
@@ -41,7 +42,9 @@ constexpr ForeignFlag kMpi[] = {
     {" --bind-to-core ", "mpirun", kFixed, "job.bind=core"},
     {" --bind-to-socket ", "mpirun", kFixed, "job.bind=per-socket"},
     {" --map-by --mapby --rank-by --rankby ", "mpirun", kMpirun,
-     "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
+     "ranks fill each host before the next, as by slot; ppr:N:node is --processes-per-host N, and "
+     "round-robin over hosts "
+     "is not available; --set job.bind=spread spreads the ranks of a host over its NUMA nodes"},
     {" --npersocket --ppr ", "mpirun", kMpirun,
      "--processes-per-host N counts the ranks of a host, and --set job.bind=per-socket gives each the "
      "processors of its sockets"},
@@ -68,7 +71,8 @@ constexpr ForeignFlag kMpi[] = {
      "lines have their rank in front where there are several (output.prefix)"},
     {" --timestamp-output ", "mpirun", kFixed, "output.timestamps=true"},
     {" --report-bindings ", "mpirun", kNothing,
-     "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and 'dtrun "
+     "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and "
+     "'dtrun "
      "plan' shows each rank's"},
     {" --display ", "mpirun", kRefused, kPlanAdvice, {}, {}, kCertain},
     {" --display-allocation --display-devel-allocation --display-devel-map --display-diffable-map "
@@ -86,12 +90,18 @@ constexpr ForeignFlag kMpi[] = {
     {" --merge-stderr-to-stdout ", "mpirun", kRefused, "write 2>&1 behind dtrun's command line"},
     {" --output-filename --output-directory -outfile-pattern -errfile-pattern ", "mpirun, mpiexec", kRefused,
      kRankFiles},
-    {" --output ", "mpirun", kRefused,
-     "lines have their rank in front (output.prefix), --set output.timestamps=true adds the time, and the run's "
+    {" --output ",
+     "mpirun",
+     kRefused,
+     "lines have their rank in front (output.prefix), --set output.timestamps=true adds the time, and the "
+     "run's "
      "folder has a file for each rank",
-     {}, {}, kCertain},
+     {},
+     {},
+     kCertain},
     {" --stream-buffering ", "mpirun", kUnread,
-     "leave it out: dtrun passes each line on at once; the C library's buffering is set by stdbuf: stdbuf -oL "
+     "leave it out: dtrun passes each line on at once; the C library's buffering is set by stdbuf: stdbuf "
+     "-oL "
      "PROGRAM"},
     {" --timeout ", "mpirun", kRefused,
      "write --time-limit {s} for a limit of the whole job; --set backend.timeout={s} is for an operation, "
@@ -114,17 +124,22 @@ constexpr ForeignFlag kMpi[] = {
     {" -print-all-exitcodes -verbose -info --report-events --show-progress --debug-devel -d ",
      "mpirun, mpiexec", kUnread,
      "leave it out; -v prints all that dtrun chose, and a failed job's ranks are reported"},
-    {" --tv --debugger --xterm --stop-on-exec --stop-in-init --stop-in-app ", "mpirun", kUnread, kDebuggerAdvice},
+    {" --tv --debugger --xterm --stop-on-exec --stop-in-init --stop-in-app ", "mpirun", kUnread,
+     kDebuggerAdvice},
     {" --debug ", "mpirun", kUnread, kDebuggerAdvice, {}, {}, kCertain},
-    {" --display-comm --display-comm-finalize --gpu-support --initial-errhandler --with-ft ", "mpirun", kUnread,
-     "it is Open MPI's alone: --set launcher.name=mpirun with launcher.options.arguments has mpirun start the ranks"},
+    {" --display-comm --display-comm-finalize --gpu-support --initial-errhandler --with-ft ", "mpirun",
+     kUnread,
+     "it is Open MPI's alone: --set launcher.name=mpirun with launcher.options.arguments has mpirun start "
+     "the ranks"},
     {" --tmpdir ", "mpirun", kRefused, "write --set job.env.TMPDIR={}"},
     {" --max-vm-size --preload-binary -s --preload-files --set-cwd-to-session-dir --index-argv-by-rank "
      "--enable-recovery --disable-recovery --continuous --debug-daemons --debug-daemons-file "
      "--leave-session-attached --do-not-resolve --dvm --hnp --novm --ompi-server --output-proctable "
      "--personality --report-child-jobs-separately --report-pid --report-uri --use-regexp --xml --xml-file "
-     "--fwd-mpirun-port --enable-instant-on-support --parseable --parsable --do-not-aggregate-help --test-suicide "
-     "--app-pmix-prefix --no-app-prefix --pmix-prefix --pset --keepalive --no-ready-msg --system-server --set-sid "
+     "--fwd-mpirun-port --enable-instant-on-support --parseable --parsable --do-not-aggregate-help "
+     "--test-suicide "
+     "--app-pmix-prefix --no-app-prefix --pmix-prefix --pset --keepalive --no-ready-msg --system-server "
+     "--set-sid "
      "--singleton --uniform-nodes --terminate ",
      "mpirun", kUnread, ""},
     {" -p --soft --arch --file ", "mpirun", kUnread, "", {}, {}, kCertain},
@@ -137,7 +152,8 @@ constexpr std::string_view kFailureEndsAll = "a rank that fails ends the job";
 
 // Parameters of mpirun and its daemons, in Open MPI 1 to 5 and PRRTE. `names`: as for flags.
 constexpr ForeignFlag kParameters[] = {
-    {" plm-rsh-agent pls-rsh-agent orte-rsh-agent plm-ssh-agent ", "mpirun", kSetting, "cluster.remote_shell"},
+    {" plm-rsh-agent pls-rsh-agent orte-rsh-agent plm-ssh-agent ", "mpirun", kSetting,
+     "cluster.remote_shell"},
     {" plm-rsh-args plm-ssh-args ", "mpirun", kRefused,
      "write --set 'cluster.remote_shell=[\"ssh\", \"-p\", \"2222\"]' with the arguments '{}' in place of "
      "these"},
@@ -148,7 +164,8 @@ constexpr ForeignFlag kParameters[] = {
     {" orte-default-hostfile prte-default-hostfile ", "mpirun", kOption, "--hostfile"},
     {" rmaps-base-oversubscribe ", "mpirun", kSetting, "cluster.oversubscribe"},
     {" orte-abort-on-non-zero-status ", "mpirun", kDefault,
-     "a rank that fails ends the job; leave it out, and have the program exit with 0 where its failure is to be "
+     "a rank that fails ends the job; leave it out, and have the program exit with 0 where its failure is to "
+     "be "
      "ignored",
      "1 true yes t y enabled", kFailureEndsAll},
     {" orte-tag-output orte-report-bindings orte-allow-run-as-root hwloc-base-report-bindings ", "mpirun",
@@ -156,7 +173,8 @@ constexpr ForeignFlag kParameters[] = {
     {" plm* pls* ras* rmaps* orte* prte* prrte* hwloc-* iof* odls* rml* routed* state* ess* oob* errmgr* "
      "filem* grpcomm* schizo* dfs* snapc* sstore* rtc* notifier* ",
      "mpirun", kNothingOf,
-     "it is a parameter of mpirun itself, and dtrun starts the ranks; 'dtrun config list' lists dtrun's options"},
+     "it is a parameter of mpirun itself, and dtrun starts the ranks; 'dtrun config list' lists dtrun's "
+     "options"},
 };
 
 }  // namespace

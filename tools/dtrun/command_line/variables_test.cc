@@ -35,7 +35,7 @@ TEST(UnusedVariables, OfMpirunItselfAreToldWithWhatToSet) {
   EXPECT_THAT(Of("OMPI_MCA_plm_rsh_args", "-p 2222"), HasSubstr("write --set 'cluster.remote_shell=[\"ssh\""));
   EXPECT_THAT(Of("OMPI_MCA_hwloc_base_binding_policy", "numa"), HasSubstr("in its place: --set job.bind=per-numa"));
   EXPECT_THAT(Of("PRTE_MCA_hwloc_default_binding_policy", "core"), HasSubstr("in its place: --set job.bind=core"));
-  EXPECT_THAT(Of("OMPI_MCA_rmaps_base_mapping_policy", "node"), HasSubstr("ranks are numbered along the hosts"));
+  EXPECT_THAT(Of("OMPI_MCA_rmaps_base_mapping_policy", "node"), HasSubstr("ranks fill each host before the next"));
   EXPECT_THAT(Of("OMPI_MCA_rmaps_base_oversubscribe", "1"), HasSubstr("--set cluster.oversubscribe=1"));
   EXPECT_THAT(Of("OMPI_MCA_orte_default_hostfile", "my hosts"), HasSubstr("in its place: --hostfile 'my hosts'"));
   EXPECT_THAT(Of("OMPI_MCA_orte_abort_on_non_zero_status", "0"), HasSubstr("a rank that fails ends the job"));
