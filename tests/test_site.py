@@ -1,6 +1,8 @@
 """Builds the HTML site as tools/site does, strictly, and follows every link, anchor and picture of it."""
 
+import html
 import html.parser
+import re
 import subprocess
 import tempfile
 import unittest
@@ -84,6 +86,45 @@ class Site(unittest.TestCase):
     def test_loads_nothing_from_other_servers(self):
         for file, page in self.pages().items():
             self.assertEqual([link for link in page.loaded if urllib.parse.urlsplit(link).netloc], [], file)
+
+    def text(self, page):
+        """As a reader sees it, with single spaces."""
+        body = (self.folder / page).read_text().partition('<article role="main">')[2].partition("</article>")[0]
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", "", body)).split())
+
+    def test_the_reference_has_each_declaration_with_its_text(self):
+        for page, texts in {
+            "c": ["dtrun_allreduce", "recv[i] on every rank = reduction of send[i] over all ranks.",
+                  "DTRUN_API dtrun_status dtrun_allreduce(dtrun_comm* comm, const void* send,", "dtrun_work_release"],
+            "cpp": ["A set of ranks. A cheap handle,", "class Communicator {", "void barrier() const;", "class Work {"],
+            "plugin": ["constexpr std::uint64_t Bits(std::initializer_list<int> values);",
+                       "class Failure : public std::runtime_error {",
+                       "What the backend can do. Whether it can abort", "RunCollective"],
+            "abi": ["dtrun_backend_caps", "What the backend can do. Bit v of a mask is enum value v.", "DTRUN_SUM to DTRUN_LOR",
+                    "typedef struct dtrun_launcher {"],
+            "python": ["Communicator.allreduce", "def allreduce(self, send:", "JobFailed", "def allreduce_async_(", "Joins the job"],
+        }.items():
+            shown = self.text(f"docs/reference/{page}.html")
+            for text in texts:
+                self.assertIn(text, shown, page)
+            self.assertNotRegex(shown, r"\bnamespace internal|\bprivate:|static_assert|CallQueue::", page)
+
+    def test_the_reference_misses_no_function(self):
+        shown = self.text("docs/reference/c.html")
+        names = re.findall(r"^DTRUN_API .*?(\w+)\(", (SOURCE / "sdk/include/dtrun/dtrun.h").read_text(), re.M)
+        self.assertGreater(len(names), 50)
+        self.assertEqual([name for name in names if f"{name}(" not in shown], [])
+
+    def test_search_finds_names_of_the_reference(self):
+        index = (self.folder / "searchindex.js").read_text()
+        for name in ("dtrun_allreduce", "dtrun_backend_caps", "subcommunicator", "grouped_allreduce"):
+            self.assertIn(name, index)
+
+    def test_every_example_is_listed(self):
+        shown, links = self.text("docs/examples.html"), Page(self.folder / "docs/examples.html").links
+        files = [*SOURCE.glob("configs/*.toml"), *(file.parent for file in SOURCE.glob("sdk/examples/*/CMakeLists.txt"))]
+        self.assertEqual([file.name for file in files if str(file.relative_to(SOURCE)) not in shown], [])
+        self.assertEqual([page.name for page in SOURCE.glob("docs/tasks/*.md") if f"tasks/{page.stem}.html" not in links], [])
 
     def test_every_fence_is_a_block_of_code(self):
         for file in self.pages():

@@ -1,12 +1,20 @@
 """How tools/site makes HTML of the Markdown pages: Sphinx with MyST and the theme Furo, all from Debian.
 
 The source folder is the repository, so links between its pages hold as they stand. The order of pages is that of the links in
-docs/README.md; pages of docs/ that it does not name come last.
+docs/README.md; pages of docs/ that it does not name come last. The pages of docs/reference/ go on with what headers.py and
+packages.py read in the sources.
 """
 
 import re
 import shutil
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+import headers  # noqa: E402
+import packages  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parents[2]
 INDEX = SOURCE / "docs/README.md"
@@ -64,9 +72,19 @@ def titled(page, text):
     return FILE_LINK.sub(link, text)
 
 
-def adapt(_, page, text):
-    """Adds the order of pages to the two indices, and the name of its file above a block."""
+def reference(page):
+    """What the page of docs/reference/ goes on with, and the files it is made of."""
+    return (packages.text(), packages.files()) if page == "python" else (headers.text(page), headers.files(page))
+
+
+def adapt(app, page, text):
+    """Adds the order of pages to the two indices, the reference to its pages, and the name of its file above a block."""
     text[0] = titled(page, text[0])
+    if page.startswith("docs/reference/"):
+        added, files = reference(page.rpartition("/")[2])
+        text[0] += f"\n{added}\n"
+        for file in files:
+            app.env.note_dependency(str(file))
     if page == "README":
         text[0] += toctree(["docs/README"])
         for title, pages in sections():
