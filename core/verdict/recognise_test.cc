@@ -44,7 +44,7 @@ TEST_F(RecogniseTest, TheVerdictNamesCauseAndFix) {
   EXPECT_THAT(verdict, HasSubstr("  known failure: NCCL found no network interface that it may use "
                                  "(nccl-no-interface; rank-0.err, line 3)\n"
                                  "    | Bootstrap : no socket interface found\n"));
-  EXPECT_THAT(verdict, HasSubstr("  next: correct backend.options.interface"));
+  EXPECT_THAT(verdict, HasSubstr("  next: correct NCCL_SOCKET_IFNAME"));
   const auto json = ParseJson(VerdictJson({facts_}));
   EXPECT_EQ(json["ranks"][0]["known_failure"]["id"], "nccl-no-interface");
   EXPECT_EQ(json["ranks"][0]["known_failure"]["file"], dir_ / "rank-0.err");
