@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
 #include <exception>
-#include <map>
 #include <set>
 #include <utility>
 

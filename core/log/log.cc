@@ -1,23 +1,21 @@
 #include "core/log/log.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <spdlog/details/log_msg.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "core/base/json.h"
 #include "core/base/own_file.h"
-#include "core/base/text.h"
 
 namespace dtrun::log {
 namespace internal {
@@ -30,18 +28,7 @@ constexpr std::size_t kRemembered = 1000;  // lines
 constexpr std::size_t kFileBytes = 10u << 20;
 // The file that grows, and what it becomes; the last one is replaced.
 constexpr const char* kNames[] = {"dtrun.log", "dtrun.1.log", "dtrun.2.log"};
-constexpr std::size_t kMostBytes = 3500;  // of a text, so that its line fits into one write to a pipe
-
-spdlog::level::level_enum ForSpdlog(Level level) {
-  switch (level) {
-    case Level::kDebug: return spdlog::level::debug;
-    case Level::kInfo: return spdlog::level::info;
-    case Level::kWarn: return spdlog::level::warn;
-    case Level::kError: return spdlog::level::err;
-    case Level::kOff: break;
-  }
-  return spdlog::level::off;
-}
+constexpr std::size_t kMostBytes = 3500;  // of a text, so that most lines fit into one write to a pipe
 
 // Gives whole lines to the sinks.
 template <class Sink>
@@ -118,7 +105,7 @@ class Log {
 
   std::string Line(std::string_view room, Level level, std::string_view text) const {
     spdlog::memory_buf_t now;
-    time_->format(spdlog::details::log_msg({}, ForSpdlog(level), {}), now);
+    time_->format(spdlog::details::log_msg({}, spdlog::level::info, {}), now);
     std::string one(text.substr(0, kMostBytes));
     if (text.size() > one.size()) one += fmt::format("... ({} bytes more)", text.size() - one.size());
     for (char& c : one) {
@@ -191,23 +178,25 @@ class Log {
     Show(Line("job", Level::kError, "the log is no longer kept in a file: " + why));
   }
 
-  // poll reports a pipe as writable if at least PIPE_BUF bytes fit (pipe(7)), so writing a line never blocks.
+  // poll reports a pipe as writable if at least PIPE_BUF bytes fit (pipe(7)), so no piece of a line blocks. A
+  // line for which there is no room is dropped, or cut.
   void WriteToStandardError(std::string_view line) {
-    pollfd room{STDERR_FILENO, POLLOUT, 0};
-    if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
-      ++dropped_;
-      return;
-    }
     std::string with_loss;
     if (dropped_ != 0) {
       with_loss =
           fmt::format("dtrun: {} lines of the log were dropped, as standard error was full\n", dropped_);
       with_loss += line;
       line = with_loss;
-      dropped_ = 0;
     }
+    const std::uint64_t dropped_before = std::exchange(dropped_, 0);
     while (!line.empty()) {
-      const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+      pollfd room{STDERR_FILENO, POLLOUT, 0};
+      if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
+        dropped_ = dropped_before + 1;
+        return;
+      }
+      const ssize_t written =
+          ::write(STDERR_FILENO, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return;  // the reader is gone; there is nowhere to report that
       line.remove_prefix(static_cast<std::size_t>(written));

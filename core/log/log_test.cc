@@ -170,6 +170,21 @@ TEST_F(StandardError, ThatIsFullCostsLinesAndNoTime) {
                           EndsWith("network: last\n")));
 }
 
+// JSON escapes make a line longer than a pipe has room for.
+TEST_F(StandardError, ThatIsFullCutsALongLineAndTakesNoTime) {
+  Start(*ParseOptions("info", "json"), "node1", 3);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  ::fcntl(writing.get(), F_SETPIPE_SZ, 4096);
+  ::dup2(writing.get(), STDERR_FILENO);
+  kNetwork.Write(Level::kInfo, std::string(3000, '\1'));
+  Restore();
+  std::string read(8192, '\0');
+  EXPECT_EQ(::read(reading.get(), read.data(), read.size()), 4096);
+}
+
 TEST_F(StandardError, TellsThatAFileCannotBeWritten) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
