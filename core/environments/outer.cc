@@ -132,12 +132,18 @@ std::string OneOfSeveral(const Variables& environment) {
         "on each ({}) with cluster.from = \"{}\", on one host a single dtrun",
         outer.who, found->second, outer.once, outer.from);
   }
+  return {};
+}
+
+std::string UnusedAllocation(const Variables& environment) {
   const auto job = environment.find("SLURM_JOB_ID");
   const auto hosts = environment.find("SLURM_NNODES");
-  if (job == environment.end() || hosts == environment.end() || std::atoi(hosts->second.c_str()) < 2) return {};
-  return fmt::format("this shell is in Slurm's allocation {} of {} hosts, and the job runs on this host alone; for a "
-                     "job on all of them add --set cluster.from=slurm",
-                     job->second, hosts->second);
+  if (job == environment.end() || hosts == environment.end() || std::atoi(hosts->second.c_str()) < 2)
+    return {};
+  return fmt::format(
+      "this shell is in Slurm's allocation {} of {} hosts, and the job runs on this host alone; for a "
+      "job on all of them add --set cluster.from=slurm",
+      job->second, hosts->second);
 }
 
 }  // namespace dtrun::environments

@@ -22,8 +22,11 @@ bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns)
 // instead.
 std::vector<std::string> OuterNotes(const Variables& environment);
 
-// For a job on one host: advice if an outer launcher has started this command several times, each with its own job,
-// or if this is the shell or batch script of a Slurm allocation of several hosts; otherwise empty.
+// Advice if an outer launcher has started this command several times, each with its own job; otherwise empty.
 std::string OneOfSeveral(const Variables& environment);
+
+// For a job on one host: advice if this is the shell or batch script of a Slurm allocation of several hosts;
+// otherwise empty.
+std::string UnusedAllocation(const Variables& environment);
 
 }  // namespace dtrun::environments

@@ -77,9 +77,9 @@ TEST(OuterNotes, SayNothingOfACleanEnvironment) {
   EXPECT_THAT(OuterNotes({{"PATH", "/bin"}, {"SLURM_JOB_ID", "7"}}), IsEmpty());
 }
 
-TEST(OneOfSeveral, TellsOfAnAllocationThatTheJobDoesNotUse) {
-  EXPECT_EQ(OneOfSeveral({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "1"}}), "");
-  EXPECT_THAT(OneOfSeveral({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "2"}}),
+TEST(UnusedAllocation, IsToldOfSeveralHosts) {
+  EXPECT_EQ(UnusedAllocation({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "1"}}), "");
+  EXPECT_THAT(UnusedAllocation({{"SLURM_JOB_ID", "7"}, {"SLURM_NNODES", "2"}}),
               AllOf(HasSubstr("Slurm's allocation 7 of 2 hosts"), HasSubstr("--set cluster.from=slurm")));
 }
 

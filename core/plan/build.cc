@@ -268,8 +268,11 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
     plan.notes.push_back(
         fmt::format("the hosts are those of {} (cluster.from)", settings.hosts_from().platform));
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings), PluginsOf(settings));
-  const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
-  if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
+  if (plan.hosts.size() == 1 && !settings.Has("cluster.from")) {
+    std::string wider = environments::OneOfSeveral(inputs.environment);
+    if (wider.empty()) wider = environments::UnusedAllocation(inputs.environment);
+    if (!wider.empty()) plan.warnings.push_back(std::move(wider));
+  }
   // Inside an srun task the distribution applies to dtruns, one per node, and not to ranks.
   if (settings.hosts_from().platform == "slurm" && settings.Text("cluster.connect") != "manual") {
     std::vector<int> ranks;
