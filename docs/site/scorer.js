@@ -2,7 +2,7 @@
 // the title "Changes".
 var Scorer = {
   score: ([page, title, anchor, description, score]) =>
-    page === "CHANGELOG" || page.startsWith("docs/decisions/") || page === "docs/benchmarks-history" ? score / 100 : score,
+    page === "CHANGELOG" || page.startsWith("docs/decisions/") || ? score / 100 : score,
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

@@ -59,7 +59,7 @@ class Collectives {
   // For what Open MPI's coll/sm does as well: allreduce, reduce, broadcast.
   MPI_Comm CommFor(std::uint64_t bytes) const { return bytes < kBulk ? comm() : team_.handles().bulk; }
 
-  // Below it coll/tuned won, or it was close, on the processors we measured (docs/benchmarks-history.md).
+  // Below it coll/tuned won, or it was close, on the processors we measured (tools/bench/history.md).
   static constexpr std::uint64_t kBulk = std::uint64_t{32} << 20;
 
   Team& team_;
