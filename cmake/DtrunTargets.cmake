@@ -1,6 +1,6 @@
 # dtrun_library(NAME [SHARES] SOURCES a.cc ... [ALONE b.cc ...] [TESTS a_test.cc ...] [DEPS target ...])
 #
-# A static library dtrun_NAME of core, with its unit tests in one program NAME_test whose cases ctest lists one by one.
+# A static library dtrun_NAME of core, with its unit tests in one program and test, NAME_test.
 # ALONE: its headers do not go with others. SHARES: only dtrun links it, and it has no settings of its own; it is compiled
 # together with the others of the kind, into one library (docs/decisions/030-one-arrangement.md).
 function(dtrun_library name)
@@ -100,22 +100,46 @@ function(dtrun_asserts target)
   target_compile_definitions(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
 endfunction()
 
-# dtrun_unit_test(NAME [ONE_THREAD] SOURCES ... DEPS ...): a GoogleTest program. What it tests is optimised, itself it is
-# not: matchers build in half the time so. ONE_THREAD: OpenMP and BLAS start no others, as in a rank; they would spin.
+# dtrun_unit_test(NAME [ONE_THREAD] [SUITE full|smoke] SOURCES ... DEPS ...): a GoogleTest program, and the test NAME that runs
+# it: one process for all its cases. What it tests is optimised, itself it is not: matchers build in half the time so.
+# ONE_THREAD: OpenMP and BLAS start no others, as in a rank; they would spin. SUITE: the program has the conformance suite;
+# smoke: the cases of DTRUN_REST_OF_SUITE are a test of their own, NAME.rest, which runs nightly.
 function(dtrun_unit_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "" "SOURCES;DEPS" ${ARGN})
-  set(environment)
-  if(ARG_ONE_THREAD)
-    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
-  endif()
+  cmake_parse_arguments(ARG "ONE_THREAD" "SUITE" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE dtrun_build ${ARG_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
   target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:SHELL:-O0 -U_FORTIFY_SOURCE>")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  include(GoogleTest)
-  # A program that links libtorch takes more than CMake's 5 s to list its tests where the library is not in memory yet.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX ${name}.
-    PROPERTIES TIMEOUT 600 ${environment})
+  set(environment)
+  if(ARG_ONE_THREAD)
+    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
+  endif()
+  if(NOT ARG_SUITE)
+    dtrun_cases(${name} fast ${name} "*")
+  elseif(ARG_SUITE STREQUAL "smoke")
+    dtrun_cases(${name} fast ${name} "*-${DTRUN_REST_OF_SUITE}")
+    dtrun_cases(${name}.rest nightly ${name} "${DTRUN_REST_OF_SUITE}")
+  else()  # the largest buffers alone: they take most of a machine's memory
+    dtrun_cases(${name} fast ${name} "*-${DTRUN_LARGE_CASES}")
+    dtrun_cases(${name}.large fast ${name} "${DTRUN_LARGE_CASES}")
+  endif()
+endfunction()
+set(DTRUN_LARGE_CASES "Sizes.*:Messages.OfMoreThanTwoGibibytesArrive")
+# What a smoke leaves out: worlds that differ in size alone, long waits, and cases that conformance_kit runs on each plugin.
+string(CONCAT DTRUN_REST_OF_SUITE "${DTRUN_LARGE_CASES}:Load.*:Structs.*:Plugin.HasA*:Plugin.Offers*:Plugin.Says*:Plugin.Needs*"
+  ":Capabilities.MakeSense:Capabilities.AreKnown:Capabilities.HoldForTheLargestBuffer"
+  ":Collectives.*InWorld1:Collectives.*InWorld2:Collectives.*InWorld4"
+  ":Collectives.B*InWorld7:Collectives.Gather*InWorld7:Collectives.Reduce*InWorld7:Collectives.Scatter*InWorld7:Sequences.*World1:Sequences.*World2:Sequences.*World4:Sequences.*World7"
+  ":Requests.FinishBeforeReleaseReturns:Messages.ThatAreCompleteDoNotTimeOutLater:Communicators.WorkInTwoThreadsAtOnce"
+  ":Failures.KeepTheDeadlineOfAQueuedCall:Failures.EndABlockingCall*")
+
+# The test `test` runs those cases of a GoogleTest program that the filter selects.
+function(dtrun_cases test label program filter)
+  add_test(NAME ${test} COMMAND ${program} --gtest_filter=${filter})
+  set_tests_properties(${test} PROPERTIES TIMEOUT 600 LABELS ${label} SKIP_REGULAR_EXPRESSION "PASSED  . 0 tests" ${environment})
+  if(filter MATCHES "^Sizes")
+    set_tests_properties(${test} PROPERTIES RESOURCE_LOCK memory)
+  endif()
 endfunction()
 
 # dtrun_uninstrumented(target ...): programs that load libraries which the thread sanitizer has not seen compiled.

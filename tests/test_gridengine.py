@@ -57,17 +57,6 @@ class GridEngineTest(JobTest):
             self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", text)
         self.assertIn("code 0\n", text)
 
-    def test_a_rank_that_fails_ends_all_and_is_named(self):
-        text = self.qsub(3, DTRUN, "--config", self.config("sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 1000"))
-        self.assertIn("rank 2 exited with code 7\n  host node", text)
-        self.assertIn("code 7\n", text)
-        self.assertEqual(self.survivors("sleep 1000"), [])
-
-    def test_dtrun_that_is_not_there(self):
-        text = self.qsub(3, DTRUN, "--config", self.config("true", more='dtrun = "/nowhere/dtrun"\njoin_timeout = "20s"\n'))
-        self.assertIn("/nowhere/dtrun", text)
-        self.assertNotIn("code 0\n", text)
-
     def test_no_parallel_environment(self):
         file = self.config("true")
         done = subprocess.run([*LAB.enter(0), str(DTRUN), "--config", str(file)], env=self.environment(),

@@ -18,7 +18,6 @@ from pathlib import Path
 from support.job import BUILD, DTRUN, SOURCE, JobTest, main, processes_with, until
 
 TRIALS = SOURCE / "tests/programs/trials"
-LEAK = BUILD / "tests" / "leak"
 MPI = BUILD / "tests" / "open_mpi_program"
 STRANGER = 4242
 PYTHON = sys.executable
@@ -67,13 +66,6 @@ class Security(Trials):
         self.assertIn("exited with code 3", result.err)
         self.assertNotIn("allreduce", result.err, "no call was made")
 
-    def test_fresh_memory_in_a_loop_leaves_no_mapping(self):
-        result = self.ranks(2, LEAK, "10001")  # of 70,000, which took the mappings of a process
-        self.assert_ok(result)
-        self.assertEqual(result.out.count("done"), 2, result.out)
-        maps = [int(line.split()[-2]) for line in result.out.splitlines() if line.endswith("maps")]
-        self.assertLess(max(maps) - min(maps), 100, result.out)
-
     def test_a_remote_shell_that_prints_without_newlines(self):
         config = self.write(f"""
             [job]
@@ -120,28 +112,14 @@ class Security(Trials):
 
 class Frameworks(Trials):
     @torch_test
-    def test_the_agent_serves_the_store(self):
-        result = self.dtrun("torchrun", "--nproc-per-node", "2", "--no-python", PYTHON, TRIALS / "store.py")
-        self.assert_ok(result)
-        self.assertEqual(result.out.count("store ok"), 2, result.out)
-
-    @torch_test
     def test_the_culprit_is_named_however_it_ends(self):
-        for how in ("slow", "segv", "exit0", "kill", "abort"):
+        for how in ("slow", "segv"):  # other ends: the fault matrix and test_hangs.py
             with self.subTest(how=how):
                 result = self.ranks(3, PYTHON, TRIALS / "casc2.py", how)
                 self.assertNotEqual(result.code, 0)
                 self.assertEqual(self.named_ranks(), [2], result.err)
                 if how == "slow":
                     self.assertIn("the true cause", result.err)
-
-    @torch_test
-    def test_a_rank_that_sleeps_is_named_with_its_line(self):
-        result = self.ranks(2, PYTHON, TRIALS / "hang2.py", sets=["watch.stall=5s", "watch.on_stall=fail"])
-        self.assertNotEqual(result.code, 0)
-        self.assertIn("time.sleep", result.err)
-        self.assertRegex(result.err, r"hang2\.py[:\", line]+4")
-        self.assertEqual(self.named_ranks(), [1], result.err)
 
     def test_segments_of_python_go_with_the_job(self):
         before = self.in_shared_memory("h4leak_*")

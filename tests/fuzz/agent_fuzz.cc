@@ -15,8 +15,9 @@
 #include "core/process/process.h"
 #include "core/process/testing.h"
 #include "tests/fuzz/agent_commands.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace agent_fuzz {
 
 using namespace dtrun;
 using namespace dtrun::process;
@@ -166,12 +167,12 @@ class Job {
   std::vector<UniqueFd> clients_;
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(agent)(const std::uint8_t* data, std::size_t size) {
   static const bool ready = (BecomeSubreaper(), ::signal(SIGPIPE, SIG_IGN) != SIG_ERR);
   if (!ready) return 0;
   static const process::testing::ScratchDir folder;
   Job(data, size, folder.path()).Run();
   return 0;
 }
+
+}  // namespace agent_fuzz

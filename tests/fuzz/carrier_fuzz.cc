@@ -14,8 +14,9 @@
 #include "core/process/line_cutter.h"
 #include "core/protocol/carried_links.h"
 #include "tests/fuzz/source.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace carrier_fuzz {
 
 using namespace dtrun;
 using dtrun::fuzz::Source;
@@ -143,9 +144,9 @@ class Shell {
        [this](int host, UniqueFd link, const std::string&) { OnLink(host, std::move(link)); }}};
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(carrier)(const std::uint8_t* data, std::size_t size) {
   Shell(data, size).Run();
   return 0;
 }
+
+}  // namespace carrier_fuzz

@@ -9,10 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/target.h"
 #include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 
-namespace {
+namespace command_line_fuzz {
 
 using dtrun::cli::Grammar;
 using dtrun::cli::SplitWords;
@@ -50,9 +51,7 @@ class App {
   bool flag_ = false;
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(command_line)(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   std::vector<std::string> words;
   while (!text.empty() && words.size() < 64) {
@@ -77,3 +76,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace command_line_fuzz

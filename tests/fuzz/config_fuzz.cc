@@ -9,8 +9,9 @@
 #include <string>
 
 #include "core/config/settings.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace config_fuzz {
 
 using dtrun::config::Loaded;
 
@@ -78,9 +79,7 @@ void Check(const Loaded& loaded) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(config)(const std::uint8_t* data, std::size_t size) {
   static const MemoryFile file;
   file.Fill(data, size);
   dtrun::config::Request request;
@@ -95,3 +94,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Check(Load(request, DemoSchema));
   return 0;
 }
+
+}  // namespace config_fuzz

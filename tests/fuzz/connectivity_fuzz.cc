@@ -12,8 +12,9 @@
 #include "core/network/handshake.h"
 #include "core/network/session.h"
 #include "tests/fuzz/source.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace connectivity_fuzz {
 
 using namespace dtrun;
 using dtrun::fuzz::Source;
@@ -144,10 +145,10 @@ void Answer(Source& in) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(connectivity)(const std::uint8_t* data, std::size_t size) {
   Source in(data, size);
   in.Coin() ? Knock(in) : Answer(in);
   return 0;
 }
+
+}  // namespace connectivity_fuzz

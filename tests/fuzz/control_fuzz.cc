@@ -8,8 +8,11 @@
 
 #include "core/base/encoding.h"
 #include "core/protocol/hello.h"
+#include "tests/fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace control_fuzz {
+
+DTRUN_FUZZ_TARGET(control)(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun;
   using namespace dtrun::protocol;
   FrameReader frames(kMaxHelloBytes);
@@ -29,3 +32,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (Encode(refusal).substr(4) != bytes) std::abort();
   }
 }
+
+}  // namespace control_fuzz

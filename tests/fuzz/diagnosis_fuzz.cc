@@ -9,16 +9,15 @@
 #include <string_view>
 
 #include "core/failures/finding.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace diagnosis_fuzz {
 
 void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(diagnosis)(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun::failures;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
@@ -40,3 +39,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace diagnosis_fuzz

@@ -10,8 +10,11 @@
 #include "core/plugin/elf.h"
 #include "core/plugin/opened_file.h"
 #include "core/pmi/program.h"
+#include "tests/fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace elf_fuzz {
+
+DTRUN_FUZZ_TARGET(elf)(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("program", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
@@ -22,3 +25,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (dtrun::pmi::MpiLibraryOf(path).size() > size) std::abort();
   return 0;
 }
+
+}  // namespace elf_fuzz

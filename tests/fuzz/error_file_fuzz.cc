@@ -6,9 +6,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/fuzz/target.h"
 #include "tools/dtrun/torchrun/summary.h"
 
-namespace {
+namespace error_file_fuzz {
 
 dtrun::verdict::Facts Failed() {
   dtrun::verdict::Facts facts;
@@ -18,9 +19,7 @@ dtrun::verdict::Facts Failed() {
   return facts;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(error_file)(const std::uint8_t* data, std::size_t size) {
   static const int file = ::memfd_create("error.json", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
@@ -31,3 +30,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)dtrun::torchrun::RootErrorFile(*failures);
   return 0;
 }
+
+}  // namespace error_file_fuzz

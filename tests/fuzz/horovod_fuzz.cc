@@ -8,9 +8,12 @@
 #include <string_view>
 
 #include "core/store/horovod_table.h"
+#include "tests/fuzz/target.h"
+
+namespace horovod_fuzz {
 
 // Lines of "METHOD TARGET BODY".
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(horovod)(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   dtrun::store::HorovodTable table({{"global", 2}, {"local_node0", 1}});
   while (!text.empty()) {
@@ -27,3 +30,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace horovod_fuzz

@@ -12,8 +12,9 @@
 #include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
 #include "launchers/schedulers/resource_config.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace hosts_fuzz {
 
 namespace hosts = dtrun::hosts;
 
@@ -79,9 +80,7 @@ void CheckLists(const std::string& text) {
     Require(!schedulers::ReadResourceConfig(text), "a list is not an object");
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(hosts)(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto host = hosts::ParseHost(text); host.ok()) {
     CheckHosts({*host});
@@ -109,3 +108,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace hosts_fuzz

@@ -11,8 +11,9 @@
 
 #include "core/output/display.h"
 #include "core/output/lines.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace lines_fuzz {
 
 using dtrun::output::Blank;
 using dtrun::output::CutPoint;
@@ -68,9 +69,7 @@ Lines Assembled(std::string_view text, std::size_t read_size) {
   return lines;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(lines)(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   // Inputs are short: bytes of 0x01 and 0x02 stand for long runs, so that long lines are met.
   constexpr std::size_t kLongEnough = 3 * LineAssembler::kLongestLine;
@@ -89,3 +88,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(Assembled(text, std::size_t{1} + data[0] * std::size_t{data[0]}) == expected);
   return 0;
 }
+
+}  // namespace lines_fuzz

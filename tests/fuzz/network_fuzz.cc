@@ -7,8 +7,9 @@
 
 #include "core/network/handshake.h"
 #include "core/network/rule.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace network_fuzz {
 
 namespace network = dtrun::network;
 
@@ -34,9 +35,7 @@ std::vector<network::Interface> Interfaces() {
   return all;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(network)(const std::uint8_t* data, std::size_t size) {
   static const std::vector<network::Interface> interfaces = Interfaces();
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto rule = network::Rule::Parse(text); rule.ok()) {
@@ -53,3 +52,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(!network::ReadAnswer(key, network::Challenge{}, text), "nobody guesses a seal");
   return 0;
 }
+
+}  // namespace network_fuzz

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "core/pmi/pmi1_wire.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace pmi1_fuzz {
 
 using dtrun::pmi::Pmi1Reader;
 
@@ -36,9 +37,7 @@ std::string Requests(std::string_view bytes, std::size_t read_size) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(pmi1)(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Require(Requests(bytes, size + 1) == Requests(bytes, 1));
   if (const auto pairs = dtrun::pmi::DecodePairs(bytes)) {
@@ -46,3 +45,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace pmi1_fuzz

@@ -21,8 +21,9 @@
 #include "core/pmi/pmi1_server.h"
 #include "core/pmi/pmix_server.h"
 #include "core/pmi/pmix_wire.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace pmi_servers_fuzz {
 
 namespace pmi = dtrun::pmi;
 using dtrun::Result;
@@ -145,11 +146,11 @@ void Pmix(std::string_view bytes) {
   server->End();
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(pmi_servers)(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   data[0] == 'x' ? Pmix(rest) : Pmi1(rest);
   return 0;
 }
+
+}  // namespace pmi_servers_fuzz

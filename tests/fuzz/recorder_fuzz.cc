@@ -14,8 +14,9 @@
 #include "core/contract/messages.h"
 #include "core/contract/ring.h"
 #include "core/contract/window.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace recorder_fuzz {
 
 namespace contract = dtrun::contract;
 namespace sdk = dtrun::sdk;
@@ -159,9 +160,7 @@ void EnterAnything(Input& input, const Site& site) {
   contract::Enter(site.recorder_memory(), site.here, window);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(recorder)(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   Site sites[2] = {Site({0, 1}), Site({2, 3})};
   for (const Site& site : sites) site.Clear();
@@ -187,3 +186,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace recorder_fuzz

@@ -1,7 +1,7 @@
-// Runs a fuzz target without libFuzzer: every file of the folders given, then mutations
-// of them with a fixed seed, so that each build and compiler sees the same inputs.
+// Runs a fuzz target without libFuzzer: every file of a folder, then mutations of them with a fixed seed, so
+// that each build and compiler sees the same inputs.
 //
-//   fuzz_NAME FOLDER... [--mutations=N]
+//   fuzz_replay TARGET FOLDER [MUTATIONS]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -9,14 +9,16 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/fuzz/target.h"
 
 namespace {
+
+using dtrun::fuzz::Target;
 
 constexpr int kDefaultMutations = 5000;
 constexpr std::uint32_t kSeed = 20240229;
@@ -24,8 +26,13 @@ constexpr int kMaxEdits = 8;
 
 using Random = std::mt19937;
 
-void Run(const std::string& input) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+std::map<std::string, Target>& Targets() {
+  static std::map<std::string, Target> targets;
+  return targets;
+}
+
+void Run(Target target, const std::string& input) {
+  target(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 
 // A number below `bound`, the same on every platform, which distributions are not.
@@ -57,31 +64,30 @@ std::string Mutate(Random& random, const std::vector<std::string>& corpus) {
 
 }  // namespace
 
+bool dtrun::fuzz::Register(const char* name, Target target) { return Targets().emplace(name, target).second; }
+
 int main(int argc, char** argv) {
-  constexpr std::string_view kMutations = "--mutations=";
-  int mutations = kDefaultMutations;
+  const auto target = argc > 2 ? Targets().find(argv[1]) : Targets().end();
   std::vector<std::filesystem::path> files;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument.substr(0, kMutations.size()) == kMutations) {
-      mutations = std::atoi(argv[i] + kMutations.size());
-      continue;
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(argument)) files.push_back(entry.path());
+  if (target != Targets().end()) {
+    for (const auto& entry : std::filesystem::directory_iterator(argv[2])) files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
   if (files.empty()) {
-    std::fprintf(stderr, "usage: %s FOLDER... [--mutations=N]; no input found\n", argv[0]);
+    std::fprintf(stderr, "usage: fuzz_replay TARGET FOLDER [MUTATIONS]; FOLDER must not be empty; targets:");
+    for (const auto& [name, unused] : Targets()) std::fprintf(stderr, " %s", name.c_str());
+    std::fprintf(stderr, "\n");
     return 2;
   }
+  std::sort(files.begin(), files.end());
   std::vector<std::string> corpus;
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
     corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    Run(corpus.back());
+    Run(target->second, corpus.back());
   }
+  const int mutations = argc > 3 ? std::atoi(argv[3]) : kDefaultMutations;
   Random random(kSeed);
-  for (int i = 0; i < mutations; ++i) Run(Mutate(random, corpus));
+  for (int i = 0; i < mutations; ++i) Run(target->second, Mutate(random, corpus));
   std::printf("%zu files and %d mutations\n", corpus.size(), mutations);
   return 0;
 }

@@ -23,8 +23,9 @@
 #include "core/store/server.h"
 #include "core/verdict/verdict.h"
 #include "tests/fuzz/agent_events.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace root_fuzz {
 
 using namespace dtrun;
 using namespace dtrun::process;
@@ -314,9 +315,9 @@ class Root {
   std::optional<Membership> membership_;
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(root)(const std::uint8_t* data, std::size_t size) {
   Root(data, size).Run();
   return 0;
 }
+
+}  // namespace root_fuzz

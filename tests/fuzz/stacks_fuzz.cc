@@ -11,8 +11,9 @@
 #include "core/stacks/python.h"
 #include "core/stacks/testing/python_image.h"
 #include "tests/fuzz/source.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace stacks_fuzz {
 
 using namespace dtrun;
 using stacks::testing::PythonImage;
@@ -46,9 +47,7 @@ void Scribble(fuzz::Source& in, PythonImage& image) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(stacks)(const std::uint8_t* data, std::size_t size) {
   fuzz::Source in(data, size);
   const std::string source = in.Bytes(64);
   PythonImage image;
@@ -68,3 +67,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace stacks_fuzz

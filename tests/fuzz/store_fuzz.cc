@@ -6,8 +6,11 @@
 #include <string>
 
 #include "core/store/protocol.h"
+#include "tests/fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace store_fuzz {
+
+DTRUN_FUZZ_TARGET(store)(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun;
   using namespace dtrun::store;
   FrameReader frames(kMaxFrameBytes);
@@ -21,3 +24,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto reply = DecodeReply(bytes); reply && Encode(*reply).substr(4) != bytes) std::abort();
   }
 }
+
+}  // namespace store_fuzz

@@ -12,8 +12,9 @@
 #include "core/store/protocol.h"
 #include "core/store/server.h"
 #include "tests/fuzz/source.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace store_states_fuzz {
 
 using namespace dtrun;
 using dtrun::fuzz::Source;
@@ -145,9 +146,9 @@ class Store {
   std::deque<Client> clients_;
 };
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(store_states)(const std::uint8_t* data, std::size_t size) {
   Store(data, size).Run();
   return 0;
 }
+
+}  // namespace store_states_fuzz

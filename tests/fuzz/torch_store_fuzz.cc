@@ -10,13 +10,16 @@
 
 #include "core/store/torch_table.h"
 #include "core/store/torch_wire.h"
+#include "tests/fuzz/target.h"
+
+namespace torch_store_fuzz {
 
 using dtrun::store::TorchOp;
 using dtrun::store::TorchReader;
 using dtrun::store::TorchTable;
 
 // Pieces of "CLIENT SIZE BYTES": a byte, a byte, and so many. Client 255 makes one of them leave.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(torch_store)(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kLimit = 1 << 20;
   std::string_view text(reinterpret_cast<const char*>(data), size);
   std::map<TorchTable::Client, std::size_t> sent;
@@ -56,3 +59,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace torch_store_fuzz

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/target.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/translate.h"
 
-namespace {
+namespace torchrun_fuzz {
 
 using namespace dtrun;
 
@@ -51,9 +52,7 @@ void Try(torchrun::Program program, const std::vector<std::string>& words,
   Require(!translated->given.empty(), "a command is given");
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(torchrun)(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   std::vector<std::string> words;
   std::map<std::string, std::string> environment;
@@ -74,3 +73,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Try(torchrun::Program::kLaunch, words, environment);
   return 0;
 }
+
+}  // namespace torchrun_fuzz

@@ -15,8 +15,9 @@
 #include "core/preflight/preflight.h"
 #include "core/process/rank_fifo.h"
 #include "core/protocol/join_request.h"
+#include "tests/fuzz/target.h"
 
-namespace {
+namespace wires_fuzz {
 
 using namespace dtrun;
 
@@ -53,9 +54,9 @@ void Read(std::uint8_t reader, const std::string& text) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+DTRUN_FUZZ_TARGET(wires)(const std::uint8_t* data, std::size_t size) {
   if (size > 0) Read(data[0], std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   return 0;
 }
+
+}  // namespace wires_fuzz

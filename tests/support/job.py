@@ -186,21 +186,33 @@ def end(process):
             pipe.close()
 
 
-class ShardLoader(unittest.TestLoader):
-    """One shard of a file's tests, where ctest says which: DTRUN_SHARD=2/4."""
+def nightly(case):
+    """Marks a case that `tools/test` leaves to `tools/test --all`: another one shows the same at less cost."""
+    case.nightly = True
+    return case
+
+
+class Loader(unittest.TestLoader):
+    """The cases that ctest asks for: one shard (DTRUN_SHARD=2/4), the usual or the nightly ones (DTRUN_CASES). By hand: all."""
 
     def loadTestsFromModule(self, *arguments, **named):
         number, count = map(int, os.environ.get("DTRUN_SHARD", "0/1").split("/"))
         classes = super().loadTestsFromModule(*arguments, **named)
         flat = sorted((test for suite in classes for test in suite), key=lambda test: test.id())
+        if (wanted := os.environ.get("DTRUN_CASES")) is not None:
+            flat = [test for test in flat if is_nightly(test) == (wanted == "nightly")]
         return self.suiteClass(flat[number::count])
+
+
+def is_nightly(test):
+    return any(getattr(one, "nightly", False) for one in (type(test), getattr(test, test._testMethodName)))
 
 
 def main():
     """Tells where each thread is, shortly before ctest ends a test that hangs."""
     if limit_s := int(os.environ.get("DTRUN_TEST_LIMIT", "0")):
         faulthandler.dump_traceback_later(limit_s - 10)
-    unittest.main(verbosity=2, testLoader=ShardLoader())
+    unittest.main(verbosity=2, testLoader=Loader())
 
 
 def skip(reason):

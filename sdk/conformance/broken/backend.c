@@ -1,7 +1,6 @@
 /* backend.c - a backend with one fault, or none: its ranks are threads of one process.
  *
- * Compiled once for each fault; DTRUN_FAULT is one of faults.h, DTRUN_FAULT_NAME the plugin's name. Without a
- * fault it is a backend of both profiles that passes the suite.
+ * Copied once for each fault (faults.h). Without a fault it is a backend of both profiles that passes the suite.
  */
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -49,7 +49,7 @@ static void run_collective(dtrun_request* const* all, int32_t ranks) {
 
 static void match_collective(dtrun_request* request) {
   struct world* const world = request->comm->world;
-  dtrun_request* all[MOST_RANKS];
+  dtrun_request* all[MOST_RANKS] = {NULL};
   if (FAULT(EARLY_BARRIER) && request->op.kind == DTRUN_BARRIER) {
     finish(request, DTRUN_OK, -1, "");
     return;

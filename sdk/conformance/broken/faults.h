@@ -1,166 +1,85 @@
-/* faults.h - what is wrong with a plugin of this folder: DTRUN_FAULT is one of these. FAULT(X) is a constant.
+/* faults.h - the faults of the plugins of this folder. A plugin has the fault that its file is named after:
+ * libdtrun_backend_wrong_sum.so has WRONG_SUM.
  */
 #ifndef DTRUN_BROKEN_FAULTS_H
 #define DTRUN_BROKEN_FAULTS_H
 
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define FAULTS(X) \
+  X(SOUND)                                                                                          \
+  /* of the file and its entry */                                                                   \
+  X(EXTRA_SYMBOL) X(NO_NODELETE) X(OTHER_NAME) X(THREAD_IN_ENTRY) X(ENTRY_READS_BEHIND)             \
+  X(ANY_EXTENSION) X(BAD_DEFAULT) X(KEY_TWICE) X(LONG_KEY) X(REPLACED_IN_CIRCLE) X(LONG_TABLE)      \
+  X(NEEDS_LIBRARY) X(SIGNAL_HANDLER) X(CHANGES_ENVIRONMENT) X(CHANGES_FOLDER) X(REQUIRES_MORE)      \
+  X(NO_VENDOR) X(STRANGE_TYPE)                                                                      \
+  /* of structs and errors */                                                                       \
+  X(LONGER_CAPS) X(INIT_ON_ERROR) X(READS_BEHIND) X(KEEPS_OPERATION) X(IGNORES_FLAGS) X(THROWS)     \
+  X(UNKNOWN_STATUS) X(NO_TEXT) X(WRITES_OUT) X(OUT_WITH_OK) X(OTHER_CODE) X(ERROR_WITH_OK)          \
+  X(FORKS_AND_WAITS) X(BAD_FACT) X(NULL_VARIABLE) X(LAUNCH_TOUCHES) X(LAUNCH_IS_DEAF) X(NO_NUL)     \
+  X(REFUSAL_HARMS) X(SUPPORT_FAILS)                                                                 \
+  /* of communicators */                                                                            \
+  X(CREATE_TOUCHES) X(ABORT_TOUCHES) X(TEST_TOUCHES) X(EXITS) X(OUT_UNTOUCHED) X(LEAKS_DESCRIPTOR)  \
+  X(ABORT_IS_DEAF) X(FORGETS_FAILURE) X(MISSES_NOBODY) X(BLAMES_NOBODY) X(LEAVING_HARMS)            \
+  X(LAST_ABORT_STAYS) X(ABORT_IS_FORGOTTEN) X(SILENT_SNAPSHOT) X(MIXES_COMMUNICATORS)               \
+  X(DIRTY_MEMORY) X(REGISTERING_CHANGES) X(EMPTY_GROUP_FAILS)                                       \
+  /* of operations */                                                                               \
+  X(NO_MESSAGES) X(CLAIMS_TYPE) X(CLAIMS_BIT) X(CLAIMS_BYTES) X(SMALL_LIMIT) X(WRONG_SUM)           \
+  X(ROUNDS_EACH_STEP) X(EARLY_BARRIER) X(WRONG_ORDER) X(NO_TIMEOUTS) X(NEVER_COMPLETES) X(BLOCKS)   \
+  X(PENDING_ALONE) X(CHANGES_OUTCOME) X(WAITS_TOO_LONG) X(RELEASES_EARLY) X(CHANGES_INPUT)          \
+  X(REFUSES_EMPTY) X(AVG_IS_SUM) X(SUMS_SATURATE) X(BLOCKING_IS_DEAF) X(ONE_WAITER)                 \
+  X(MOVES_WHEN_SEEN) X(FIRST_IS_LATE) X(MESSAGES_EXPIRE) X(RECEIVES_HOLD) X(LEAKS_MEMORY)           \
+  /* of launchers */                                                                                \
+  X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
+  X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \
+  X(WRITES_FILE) X(NO_ARGUMENTS) X(LONG_PROCESS) X(PLAN_OTHER_CODE)                                 \
+  /* of launchers that are asked for hosts, or for commands */                                      \
+  X(FINDS_ALWAYS) X(FIND_TOUCHES) X(FIND_WRITES_FILE) X(BAD_EVIDENCE) X(LONG_ALLOCATION)            \
+  X(HOSTS_BY_PROCESS) X(CONNECT_TOUCHES) X(CONNECT_WRITES_FILE) X(CALLS_ABSENT_SINK) X(LONG_HOST)   \
+  X(BAD_TRIAL) X(READS_ENVIRONMENT) X(NO_PLATFORM_IS_A_FAILURE) X(HOST_TWICE) X(NEGATIVE_SLOTS)     \
+  X(OTHER_HOSTS) X(NO_ALLOCATION) X(TWO_ALLOCATIONS) X(HOSTS_DEAF_TO_REFUSAL) X(QUERY_READS_BEHIND) \
+  X(QUERY_IGNORES_FLAGS) X(CONNECT_WITHOUT_TEXT) X(NO_PROGRAM) X(UNKNOWN_HOST) X(HOST_NOT_STARTED)  \
+  X(HOST_STARTED_TWICE) X(CONNECT_DEAF_TO_REFUSAL)                                                  \
+  /* of devices */                                                                                  \
+  X(NO_COUNTER_WAIT) X(KIND_OF_HOST) X(NO_DEVICES) X(LONG_DESCRIPTION) X(KEEPS_DEVICE)              \
+  X(FIRST_BYTE_ONLY) X(ALL_ON_FIRST_DEVICE) X(LONGER_MEMORY) X(BAD_ALIGNMENT) X(TAKES_ANY_DEVICE)   \
+  X(COPIES_AT_ONCE) X(ALWAYS_CAPTURED) X(NEVER_RECORDED_RUNS) X(EVENTS_ARE_EARLY) X(WAIT_FORGETS)   \
+  X(WAITS_FOR_NEW_PLACE) X(COUNTER_FORGETS) X(COUNTER_EQUAL) X(COUNTER_BLOCKS) X(DESTROY_WAITS)     \
+  X(DESTROY_DROPS)
+
 enum {
-  SOUND,
-  /* of the file and its entry */
-  EXTRA_SYMBOL,
-  NO_NODELETE,
-  OTHER_NAME,
-  THREAD_IN_ENTRY,
-  ENTRY_READS_BEHIND,
-  ANY_EXTENSION,
-  BAD_DEFAULT,
-  KEY_TWICE,
-  LONG_KEY,
-  REPLACED_IN_CIRCLE,
-  LONG_TABLE,
-  NEEDS_LIBRARY,
-  SIGNAL_HANDLER,
-  CHANGES_ENVIRONMENT,
-  CHANGES_FOLDER,
-  REQUIRES_MORE,
-  NO_VENDOR,
-  STRANGE_TYPE,
-  /* of structs and errors */
-  LONGER_CAPS,
-  INIT_ON_ERROR,
-  READS_BEHIND,
-  KEEPS_OPERATION,
-  IGNORES_FLAGS,
-  THROWS,
-  UNKNOWN_STATUS,
-  NO_TEXT,
-  WRITES_OUT,
-  OUT_WITH_OK,
-  OTHER_CODE,
-  ERROR_WITH_OK,
-  FORKS_AND_WAITS,
-  BAD_FACT,
-  NULL_VARIABLE,
-  LAUNCH_TOUCHES,
-  LAUNCH_IS_DEAF,
-  NO_NUL,
-  REFUSAL_HARMS,
-  SUPPORT_FAILS,
-  /* of communicators */
-  CREATE_TOUCHES,
-  ABORT_TOUCHES,
-  TEST_TOUCHES,
-  EXITS,
-  OUT_UNTOUCHED,
-  LEAKS_DESCRIPTOR,
-  ABORT_IS_DEAF,
-  FORGETS_FAILURE,
-  MISSES_NOBODY,
-  BLAMES_NOBODY,
-  LEAVING_HARMS,
-  LAST_ABORT_STAYS,
-  ABORT_IS_FORGOTTEN,
-  SILENT_SNAPSHOT,
-  MIXES_COMMUNICATORS,
-  DIRTY_MEMORY,
-  REGISTERING_CHANGES,
-  EMPTY_GROUP_FAILS,
-  /* of operations */
-  NO_MESSAGES,
-  CLAIMS_TYPE,
-  CLAIMS_BIT,
-  CLAIMS_BYTES,
-  SMALL_LIMIT,
-  WRONG_SUM,
-  ROUNDS_EACH_STEP,
-  EARLY_BARRIER,
-  WRONG_ORDER,
-  NO_TIMEOUTS,
-  NEVER_COMPLETES,
-  BLOCKS,
-  PENDING_ALONE,
-  CHANGES_OUTCOME,
-  WAITS_TOO_LONG,
-  RELEASES_EARLY,
-  CHANGES_INPUT,
-  REFUSES_EMPTY,
-  AVG_IS_SUM,
-  SUMS_SATURATE,
-  BLOCKING_IS_DEAF,
-  ONE_WAITER,
-  MOVES_WHEN_SEEN,
-  FIRST_IS_LATE,
-  MESSAGES_EXPIRE,
-  RECEIVES_HOLD,
-  LEAKS_MEMORY,
-  /* of launchers */
-  NO_MEMBER,
-  OTHER_PLAN,
-  RANK_TWICE,
-  RANK_MISSING,
-  NULL_VALUE,
-  NULL_ARGUMENT,
-  EQUALS_IN_NAME,
-  DEAF_TO_REFUSAL,
-  WRONG_STRIDE,
-  FAILS_SILENTLY,
-  FORKS,
-  PLAN_TOUCHES,
-  WRITES_FILE,
-  NO_ARGUMENTS,
-  LONG_PROCESS,
-  PLAN_OTHER_CODE,
-  /* of launchers that are asked for hosts, or for commands */
-  FINDS_ALWAYS,
-  FIND_TOUCHES,
-  FIND_WRITES_FILE,
-  BAD_EVIDENCE,
-  LONG_ALLOCATION,
-  HOSTS_BY_PROCESS,
-  CONNECT_TOUCHES,
-  CONNECT_WRITES_FILE,
-  CALLS_ABSENT_SINK,
-  LONG_HOST,
-  BAD_TRIAL,
-  READS_ENVIRONMENT,
-  NO_PLATFORM_IS_A_FAILURE,
-  HOST_TWICE,
-  NEGATIVE_SLOTS,
-  OTHER_HOSTS,
-  NO_ALLOCATION,
-  TWO_ALLOCATIONS,
-  HOSTS_DEAF_TO_REFUSAL,
-  QUERY_READS_BEHIND,
-  QUERY_IGNORES_FLAGS,
-  CONNECT_WITHOUT_TEXT,
-  NO_PROGRAM,
-  UNKNOWN_HOST,
-  HOST_NOT_STARTED,
-  HOST_STARTED_TWICE,
-  CONNECT_DEAF_TO_REFUSAL,
-  /* of devices */
-  NO_COUNTER_WAIT,
-  KIND_OF_HOST,
-  NO_DEVICES,
-  LONG_DESCRIPTION,
-  KEEPS_DEVICE,
-  FIRST_BYTE_ONLY,
-  ALL_ON_FIRST_DEVICE,
-  LONGER_MEMORY,
-  BAD_ALIGNMENT,
-  TAKES_ANY_DEVICE,
-  COPIES_AT_ONCE,
-  ALWAYS_CAPTURED,
-  NEVER_RECORDED_RUNS,
-  EVENTS_ARE_EARLY,
-  WAIT_FORGETS,
-  WAITS_FOR_NEW_PLACE,
-  COUNTER_FORGETS,
-  COUNTER_EQUAL,
-  COUNTER_BLOCKS,
-  DESTROY_WAITS,
-  DESTROY_DROPS
+#define CONSTANT(name) name,
+  FAULTS(CONSTANT)
+#undef CONSTANT
 };
 
-#define FAULT(name) (DTRUN_FAULT == (name))
+static struct {
+  int fault;
+  char name[64]; /* of the plugin: its file's, without the kind */
+} this_plugin;
+
+#define FAULT(which) (this_plugin.fault == (which))
+
+/* Reads the fault from the path of this shared object. Called first by the entry. */
+static inline void find_fault(void) {
+  static const char* const known[] = {
+#define NAME(name) #name,
+      FAULTS(NAME)
+#undef NAME
+  };
+  Dl_info info;
+  if (dladdr(&this_plugin, &info) == 0) abort();
+  const char* name = strstr(strrchr(info.dli_fname, '/'), "libdtrun_") + strlen("libdtrun_");
+  name = strchr(name, '_') + 1;
+  const size_t length = strcspn(name, ".");
+  if (length >= sizeof this_plugin.name) abort();
+  memcpy(this_plugin.name, name, length);
+  for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
+    if (strlen(known[i]) == length && strncasecmp(known[i], name, length) == 0) this_plugin.fault = (int)i;
+  }
+}
 
 #endif

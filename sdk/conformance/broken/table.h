@@ -71,16 +71,16 @@ static void fill_option(dtrun_option* option, const char* key, const char* defau
   option->since = "1.0";
 }
 
-#if DTRUN_FAULT_EXPORTS
+/* Exported by the plugin that is linked without the version script. */
 __attribute__((visibility("default"))) int broken_helper(void);
 int broken_helper(void) { return 1; }
-#endif
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_option options[2];
-  static char long_key[FAULT(LONG_KEY) ? 3000001 : 2];
+  static char long_key[3000001];
   static dtrun_plugin plugin;
   (void)err;
+  find_fault();
   if (FAULT(THREAD_IN_ENTRY)) start_thread();
   if (FAULT(ENTRY_READS_BEHIND) && host->get_service(host, "nobody.nothing/1") != NULL) abort();
   fill_option(&options[0], "retries", FAULT(BAD_DEFAULT) ? "many" : "3");
@@ -94,7 +94,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   DTRUN_PLUGIN_INIT(plugin);
   if (FAULT(REQUIRES_MORE)) plugin.abi_minor_required = DTRUN_ABI_MINOR + 1;
   if (FAULT(LONG_TABLE)) plugin.struct_size += 64;
-  plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : DTRUN_FAULT_NAME;
+  plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : this_plugin.name;
   plugin.version = "1.0";
   plugin.vendor = FAULT(NO_VENDOR) ? "" : "dtrun tests";
   plugin.license = "Apache-2.0";
