@@ -1,8 +1,8 @@
 """The life of a run."""
 
 WIDTH, HEIGHT = 800, 470
-TITLE = ("The life of a run: dtrun reads the config; agents start on the hosts; dtrun tests the networks between "
-         "hosts; each host says which backends work there; ranks start and run; the first failure ends all of them; then comes the verdict.")
+TITLE = ("The life of a run. dtrun reads the config, agents start on the hosts, and dtrun tests the networks between them. "
+         "Each host reports which backends work there. Ranks start and run. The first failure ends all of them and leads to the verdict.")
 
 STEPS = [
     ("read the config", "file, then variables, then --set; all problems at once", "dtrun", "exit code 2: nothing was started"),
