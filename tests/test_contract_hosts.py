@@ -31,7 +31,7 @@ class Hosts(ClusterTest):
         plugins = f'[plugins]\npath = ["{BUILD / "tests/fake"}"]\n'
         called = r"allreduce \(float32 x 8, sum, fake memory\)"
         for what, number, theirs in (("memory", 10, called), ("memory-connected", 11, called),
-                                     ("connect", 10, r"dtrun_comm_connect \(fake memory\)")):
+                                     ("connect", 10, r"connect \(fake memory\)")):
             for layer, more in LAYERS.items():
                 with self.subTest(layer=layer, what=what):
                     result = self.run_cluster(RANK, "differ", what, "slowly", ranks=1, more=more + PATIENT + plugins)

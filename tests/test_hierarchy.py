@@ -34,7 +34,7 @@ class Hierarchy(JobTest):
                 if wire == "gloo":
                     self.assertEqual(result.code, 3, str(result))
                     self.assertIn("messages go where there are at most 32; make a communicator of those that talk "
-                                  "with dtrun_comm_subset", result.err)
+                                  "by subset", result.err)
                     continue
                 self.assert_ok(result)
                 for rank in range(33):

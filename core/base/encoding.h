@@ -95,6 +95,23 @@ void List(Coder& coder, T& values, std::size_t most, Each each) {
   }
 }
 
+// An error, with its id by name: a reader that does not know an id still knows the code. Decoding bounds its
+// text by `most_bytes`.
+inline constexpr std::size_t kMaxErrorRanks = 65536;
+template <class Coder>
+void ErrorFields(Coder& coder, Of<Coder, Error>& error, std::size_t most_bytes) {
+  constexpr std::size_t kArguments = 16;
+  coder.Number(error.code);
+  coder.Number(error.peer);
+  coder.Text(error.text, most_bytes);
+  std::string id;
+  if constexpr (Coder::kWrites) id = error.Id();
+  coder.Text(id, most_bytes);
+  if constexpr (!Coder::kWrites) error.id = ErrorIdOf(id);
+  List(coder, error.ranks, kMaxErrorRanks, [&](auto& rank) { coder.Number(rank); });
+  coder.Pairs(error.args, kArguments, most_bytes);
+}
+
 // Sets `message` to a default-constructed alternative with that index; false if there is no such
 // index.
 template <class Variant>

@@ -8,6 +8,9 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/encoding.h"
+#include "core/base/error_id.h"
+
 namespace dtrun {
 namespace {
 
@@ -56,6 +59,54 @@ TEST(Error, CopyToLeavesAStructWithoutASizeAlone) {
   std::memset(&error, 0, sizeof error);
   EXPECT_EQ((Error{DTRUN_BUSY, "busy", 3}.CopyTo(&error)), DTRUN_BUSY);
   EXPECT_EQ(error.code, DTRUN_OK);
+}
+
+TEST(Error, HasTheIdOfItsCodeUntilItHasItsOwn) {
+  EXPECT_EQ((Error{DTRUN_INVALID_ARGUMENT, "x"}.Id()), "invalid_argument");
+  EXPECT_EQ((Error{DTRUN_TIMEOUT, "x", -1, ErrorId::kTimeout}.Id()), "comm.timeout");
+  EXPECT_EQ(ErrorIdOf("comm.absent"), ErrorId::kAbsent);
+  EXPECT_EQ(ErrorIdOf("comm.unheard_of"), ErrorId::kNone);
+}
+
+TEST(Error, RenumbersItsRanksAndForgetsThoseOutside) {
+  const Error error =
+      Error{DTRUN_TIMEOUT, "rank 1 is missing", 1, ErrorId::kTimeout, {1, 7, 0}}.Renumbered({4, 9});
+  EXPECT_EQ(error.peer, 9);
+  EXPECT_EQ(error.ranks, (std::vector<int>{9, 4}));
+  EXPECT_EQ(error.text, "rank 1 is missing");
+  EXPECT_EQ((Error{DTRUN_TIMEOUT, "x", 2}.Ranks()), std::vector<int>{2});
+}
+
+TEST(Error, IsKnownToTheThreadThatCopiedIt) {
+  dtrun_error out;
+  DTRUN_ERROR_INIT(out);
+  Error{DTRUN_TIMEOUT, std::string(600, 'a'), 3, ErrorId::kTimeout, {3, 4}}.CopyTo(&out);
+  EXPECT_EQ(Error::LastCopied(out).Ranks(), (std::vector<int>{3, 4}));
+  dtrun_error_set(&out, DTRUN_REMOTE_FAILURE, 5, "of somebody else");
+  EXPECT_EQ(Error::LastCopied(out).Id(), "remote_failure");
+  EXPECT_EQ(Error::LastCopied(out).Ranks(), std::vector<int>{5});
+}
+
+TEST(Error, CrossesTheWireWholeAndWithAnIdThatIsNotKnownThere) {
+  const Error error{DTRUN_MISMATCH,        "call 2 differs", 1,
+                    ErrorId::kCallsDiffer, {0, 1},           {{"communicator", "world"}}};
+  Encoder encoder;
+  ErrorFields(encoder, error, 100);
+  const std::string bytes = std::move(encoder).Payload();
+  const auto read = [](std::string_view from) {
+    Decoder decoder(from);
+    Error got;
+    ErrorFields(decoder, got, 100);
+    EXPECT_TRUE(decoder.Finish("error").ok());
+    return got;
+  };
+  const Error got = read(bytes);
+  EXPECT_EQ(got.id, ErrorId::kCallsDiffer);
+  EXPECT_EQ(got.ranks, error.ranks);
+  EXPECT_EQ(got.args, error.args);
+  std::string newer = bytes;
+  newer.replace(newer.find("comm.calls"), 4, "zzzz");
+  EXPECT_EQ(read(newer).Id(), "mismatch");
 }
 
 }  // namespace

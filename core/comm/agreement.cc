@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "core/base/error_id.h"
 #include "core/comm/told_error.h"
 #include "core/plugin/host.h"
 #include "dtrun/plugin/names.hpp"
@@ -41,7 +42,10 @@ Error NobodyCame(const Making& making, int attempt, const std::string& device) {
       fmt::format("{} of '{}' made no call on memory of {} within {}; the first call connects all ranks",
                   missing.empty() ? "a rank" : sdk::RanksText(missing), making.name, device,
                   FormatDuration(making.timeout)),
-      missing.size() == 1 ? missing.front() : -1};
+      missing.size() == 1 ? missing.front() : -1,
+      ErrorId::kAbsent,
+      missing,
+      {{"call", "connect"}, {"communicator", making.name}}};
 }
 
 // The verdict as far as this rank knows: empty, the error of one rank, or that all can.

@@ -24,13 +24,21 @@ dtrun_status Make(dtrun_comm* comm, dtrun_comm** out, dtrun_error* err, Body&& b
     if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "out is null"}.CopyTo(err);
     Runtime* runtime = Current();
     if (runtime == nullptr) {
-      return Error{DTRUN_FAILED_PRECONDITION, "dtrun_finalize has ended every communicator"}.CopyTo(err);
+      return Error{DTRUN_FAILED_PRECONDITION, "finalize has ended every communicator"}.CopyTo(err);
     }
     Result<dtrun_comm*> made = body(runtime->family());
     if (!made) return made.error().CopyTo(err);
     *out = *made;
     return DTRUN_OK;
   });
+}
+
+// What the thread knows about the error in a caller's struct, which may be shorter than this one.
+Error Known(const dtrun_error* err) {
+  dtrun_error filled;
+  DTRUN_ERROR_INIT(filled);
+  if (err != nullptr) std::memcpy(&filled, err, std::min<std::size_t>(err->struct_size, sizeof filled));
+  return Error::LastCopied(filled);
 }
 
 int Number(int Environment::*member) {
@@ -45,6 +53,22 @@ extern "C" {
 const char* dtrun_version(void) { return DTRUN_VERSION; }
 
 const char* dtrun_status_text(dtrun_status status) { return dtrun::StatusText(status); }
+
+const char* dtrun_error_id(const dtrun_error* err) {
+  const char* id = "internal";
+  GuardVoid([&] { id = Known(err).Id().data(); });
+  return id;
+}
+
+int32_t dtrun_error_ranks(const dtrun_error* err, int32_t* ranks, int32_t capacity) {
+  std::int32_t count = 0;
+  GuardVoid([&] {
+    const std::vector<int> known = Known(err).Ranks();
+    count = static_cast<std::int32_t>(known.size());
+    std::copy_n(known.begin(), std::clamp(ranks == nullptr ? 0 : capacity, 0, count), ranks);
+  });
+  return count;
+}
 
 uint64_t dtrun_dtype_size(int32_t dtype) { return dtrun::comm::DtypeSize(dtype); }
 
@@ -94,8 +118,8 @@ dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks, int32_t c
   return Make(comm, out, err, [&](Family& family) -> Result<dtrun_comm*> {
     if (count < 0 || (count > 0 && ranks == nullptr)) {
       return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("dtrun_comm_subset: {} ranks at {}; expected a list of at least one rank",
-                               count, static_cast<const void*>(ranks))};
+                   fmt::format("subset: {} ranks at {}; expected a list of at least one rank", count,
+                               static_cast<const void*>(ranks))};
     }
     return family.Subset(*comm, {ranks, static_cast<std::size_t>(count)});
   });
@@ -109,7 +133,7 @@ void dtrun_comm_free(dtrun_comm* comm) {
 
 dtrun_status dtrun_alloc(dtrun_comm* comm, uint64_t bytes, void** out, dtrun_error* err) {
   return WithComm(comm, err, [&] {
-    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "dtrun_alloc: out is null"}.CopyTo(err);
+    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "alloc: out is null"}.CopyTo(err);
     return comm->Allocate(bytes, out, err);
   });
 }
@@ -122,7 +146,7 @@ void dtrun_free(dtrun_comm* comm, void* memory) {
 
 dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_error* err) {
   return WithWork(work, err, [&](dtrun_comm& comm) {
-    if (done == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "dtrun_work_test: done is null"}.CopyTo(err);
+    if (done == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "work_test: done is null"}.CopyTo(err);
     return comm.Test(*work, done, err);
   });
 }
@@ -138,7 +162,7 @@ void dtrun_work_release(dtrun_work* work) {
     if (work == nullptr) return;
     if (!dtrun_work::IsHeld(work)) {
       if (Runtime* runtime = Current(); runtime != nullptr)
-        runtime->world().Misused("dtrun_work_release", dtrun::comm::AlreadyReleased(work));
+        runtime->world().Misused("work_release", dtrun::comm::AlreadyReleased(work));
     } else if (work->comm == nullptr) {
       dtrun_comm::Delete(work);
     } else {

@@ -44,13 +44,13 @@ dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_s
                              dtrun_work** work, dtrun_error* err) {
   if (stream == nullptr) return dtrun_submit(comm, op, work, err);
   return WithComm(comm, err, [&]() -> dtrun_status {
-    Result<dtrun_op> given = dtrun::comm::GivenOp(op, "dtrun_submit_on");
+    Result<dtrun_op> given = dtrun::comm::GivenOp(op, "submit_on");
     if (!given) return given.error().CopyTo(err);
-    Result<dtrun_stream> on = Given(stream, "dtrun_submit_on");
+    Result<dtrun_stream> on = Given(stream, "submit_on");
     if (!on) return on.error().CopyTo(err);
     if (on->device_kind == DTRUN_DEVICE_HOST) {
       return Error{DTRUN_INVALID_ARGUMENT,
-                   "dtrun_submit_on: the stream's device_kind is the host, which has none; "
+                   "submit_on: the stream's device_kind is the host, which has none; "
                    "give NULL for host memory"}
           .CopyTo(err);
     }
@@ -60,7 +60,7 @@ dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_s
 
 dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err) {
   return dtrun::comm::WithWork(work, err, [&](dtrun_comm& comm) -> dtrun_status {
-    Result<dtrun_stream> on = Given(stream, "dtrun_work_wait_on");
+    Result<dtrun_stream> on = Given(stream, "work_wait_on");
     return on ? comm.WaitOnStream(*work, *on, err) : on.error().CopyTo(err);
   });
 }
@@ -93,7 +93,7 @@ int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind) {
 dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind, int32_t device_index,
                             void** out, dtrun_error* err) {
   return WithComm(comm, err, [&] {
-    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "dtrun_alloc_on: out is null"}.CopyTo(err);
+    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "alloc_on: out is null"}.CopyTo(err);
     return comm->AllocateOn(bytes, device_kind, device_index, out, err);
   });
 }
@@ -113,10 +113,10 @@ dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t 
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> dtrun_status {
     // Only the size of the output is read: it tells how much of a stream the caller's headers know.
-    if (Status size = CheckSize(out, "dtrun_stream_create"); !size) return size.error().CopyTo(err);
+    if (Status size = CheckSize(out, "stream_create"); !size) return size.error().CopyTo(err);
     if (priority != 0 && priority != 1) {
       return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("dtrun_stream_create: priority is {}; expected 0 or 1", priority)}
+                   fmt::format("stream_create: priority is {}; expected 0 or 1", priority)}
           .CopyTo(err);
     }
     dtrun_stream_params params;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error_id.h"
+
 namespace dtrun::comm {
 namespace {
 
@@ -19,7 +21,8 @@ Status CheckBuilds(dtrun_kv& kv, int rank, const std::string& mine) {
   return Error{DTRUN_MISMATCH,
                fmt::format("the ranks have libraries of two versions: {}, and rank {} has {}; install "
                            "one version on all hosts and in all environments of Python",
-                           *first, rank, mine)};
+                           *first, rank, mine),
+               -1, ErrorId::kVersionsDiffer};
 }
 
 }  // namespace dtrun::comm

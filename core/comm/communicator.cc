@@ -7,10 +7,12 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/error_id.h"
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
 
 using dtrun::Error;
+using dtrun::ErrorId;
 using dtrun::Explained;
 using dtrun::Nanoseconds;
 using dtrun::PluginError;
@@ -60,14 +62,31 @@ void dtrun_comm::StartRecording() {
   if (making_.recorder == nullptr || making_.size == 1) return;
   ring_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
   making_.recorder->Watch(this, making_.name,
-                          {[this](const Error& error) { Remember(error, PluginError()); },
+                          {[this](const Error& error) { Remember(error); },
                            [this](const Error& error) { AbortBackend(error.text); }});
 }
 
-std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
-  if (ring_ == nullptr || !sdk::IsCollective(op.kind)) return {};
-  const std::string text = making_.recorder->Whereabouts(*ring_, op.sequence);
-  return text.empty() ? text : "; " + text;
+void dtrun_comm::AddFacts(const dtrun_op& op, Error& error) const {
+  const bool collective = sdk::IsCollective(op.kind);
+  switch (error.code) {
+    case DTRUN_TIMEOUT: error.id = ErrorId::kTimeout; break;
+    case DTRUN_REMOTE_FAILURE: error.id = ErrorId::kPeerFailed; break;
+    case DTRUN_MISMATCH: error.id = ErrorId::kCallsDiffer; break;
+    case DTRUN_ABORTED: error.id = ErrorId::kAborted; break;
+    default: return;
+  }
+  error.args["communicator"] = making_.name;
+  error.args["call"] = collective              ? sdk::OperationName(op.kind)
+                       : op.kind == DTRUN_SEND ? "send to"
+                                               : "recv from";
+  if (error.code != DTRUN_TIMEOUT && error.code != DTRUN_REMOTE_FAILURE) return;
+  if (!collective && op.peer >= 0) error.ranks = {op.peer};
+  if (collective && ring_ != nullptr) {
+    auto [text, behind] = making_.recorder->Whereabouts(*ring_, op.sequence);
+    if (!text.empty()) error.text += "; " + text;
+    if (error.code == DTRUN_TIMEOUT) error.ranks = std::move(behind);
+  }
+  error.text += RankInJob(error.peer);
 }
 
 std::string dtrun_comm::RankInJob(int peer) const {
@@ -91,7 +110,7 @@ dtrun_comm::~dtrun_comm() {
   }
   if (running) {
     AbortBackend(fmt::format("rank {} called {} while an operation ran", making_.rank,
-                             making_.name == "world" ? "dtrun_finalize" : "dtrun_comm_free"));
+                             making_.name == "world" ? "finalize" : "free"));
   }
   while (works_ != nullptr) {
     dtrun_work& work = *works_;
@@ -119,14 +138,14 @@ void dtrun_comm::TellUnheard() {
   making_.unheard(
       fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it, so this "
                   "process ends; call "
-                  "dtrun_work_test where the program waits for something else",
-                  failure_.message, making_.rank, making_.name, dtrun::FormatDuration(making_.timeout)));
+                  "work_test where the program waits for something else",
+                  failure_.text, making_.rank, making_.name, dtrun::FormatDuration(making_.timeout)));
 }
 
 Status dtrun_comm::Usable() {
   if (!failed_.load(std::memory_order_acquire)) return {};
   heard_ = true;
-  return Error{failure_.code, failure_.message, failure_.peer};
+  return failure_;
 }
 
 dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
@@ -137,7 +156,12 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
         .CopyTo(err);
   }
   const std::string text(reason.empty() ? "no reason given" : reason);
-  Remember(Error{DTRUN_ABORTED, fmt::format("'{}' was aborted: {}", making_.name, text)}, PluginError());
+  Remember(Error{DTRUN_ABORTED,
+                 fmt::format("'{}' was aborted: {}", making_.name, text),
+                 -1,
+                 ErrorId::kAborted,
+                 {},
+                 {{"communicator", making_.name}}});
   AbortBackend(text);
   if (making_.aborted) making_.aborted(text);
   return DTRUN_OK;
@@ -145,7 +169,7 @@ dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
 
 void dtrun_comm::Misused(const char* call, const Error& error) {
   const std::string text = fmt::format("{}: {}", call, error.text);
-  Remember(Error{error.code, text}, PluginError());
+  Remember(Error{error.code, text});
   if (making_.warn) making_.warn(text);
 }
 
@@ -173,7 +197,7 @@ dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtr
     if (sdk::IsCollective(op.kind)) differs = making_.recorder->Difference(*ring_, making_.name, op.sequence);
     if (!differs) differs = making_.recorder->MessageDifference(*ring_, making_.name);
     if (differs) {
-      Record(*differs, PluginError());
+      Record(*differs);
       AbortBackend(differs->text);
       std::this_thread::sleep_for(kOthersLook);
       return FirstFailure(err);
@@ -183,35 +207,28 @@ dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtr
   const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
   Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
   if (IsRefusal(status)) return error.CopyTo(err);
-  if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE)
-    error.text += Whereabouts(op) + RankInJob(error.peer);
-  Record(error, cause);
+  AddFacts(op, error);
+  Record(error);
   return FirstFailure(err);
 }
 
-bool dtrun_comm::Record(const Error& error, const dtrun_error& cause) {
-  if (!Remember(error, cause)) return false;
+bool dtrun_comm::Record(const Error& error) {
+  if (!Remember(error)) return false;
   if (making_.report && (error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT)) {
-    making_.report(error.peer, error.text);
+    making_.report(error);
   }
   return true;
 }
 
-bool dtrun_comm::Remember(const Error& error, const dtrun_error& cause) {
+bool dtrun_comm::Remember(const Error& error) {
   const std::lock_guard lock(failure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
-  DTRUN_INIT(failure_);
-  error.CopyTo(&failure_);
-  char domain[sizeof cause.vendor_domain + 1] = {};  // a plugin's may not end with NUL
-  std::memcpy(domain, cause.vendor_domain, sizeof cause.vendor_domain);
-  dtrun_error_set_vendor(&failure_, domain, cause.vendor_code);
+  failure_ = error;
   failed_.store(true, std::memory_order_release);
   return true;
 }
 
 dtrun_status dtrun_comm::FirstFailure(dtrun_error* err) {
   if (!watch_.IsCaller()) heard_ = true;
-  dtrun_error_set(err, failure_.code, failure_.peer, failure_.message);
-  dtrun_error_set_vendor(err, failure_.vendor_domain, failure_.vendor_code);
-  return failure_.code;
+  return failure_.CopyTo(err);
 }

@@ -57,11 +57,10 @@ struct Making {
   // How long beyond an operation's timeout a backend may take to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
   contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
-  // Reports the first failure caused by a peer or a timeout: rank (-1: unknown) and text. If set, comm_create
-  // is watched (plugin_call.h).
+  // Reports the first failure caused by a peer or a timeout. If set, comm_create is watched (plugin_call.h).
   PluginReport report;
-  // The same for communicators made from this one; rank and members are world ranks. Null: not reported.
-  std::function<void(int peer, std::string_view what, const std::vector<int>& members)> report_of_part;
+  // The same for communicators made from this one; all ranks are those of the world. Null: not reported.
+  std::function<void(const Error& failure, const std::vector<int>& members)> report_of_part;
   // Reports an abort on purpose.
   std::function<void(std::string_view reason)> aborted;
   // Writes a line to the log.
@@ -169,8 +168,9 @@ struct dtrun_comm {
   // Opens this communicator's ring; from now on a differing call on another rank ends it.
   void StartRecording();
   void NoteEnd(const dtrun_op& op);
-  // For a message about `op`: calls that the other ranks are in or have not made.
-  std::string Whereabouts(const dtrun_op& op) const;
+  // Adds what core knows about the failure of `op` to what the backend has said: id, arguments, the ranks,
+  // and calls that the other ranks are in or have not made.
+  void AddFacts(const dtrun_op& op, dtrun::Error& error) const;
   // "; its rank 1 is rank 3 of the job", if the numbers differ.
   std::string RankInJob(int peer) const;
 
@@ -232,9 +232,9 @@ struct dtrun_comm {
   // is the cause, whatever the backend reports.
   dtrun_status Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause, dtrun_error* err);
   // Remembers it and reports the peer to blame to the agent. True if it is the first.
-  bool Record(const dtrun::Error& error, const dtrun_error& cause);
+  bool Record(const dtrun::Error& error);
   // True if this failure is the first.
-  bool Remember(const dtrun::Error& error, const dtrun_error& cause);
+  bool Remember(const dtrun::Error& error);
   dtrun_status FirstFailure(dtrun_error* err);
   // Aborts every route that can be aborted.
   void AbortBackend(std::string_view reason);
@@ -268,5 +268,5 @@ struct dtrun_comm {
   std::atomic<bool> heard_ = false;  // a call has reported the failure to the program
   std::atomic<bool> stuck_ = false;
   std::mutex failure_mutex_;  // guards failure_ until failed_ is true, when it is final
-  dtrun_error failure_{};
+  dtrun::Error failure_;
 };

@@ -64,7 +64,7 @@ Result<Route*> dtrun_comm::RouteFor(const dtrun_stream& stream, const std::strin
       return Error{
           DTRUN_FAILED_PRECONDITION,
           fmt::format("{}: the ranks of '{}' are not connected by {} yet, and a message concerns two of "
-                      "them; call dtrun_comm_connect on all first",
+                      "them; call connect on all first",
                       sdk::OperationName(op->kind), making_.name, comm::KindName(stream.device_kind))};
     }
     const std::lock_guard lock(connect_mutex_);
@@ -87,7 +87,7 @@ dtrun_status dtrun_comm::Connect(std::int32_t kind, std::int32_t index, dtrun_er
   DTRUN_INIT(any);
   any.device_kind = kind;
   any.device_index = index;
-  Result<Route*> route = RouteFor(any, "dtrun_comm_connect asks for", nullptr);
+  Result<Route*> route = RouteFor(any, "connect asks for", nullptr);
   return route ? DTRUN_OK : route.error().CopyTo(err);
 }
 
@@ -159,19 +159,18 @@ Status dtrun_comm::ConnectDevice(std::int32_t kind, std::int32_t index) {
             : found.error();
   Status made = comm::Agree(making_, ++connects_, device, mine, [this] { return Usable(); });
   if (!made && (!found || made.error().code == DTRUN_REMOTE_FAILURE)) {
-    if (found && making_.report) making_.report(made.error().peer, made.error().text);
+    if (found && making_.report) making_.report(made.error());
     return made;
   }
   if (made) made = comm::Open(making_, making_.device_kv, **found);
   if (!made) {
-    Record(made.error(), PluginError());
+    Record(made.error());
     AbortBackend(made.error().text);
     return made;
   }
   device_route_ = *std::move(found);
   device_.store(device_route_.get(), std::memory_order_release);
-  if (failed_.load(std::memory_order_acquire))
-    AbortBackend(failure_.message);  // meanwhile, by another thread
+  if (failed_.load(std::memory_order_acquire)) AbortBackend(failure_.text);  // meanwhile, by another thread
   return {};
 }
 
@@ -202,10 +201,9 @@ Result<Route*> dtrun_comm::Opened(std::int32_t kind, std::int32_t index, const c
     return Error{known.error().code, fmt::format("{}: {}", call, known.error().text)};
   }
   if (device_.load(std::memory_order_acquire) == nullptr) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("{}: '{}' is not connected to a device yet; call dtrun_comm_connect on all ranks first",
-                    call, making_.name)};
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{}: '{}' is not connected to a device yet; call connect on all ranks first",
+                             call, making_.name)};
   }
   dtrun_stream any;
   DTRUN_INIT(any);

@@ -28,7 +28,7 @@ Error WrongMemory(const dtrun_op& op, const std::string& buffer, const dtrun_mem
   const std::string device = fmt::format("{} {}", comm::KindName(route.device_kind), route.device_index);
   if (!route.OfDevice()) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 subject + "on " + place + "; give the call a stream of it: dtrun_submit_on"};
+                 subject + "on " + place + "; give the call a stream of it: submit_on"};
   }
   if (memory.device_kind == DTRUN_DEVICE_HOST) {
     return Error{DTRUN_INVALID_ARGUMENT, subject + "host memory, and the stream is of " + device +
@@ -124,13 +124,13 @@ dtrun_status dtrun_comm::OrderBefore(const dtrun_stream& stream, dtrun_work& wor
   const Route& route = *work.route;
   if (!route.OfDevice()) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("dtrun_work_wait_on: {} moves host memory, which no stream waits for; use "
-                             "dtrun_work_wait",
+                 fmt::format("work_wait_on: {} moves host memory, which no stream waits for; use "
+                             "work_wait",
                              comm::Describe(work.op, making_.name))}
         .CopyTo(err);
   }
   if (work.request == nullptr) return DTRUN_OK;
-  if (Result<Route*> same = RouteFor(stream, "dtrun_work_wait_on: the stream is of", nullptr); !same)
+  if (Result<Route*> same = RouteFor(stream, "work_wait_on: the stream is of", nullptr); !same)
     return same.error().CopyTo(err);
   if (route.carrier.table.req_wait_stream != nullptr) {
     PluginError cause;
@@ -169,7 +169,7 @@ void dtrun_comm::EndWatch() {
 dtrun_status dtrun_comm::AllocateOn(std::uint64_t bytes, std::int32_t kind, std::int32_t index, void** out,
                                     dtrun_error* err) {
   if (kind == DTRUN_DEVICE_HOST) return Allocate(bytes, out, err);
-  Result<Route*> opened = Opened(kind, index, "dtrun_alloc_on");
+  Result<Route*> opened = Opened(kind, index, "alloc_on");
   if (!opened) return opened.error().CopyTo(err);
   const Route& route = **opened;
   dtrun_mem_params params;
@@ -186,7 +186,7 @@ dtrun_status dtrun_comm::AllocateOn(std::uint64_t bytes, std::int32_t kind, std:
           : device_plugin_->table->mem_alloc(device_plugin_->instance, &params, &memory, &cause);
   if (status != DTRUN_OK) {
     return Explained(status, cause,
-                     fmt::format("dtrun_alloc_on of {} bytes on {} {}", bytes, comm::KindName(kind), index))
+                     fmt::format("alloc_on of {} bytes on {} {}", bytes, comm::KindName(kind), index))
         .CopyTo(err);
   }
   return Keep(memory, {true, own, params}, out);
@@ -194,7 +194,7 @@ dtrun_status dtrun_comm::AllocateOn(std::uint64_t bytes, std::int32_t kind, std:
 
 dtrun_status dtrun_comm::CreateStream(const dtrun_stream_params& params, std::int32_t kind, dtrun_stream* out,
                                       dtrun_error* err) {
-  if (Result<Route*> opened = Opened(kind, params.device_index, "dtrun_stream_create"); !opened)
+  if (Result<Route*> opened = Opened(kind, params.device_index, "stream_create"); !opened)
     return opened.error().CopyTo(err);
   dtrun_stream made;
   DTRUN_INIT(made);

@@ -176,8 +176,7 @@ TEST_F(OnDevices, AStreamWaitsForNoWorkOfTheHostEvenIfItHasEnded) {
     fake_.complete_at_once = ended;
     dtrun_work* const work = Begin();
     EXPECT_EQ(Comm().WaitOnStream(*work, Stream(), &error_), DTRUN_INVALID_ARGUMENT) << ended;
-    EXPECT_THAT(error_.message,
-                HasSubstr("moves host memory, which no stream waits for; use dtrun_work_wait"));
+    EXPECT_THAT(error_.message, HasSubstr("moves host memory, which no stream waits for; use work_wait"));
     if (!ended) fake_.Complete(fake_.requests.size() - 1);
     Comm().Release(work);
   }
@@ -193,7 +192,7 @@ TEST_F(OnDevices, OfWhichTheProcessSeesSomeAreCountedAmongThose) {
 
 TEST_F(OnDevices, AMessageBeforeAllAreConnectedIsRefused) {
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_FAILED_PRECONDITION);
-  EXPECT_THAT(error_.message, HasSubstr("call dtrun_comm_connect on all first"));
+  EXPECT_THAT(error_.message, HasSubstr("call connect on all first"));
   EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_OK) << error_.message;
 }

@@ -27,7 +27,7 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
   if (group_.open) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("dtrun_group_begin: '{}' has a group open already; end it first", making_.name)}
+                 fmt::format("group_begin: '{}' has a group open already; end it first", making_.name)}
         .CopyTo(err);
   }
   if (host_.carrier.table.group_begin != nullptr) {
@@ -46,12 +46,12 @@ Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_
   if (group_.owner != std::this_thread::get_id()) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("{}: another thread has a group open on '{}'; start it after its "
-                             "dtrun_group_end",
+                             "group_end",
                              sdk::OperationName(op.kind), making_.name)};
   }
   if (wants_work) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{}: inside a group work is NULL; dtrun_group_end gives one for all",
+                 fmt::format("{}: inside a group work is NULL; group_end gives one for all",
                              sdk::OperationName(op.kind))};
   }
   if (!route.OfDevice() || group_.of_device) return {};
@@ -72,7 +72,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
     const std::lock_guard lock(enqueue_mutex_);
     if (!group_.open || group_.owner != std::this_thread::get_id()) {
       return Error{DTRUN_FAILED_PRECONDITION,
-                   fmt::format("dtrun_group_end: this thread has no group open on '{}'; dtrun_group_begin "
+                   fmt::format("group_end: this thread has no group open on '{}'; group_begin "
                                "opens one",
                                making_.name)}
           .CopyTo(err);
@@ -99,7 +99,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
   }
   // Unlike a rejected single call, this leaves operations behind that may have started.
   if (status != DTRUN_OK) {
-    Record(Explained(status, cause, fmt::format("group on '{}'", making_.name)), cause);
+    Record(Explained(status, cause, fmt::format("group on '{}'", making_.name)));
   }
   if (failed_.load(std::memory_order_acquire)) {
     status = FirstFailure(err);

@@ -108,7 +108,7 @@ TEST_F(Group, BelongsToTheThreadThatOpenedIt) {
   EXPECT_THAT(error_.message, HasSubstr("has a group open already"));
   EXPECT_EQ(Close(), DTRUN_OK);
   EXPECT_EQ(Close(), DTRUN_FAILED_PRECONDITION);
-  EXPECT_THAT(error_.message, HasSubstr("dtrun_group_begin opens one"));
+  EXPECT_THAT(error_.message, HasSubstr("group_begin opens one"));
   EXPECT_EQ(elsewhere([&] { return Run(Op()); }), DTRUN_OK);
 }
 

@@ -22,8 +22,8 @@ constexpr std::uint64_t kAlignment = 64;
 
 dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* err) {
   if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kAlignment) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("dtrun_alloc: {} bytes do not fit into memory", bytes)}
-        .CopyTo(err);
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("alloc: {} bytes do not fit into memory", bytes)}.CopyTo(
+        err);
   }
   const std::uint64_t rounded = (bytes / kAlignment + (bytes % kAlignment != 0 || bytes == 0)) * kAlignment;
   void* memory = nullptr;
@@ -38,14 +38,13 @@ dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* 
     if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
     PluginError cause;
     if (const dtrun_status status = mem_alloc(host_.comm, &params, &memory, &cause); status != DTRUN_OK) {
-      return Explained(status, cause, fmt::format("dtrun_alloc of {} bytes on '{}'", bytes, making_.name))
+      return Explained(status, cause, fmt::format("alloc of {} bytes on '{}'", bytes, making_.name))
           .CopyTo(err);
     }
   } else {
     memory = std::aligned_alloc(kAlignment, rounded);
     if (memory == nullptr) {
-      return Error{DTRUN_OUT_OF_MEMORY, fmt::format("dtrun_alloc: no memory for {} bytes", bytes)}.CopyTo(
-          err);
+      return Error{DTRUN_OUT_OF_MEMORY, fmt::format("alloc: no memory for {} bytes", bytes)}.CopyTo(err);
     }
     std::memset(memory, 0, rounded);
   }
@@ -82,14 +81,13 @@ dtrun_status dtrun_comm::Register(void* memory, std::uint64_t bytes, std::int32_
                                   dtrun_error* err) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || bytes > UINTPTR_MAX - begin) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("dtrun_register: {} bytes at {}; expected memory of at least one byte", bytes, memory)}
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("register: {} bytes at {}; expected memory of at least one byte", bytes, memory)}
         .CopyTo(err);
   }
   const Route* route = &host_;
   if (kind != DTRUN_DEVICE_HOST) {
-    Result<Route*> opened = Opened(kind, index, "dtrun_register");
+    Result<Route*> opened = Opened(kind, index, "register");
     if (!opened) return opened.error().CopyTo(err);
     route = *opened;
   }
@@ -100,8 +98,8 @@ dtrun_status dtrun_comm::Register(void* memory, std::uint64_t bytes, std::int32_
     if (after != registered_.begin() && std::prev(after)->second.end > begin) {
       const auto& [other, known] = *std::prev(after);
       return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("dtrun_register: {} bytes at {} overlap the {} bytes at {:#x} that '{}' has "
-                               "registered; call dtrun_deregister first",
+                   fmt::format("register: {} bytes at {} overlap the {} bytes at {:#x} that '{}' has "
+                               "registered; call deregister first",
                                bytes, memory, known.end - other, other, making_.name)}
           .CopyTo(err);
     }
@@ -123,7 +121,7 @@ dtrun_status dtrun_comm::Register(void* memory, std::uint64_t bytes, std::int32_
   }
   registered_.erase(begin);
   return Explained(status, cause,
-                   fmt::format("dtrun_register of {} bytes at {} on '{}'", bytes, memory, making_.name))
+                   fmt::format("register of {} bytes at {} on '{}'", bytes, memory, making_.name))
       .CopyTo(err);
 }
 

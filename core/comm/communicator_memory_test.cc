@@ -68,7 +68,7 @@ TEST_F(Memory, IsRefusedInAbsurdAmounts) {
 TEST_F(Memory, SaysWhyTheBackendHasNone) {
   fake_.enqueue_status = DTRUN_OUT_OF_MEMORY;
   EXPECT_EQ(Allocate(100), DTRUN_OUT_OF_MEMORY);
-  EXPECT_THAT(error_.message, HasSubstr("dtrun_alloc of 100 bytes on 'world': the fake says no"));
+  EXPECT_THAT(error_.message, HasSubstr("alloc of 100 bytes on 'world': the fake says no"));
   EXPECT_EQ(Comm().Abort("enough", nullptr), DTRUN_OK);
   EXPECT_EQ(Allocate(100), DTRUN_ABORTED);
 }
@@ -120,13 +120,13 @@ TEST_F(Registration, NeedsNothingOfTheBackend) {
 
 TEST_F(Registration, SaysWhatIsWrong) {
   EXPECT_EQ(Register(0, 0), DTRUN_INVALID_ARGUMENT);
-  EXPECT_THAT(error_.message, HasSubstr("dtrun_register: 0 bytes at 0x"));
+  EXPECT_THAT(error_.message, HasSubstr("register: 0 bytes at 0x"));
   EXPECT_EQ(Register(0, UINT64_MAX), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(Register(0, 8, DTRUN_DEVICE_CUDA), DTRUN_FAILED_PRECONDITION);
   EXPECT_THAT(error_.message, HasSubstr("not connected to a device yet"));
   for (const std::int32_t kind : {-1, 4, 31, 63, 99}) {
     EXPECT_EQ(Register(0, 8, kind), DTRUN_INVALID_ARGUMENT);
-    EXPECT_THAT(error_.message, StartsWith("dtrun_register: device_kind is " + std::to_string(kind)));
+    EXPECT_THAT(error_.message, StartsWith("register: device_kind is " + std::to_string(kind)));
   }
   fake_.enqueue_status = DTRUN_OUT_OF_MEMORY;
   EXPECT_EQ(Register(0, 8), DTRUN_OUT_OF_MEMORY);

@@ -197,8 +197,7 @@ TEST_F(Communicator, EndsWhatStillRunsBeforeTheBackendIsDestroyed) {
   const int rank = Comm().rank();
   comm_.reset();
   EXPECT_EQ(fake_.aborts, 1);
-  EXPECT_EQ(fake_.abort_reason,
-            "rank " + std::to_string(rank) + " called dtrun_finalize while an operation ran");
+  EXPECT_EQ(fake_.abort_reason, "rank " + std::to_string(rank) + " called finalize while an operation ran");
   EXPECT_EQ(fake_.released, 2);
   EXPECT_EQ(fake_.destroyed, 1);
   EXPECT_EQ(work->comm, nullptr);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/error_id.h"
 #include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
 
@@ -244,8 +245,9 @@ dtrun_status dtrun_comm::Overrun(const comm::Route& route, const dtrun_op& op, d
                   comm::Describe(op, making_.name), route.carrier.name,
                   dtrun::FormatDuration(making_.patience),
                   dtrun::FormatDuration(dtrun::Nanoseconds(op.timeout_ns)),
-                  aborts ? "the communicator was aborted" : "it cannot abort, so end the process")};
-  Record(error, PluginError());
+                  aborts ? "the communicator was aborted" : "it cannot abort, so end the process"),
+      -1, dtrun::ErrorId::kOverrun};
+  Record(error);
   AbortBackend(error.text);
   if (!aborts && !stuck_.exchange(true) && making_.stuck) making_.stuck();
   return FirstFailure(err);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <set>
 
+#include "core/base/error_id.h"
 #include "core/base/number.h"
 
 namespace dtrun::comm {
@@ -38,7 +39,10 @@ Error Absent(const Making& parent, std::string_view call, int rank) {
   return {DTRUN_TIMEOUT,
           fmt::format("rank {} did not call {} on '{}' within {}; every member has to", rank, call,
                       parent.name, FormatDuration(parent.timeout)),
-          rank};
+          rank,
+          ErrorId::kAbsent,
+          {rank},
+          {{"call", std::string(call)}, {"communicator", parent.name}}};
 }
 
 // Publishes `mine` and collects the cards of `ranks`, in their order.
@@ -69,10 +73,16 @@ Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, std::
   return cards;
 }
 
+std::vector<int> AllRanks(int size) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(r);
+  return ranks;
+}
+
 // Reports to the agent if a peer or a timeout is the cause.
-Error Blamed(const std::function<void(int, std::string_view)>& report, Error error) {
+Error Blamed(const PluginReport& report, Error error) {
   const bool peers = error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE;
-  if (report && peers) report(error.peer, error.text);
+  if (report && peers) report(error);
   return error;
 }
 
@@ -86,17 +96,12 @@ std::vector<int> InWorld(const Making& parent, const std::vector<int>& ranks) {
 
 // The same for a call that only `ranks` of the parent make.
 Error BlamedAmong(const Making& parent, const std::vector<int>& ranks, Error error) {
-  const auto tell = [&](int peer, std::string_view what) {
+  const auto tell = [&](const Error& failure) {
     if (parent.report_of_part)
-      parent.report_of_part(peer < 0 ? peer : InWorld(parent, {peer}).front(), what, InWorld(parent, ranks));
+      parent.report_of_part(failure.Renumbered(InWorld(parent, AllRanks(parent.size))),
+                            InWorld(parent, ranks));
   };
   return Blamed(tell, std::move(error));
-}
-
-std::vector<int> AllRanks(int size) {
-  std::vector<int> ranks;
-  for (int r = 0; r < size; ++r) ranks.push_back(r);
-  return ranks;
 }
 
 // "0,2,5"; for a long list its length and hash, the same on every member.
@@ -109,7 +114,7 @@ std::string ListText(std::span<const std::int32_t> ranks) {
 
 Status CheckList(const dtrun_comm& parent, std::span<const std::int32_t> ranks) {
   const auto invalid = [](std::string text) {
-    return Error{DTRUN_INVALID_ARGUMENT, "dtrun_comm_subset: " + std::move(text)};
+    return Error{DTRUN_INVALID_ARGUMENT, "subset: " + std::move(text)};
   };
   if (ranks.empty()) return invalid("the list of ranks is empty");
   std::set<std::int32_t> seen;
@@ -138,7 +143,7 @@ Result<dtrun_comm*> Family::Split(dtrun_comm& parent, std::int32_t color, std::i
   if (parent.size() > 1) {
     const std::unique_ptr<dtrun_kv> kv = spaces_("split/" + name + "/");
     Result<std::vector<Card>> got =
-        Exchange(*kv, parent, "dtrun_comm_split", cards[0], AllRanks(color < 0 ? 0 : parent.size()));
+        Exchange(*kv, parent, "split", cards[0], AllRanks(color < 0 ? 0 : parent.size()));
     if (!got) return Blamed(making.report, std::move(got).error());
     cards = *std::move(got);
   }
@@ -151,7 +156,7 @@ Result<dtrun_comm*> Family::Split(dtrun_comm& parent, std::int32_t color, std::i
   std::vector<int> hosts;
   for (const int rank : ranks) hosts.push_back(card(rank).host);
   std::string full = fmt::format("{}:{}", name, color);
-  const auto turn = TakeTurn(parent, "dtrun_comm_split", full, ranks);
+  const auto turn = TakeTurn(parent, "split", full, ranks);
   if (!turn) return Blamed(making.report, turn.error());
   return Make(parent, std::move(full), ranks, hosts);
 }
@@ -163,7 +168,7 @@ Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int3
   std::string name = fmt::format("{}.{{{}}}", making.name, ListText(list));
   if (const int count = Count(name); count > 1) name += fmt::format("#{}", count);
 
-  const std::string call = fmt::format("dtrun_comm_subset of {{{}}}", ListText(list));
+  const std::string call = fmt::format("subset of {{{}}}", ListText(list));
   const std::vector<int> ranks(list.begin(), list.end());
   std::vector<int> hosts(ranks.size(), making.node_rank);
   if (making.host_count > 1 && ranks.size() > 1) {
@@ -236,13 +241,15 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   // The agent knows world ranks only.
   making.report = {};
   if (making.report_of_part) {
-    making.report = [tell = making.report_of_part, ranks = making.world_ranks](int peer,
-                                                                               std::string_view what) {
-      const bool known = peer >= 0 && peer < static_cast<int>(ranks.size());
-      tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what, ranks);
+    making.report = [tell = making.report_of_part, ranks = making.world_ranks](const Error& failure) {
+      tell(failure.Renumbered(ranks), ranks);
     };
   }
-  if (member.kv != nullptr) member.kv->report = member.device_kv->report = making.report;
+  if (member.kv != nullptr && making.report) {
+    member.kv->report = member.device_kv->report = [tell = making.report](int peer, std::string_view what) {
+      tell(Error{DTRUN_REMOTE_FAILURE, std::string(what), peer, ErrorId::kPeerFailed});
+    };
+  }
   making.aborted = {};  // the job goes on without a part of itself
   const auto report = making.report;
   Result<std::unique_ptr<dtrun_comm>> made = dtrun_comm::Create(std::move(making));

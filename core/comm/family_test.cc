@@ -47,11 +47,11 @@ struct Rank {
     making.host_count = 2;
     making.node_rank = host;
     making.timeout = timeout;
-    making.report = [this](int peer, std::string_view what) {
-      reports.push_back(std::to_string(peer) + " " + std::string(what));
+    making.report = [this](const Error& failure) {
+      reports.push_back(fmt::format("{} {}", failure.peer, failure.text));
     };
-    making.report_of_part = [this](int peer, std::string_view what, const std::vector<int>& members) {
-      reports.push_back(fmt::format("{} {}, of {}", peer, what, fmt::join(members, " ")));
+    making.report_of_part = [this](const Error& failure, const std::vector<int>& members) {
+      reports.push_back(fmt::format("{} {}, of {}", failure.peer, failure.text, fmt::join(members, " ")));
     };
     world = std::move(dtrun_comm::Create(std::move(making))).value();
   }
@@ -203,7 +203,7 @@ TEST_F(Families, NameTheRankThatDoesNotCall) {
   Meet(std::chrono::milliseconds(50));
   const auto texts =
       On({0, 1, 3}, [](int, Rank& rank) { return Text(rank.family.Split(*rank.world, 0, 0)); });
-  EXPECT_EQ(texts[0], "rank 2 did not call dtrun_comm_split on 'world' within 50ms; every member has to");
+  EXPECT_EQ(texts[0], "rank 2 did not call split on 'world' within 50ms; every member has to");
   EXPECT_THAT(ranks_[0]->reports, ElementsAre("2 " + texts[0]));
 }
 
@@ -211,8 +211,7 @@ TEST_F(Families, TellOfWhichRanksASubsetIs) {
   Meet(std::chrono::milliseconds(50));
   const std::vector<std::int32_t> list = {3, 1};
   const auto texts = On({3}, [&](int, Rank& rank) { return Text(rank.family.Subset(*rank.world, list)); });
-  EXPECT_EQ(texts[3],
-            "rank 1 did not call dtrun_comm_subset of {3,1} on 'world' within 50ms; every member has to");
+  EXPECT_EQ(texts[3], "rank 1 did not call subset of {3,1} on 'world' within 50ms; every member has to");
   EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 " + texts[3] + ", of 3 1"));
 }
 
@@ -227,9 +226,9 @@ TEST_F(Families, ReportPeersByTheirRankInTheWorld) {
     return Text(again);
   });
   ASSERT_NE(made, nullptr);
-  made->making().report(1, "is gone");
-  made->making().report(-1, "nobody knows");
-  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 is gone, of 3 1", "-1 nobody knows, of 3 1"));
+  made->making().report({DTRUN_REMOTE_FAILURE, "is gone", 1});
+  made->making().report({DTRUN_TIMEOUT, "timed out"});
+  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 is gone, of 3 1", "-1 timed out, of 3 1"));
 }
 
 TEST_F(Families, KeepTheKeysOfEveryCommunicatorApart) {

@@ -78,7 +78,7 @@ dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept 
     if (!dtrun_work::IsHeld(work)) return AlreadyReleased(work).CopyTo(err);
     if (work->comm == nullptr) {
       return Error{DTRUN_FAILED_PRECONDITION,
-                   "the operation belongs to a communicator that dtrun_finalize or dtrun_comm_free has ended"}
+                   "the operation belongs to a communicator that finalize or free has ended"}
           .CopyTo(err);
     }
     return body(*work->comm);

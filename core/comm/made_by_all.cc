@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error_id.h"
 #include "core/comm/told_error.h"
 #include "core/plugin/host.h"
 #include "dtrun/plugin/names.hpp"
@@ -43,7 +44,7 @@ Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs
   const bool noticed = mine.code == DTRUN_REMOTE_FAILURE && mine.peer >= 0;
   const std::string who = fmt::format("rank {}", making.rank);
   const std::string text = mine.text.starts_with(who + " ") ? mine.text : who + ": " + mine.text;
-  const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank};
+  const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank, ErrorId::kPeerFailed};
   const Result<bool> first =
       making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, EncodeError(told));
   // If the store is gone, no rank can be told.
@@ -65,7 +66,10 @@ Error NotMade(const Making& making, std::string_view route) {
       fmt::format("{} of {} did not join '{}' within {}; look at the output of {}, or raise backend.timeout",
                   missing.empty() ? "a rank" : sdk::RanksText(missing), making.size, making.name,
                   FormatDuration(making.timeout), missing.size() == 1 ? "that rank" : "those ranks"),
-      missing.empty() ? -1 : missing.front()};
+      missing.empty() ? -1 : missing.front(),
+      ErrorId::kAbsent,
+      missing,
+      {{"call", "join"}, {"communicator", making.name}}};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/error_id.h"
 #include "core/base/thread.h"
 
 namespace dtrun::comm {
@@ -68,7 +69,7 @@ void EndProcess(const std::string& what, const PluginReport& report) {
   const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   (void)written;
   if (report) {
-    report(-1, what);
+    report(Error{DTRUN_INTERNAL, what, -1, ErrorId::kPluginStuck});
     contract::MemberMarks::Retire();
   }
   ::_exit(PluginCall::kExitCode);

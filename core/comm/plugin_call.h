@@ -13,13 +13,14 @@
 #include <string_view>
 #include <thread>
 
+#include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/contract/member_mark.h"
 
 namespace dtrun::comm {
 
-// Receives the sentence that describes the event, on any thread, before the process ends. `peer`: -1.
-using PluginReport = std::function<void(int peer, std::string_view what)>;
+// Receives what happened, on any thread, before the process ends.
+using PluginReport = std::function<void(const Error& failure)>;
 
 // Prints the reason, reports it to the agent, and ends the process with PluginCall::kExitCode.
 [[noreturn]] void EndProcess(const std::string& what, const PluginReport& report);

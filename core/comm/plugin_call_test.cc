@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void Say(int, std::string_view what) { fprintf(stderr, "reported: %s\n", std::string(what).c_str()); }
+void Say(const Error& failure) { fprintf(stderr, "reported: %s\n", failure.text.c_str()); }
 
 TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
   const auto hang = [] {

@@ -62,10 +62,9 @@ Runtime* Current() { return The().runtime.load(std::memory_order_acquire); }
 bool Forked() { return The().forked.load(std::memory_order_relaxed); }
 
 Error ForkError() {
-  return Error{
-      DTRUN_FAILED_PRECONDITION,
-      "this process was forked from a rank after dtrun_init, and a forked child cannot communicate; start "
-      "workers before dtrun_init, or with the spawn or forkserver method"};
+  return Error{DTRUN_FAILED_PRECONDITION,
+               "this process was forked from a rank after init, and a forked child cannot communicate; start "
+               "workers before init, or with the spawn or forkserver method"};
 }
 
 }  // namespace dtrun::comm

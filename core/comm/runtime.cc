@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/error_id.h"
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
 #include "core/comm/builds.h"
@@ -93,7 +94,7 @@ Status Runtime::JoinJob() {
   if (e.backend.name == "none") {
     return Error{
         DTRUN_FAILED_PRECONDITION,
-        "dtrun_init: this job has no backend, because backend.name is \"none\", as under dtrun torchrun if "
+        "init: this job has no backend, because backend.name is \"none\", as under dtrun torchrun if "
         "nothing else is set; set it to one such as \"gloo\" in the config or by the variable "
         "DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
@@ -117,8 +118,7 @@ Status Runtime::JoinJob() {
   const std::string time = joined == 0 ? "" : fmt::format("again.{}/", joined.load());
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
   OpenSpaces(space, "world");
-  plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
-                         [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
+  plugin::SetHealthHooks([ending = ending_] { return ending->load(); }, HealthReport());
   if (Status opened = OpenRecorder(); !opened) return opened;
   // PMIx gives a process of several ranks the number of the first one.
   if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
@@ -128,14 +128,13 @@ Status Runtime::JoinJob() {
   Result<std::unique_ptr<dtrun_comm>> world = MakeWorld(space);
   if (!world) {
     const Error& error = world.error();
-    if (error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE)
-      client_->Report(error.peer, error.text);
+    if (error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE) client_->Report(error);
     return error;
   }
   world_ = *std::move(world);
   family_ = std::make_unique<Family>(space);
-  kCommLog.Info("joined job '{}', generation {}, as rank {} of {} over {}", e.job, e.generation, e.rank, e.world_size,
-                e.backend.name);
+  kCommLog.Info("joined job '{}', generation {}, as rank {} of {} over {}", e.job, e.generation, e.rank,
+                e.world_size, e.backend.name);
   ++joined;
   return {};
 }
@@ -161,8 +160,8 @@ Status Runtime::OpenRecorder() {
     return {};
   }
   if (recorder.error().code == DTRUN_FAILED_PRECONDITION) return std::move(recorder).error();
-  Warn(fmt::format("dtrun will not see where rank {} is when the job hangs, nor calls that differ: {}", e.rank,
-                   recorder.error().text));
+  Warn(fmt::format("dtrun will not see where rank {} is when the job hangs, nor calls that differ: {}",
+                   e.rank, recorder.error().text));
   return {};
 }
 
@@ -190,9 +189,10 @@ Result<std::unique_ptr<dtrun_comm>> Runtime::MakeWorld(const Spaces& space) {
     const Result<bool> first = sharing->CompareSet(kApart, false, {}, *apart);
     if (!first) return RefuseWorld(first.error());
     if (*first) {
-      Warn(fmt::format("the ranks of a host cannot share memory, so all use {} instead of shm: {}; for shared "
-                       "memory run dtrun itself in the container, or set comm.local = \"none\" to expect this",
-                       e.backend.name, *apart));
+      Warn(
+          fmt::format("the ranks of a host cannot share memory, so all use {} instead of shm: {}; for shared "
+                      "memory run dtrun itself in the container, or set comm.local = \"none\" to expect this",
+                      e.backend.name, *apart));
     }
     (void)RefuseWorld(Error{DTRUN_FAILED_PRECONDITION, *apart});
   }
@@ -212,7 +212,14 @@ Status Runtime::Prepare(dtrun_kv& builds) {
 }
 
 PluginReport Runtime::PluginReports() const {
-  return [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+  return [to = client_](const Error& failure) { to->Report(failure); };
+}
+
+// Plugins report a text and at most one rank.
+std::function<void(int, std::string_view)> Runtime::HealthReport() const {
+  return [to = client_](int peer, std::string_view what) {
+    to->Report(Error{DTRUN_REMOTE_FAILURE, std::string(what), peer, ErrorId::kPeerFailed});
+  };
 }
 
 Nanoseconds Runtime::PluginLimit() const {
@@ -288,11 +295,11 @@ Making Runtime::WorldMaking() {
   making.making_kv = making_kv_.get();
   making.recorder = recorder_.get();
   making.timeout = e.timeout;
-  making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
-  making.report_of_part = [to = client_](int peer, std::string_view what, const std::vector<int>& members) {
-    to->Report(peer, what, members);
+  making.report = PluginReports();
+  making.report_of_part = [to = client_](const Error& failure, const std::vector<int>& members) {
+    to->Report(failure, members);
   };
-  kv_->report = device_kv_->report = making.report;
+  kv_->report = device_kv_->report = HealthReport();
   making.aborted = [to = client_, ending = ending_](std::string_view reason) {
     *ending = true;
     to->Abort(reason);

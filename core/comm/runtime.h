@@ -55,6 +55,7 @@ class Runtime {
 
   // For plugin members that no operation calls: where to report, and by when they must return.
   PluginReport PluginReports() const;
+  std::function<void(int peer, std::string_view what)> HealthReport() const;
   Nanoseconds PluginLimit() const;
 
   const Environment environment_;

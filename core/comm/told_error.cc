@@ -1,26 +1,24 @@
 #include "core/comm/told_error.h"
 
-#include <fmt/format.h>
+#include <utility>
 
-#include "core/base/number.h"
+#include "core/base/encoding.h"
+#include "dtrun/abi/host.h"
 
 namespace dtrun::comm {
 
 std::string EncodeError(const Error& error) {
-  return fmt::format("{} {} {}", error.code, error.peer, error.text);
+  Encoder encoder;
+  ErrorFields(encoder, error, DTRUN_KV_MAX_VALUE_BYTES);
+  return std::move(encoder).Payload();
 }
 
 Error DecodeError(std::string_view told) {
-  std::string_view rest = told;
-  std::int32_t numbers[2] = {};
-  for (std::int32_t& number : numbers) {
-    const auto taken = TakeNumber<std::int32_t>(&rest);
-    if (!taken || !rest.starts_with(' '))
-      return Error{DTRUN_INTERNAL, fmt::format("'{}' is not an answer of a rank", told)};
-    number = *taken;
-    rest.remove_prefix(1);
-  }
-  return Error{numbers[0], std::string(rest), numbers[1]};
+  Decoder decoder(told);
+  Error error;
+  ErrorFields(decoder, error, DTRUN_KV_MAX_VALUE_BYTES);
+  if (Status whole = decoder.Finish("answer of a rank"); !whole) return std::move(whole).error();
+  return error;
 }
 
 }  // namespace dtrun::comm

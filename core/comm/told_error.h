@@ -10,7 +10,6 @@
 
 namespace dtrun::comm {
 
-// "15 2 rank 2 cannot ...": code, peer and text; the reader blames the same rank.
 std::string EncodeError(const Error& error);
 Error DecodeError(std::string_view told);
 

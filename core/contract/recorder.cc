@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/error_id.h"
 #include "core/base/thread.h"
 #include "core/contract/heading.h"
 #include "core/contract/member_mark.h"
@@ -80,7 +81,11 @@ void Recorder::Listen() {
     }
     const Finding& finding = recorder_memory.finding;
     const std::string text(finding.text, ::strnlen(finding.text, sizeof finding.text));
-    const Error error{DTRUN_MISMATCH, text, finding.first == rank_ ? finding.second : finding.first};
+    const Error error{DTRUN_MISMATCH,
+                      text,
+                      finding.first == rank_ ? finding.second : finding.first,
+                      ErrorId::kCallsDiffer,
+                      {finding.first, finding.second}};
     Tell(&Alarm::heard, error);
     if (finding.between_hosts != 0) std::this_thread::sleep_for(kAllHear);
     Tell(&Alarm::end, error);
@@ -112,10 +117,14 @@ std::optional<Error> Recorder::Difference(const Ring& ring, const std::string& n
       std::pair first(ring.rank, CallText(mine, DeviceOf(ring)));
       std::pair second(theirs.rank, CallText(other, DeviceOf(theirs)));
       if (second.first < first.first) std::swap(first, second);
+      const std::string difference = fmt::format("rank {} calls {}, rank {} calls {}", first.first,
+                                                 first.second, second.first, second.second);
       return Error{DTRUN_MISMATCH,
-                   fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", number, name,
-                               first.first, first.second, second.first, second.second),
-                   theirs.rank};
+                   fmt::format("call {} on '{}' differs: {}", number, name, difference),
+                   theirs.rank,
+                   ErrorId::kCallsDiffer,
+                   {first.first, second.first},
+                   {{"communicator", name}, {"difference", difference}}};
     }
   }
   return std::nullopt;
@@ -143,14 +152,21 @@ std::optional<Error> Recorder::MessageDifference(const Ring& ring, const std::st
       const auto found = rings.find(to);
       return found == rings.end() ? nullptr : found->second;
     });
-    if (differs) return Error{DTRUN_MISMATCH, differs->text, from == &ring ? differs->to : rank};
+    if (!differs) continue;
+    return Error{DTRUN_MISMATCH,
+                 differs->text,
+                 from == &ring ? differs->to : rank,
+                 ErrorId::kCallsDiffer,
+                 {differs->from, differs->to},
+                 {{"communicator", name}}};
   }
   return std::nullopt;
 }
 
-std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {
+Recorder::Places Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {
   const std::uint64_t communicator = ring.communicator.load();
   std::string behind, others;
+  std::vector<int> ranks;
   for (int rank = 0; rank < mapping_.recorder_memory().ranks; ++rank) {
     for (int index = 0; index < kRings; ++index) {
       const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
@@ -168,10 +184,11 @@ std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const 
         text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, CallText(call, DeviceOf(theirs)));
       }
       std::string& list = started < number ? behind : others;
+      if (started < number) ranks.push_back(theirs.rank);
       if (!text.empty()) list += (list.empty() ? "" : "; ") + text;
     }
   }
-  return behind.empty() ? others : behind;
+  return {behind.empty() ? others : behind, std::move(ranks)};
 }
 
 }  // namespace dtrun::contract

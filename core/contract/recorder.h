@@ -43,7 +43,11 @@ class Recorder {
 
   // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3 called no
   // collective after #15". Only those behind `number`, or all if none is.
-  std::string Whereabouts(const Ring& ring, std::uint64_t number) const;
+  struct Places {
+    std::string text;
+    std::vector<int> behind;  // ranks of the communicator that have not made call `number`
+  };
+  Places Whereabouts(const Ring& ring, std::uint64_t number) const;
   // How call `number` of `ring`'s communicator `name` differs on another rank of this host, in the words of
   // the checker, which runs later; empty if no difference is known.
   std::optional<Error> Difference(const Ring& ring, const std::string& name, std::uint64_t number) const;

@@ -165,7 +165,7 @@ TEST_F(RecorderTest, SaysWhereTheOthersAre) {
   Call(0, 2, Summed(8));
   Call(0, 3, Summed(8));
   Call(1, 2, Summed(64));
-  EXPECT_EQ(recorders_[0]->Whereabouts(*rings_[0], 3),
+  EXPECT_EQ(recorders_[0]->Whereabouts(*rings_[0], 3).text,
             "rank 1 is in #2, allreduce (float32 x 64, sum); rank 2 has called no collective after #1");
 }
 

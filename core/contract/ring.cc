@@ -48,7 +48,7 @@ bool Alike(const sdk::Signature& a, const sdk::Signature& b) {
 }
 
 std::string CallText(const sdk::Signature& call, const std::string& device) {
-  if (call.kind == kConnects) return "dtrun_comm_connect (" + sdk::MemoryText(call, device) + ")";
+  if (call.kind == kConnects) return "connect (" + sdk::MemoryText(call, device) + ")";
   sdk::Signature operation = call;
   operation.kind = static_cast<std::uint8_t>(call.kind & ~kConnects);
   return sdk::SignatureText(operation, device);

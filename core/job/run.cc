@@ -245,7 +245,8 @@ class Runner {
     const plan::Plan& plan = joining_hosts.plan();
     const std::string key = store::NewJobKey();
     const auto reported = [&](int rank, const store::Report& report) {
-      controller.Reported(rank, {report.peer, report.text, report.members});
+      controller.Reported(rank, {report.failure.peer, report.failure.text, report.members, report.failure.id,
+                                 report.failure.args});
     };
     store_.emplace(
         key, generation,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -29,9 +30,12 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
 
   std::unique_ptr<dtrun_kv> Space(std::string prefix) override;
   void Goodbye() override { Tell(store::Goodbye{}); }
-  void Report(int peer, std::string_view what, const std::vector<int>& members) override {
-    Tell(store::Report{peer, std::string(what.substr(0, kMaxReportBytes)),
-                       members.size() > kMaxReportMembers ? std::vector<int>() : members});
+  void Report(Error failure, const std::vector<int>& members) override {
+    failure.text.resize(std::min(failure.text.size(), kMaxReportBytes));
+    for (auto& [name, value] : failure.args) value.resize(std::min(value.size(), kMaxReportBytes));
+    failure.ranks.resize(std::min(failure.ranks.size(), kMaxErrorRanks));
+    Tell(
+        store::Report{std::move(failure), members.size() > kMaxReportMembers ? std::vector<int>() : members});
   }
   void Abort(std::string_view reason) override;
 

@@ -30,9 +30,9 @@ class Client {
   virtual std::unique_ptr<dtrun_kv> Space(std::string prefix) = 0;
   // Notifies the agent that this rank leaves on purpose.
   virtual void Goodbye() = 0;
-  // Reports a failure that this rank noticed to the agent: `peer` (-1: unknown) and one line of text.
-  // `members`: ranks of the world in the communicator that misses the peer; empty: all ranks.
-  virtual void Report(int peer, std::string_view what, const std::vector<int>& members = {}) = 0;
+  // Reports a failure that this rank noticed to the agent; its ranks are those of the world. `members`: ranks
+  // of the communicator that misses the peer; empty: all ranks.
+  virtual void Report(Error failure, const std::vector<int>& members = {}) = 0;
   // [any thread]
   virtual void Abort(std::string_view reason) = 0;
 };

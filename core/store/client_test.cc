@@ -191,8 +191,8 @@ TEST(Client, TellsTheAgentWhoJoinedWhoLeftAndWhoIsBlamed) {
   const auto client = store.Connect(4);
   ASSERT_TRUE(client->Space("s/")->Set("k", "v").ok());  // a second connection does not join
   client->Abort("enough");
-  client->Report(1, "it went away");
-  client->Report(2, "so did it", {0, 2});
+  client->Report({DTRUN_REMOTE_FAILURE, "it went away", 1});
+  client->Report({DTRUN_REMOTE_FAILURE, "so did it", 2}, {0, 2});
   client->Goodbye();
   EXPECT_THAT(store.events().entries(),
               ElementsAre("joined 4", "report 4 1 it went away", "report 4 2 so did it of 0 of 2", "left 4"));

@@ -59,8 +59,7 @@ template <class Coder>
 void Fields(Coder&, Of<Coder, Goodbye>&) {}
 template <class Coder>
 void Fields(Coder& a, Of<Coder, Report>& m) {
-  a.Number(m.peer);
-  a.Text(m.text, kMaxReportBytes);
+  ErrorFields(a, m.failure, kMaxReportBytes);
   List(a, m.members, kMaxReportMembers, [&](auto& rank) { a.Number(rank); });
 }
 template <class Coder>

@@ -17,7 +17,7 @@
 
 namespace dtrun::store {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // For the prefix of a space, which core puts before the caller's key.
 inline constexpr std::size_t kMaxPrefixBytes = 256;
@@ -66,8 +66,7 @@ struct WaitMany {
 };
 struct Goodbye {};
 struct Report {
-  std::int32_t peer = -1;
-  std::string text;
+  Error failure;                      // its ranks are those of the world
   std::vector<std::int32_t> members;  // of the communicator, as ranks of the world; empty: all, or too many
 };
 // Ends every get, try_get and wait_many, pending or later, for a missing key that begins with `prefix`: with

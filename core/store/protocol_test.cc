@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/error_id.h"
+
 namespace dtrun::store {
 namespace {
 
@@ -44,9 +46,14 @@ TEST(Protocol, CarriesEveryFieldOfEveryRequest) {
   EXPECT_EQ(wait.keys, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(wait.timeout_ns, 12);
   RoundTrip(Goodbye{});
-  const Report report = RoundTrip(Report{2, "it went away", {0, 2, 5}});
-  EXPECT_EQ(report.peer, 2);
-  EXPECT_EQ(report.text, "it went away");
+  const Report report = RoundTrip(Report{
+      {DTRUN_TIMEOUT, "it went away", 2, ErrorId::kTimeout, {2, 5}, {{"call", "recv from"}}}, {0, 2, 5}});
+  EXPECT_EQ(report.failure.code, DTRUN_TIMEOUT);
+  EXPECT_EQ(report.failure.peer, 2);
+  EXPECT_EQ(report.failure.text, "it went away");
+  EXPECT_EQ(report.failure.id, ErrorId::kTimeout);
+  EXPECT_EQ(report.failure.ranks, (std::vector<int>{2, 5}));
+  EXPECT_EQ(report.failure.Arg("call"), "recv from");
   EXPECT_EQ(report.members, (std::vector<std::int32_t>{0, 2, 5}));
   const Fail fail = RoundTrip(Fail{"comm/", "rank 1 cannot join"});
   EXPECT_EQ(fail.prefix, "comm/");

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/failures/log.h"
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
@@ -32,6 +34,8 @@ struct PeerReport {
   int peer = -1;  // -1: unknown
   std::string what;
   std::vector<int> members = {};  // ranks of the communicator in which it was missing; empty: all ranks
+  ErrorId id = {};                // what happened, and its arguments (core/base/error_id.h)
+  std::map<std::string, std::string> args = {};
 };
 
 // A rendezvous variable, such as MASTER_PORT, that a rank's program has changed for itself.

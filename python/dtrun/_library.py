@@ -82,6 +82,8 @@ COMM: Any = c_void_p
 CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtrun_version": (c_char_p, []),
     "dtrun_status_text": (c_char_p, [c_int32]),
+    "dtrun_error_id": (c_char_p, [E_]),
+    "dtrun_error_ranks": (c_int32, [E_, POINTER(c_int32), c_int32]),
     "dtrun_init": (c_int32, [E_]),
     "dtrun_finalize": (None, []),
     "dtrun_is_initialized": (c_int32, []),
@@ -182,26 +184,15 @@ def error() -> Any:
     return _of_thread.pointer
 
 
-def message(status: int) -> str:
-    """What a failed call that was given error() says, in Python's names."""
-    import re
-
-    text = _of_thread.value.message.decode(errors="replace") or library().dtrun_status_text(status).decode()
-    operation, _, cause = text.partition(": ")
-    if " on '" in operation and operation in cause:
-        text = cause  # it names the operation itself
-    return re.sub(r"\bdtrun_[a-z_]+", lambda name: _NAMES.get(name[0], name[0]), text)
-
-
-_NAMES = {name: name.replace("dtrun_comm_", "").replace("dtrun_", "") for name in CALLS}
-_NAMES.update(dtrun_init="dtrun.init", dtrun_finalize="dtrun.finalize")
-
-
 def failure(status: int, what: str = "") -> errors.Error:
     """The exception for a failed call of `what` that was given error()."""
-    text = message(status)
-    named = not what or text.startswith((f"{what}: ", f"{what} "))
-    return errors.make(status, text if named else f"{what}: {text}", _of_thread.value.peer)
+    call, value, pointer = library(), _of_thread.value, _of_thread.pointer
+    text = value.message.decode(errors="replace") or call.dtrun_status_text(status).decode()
+    if what and not text.startswith((f"{what}: ", f"{what} ")):
+        text = f"{what}: {text}"
+    ranks = (c_int32 * call.dtrun_error_ranks(pointer, None, 0))()
+    call.dtrun_error_ranks(pointer, ranks, len(ranks))
+    return errors.make(status, text, value.peer, call.dtrun_error_id(pointer).decode(), tuple(ranks))
 
 
 def check(status: int, what: str = "") -> None:

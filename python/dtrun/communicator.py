@@ -345,7 +345,7 @@ class Communicator(Checks):
         """
         failure = _library.failure(status)
         if str(failure) == self._cause:
-            return errors.make(status, f"{what}: '{self.name}' has failed before: {failure}", failure.peer)
+            return failure.reworded(f"{what}: '{self.name}' has failed before: {failure}")
         if lasts:
             self._raises(failure)
         return _library.failure(status, what)

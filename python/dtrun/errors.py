@@ -1,7 +1,8 @@
 """What can go wrong: one class for each status of libdtrun, all of them `dtrun.Error`.
 
-A message says what failed, with which value and where, and what to do next; `peer` is the rank that failed or went
-away, where it is known. After a failure of an operation, other than InvalidArgument and Unsupported, its communicator
+A message says what failed, with which value and where, and what to do next. For programs, `id` names what happened
+("comm.timeout", "invalid_argument", ...; ids stay, messages may change), `ranks` are those that it is about, and `peer`
+is the one that failed or went away, where it is known. After a failure of an operation, other than InvalidArgument and Unsupported, its communicator
 stays failed: later calls raise an error of the same class, which says that it has failed before, and why.
 """
 
@@ -10,65 +11,81 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional
+    from typing import Optional, Tuple
 
 
 class Error(RuntimeError):
     """A call of libdtrun failed. `status`: its number in dtrun/abi/base.h; `peer`: the rank that failed, or None."""
 
     status = 13
+    id = "internal"
+    ranks: Tuple[int, ...] = ()
 
     def __init__(self, message: str, peer: Optional[int] = None) -> None:
         super().__init__(message)
         self.peer = peer
+        if peer is not None:
+            self.ranks = (peer,)
+
+    def reworded(self, message: str) -> Error:
+        """The same failure with another message."""
+        return make(self.status, message, self.peer, self.id, self.ranks)
 
 
 class InvalidArgument(Error, ValueError):
     """The caller's mistake: nothing was started, and the communicator still works."""
 
     status = 2
+    id = "invalid_argument"
 
 
 class Unsupported(Error):
     """This backend, device or type cannot do that: nothing was started, and the communicator still works."""
 
     status = 3
+    id = "unsupported"
 
 
 class FailedPrecondition(Error):
     """Wrong state: not initialised, already over, or in a child that was forked after init."""
 
     status = 4
+    id = "failed_precondition"
 
 
 class Timeout(Error, TimeoutError):
     """The operation did not end in time (`backend.timeout` of the config), and has failed."""
 
     status = 7
+    id = "timeout"
 
 
 class Aborted(Error):
     """Somebody aborted the communicator."""
 
     status = 8
+    id = "aborted"
 
 
 class RemoteFailure(Error, ConnectionError):
     """Another rank failed; `peer` names it."""
 
     status = 9
+    id = "remote_failure"
 
 
 class Mismatch(Error):
     """Ranks made different calls; the message names both."""
 
     status = 14
+    id = "mismatch"
 
 
 class LibraryError(Error, ImportError):
     """libdtrun was not found, cannot be loaded, or is of another version than this package."""
 
     status = 5
+    id = "not_found"
 
 
 BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
@@ -78,8 +95,8 @@ BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, Failed
 REFUSALS = (InvalidArgument.status, Unsupported.status, FailedPrecondition.status)
 
 
-def make(status: int, message: str, peer: Optional[int]) -> Error:
+def make(status: int, message: str, peer: Optional[int], id: str, ranks: Tuple[int, ...]) -> Error:
     """The exception for a status that libdtrun returned."""
     error = BY_STATUS.get(status, Error)(message, None if peer is None or peer < 0 else peer)
-    error.status = status
+    error.status, error.id, error.ranks = status, id, ranks
     return error

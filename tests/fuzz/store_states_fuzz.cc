@@ -115,7 +115,7 @@ class Store {
       }
       case 8: request.body = store::Goodbye{}; break;
       case 9: request.body = store::Fail{in_.Coin() ? key : "", in_.Bytes(100)}; break;
-      default: request.body = store::Report{in_.Int(), in_.Bytes(100), {in_.Int()}};
+      default: request.body = store::Report{{in_.Int(), in_.Bytes(100), in_.Int()}, {in_.Int()}};
     }
     return request;
   }

@@ -76,7 +76,7 @@ std::unique_ptr<sdk::Request> HierarchyCommunicator::Enqueue(const dtrun_op& op,
   if (messages_) return messages_->Forward(op, stream);
   throw sdk::Failure(DTRUN_UNSUPPORTED,
                      fmt::format("'{}' has {} ranks on {} hosts, and messages go where there are at most {}; "
-                                 "make a communicator of those that talk with dtrun_comm_subset, or set "
+                                 "make a communicator of those that talk by subset, or set "
                                  "comm.local = \"none\"",
                                  name_, topology_.size(), topology_.hosts(), kMessageRanks));
 }

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
-#include "core/base/text.h"
 #include "core/comm/operation.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -97,7 +96,7 @@ Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, 
   params.device_index = whole.device_index;
   dtrun_error error = FreshError();
   const dtrun_status status = table_.comm_create(instance, &params, &comm_, &error);
-  if (status != DTRUN_OK) throw InWhole(status, error);
+  if (status != DTRUN_OK) throw InWhole(status, error, place_);
 }
 
 Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
@@ -121,7 +120,7 @@ std::unique_ptr<sdk::Request> Layer::Forward(const dtrun_op& op, const dtrun_str
   dtrun_error error = FreshError();
   dtrun_request* request = nullptr;
   const dtrun_status status = table_.enqueue(comm_, &op, stream, &request, &error);
-  if (IsRefusal(status)) throw InWhole(status, error);
+  if (IsRefusal(status)) throw InWhole(status, error, place_);
   if (status == DTRUN_OK) return nullptr;
   if (status != DTRUN_PENDING) Throw(status, error);
   return std::make_unique<Forwarded>(*this, request);
@@ -164,7 +163,7 @@ void Layer::Register(const dtrun_mem_params& params, void* memory) {
 }
 
 void Layer::Throw(dtrun_status status, const dtrun_error& error) {
-  const sdk::Failure failure = InWhole(status, error);
+  const sdk::Failure failure = InWhole(status, error, place_);
   if (!place_.sole && status == DTRUN_MISMATCH) {
     // Core's recorder knows the calls themselves and ends the communicator shortly.
     ending_.AwaitEnd(kRecorderTime);
@@ -176,45 +175,21 @@ void Layer::Throw(dtrun_status status, const dtrun_error& error) {
   throw failure;
 }
 
-sdk::Failure Layer::InWhole(dtrun_status status, const dtrun_error& error) const {
+sdk::Failure InWhole(dtrun_status status, const dtrun_error& error, const Layer::Place& place) {
+  const int peer = error.peer;
+  const bool known = peer >= 0 && peer < std::ssize(place.ranks);
   dtrun_error whole = error;
-  if (error.peer >= 0 && error.peer < size()) whole.peer = place_.ranks[static_cast<std::size_t>(error.peer)];
-  sdk::FillError(&whole, status, Renumbered(error.message, place_.ranks), whole.peer, whole.vendor_domain,
-                 whole.vendor_code, whole.flags);
-  return sdk::Failure(whole, status);
-}
-
-std::string Renumbered(const std::string& text, const std::vector<int>& ranks) {
-  static const std::string kWord = "rank";
-  const auto digit = [&](std::size_t at) { return at < text.size() && IsDigit(text[at]); };
-  std::string out;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t found = text.find(kWord, at);
-    std::size_t next = std::min(found, text.size());
-    if (found != std::string::npos) next += kWord.size();
-    out.append(text, at, next - at);
-    at = next;
-    const bool several = at < text.size() && text[at] == 's';
-    std::size_t number = at + (several ? 1 : 0);
-    if (found == std::string::npos || number >= text.size() || text[number] != ' ') continue;
-    ++number;
-    while (digit(number)) {
-      out.append(text, at, number - at);
-      std::size_t rank = 0;
-      for (at = number; digit(at); ++at) rank = rank * 10 + static_cast<std::size_t>(text[at] - '0');
-      out += rank < ranks.size() ? std::to_string(ranks[rank]) : text.substr(number, at - number);
-      const std::size_t joint = text.compare(at, 2, ", ") == 0      ? 2
-                                : text.compare(at, 5, " and ") == 0 ? 5
-                                                                    : 0;
-      if (!several || joint == 0) break;
-      number = at + joint;
-      std::size_t end = number;
-      while (digit(end)) ++end;
-      if (text.compare(end, 5, " more") == 0) break;  // a count
-    }
+  whole.peer = known ? place.ranks[static_cast<std::size_t>(peer)] : -1;
+  std::string text = error.message;
+  const auto differs = [&, i = 0](int rank) mutable { return rank != i++; };
+  if (known && whole.peer != peer) {
+    text += fmt::format("; rank {} of '{}' is rank {} of the communicator", peer, place.name, whole.peer);
+  } else if (!known && std::any_of(place.ranks.begin(), place.ranks.end(), differs)) {
+    text +=
+        fmt::format("; '{}' numbers {} of the communicator from 0", place.name, sdk::RanksText(place.ranks));
   }
-  return out;
+  sdk::FillError(&whole, status, text, whole.peer, whole.vendor_domain, whole.vendor_code, whole.flags);
+  return sdk::Failure(whole, status);
 }
 
 }  // namespace dtrun::comm

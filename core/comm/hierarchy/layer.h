@@ -79,8 +79,6 @@ class Layer {
   [[noreturn]] void Throw(dtrun_status status, const dtrun_error& error);
 
  private:
-  sdk::Failure InWhole(dtrun_status status, const dtrun_error& error) const;
-
   const dtrun_backend& table_;
   const Place place_;
   Ending& ending_;
@@ -91,7 +89,8 @@ class Layer {
   std::atomic<bool> reported_{false};
 };
 
-// `text` with "rank 1", and lists such as "ranks 0, 2", renumbered for the whole communicator.
-std::string Renumbered(const std::string& text, const std::vector<int>& ranks);
+// A layer's failure as one of the whole communicator. The backend's text keeps its numbers, and says at its
+// end which rank of the whole it speaks of.
+sdk::Failure InWhole(dtrun_status status, const dtrun_error& error, const Layer::Place& place);
 
 }  // namespace dtrun::comm

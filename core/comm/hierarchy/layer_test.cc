@@ -5,20 +5,32 @@
 namespace dtrun::comm {
 namespace {
 
-TEST(Layer, RenumbersTheRanksOfATextAndNothingElse) {
-  const std::vector<int> ranks = {4, 7, 11};
-  EXPECT_EQ(Renumbered("rank 1 is missing, rank 2 waits for 1 s", ranks),
-            "rank 7 is missing, rank 11 waits for 1 s");
-  EXPECT_EQ(Renumbered("ranks 0, 1 and 2 of 3 did not join", ranks), "ranks 4, 7 and 11 of 3 did not join");
-  EXPECT_EQ(Renumbered("ranks 0, 1 and 2 more of 9", ranks), "ranks 4, 7 and 2 more of 9");
-  EXPECT_EQ(Renumbered("rank 1 (10.0.0.5, pid 4242)", ranks), "rank 7 (10.0.0.5, pid 4242)");
+sdk::Failure FailureOf(int peer, std::vector<int> ranks) {
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  dtrun_error_set(&error, DTRUN_TIMEOUT, peer, "rank 1 is missing");
+  dtrun_error_set_vendor(&error, "errno", 110);
+  return InWhole(DTRUN_TIMEOUT, error, {.name = "world (host 1)", .ranks = std::move(ranks)});
 }
 
-TEST(Layer, LeavesANumberThatIsNoRankOfItAlone) {
-  EXPECT_EQ(Renumbered("rank 9, ranking 1, the rank", {4, 7}), "rank 9, ranking 1, the rank");
-  EXPECT_EQ(Renumbered("rank 1", {4, 7}), "rank 7");
-  EXPECT_EQ(Renumbered("rank", {4}), "rank");
-  EXPECT_EQ(Renumbered("", {4}), "");
+TEST(Layer, MapsTheRankOfAFailureAndLeavesTheBackendsWords) {
+  const sdk::Failure failure = FailureOf(1, {4, 7, 11});
+  EXPECT_EQ(failure.code(), DTRUN_TIMEOUT);
+  EXPECT_EQ(failure.peer(), 7);
+  EXPECT_STREQ(failure.what(), "rank 1 is missing; rank 1 of 'world (host 1)' is rank 7 of the communicator");
+}
+
+TEST(Layer, AddsNothingWhereTheNumbersAreTheSame) {
+  EXPECT_STREQ(FailureOf(1, {0, 1}).what(), "rank 1 is missing");
+  EXPECT_STREQ(FailureOf(-1, {0, 1}).what(), "rank 1 is missing");
+}
+
+TEST(Layer, TellsItsNumberingWhereTheRankIsNotKnown) {
+  const sdk::Failure failure = FailureOf(-1, {4, 7});
+  EXPECT_EQ(failure.peer(), -1);
+  EXPECT_STREQ(failure.what(),
+               "rank 1 is missing; 'world (host 1)' numbers ranks 4 and 7 of the communicator from 0");
+  EXPECT_EQ(FailureOf(9, {4, 7}).peer(), -1);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void ReleaseRegion(void* memory) {
   const std::lock_guard lock(registry.mutex);
   const auto found = registry.regions.find(static_cast<std::byte*>(memory));
   if (found == registry.regions.end()) {
-    throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "the pointer to free is not one that dtrun_alloc gave");
+    throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "the pointer to free is not one that alloc gave");
   }
   // Peers may keep it mapped; their mappings must hold no memory.
   found->second.memory.Drop();

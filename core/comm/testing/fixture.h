@@ -24,9 +24,9 @@ class CommunicatorTest : public ::testing::Test {
     making.rank = 0;
     making.size = 2;
     making.timeout = std::chrono::seconds(5);
-    making.report = [this](int peer, std::string_view what) {
+    making.report = [this](const Error& failure) {
       const std::lock_guard lock(reports_mutex_);
-      reports_.push_back(std::to_string(peer) + " " + std::string(what));
+      reports_.push_back(std::to_string(failure.peer) + " " + failure.text);
     };
     making.aborted = [this](std::string_view reason) { abort_reasons_.emplace_back(reason); };
     return making;

@@ -26,8 +26,8 @@ class EventLog {
             [this](int rank, const Report& report) {
               std::string members;
               for (const int member : report.members) members += " of " + std::to_string(member);
-              Add("report " + std::to_string(rank) + " " + std::to_string(report.peer) + " " + report.text +
-                  members);
+              Add("report " + std::to_string(rank) + " " + std::to_string(report.failure.peer) + " " +
+                  report.failure.text + members);
             }};
   }
   std::vector<std::string> entries() const {

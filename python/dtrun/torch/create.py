@@ -112,7 +112,7 @@ def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communic
         return make()
     except errors.Error as failure:
         if failed is None and isinstance(failure, errors.Timeout):
-            raise errors.Timeout(f"{what}: {failure}; {_CALLED_BY_ALL}", failure.peer) from None
+            raise failure.reworded(f"{what}: {failure}; {_CALLED_BY_ALL}") from None
         if failed is None or failure.status in errors.REFUSALS:
             raise
         fix = "call destroy_process_group() and init_process_group() on every rank first, or end the process"
@@ -120,11 +120,9 @@ def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communic
 
 
 def _refused(what: str, world: Communicator, failure: errors.Error, fix: str) -> errors.Error:
-    return errors.make(
-        failure.status,
+    return failure.reworded(
         f"{what}: an operation of the first process group has failed: {world._cause or failure}; {fix}: with restart.max in the config dtrun "
-        "starts all ranks again",
-        failure.peer,
+        "starts all ranks again"
     )
 
 

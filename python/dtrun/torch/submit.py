@@ -117,7 +117,7 @@ def explained(failure: errors.Error, comm: Optional[Communicator] = None) -> err
         more = f"the threads {' and '.join(_callers(comm))} {_THREADS}"
     else:
         return failure
-    return failure if more in str(failure) else errors.make(failure.status, f"{failure}; {more}", failure.peer)
+    return failure if more in str(failure) else failure.reworded(f"{failure}; {more}")
 
 
 def _callers(comm: Communicator) -> List[str]:

@@ -40,6 +40,13 @@ typedef struct dtrun_work dtrun_work;
 DTRUN_API const char* dtrun_version(void);
 /* "invalid argument", "timeout", ...; never NULL. */
 DTRUN_API const char* dtrun_status_text(dtrun_status status);
+/* What the failure in `err` is, as a name for programs: "comm.timeout", or that of its code, such as
+ * "invalid_argument". Ids stay, texts may change. Never NULL. For the struct that the calling thread's last
+ * failed call filled; of any other it says what the code does. */
+DTRUN_API const char* dtrun_error_id(const dtrun_error* err);
+/* The ranks that it is about, in the communicator that was called: writes the first `capacity` of them and
+ * returns how many there are. NULL with 0 only counts. */
+DTRUN_API int32_t dtrun_error_ranks(const dtrun_error* err, int32_t* ranks, int32_t capacity);
 /* Bytes of one element; 0 for an unknown type. */
 DTRUN_API uint64_t dtrun_dtype_size(int32_t dtype);
 
@@ -183,8 +190,9 @@ DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t cou
  * queued on `stream`, and the call does not wait for it. With work == NULL later work on `stream` starts
  * after it; otherwise dtrun_work_wait_on orders a stream after it, and until then its buffers belong to it.
  * Where the route has no streams of its own (staging, ucx, mpi), a call with work == NULL, and
- * dtrun_work_wait_on, block until the data has come. A NULL stream is dtrun_submit. The first operation on a device connects the ranks and blocks; it must not be
- * a send or a recv unless dtrun_comm_connect came before. */
+ * dtrun_work_wait_on, block until the data has come. A NULL stream is dtrun_submit. The first operation on a
+ * device connects the ranks and blocks; it must not be a send or a recv unless dtrun_comm_connect came
+ * before. */
 DTRUN_API dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                                        dtrun_work** work, dtrun_error* err);
 /* Later work on `stream` starts after the operation, or all of a group. Does not wait for it, but for what is

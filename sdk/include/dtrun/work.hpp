@@ -8,22 +8,34 @@
 #include <memory>
 #include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 #include "dtrun/dtrun.h"
 
 namespace dtrun {
 
-// Why a call failed. what() is the message; peer() the rank that went away, or -1.
+// Why a call failed. what() is the message; id() its name for programs; ranks() those that it is about, and
+// peer() the one that went away, or -1.
 class Failure : public std::runtime_error {
  public:
   explicit Failure(const dtrun_error& error)
-      : std::runtime_error(error.message), code_(error.code), peer_(error.peer) {}
+      : std::runtime_error(error.message),
+        code_(error.code),
+        peer_(error.peer),
+        id_(dtrun_error_id(&error)),
+        ranks_(static_cast<std::size_t>(dtrun_error_ranks(&error, nullptr, 0))) {
+    dtrun_error_ranks(&error, ranks_.data(), static_cast<std::int32_t>(ranks_.size()));
+  }
   dtrun_status code() const noexcept { return code_; }
   int peer() const noexcept { return peer_; }
+  const char* id() const noexcept { return id_; }
+  const std::vector<std::int32_t>& ranks() const noexcept { return ranks_; }
 
  private:
   dtrun_status code_;
   int peer_;
+  const char* id_;
+  std::vector<std::int32_t> ranks_;
 };
 
 enum class Reduce : std::int32_t {
