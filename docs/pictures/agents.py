@@ -31,4 +31,4 @@ def draw(p):
     p.text(400, 220, "backend", "small", "middle")
     p.box(40, 330, 250, 50, "runs/train/latest\nlogs of all ranks, plan, verdict")
     p.text(310, 350, "Agents forward output and signals; what ranks send each other does not pass", "small")
-    p.text(310, 368, "through them. Whichever process dies, nothing of the job is left.", "small")
+    p.text(310, 368, "through them. If any process dies, the whole job is cleaned up.", "small")

@@ -34,9 +34,9 @@ smartquotes = False  # "auto" and --set stay as they are typed
 
 html_theme = "furo"
 html_title = "dtrun"
-html_static_path = ["style.css", "copy.js"]
+html_static_path = ["style.css", "copy.js", "tables.js"]
 html_css_files = ["style.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["copy.js", "tables.js"]
 html_search_scorer = str(SOURCE / "docs/site/scorer.js")
 html_copy_source = False
 html_show_sphinx = False
