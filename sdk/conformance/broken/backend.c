@@ -244,11 +244,12 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
 static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_error* err) {
   dtrun_status status = DTRUN_PENDING;
   pthread_mutex_lock(&lock);
-  if (FAULT(ONE_WAITER) && request->waiters > 0) {
+  if (FAULT(ONE_WAITER) && request->waited && !pthread_equal(request->waiter, pthread_self())) {
     pthread_mutex_unlock(&lock);
-    return report(err, DTRUN_FAILED_PRECONDITION, -1, "another thread waits for it already");
+    return report(err, DTRUN_FAILED_PRECONDITION, -1, "another thread has waited for it already");
   }
-  ++request->waiters;
+  request->waited = 1;
+  request->waiter = pthread_self();
   if (FAULT(MOVES_WHEN_SEEN) && !request->done && !is_message(&request->op)) match(request);
   if (FAULT(FIRST_IS_LATE) && request->op.sequence == 1 && request->looks++ == 0) deadline = 0;
   for (;;) {
@@ -257,7 +258,6 @@ static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_err
     const int64_t first = next_deadline(request->comm->world);
     sleep_until(first < deadline ? first : deadline);
   }
-  --request->waiters;
   if (FAULT(MESSAGES_EXPIRE) && request->status == DTRUN_OK && request->deadline <= now())
     status = report(err, DTRUN_TIMEOUT, -1, "nobody has looked in time");
   else if (request->done && !(FAULT(FIRST_IS_LATE) && request->op.sequence == 1 && request->looks == 1))

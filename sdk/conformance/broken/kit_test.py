@@ -79,7 +79,7 @@ def broken(name):
 
 class Broken(unittest.TestCase):
     def test_each_fault_is_found_and_nothing_else(self):
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for name, run in zip(FAULTS, pool.map(broken, FAULTS)):
                 expected, rules, text = FAULTS[name]
                 with self.subTest(plugin=name):

@@ -21,7 +21,8 @@ struct dtrun_request {
   dtrun_op op;
   const dtrun_op* given; /* by the caller; gone after enqueue */
   int64_t deadline;      /* INT64_MAX: none */
-  int done, looks, waiters;
+  int done, looks, waited;
+  pthread_t waiter;
   dtrun_status status;
   int32_t peer;
   char text[TEXT_BYTES];
