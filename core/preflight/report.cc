@@ -43,7 +43,7 @@ Json ToJson(const std::vector<Check>& checks) {
                    {"topic", check.topic},
                    {"what", check.what},
                    {"fix", check.fix},
-                   {"cure", check.fix}});  // its old name, removed with 0.2
+                   {"cure", check.fix}});  // its old name, removed after 0.2
   }
   return out;
 }
