@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "core/base/encoding.h"
 #include "core/base/error_id.h"
-#include "core/comm/told_error.h"
-#include "core/plugin/host.h"
+#include "core/base/number.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
@@ -18,6 +20,30 @@ constexpr std::string_view kAll = "all";
 // How soon a rank that waits for the others notices that the communicator has failed.
 constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
+// An error that one rank writes into a key-value space for the others.
+std::string EncodeError(const Error& error) {
+  Encoder encoder;
+  ErrorFields(encoder, error, DTRUN_KV_MAX_VALUE_BYTES);
+  return std::move(encoder).Payload();
+}
+
+Error DecodeError(std::string_view told) {
+  Decoder decoder(told);
+  Error error;
+  ErrorFields(decoder, error, DTRUN_KV_MAX_VALUE_BYTES);
+  if (Status whole = decoder.Finish("answer of a rank"); !whole) return std::move(whole).error();
+  return error;
+}
+
+// The ranks without a value at KEY/RANK.
+std::vector<int> Missing(const Making& making, dtrun_kv& kv, const std::string& key) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < making.size; ++rank) {
+    if (!kv.TryGet(fmt::format("{}/{}", key, rank))) missing.push_back(rank);
+  }
+  return missing;
+}
+
 std::string Key(std::string_view what, int attempt) { return fmt::format("{}/{}", what, attempt); }
 
 // The first rank that knows the verdict publishes it.
@@ -26,17 +52,8 @@ Status Tell(dtrun_kv& kv, int attempt, const std::string& verdict) {
   return told ? Status() : told.error();
 }
 
-// The ranks that have not published yet.
-std::vector<int> Missing(const Making& making, int attempt) {
-  std::vector<int> missing;
-  for (int rank = 0; rank < making.size; ++rank) {
-    if (!making.device_kv->TryGet(fmt::format("{}/{}", Key("here", attempt), rank))) missing.push_back(rank);
-  }
-  return missing;
-}
-
 Error NobodyCame(const Making& making, int attempt, const std::string& device) {
-  const std::vector<int> missing = Missing(making, attempt);
+  const std::vector<int> missing = Missing(making, *making.device_kv, Key("here", attempt));
   return Error{
       DTRUN_TIMEOUT,
       fmt::format("{} of '{}' made no call on memory of {} within {}; the first call connects all ranks",
@@ -84,6 +101,56 @@ Result<std::string> AwaitVerdict(const Making& making, int attempt, const std::s
   }
 }
 
+std::string MakingKey(std::string_view route, std::string_view what) {
+  return fmt::format("{}/{}", route, what);
+}
+
+// The error of the first rank that failed.
+std::optional<Error> Refusal(const Making& making, std::string_view route) {
+  const Result<std::string> told = making.making_kv->TryGet(MakingKey(route, "refusal"));
+  return told ? std::optional(DecodeError(*told)) : std::nullopt;
+}
+
+// Whether this rank itself lacks something, such as a library: then its own error counts, whichever rank
+// failed first.
+bool IsOwn(const Error& mine, const Error& first) {
+  const bool lacks = mine.code == DTRUN_INVALID_ARGUMENT || mine.code == DTRUN_FAILED_PRECONDITION ||
+                     mine.code == DTRUN_UNSUPPORTED;
+  return lacks && mine.text.find(first.text) == std::string::npos;
+}
+
+Status TellOthers(const Making& making, std::string_view route, dtrun_kv* theirs, Error mine) {
+  // The failure published to the others may have ended it here.
+  if (std::optional<Error> first = Refusal(making, route)) return IsOwn(mine, *first) ? mine : *first;
+  if (mine.code == DTRUN_TIMEOUT || mine.code == DTRUN_ABORTED) return mine;
+  const bool noticed = mine.code == DTRUN_REMOTE_FAILURE && mine.peer >= 0;
+  const std::string who = fmt::format("rank {}", making.rank);
+  const std::string text = mine.text.starts_with(who + " ") ? mine.text : who + ": " + mine.text;
+  const Error told{DTRUN_REMOTE_FAILURE, text, noticed ? mine.peer : making.rank, ErrorId::kPeerFailed};
+  const Result<bool> first =
+      making.making_kv->CompareSet(MakingKey(route, "refusal"), false, {}, EncodeError(told));
+  // If the store is gone, no rank can be told.
+  static_cast<void>(making.making_kv->Fail(told.text));
+  if (theirs != nullptr) static_cast<void>(theirs->Fail(told.text));
+  if (first && !*first) {
+    if (std::optional<Error> before = Refusal(making, route)) return IsOwn(mine, *before) ? mine : *before;
+  }
+  return mine;
+}
+
+Error NotMade(const Making& making, std::string_view route) {
+  const std::vector<int> missing = Missing(making, *making.making_kv, MakingKey(route, "made"));
+  return Error{
+      DTRUN_TIMEOUT,
+      fmt::format("{} of {} did not join '{}' within {}; look at the output of {}, or raise backend.timeout",
+                  missing.empty() ? "a rank" : sdk::RanksText(missing), making.size, making.name,
+                  FormatDuration(making.timeout), missing.size() == 1 ? "that rank" : "those ranks"),
+      missing.empty() ? -1 : missing.front(),
+      ErrorId::kAbsent,
+      missing,
+      {{"call", "join"}, {"communicator", making.name}}};
+}
+
 }  // namespace
 
 Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine,
@@ -107,6 +174,47 @@ Status Agree(const Making& making, int attempt, const std::string& device, const
   const Result<std::string> verdict = AwaitVerdict(making, attempt, device, usable);
   if (!verdict) return verdict.error();
   return *verdict == kAll ? Status() : DecodeError(*verdict);
+}
+
+std::string WhyNotMade(const Making& making, std::string_view route) {
+  if (making.making_kv == nullptr) return {};
+  const std::optional<Error> refusal = Refusal(making, route);
+  return refusal ? refusal->text : std::string();
+}
+
+Status MadeByAll(const Making& making, std::string_view route, dtrun_kv* theirs, Status mine) {
+  dtrun_kv* const kv = making.making_kv;
+  if (kv == nullptr || making.size == 1) return mine;
+  if (!mine) return TellOthers(making, route, theirs, std::move(mine).error());
+  if (Status here = kv->Set(MakingKey(route, fmt::format("made/{}", making.rank)), ""); !here) return here;
+  const Result<std::int64_t> made = kv->Add(MakingKey(route, "made"), 1);
+  if (!made) return made.error();
+  if (*made == making.size) return kv->Set(MakingKey(route, "complete"), "");
+  const Nanoseconds limit = making.timeout.count() < 0 ? making.timeout : making.timeout + making.patience;
+  const Result<std::string> complete = kv->Get(MakingKey(route, "complete"), limit);
+  if (complete) return {};
+  if (complete.error().code == DTRUN_TIMEOUT) return NotMade(making, route);
+  const std::optional<Error> refusal = Refusal(making, route);
+  return refusal ? *refusal : complete.error();
+}
+
+Status CheckBuilds(dtrun_kv& kv, int rank, const std::string& mine) {
+  constexpr char kFirst[] = "first";
+  const Result<bool> is_first = kv.CompareSet(kFirst, false, {}, fmt::format("{} {}", rank, mine));
+  if (!is_first) return is_first.error();
+  if (*is_first) return {};
+  const Result<std::string> first = kv.TryGet(kFirst);
+  if (!first) return first.error();
+  const std::size_t space = first->find(' ');
+  if (first->substr(space + 1) == mine) return {};
+  const int other = NumberOf<int>(first->substr(0, space)).value_or(-1);
+  return Error{DTRUN_MISMATCH,
+               fmt::format("the ranks have libraries of two versions: rank {} has {}, and rank {} has {}; "
+                           "install one version on all hosts and in all environments of Python",
+                           other, first->substr(space + 1), rank, mine),
+               -1,
+               ErrorId::kVersionsDiffer,
+               {other, rank}};
 }
 
 }  // namespace dtrun::comm

@@ -1,10 +1,15 @@
-// The C API of sdk/include/dtrun/dtrun.h: the job, communicators, memory and running work.
+// The C API of sdk/include/dtrun/dtrun.h: the job, communicators, memory, running work, and devices.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "core/comm/guard.h"
 
 using dtrun::Error;
 using dtrun::Result;
+using dtrun::Status;
 using dtrun::comm::Current;
 using dtrun::comm::Environment;
 using dtrun::comm::Family;
@@ -20,16 +25,26 @@ namespace {
 // Makes a communicator and returns it in `out`, which is untouched on failure.
 template <class Body>
 dtrun_status Make(dtrun_comm* comm, dtrun_comm** out, dtrun_error* err, Body&& body) noexcept {
-  return WithComm(comm, err, [&]() -> dtrun_status {
-    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "out is null"}.CopyTo(err);
+  return WithComm(comm, err, [&]() -> Status {
+    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "out is null"};
     Runtime* runtime = Current();
-    if (runtime == nullptr) {
-      return Error{DTRUN_FAILED_PRECONDITION, "finalize has ended every communicator"}.CopyTo(err);
-    }
+    if (runtime == nullptr) return Error{DTRUN_FAILED_PRECONDITION, "finalize has ended every communicator"};
     Result<dtrun_comm*> made = body(runtime->family());
-    if (!made) return made.error().CopyTo(err);
+    if (!made) return std::move(made).error();
     *out = *made;
-    return DTRUN_OK;
+    return {};
+  });
+}
+
+template <class Body>
+dtrun_status Allocate(dtrun_comm* comm, void** out, dtrun_error* err, const char* call,
+                      Body&& body) noexcept {
+  return WithComm(comm, err, [&]() -> Status {
+    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": out is null"};
+    Result<void*> made = body();
+    if (!made) return std::move(made).error();
+    *out = *made;
+    return {};
   });
 }
 
@@ -44,6 +59,27 @@ Error Known(const dtrun_error* err) {
 int Number(int Environment::*member) {
   const Runtime* runtime = Current();
   return runtime == nullptr ? -1 : runtime->environment().*member;
+}
+
+Status CheckSize(const dtrun_stream* stream, const char* call) {
+  constexpr std::size_t kSmallest = offsetof(dtrun_stream, native) + sizeof stream->native;
+  if (stream != nullptr && stream->struct_size >= kSmallest) return {};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               stream == nullptr ? fmt::format("{}: the stream is null", call)
+                                 : fmt::format("{}: the stream has a struct_size of {}; DTRUN_INIT sets it",
+                                               call, stream->struct_size)};
+}
+
+// A copy of the caller's stream, up to the fields that these headers know.
+Result<dtrun_stream> Given(const dtrun_stream* stream, const char* call) {
+  if (Status size = CheckSize(stream, call); !size) return std::move(size).error();
+  if (const std::uint32_t unknown = stream->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0)
+    return Error{DTRUN_UNSUPPORTED, fmt::format("{}: the stream has the unknown flags {:#x}", call, unknown)};
+  dtrun_stream known;
+  DTRUN_INIT(known);
+  std::memcpy(&known, stream, std::min<std::size_t>(stream->struct_size, sizeof known));
+  known.struct_size = sizeof known;
+  return known;
 }
 
 }  // namespace
@@ -73,10 +109,7 @@ int32_t dtrun_error_ranks(const dtrun_error* err, int32_t* ranks, int32_t capaci
 uint64_t dtrun_dtype_size(int32_t dtype) { return dtrun::comm::DtypeSize(dtype); }
 
 dtrun_status dtrun_init(dtrun_error* err) {
-  return Guard(err, [&] {
-    const dtrun::Status status = dtrun::comm::Init();
-    return status ? DTRUN_OK : status.error().CopyTo(err);
-  });
+  return Guard(err, [] { return dtrun::comm::Init(); });
 }
 
 void dtrun_finalize(void) {
@@ -132,15 +165,12 @@ void dtrun_comm_free(dtrun_comm* comm) {
 }
 
 dtrun_status dtrun_alloc(dtrun_comm* comm, uint64_t bytes, void** out, dtrun_error* err) {
-  return WithComm(comm, err, [&] {
-    if (out == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "alloc: out is null"}.CopyTo(err);
-    return comm->Allocate(bytes, out, err);
-  });
+  return Allocate(comm, out, err, "alloc", [&] { return comm->memory().Allocate(bytes); });
 }
 
 void dtrun_free(dtrun_comm* comm, void* memory) {
   GuardVoid([&] {
-    if (comm != nullptr && memory != nullptr) comm->Free(memory);
+    if (comm != nullptr && memory != nullptr) comm->memory().Free(memory);
   });
 }
 
@@ -168,6 +198,100 @@ void dtrun_work_release(dtrun_work* work) {
     } else {
       work->comm->Release(work);
     }
+  });
+}
+
+// ---- devices ----
+
+dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
+                             dtrun_work** work, dtrun_error* err) {
+  if (stream == nullptr) return dtrun_submit(comm, op, work, err);
+  return WithComm(comm, err, [&]() -> dtrun_status {
+    Result<dtrun_op> given = dtrun::comm::GivenOp(op, "submit_on");
+    if (!given) return given.error().CopyTo(err);
+    Result<dtrun_stream> on = Given(stream, "submit_on");
+    if (!on) return on.error().CopyTo(err);
+    if (on->device_kind == DTRUN_DEVICE_HOST) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   "submit_on: the stream's device_kind is the host, which has none; "
+                   "give NULL for host memory"}
+          .CopyTo(err);
+    }
+    return comm->StartOnStream(*given, *on, work, err);
+  });
+}
+
+dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err) {
+  return WithWork(work, err, [&](dtrun_comm& comm) -> dtrun_status {
+    Result<dtrun_stream> on = Given(stream, "work_wait_on");
+    return on ? comm.WaitOnStream(*work, *on, err) : on.error().CopyTo(err);
+  });
+}
+
+dtrun_status dtrun_comm_connect(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
+                                dtrun_error* err) {
+  return WithComm(comm, err, [&] { return comm->devices().Connect(device_kind, device_index); });
+}
+
+const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error* err) {
+  const char* name = "";
+  (void)WithComm(comm, err, [&]() -> Status {
+    Result<std::string_view> route = comm->devices().RouteOf(device_kind);
+    if (!route) return std::move(route).error();
+    name = route->data();
+    return {};
+  });
+  return name;
+}
+
+int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind) {
+  bool orders = false;
+  GuardVoid([&] { orders = comm != nullptr && comm->devices().OrdersOnHost(device_kind); });
+  return orders ? 1 : 0;
+}
+
+dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind, int32_t device_index,
+                            void** out, dtrun_error* err) {
+  return Allocate(comm, out, err, "alloc_on",
+                  [&] { return comm->memory().AllocateOn(bytes, device_kind, device_index); });
+}
+
+dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t bytes, int32_t device_kind,
+                            int32_t device_index, dtrun_error* err) {
+  return WithComm(comm, err,
+                  [&] { return comm->memory().Register(memory, bytes, device_kind, device_index); });
+}
+
+void dtrun_deregister(dtrun_comm* comm, void* memory) {
+  GuardVoid([&] {
+    if (comm != nullptr && memory != nullptr) comm->memory().Deregister(memory);
+  });
+}
+
+dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
+                                 int32_t priority, dtrun_stream* out, dtrun_error* err) {
+  return WithComm(comm, err, [&]() -> Status {
+    // Only the size of the output is read: it tells how much of a stream the caller's headers know.
+    if (Status size = CheckSize(out, "stream_create"); !size) return size;
+    if (priority != 0 && priority != 1) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("stream_create: priority is {}; expected 0 or 1", priority)};
+    }
+    dtrun_stream_params params;
+    DTRUN_INIT(params);
+    params.device_index = device_index;
+    params.priority = priority;
+    Result<dtrun_stream> made = comm->devices().CreateStream(params, device_kind);
+    if (!made) return std::move(made).error();
+    made->struct_size = out->struct_size;
+    std::memcpy(out, &*made, std::min<std::size_t>(out->struct_size, sizeof *made));
+    return {};
+  });
+}
+
+void dtrun_stream_destroy(dtrun_comm* comm, const dtrun_stream* stream) {
+  GuardVoid([&] {
+    if (comm != nullptr && stream != nullptr) comm->devices().DestroyStream(*stream);
   });
 }
 

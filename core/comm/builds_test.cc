@@ -1,7 +1,6 @@
-#include "core/comm/builds.h"
-
 #include <gtest/gtest.h>
 
+#include "core/comm/agreement.h"
 #include "core/comm/testing/local_spaces.h"
 
 namespace dtrun::comm {

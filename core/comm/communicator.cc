@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstring>
-#include <thread>
 #include <utility>
 
 #include "core/base/error_id.h"
 #include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "dtrun/plugin/names.hpp"
 
 using dtrun::Error;
 using dtrun::ErrorId;
 using dtrun::Explained;
-using dtrun::Nanoseconds;
 using dtrun::PluginError;
 using dtrun::Result;
 using dtrun::Status;
@@ -23,85 +19,38 @@ namespace sdk = dtrun::sdk;
 
 namespace {
 
-// A rank that knows why the calls fail stays this long, so that the others can read its calls.
-constexpr std::chrono::milliseconds kOthersLook{200};
-
-// Mistakes of the caller leave the communicator usable: nothing was started.
-bool IsRefusal(dtrun_status status) {
-  return status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED;
-}
+constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
 
 }  // namespace
 
 dtrun_comm::dtrun_comm(comm::Making making)
-    : making_(std::move(making)),
-      watch_({[this](dtrun_work& work) {
+    : state_(std::move(making),
+             {[this](dtrun_work& work) {
                 std::int32_t done = 0;
                 if (TestOne(work, &done, nullptr) == DTRUN_OK) return done != 0;
-                if (making_.timeout.count() >= 0) watch_.Remind(making_.timeout);
+                if (state_.making.timeout.count() >= 0) state_.watch.Remind(state_.making.timeout);
                 return true;
               },
-              [this](dtrun_work* work) { Forget(work); }, [this] { TellUnheard(); }}) {
-  host_.carrier = {making_.backend, making_.instance, making_.backend_name};
-}
+              [this](dtrun_work* work) { Forget(work); }, [this] { state_.TellUnheard(); }}) {}
 
-Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
-  std::unique_ptr<dtrun_comm> made(new dtrun_comm(std::move(making)));
-  Status ready = comm::Ask(made->making_, made->host_);
+Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making given) {
+  std::unique_ptr<dtrun_comm> made(new dtrun_comm(std::move(given)));
+  const comm::Making& making = made->making();
+  Status ready = comm::Ask(making, made->state_.host);
   if (ready) {
-    ready = comm::Open(made->making_, made->making_.kv, made->host_);
+    ready = comm::Open(making, making.kv, made->state_.host);
   } else {
-    ready = comm::Refuse(made->making_, made->making_.kv, std::move(ready).error());
+    ready = comm::Refuse(making, making.kv, std::move(ready).error());
   }
   if (!ready) return std::move(ready).error();
-  made->StartRecording();
+  made->state_.StartRecording();
   return made;
 }
 
-void dtrun_comm::StartRecording() {
-  if (making_.recorder == nullptr || making_.size == 1) return;
-  ring_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
-  making_.recorder->Watch(this, making_.name,
-                          {[this](const Error& error) { Remember(error); },
-                           [this](const Error& error) { AbortBackend(error.text); }});
-}
-
-void dtrun_comm::AddFacts(const dtrun_op& op, Error& error) const {
-  const bool collective = sdk::IsCollective(op.kind);
-  switch (error.code) {
-    case DTRUN_TIMEOUT: error.id = ErrorId::kTimeout; break;
-    case DTRUN_REMOTE_FAILURE: error.id = ErrorId::kPeerFailed; break;
-    case DTRUN_MISMATCH: error.id = ErrorId::kCallsDiffer; break;
-    case DTRUN_ABORTED: error.id = ErrorId::kAborted; break;
-    default: return;
-  }
-  error.args["communicator"] = making_.name;
-  error.args["call"] = collective              ? sdk::OperationName(op.kind)
-                       : op.kind == DTRUN_SEND ? "send to"
-                                               : "recv from";
-  if (error.code != DTRUN_TIMEOUT && error.code != DTRUN_REMOTE_FAILURE) return;
-  if (!collective && op.peer >= 0) error.ranks = {op.peer};
-  if (collective && ring_ != nullptr) {
-    auto [text, behind] = making_.recorder->Whereabouts(*ring_, op.sequence);
-    if (!text.empty()) error.text += "; " + text;
-    if (error.code == DTRUN_TIMEOUT) error.ranks = std::move(behind);
-  }
-  error.text += RankInJob(error.peer);
-}
-
-std::string dtrun_comm::RankInJob(int peer) const {
-  if (peer < 0 || static_cast<std::size_t>(peer) >= making_.world_ranks.size()) return {};
-  const int rank = making_.world_ranks[static_cast<std::size_t>(peer)];
-  return rank == peer ? "" : fmt::format("; its rank {} is rank {} of the job", peer, rank);
-}
-
 dtrun_comm::~dtrun_comm() {
-  if (host_.comm == nullptr) return;
+  if (raw() == nullptr) return;
   EndWatch();
-  if (making_.recorder != nullptr) {
-    making_.recorder->Unwatch(this);
-    making_.recorder->Release(ring_);
-  }
+  state_.StopRecording();
   bool running = false;
   for (dtrun_work* work = works_; work != nullptr; work = work->next) {
     PluginError ignored;  // the program did not ask for its result either
@@ -109,8 +58,8 @@ dtrun_comm::~dtrun_comm() {
                           work->route->carrier.table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
   if (running) {
-    AbortBackend(fmt::format("rank {} called {} while an operation ran", making_.rank,
-                             making_.name == "world" ? "finalize" : "free"));
+    state_.Abort(fmt::format("rank {} called {} while an operation ran", state_.making.rank,
+                             state_.making.name == "world" ? "finalize" : "free"));
   }
   while (works_ != nullptr) {
     dtrun_work& work = *works_;
@@ -120,115 +69,128 @@ dtrun_comm::~dtrun_comm() {
     if (work.dropped) delete &work;
   }
   Delete(group_.first);  // a group that was never ended has no other owner
-  while (!streams_.empty()) DestroyStream(dtrun_stream(streams_.back()));
-  while (!registered_.empty()) {
-    const std::uintptr_t first = registered_.begin()->first;
-    Deregister(reinterpret_cast<void*>(first));  // NOLINT(performance-no-int-to-ptr)
-  }
-  while (!memory_.empty()) Free(memory_.begin()->first);
-  if (stuck_) return;
-  for (comm::Route* route : {device_.load(), &host_}) {
-    if (route != nullptr) comm::Destroy(making_, *route);
-  }
+  devices_.DestroyStreams();
 }
 
-// The streams have gone on, but the program may wait for something else.
-void dtrun_comm::TellUnheard() {
-  if (heard_ || !making_.unheard) return;
-  making_.unheard(
-      fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it, so this "
-                  "process ends; call "
-                  "work_test where the program waits for something else",
-                  failure_.text, making_.rank, making_.name, dtrun::FormatDuration(making_.timeout)));
-}
-
-Status dtrun_comm::Usable() {
-  if (!failed_.load(std::memory_order_acquire)) return {};
-  heard_ = true;
-  return failure_;
+void dtrun_comm::EndWatch() {
+  if (state_.device() == nullptr) return;
+  if (!state_.failed()) state_.watch.AwaitDropped();
+  state_.watch.End();
 }
 
 dtrun_status dtrun_comm::Abort(std::string_view reason, dtrun_error* err) {
-  for (const comm::Route* route : Routes()) {
+  for (const comm::Route* route : state_.Routes()) {
     if (route == nullptr || route->CanAbort()) continue;
     return Error{DTRUN_UNSUPPORTED, fmt::format("backend '{}' cannot abort '{}'; end the process instead",
-                                                route->carrier.name, making_.name)}
+                                                route->carrier.name, state_.making.name)}
         .CopyTo(err);
   }
   const std::string text(reason.empty() ? "no reason given" : reason);
-  Remember(Error{DTRUN_ABORTED,
-                 fmt::format("'{}' was aborted: {}", making_.name, text),
-                 -1,
-                 ErrorId::kAborted,
-                 {},
-                 {{"communicator", making_.name}}});
-  AbortBackend(text);
-  if (making_.aborted) making_.aborted(text);
+  state_.Remember(Error{DTRUN_ABORTED,
+                        fmt::format("'{}' was aborted: {}", state_.making.name, text),
+                        -1,
+                        ErrorId::kAborted,
+                        {},
+                        {{"communicator", state_.making.name}}});
+  state_.Abort(text);
+  if (state_.making.aborted) state_.making.aborted(text);
   return DTRUN_OK;
 }
 
 void dtrun_comm::Misused(const char* call, const Error& error) {
   const std::string text = fmt::format("{}: {}", call, error.text);
-  Remember(Error{error.code, text});
-  if (making_.warn) making_.warn(text);
+  state_.Remember(Error{error.code, text});
+  if (state_.making.warn) state_.making.warn(text);
 }
 
-void dtrun_comm::AbortBackend(std::string_view reason) {
-  const std::string text(reason);  // strings that cross the ABI end with NUL
-  dtrun_abort_params params;
-  DTRUN_INIT(params);
-  params.reason = {text.c_str(), text.size()};
-  for (const comm::Route* route : Routes()) {
-    if (route == nullptr || !route->CanAbort()) continue;
-    PluginError error;
-    if (route->carrier.table.comm_abort(route->comm, &params, &error) == DTRUN_OK) continue;
-    // Its calls still end with their deadlines, and the first failure remains.
-    if (!making_.warn) continue;
-    making_.warn(fmt::format("backend '{}' has not aborted '{}': {}", route->carrier.name, making_.name,
-                             dtrun::Printable(error.message)));
+dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
+  const std::lock_guard lock(state_.order);
+  if (state_.failed()) return state_.FirstFailure(err);
+  if (group_.open) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("group_begin: '{}' has a group open already; end it first", state_.making.name)}
+        .CopyTo(err);
   }
-}
-
-dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,
-                              dtrun_error* err) {
-  // A backend may get other bytes than it expects, or lose a rank that did, before the checker has run.
-  if (ring_ != nullptr) {
-    std::optional<Error> differs;
-    if (sdk::IsCollective(op.kind)) differs = making_.recorder->Difference(*ring_, making_.name, op.sequence);
-    if (!differs) differs = making_.recorder->MessageDifference(*ring_, making_.name);
-    if (differs) {
-      Record(*differs);
-      AbortBackend(differs->text);
-      std::this_thread::sleep_for(kOthersLook);
-      return FirstFailure(err);
+  if (state_.host.carrier.table.group_begin != nullptr) {
+    PluginError cause;
+    if (const dtrun_status status = state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
+        status != DTRUN_OK) {
+      return Explained(status, cause, fmt::format("group on '{}'", state_.making.name)).CopyTo(err);
     }
   }
-  const std::string call = comm::Describe(op, making_.name);
-  const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
-  Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
-  if (IsRefusal(status)) return error.CopyTo(err);
-  AddFacts(op, error);
-  Record(error);
-  return FirstFailure(err);
+  group_ = {true, std::this_thread::get_id(), nullptr, nullptr};
+  group_.end = &group_.first;
+  return DTRUN_OK;
 }
 
-bool dtrun_comm::Record(const Error& error) {
-  if (!Remember(error)) return false;
-  if (making_.report && (error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT)) {
-    making_.report(error);
+Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_work) {
+  if (group_.owner != std::this_thread::get_id()) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{}: another thread has a group open on '{}'; start it after its "
+                             "group_end",
+                             sdk::OperationName(op.kind), state_.making.name)};
   }
-  return true;
+  if (wants_work) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{}: inside a group work is NULL; group_end gives one for all",
+                             sdk::OperationName(op.kind))};
+  }
+  if (!route.OfDevice() || group_.of_device) return {};
+  group_.of_device = true;
+  if (route.carrier.table.group_begin == nullptr) return {};
+  PluginError cause;
+  const dtrun_status status = route.carrier.table.group_begin(route.comm, &kGroup, &cause);
+  if (status == DTRUN_OK) return {};
+  return Explained(status, cause, fmt::format("group on '{}'", state_.making.name));
 }
 
-bool dtrun_comm::Remember(const Error& error) {
-  const std::lock_guard lock(failure_mutex_);
-  if (failed_.load(std::memory_order_relaxed)) return false;
-  failure_ = error;
-  failed_.store(true, std::memory_order_release);
-  return true;
-}
-
-dtrun_status dtrun_comm::FirstFailure(dtrun_error* err) {
-  if (!watch_.IsCaller()) heard_ = true;
-  return failure_.CopyTo(err);
+dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
+  std::unique_ptr<dtrun_work> empty = std::make_unique<dtrun_work>();
+  dtrun_work* group = nullptr;
+  PluginError cause;
+  dtrun_status status = DTRUN_OK;
+  {
+    const std::lock_guard lock(state_.order);
+    if (!group_.open || group_.owner != std::this_thread::get_id()) {
+      return Error{DTRUN_FAILED_PRECONDITION,
+                   fmt::format("group_end: this thread has no group open on '{}'; group_begin "
+                               "opens one",
+                               state_.making.name)}
+          .CopyTo(err);
+    }
+    for (const comm::Route* route : state_.Routes()) {
+      const bool open = route != nullptr && (!route->OfDevice() || group_.of_device);
+      if (!open || route->carrier.table.group_end == nullptr) continue;
+      // End both, even if one fails: an open group would never start, and never end.
+      PluginError own;
+      const dtrun_status ended = route->carrier.table.group_end(route->comm, &kGroup, &own);
+      if (status != DTRUN_OK || ended == DTRUN_OK) continue;
+      status = ended;
+      cause = own;
+    }
+    group = std::exchange(group_, {}).first;
+    for (dtrun_work* one = group; one != nullptr; one = one->together) {
+      if (one->request != nullptr && one->route->OfDevice()) state_.watch.Add(*one);
+    }
+    if (group == nullptr) {
+      empty->comm = this;
+      Link(*empty);
+      group = empty.release();
+    }
+  }
+  // Unlike a rejected single call, this leaves operations behind that may have started.
+  if (status != DTRUN_OK) {
+    state_.Record(Explained(status, cause, fmt::format("group on '{}'", state_.making.name)));
+  }
+  if (state_.failed()) {
+    status = state_.FirstFailure(err);
+  } else if (out != nullptr) {
+    *out = group;
+    return DTRUN_OK;
+  } else {
+    status = WaitForHosts(*group, err);
+  }
+  if (status != DTRUN_OK) state_.Abort("an operation of a group failed");
+  Release(group);
+  return status;
 }

@@ -164,10 +164,10 @@ TEST_F(OnDevices, RefuseAnotherDeviceAndOneThatIsNotThere) {
 
 TEST_F(OnDevices, AreNotTheHost) {
   DTRUN_ERROR_INIT(error_);
-  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_HOST, 0, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_HOST, 0)), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message,
               HasSubstr("device_kind is DTRUN_DEVICE_HOST, but host memory needs no connection"));
-  EXPECT_EQ(Comm().Connect(63, 0, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(CodeOf(Comm().devices().Connect(63, 0)), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("device_kind is 63; expected DTRUN_DEVICE_CUDA (1), "));
 }
 
@@ -193,14 +193,14 @@ TEST_F(OnDevices, OfWhichTheProcessSeesSomeAreCountedAmongThose) {
 TEST_F(OnDevices, AMessageBeforeAllAreConnectedIsRefused) {
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_FAILED_PRECONDITION);
   EXPECT_THAT(error_.message, HasSubstr("call connect on all first"));
-  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
+  EXPECT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_CUDA, 0)), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_OK) << error_.message;
 }
 
 TEST_F(OnDevices, ConnectingHasANumberThatARefusalKeeps) {
   EXPECT_EQ(On(Stream(DTRUN_DEVICE_CUDA, 2), Op()), DTRUN_INVALID_ARGUMENT);
-  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
-  EXPECT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << "which calls nothing";
+  EXPECT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_CUDA, 0)), DTRUN_OK) << error_.message;
+  EXPECT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_CUDA, 0)), DTRUN_OK) << "which calls nothing";
   EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
   EXPECT_EQ(fake_.ops.at(0).sequence, 3u);
 }
@@ -220,7 +220,7 @@ TEST_F(OnDevices, OnACapturedStreamAreDetachedOrRefused) {
 
 TEST_F(OnDevices, GroupsHoldBothKindsOfMemory) {
   fake_.complete_at_once = false;
-  ASSERT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
+  ASSERT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_CUDA, 0)), DTRUN_OK) << error_.message;
   ASSERT_EQ(Comm().GroupBegin(&error_), DTRUN_OK);
   EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
   EXPECT_EQ(On(Stream(), Op(DTRUN_SEND)), DTRUN_OK) << error_.message;
@@ -233,12 +233,13 @@ TEST_F(OnDevices, GroupsHoldBothKindsOfMemory) {
 }
 
 TEST_F(OnDevices, MemoryComesFromTheDeviceWhereTheBackendHasNone) {
-  void* memory = nullptr;
-  EXPECT_EQ(Comm().AllocateOn(64, DTRUN_DEVICE_CUDA, 0, &memory, &error_), DTRUN_FAILED_PRECONDITION);
-  ASSERT_EQ(Comm().Connect(DTRUN_DEVICE_CUDA, 0, &error_), DTRUN_OK) << error_.message;
-  ASSERT_EQ(Comm().AllocateOn(64, DTRUN_DEVICE_CUDA, 0, &memory, &error_), DTRUN_OK) << error_.message;
+  EXPECT_EQ(CodeOf(Comm().memory().AllocateOn(64, DTRUN_DEVICE_CUDA, 0)), DTRUN_FAILED_PRECONDITION);
+  ASSERT_EQ(CodeOf(Comm().devices().Connect(DTRUN_DEVICE_CUDA, 0)), DTRUN_OK) << error_.message;
+  const auto made = Comm().memory().AllocateOn(64, DTRUN_DEVICE_CUDA, 0);
+  ASSERT_TRUE(made.ok()) << made.error().text;
+  void* const memory = *made;
   EXPECT_EQ(devices_.allocated, 1);
-  Comm().Free(memory);
+  Comm().memory().Free(memory);
   EXPECT_EQ(devices_.allocated, 0);
 }
 

@@ -21,7 +21,9 @@ class Memory : public testing::CommunicatorTest {
   dtrun_status Allocate(std::uint64_t bytes) {
     DTRUN_ERROR_INIT(error_);
     memory_ = nullptr;
-    return Comm().Allocate(bytes, &memory_, &error_);
+    const auto made = Comm().memory().Allocate(bytes);
+    if (made.ok()) memory_ = *made;
+    return CodeOf(made);
   }
   bool full_ = true;
   void* memory_ = nullptr;
@@ -38,7 +40,7 @@ TEST_F(Memory, IsAlignedAndZeroedWithAndWithoutTheBackends) {
       const char* first = static_cast<const char*>(memory_);
       EXPECT_TRUE(std::all_of(first, first + bytes, [](char c) { return c == 0; }));
       EXPECT_EQ(fake_.memory.size(), full ? 1u : 0u);
-      Comm().Free(memory_);
+      Comm().memory().Free(memory_);
       EXPECT_THAT(fake_.memory, IsEmpty());
     }
   }
@@ -47,9 +49,9 @@ TEST_F(Memory, IsAlignedAndZeroedWithAndWithoutTheBackends) {
 TEST_F(Memory, LeavesForeignMemoryAlone) {
   float mine = 1;
   ASSERT_EQ(Allocate(8), DTRUN_OK);
-  Comm().Free(&mine);
+  Comm().memory().Free(&mine);
   EXPECT_EQ(fake_.memory.size(), 1u);
-  Comm().Free(memory_);
+  Comm().memory().Free(memory_);
 }
 
 TEST_F(Memory, GoesWithItsCommunicator) {
@@ -77,7 +79,7 @@ class Registration : public Memory {
  protected:
   dtrun_status Register(std::size_t from, std::uint64_t bytes, std::int32_t kind = DTRUN_DEVICE_HOST) {
     DTRUN_ERROR_INIT(error_);
-    return Comm().Register(mine_ + from, bytes, kind, kind == DTRUN_DEVICE_HOST ? -1 : 0, &error_);
+    return CodeOf(Comm().memory().Register(mine_ + from, bytes, kind, kind == DTRUN_DEVICE_HOST ? -1 : 0));
   }
   char mine_[64] = {};
 };
@@ -89,10 +91,10 @@ TEST_F(Registration, IsTheBackendsUntilItIsTakenBack) {
   EXPECT_EQ(fake_.registered[0].second.bytes, 16u);
   EXPECT_EQ(fake_.registered[0].second.alignment, 0u);
   EXPECT_EQ(fake_.registered[0].second.device_index, -1);
-  Comm().Deregister(mine_);  // not the registered address
+  Comm().memory().Deregister(mine_);  // not the registered address
   EXPECT_EQ(fake_.registered.size(), 1u);
-  Comm().Deregister(mine_ + 8);
-  Comm().Deregister(mine_ + 8);
+  Comm().memory().Deregister(mine_ + 8);
+  Comm().memory().Deregister(mine_ + 8);
   EXPECT_THAT(fake_.registered, IsEmpty());
   ASSERT_EQ(Register(8, 16), DTRUN_OK) << error_.message;
   comm_.reset();
@@ -115,7 +117,7 @@ TEST_F(Registration, NeverOverlaps) {
 TEST_F(Registration, NeedsNothingOfTheBackend) {
   full_ = false;
   EXPECT_EQ(Register(0, 8), DTRUN_OK) << error_.message;
-  Comm().Deregister(mine_);
+  Comm().memory().Deregister(mine_);
 }
 
 TEST_F(Registration, SaysWhatIsWrong) {

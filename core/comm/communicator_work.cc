@@ -38,11 +38,12 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope);
   bool captured = false;
   // The owner of memory can be queried once devices are in use.
-  if (device_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
-    const dtrun_status status = PrepareOnDevice(route, op, stream, out != nullptr, &captured, err);
-    if (status != DTRUN_OK) return status;
+  if (state_.device() != nullptr) [[unlikely]] {
+    const dtrun::Result<bool> prepared = devices_.Prepare(route, op, stream, out != nullptr);
+    if (!prepared) return prepared.error().CopyTo(err);
+    captured = *prepared;
   }
-  if (op.timeout_ns == 0) op.timeout_ns = making_.timeout.count();
+  if (op.timeout_ns == 0) op.timeout_ns = state_.making.timeout.count();
   op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
   std::unique_ptr<dtrun_work> work;
   if (out != nullptr || (stream != nullptr && !captured)) work = std::make_unique<dtrun_work>();
@@ -51,10 +52,10 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   PluginError cause;
   dtrun_status status = DTRUN_OK;
   bool grouped = false;
-  const OperationCall call(route.carrier.name, making_.report);  // for the wait too
+  const OperationCall call(route.carrier.name, state_.making.report);  // for the wait too
   {
-    const std::lock_guard lock(enqueue_mutex_);
-    if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
+    const std::lock_guard lock(state_.order);
+    if (state_.failed()) return state_.FirstFailure(err);
     grouped = group_.open;
     if (grouped) {
       if (Status joined = JoinGroup(route, op, out != nullptr); !joined) return joined.error().CopyTo(err);
@@ -67,11 +68,11 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
       group_.end = &work.release()->together;
     } else if (stream != nullptr && status == DTRUN_OK && request != nullptr) [[unlikely]] {
       work->dropped = out == nullptr && !route.carrier.orders_on_host;
-      watch_.Add(*work);
+      state_.watch.Add(*work);
       if (work->dropped) static_cast<void>(work.release());
     }
   }
-  if (status != DTRUN_OK) return Fail(op, status, cause, err);
+  if (status != DTRUN_OK) return state_.Fail(op, status, cause, err);
   if (stream != nullptr && work != nullptr && out == nullptr) [[unlikely]] {
     if (request != nullptr) {  // without the lock: another thread's call may have to go first
       status = WaitOnStream(*work, *stream, err);
@@ -91,30 +92,29 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
                                  std::unique_ptr<dtrun_work>& work, dtrun_request** request,
                                  dtrun_error* cause) {
   const bool collective = sdk::IsCollective(op.kind);
-  op.sequence = collective ? sequence_ + 1 : 0;
+  op.sequence = collective ? state_.sequence + 1 : 0;
   op.count = comm::Elements(op, route.scope);
-  const bool notes = !collective && ring_ != nullptr && op.count > 0;
   std::optional<dtrun::contract::MessageLog> before;
-  if (collective && ring_ != nullptr) {
-    sdk::Signature signature = sdk::SignatureOf(op, making_.size);
+  if (collective && state_.records()) {
+    sdk::Signature signature = sdk::SignatureOf(op, state_.making.size);
     signature.device_kind = static_cast<std::uint8_t>(route.device_kind);
-    dtrun::contract::Begin(*ring_, op.sequence, signature);
-  } else if (notes && route.OfDevice()) {
-    before = NoteMessage(route, op);  // enqueue may connect to the peer, and wait for it
+    state_.Begin(op.sequence, signature);
+  } else if (!collective && route.OfDevice()) {
+    before = state_.NoteMessage(route, op);  // enqueue may connect to the peer, and wait for it
   }
   // Without elements there is nothing to move on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
     const dtrun_status status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin left there
-      NoteEnd(op);
+      state_.NoteEnd(op);
     } else if (status == DTRUN_PENDING && *request == nullptr) {
       return dtrun_error_set(
           cause, DTRUN_INTERNAL, -1,
           "the backend reported an operation under way and gave no request; report it to the "
           "plugin's author");
     } else if (status != DTRUN_PENDING) {
-      if (before) dtrun::contract::TakeBack(*ring_, *before);
+      if (before) state_.TakeBack(*before);
       return status;
     } else if ((op.flags & DTRUN_OP_DETACHED) != 0) {
       return dtrun_error_set(cause, DTRUN_INTERNAL, -1,
@@ -122,8 +122,9 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
                              "author");
     }
   }
-  if (collective) ++sequence_;
-  if (notes && !route.OfDevice()) static_cast<void>(NoteMessage(route, op));  // the message is in flight
+  if (collective) ++state_.sequence;
+  if (!collective && !route.OfDevice())
+    static_cast<void>(state_.NoteMessage(route, op));  // the message is in flight
   if (work == nullptr) return DTRUN_OK;
   work->comm = this;
   work->route = &route;
@@ -131,38 +132,26 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   work->op = op;
   if (stream != nullptr) work->stream = *stream;
   work->op.send_counts = work->op.send_offsets = work->op.recv_counts = work->op.recv_offsets = nullptr;
-  work->deadline = op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, making_.patience.count()));
+  work->deadline =
+      op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, state_.making.patience.count()));
   Link(*work);
   return DTRUN_OK;
-}
-
-std::optional<dtrun::contract::MessageLog> dtrun_comm::NoteMessage(const comm::Route& route,
-                                                                   const dtrun_op& op) {
-  return dtrun::contract::Note(*ring_, {.sends = op.kind == DTRUN_SEND,
-                                        .peer = op.peer,
-                                        .tag = op.tag,
-                                        .on_device = route.OfDevice(),
-                                        .counted = (op.flags & DTRUN_OP_DETACHED) == 0});
 }
 
 dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause,
                                       dtrun_error* err) {
   // Reads no clock: the wait begins close enough to the operation's start.
-  const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
-  dtrun_status status = host_.carrier.table.req_wait_host(request, budget, &cause);
+  const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, state_.making.patience.count());
+  dtrun_status status = state_.host.carrier.table.req_wait_host(request, budget, &cause);
   if (status == DTRUN_PENDING && budget >= 0) {  // the backend missed the deadline
-    const dtrun_status overrun = Overrun(host_, op, err);
-    ReleaseRequest(host_, request);
+    const dtrun_status overrun = Overrun(state_.host, op, err);
+    ReleaseRequest(state_.host, request);
     return overrun;
   }
-  ReleaseRequest(host_, request);
-  if (status != DTRUN_OK) return Fail(op, status, cause, err);
-  NoteEnd(op);
+  ReleaseRequest(state_.host, request);
+  if (status != DTRUN_OK) return state_.Fail(op, status, cause, err);
+  state_.NoteEnd(op);
   return DTRUN_OK;
-}
-
-void dtrun_comm::NoteEnd(const dtrun_op& op) {
-  if (ring_ != nullptr && sdk::IsCollective(op.kind)) dtrun::contract::End(*ring_, op.sequence);
 }
 
 dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error* err) {
@@ -185,10 +174,10 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
   const dtrun_status status = work.route->carrier.table.req_test(work.request, &cause);
   if (status == DTRUN_OK) {
     work.succeeded = true;
-    NoteEnd(work.op);
+    state_.NoteEnd(work.op);
     return DTRUN_OK;
   }
-  if (status != DTRUN_PENDING) return Fail(work.op, status, cause, err);
+  if (status != DTRUN_PENDING) return state_.Fail(work.op, status, cause, err);
   if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
   *done = 0;
   return DTRUN_OK;
@@ -202,7 +191,7 @@ dtrun_status dtrun_comm::Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_e
     if (status == DTRUN_PENDING) {
       return Error{DTRUN_PENDING,
                    fmt::format("{}: still running after {}; wait again, or abort the communicator",
-                               comm::Describe(one->op, making_.name),
+                               comm::Describe(one->op, state_.making.name),
                                dtrun::FormatDuration(dtrun::Nanoseconds(timeout_ns)))}
           .CopyTo(err);
     }
@@ -221,14 +210,14 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
   }
   for (;;) {
     PluginError cause;
-    const OperationCall call(work.route->carrier.name, making_.report);
+    const OperationCall call(work.route->carrier.name, state_.making.report);
     const dtrun_status status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
     if (status == DTRUN_OK) {
       work.succeeded = true;
-      NoteEnd(work.op);
+      state_.NoteEnd(work.op);
       return DTRUN_OK;
     }
-    if (status != DTRUN_PENDING || budget < 0) return Fail(work.op, status, cause, err);
+    if (status != DTRUN_PENDING || budget < 0) return state_.Fail(work.op, status, cause, err);
     // Either the caller's time or the operation's own is up; only the latter ends the operation.
     if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
     if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
@@ -242,20 +231,20 @@ dtrun_status dtrun_comm::Overrun(const comm::Route& route, const dtrun_op& op, d
   const Error error{
       DTRUN_TIMEOUT,
       fmt::format("{}: backend '{}' has not ended it {} after its timeout of {}; {}",
-                  comm::Describe(op, making_.name), route.carrier.name,
-                  dtrun::FormatDuration(making_.patience),
+                  comm::Describe(op, state_.making.name), route.carrier.name,
+                  dtrun::FormatDuration(state_.making.patience),
                   dtrun::FormatDuration(dtrun::Nanoseconds(op.timeout_ns)),
                   aborts ? "the communicator was aborted" : "it cannot abort, so end the process"),
       -1, dtrun::ErrorId::kOverrun};
-  Record(error);
-  AbortBackend(error.text);
-  if (!aborts && !stuck_.exchange(true) && making_.stuck) making_.stuck();
-  return FirstFailure(err);
+  state_.Record(error);
+  state_.Abort(error.text);
+  if (!aborts && !state_.stuck.exchange(true) && state_.making.stuck) state_.making.stuck();
+  return state_.FirstFailure(err);
 }
 
 void dtrun_comm::ReleaseRequest(const comm::Route& route, dtrun_request* request) {
   const dtrun_backend& table = route.carrier.table;
-  if (stuck_) {
+  if (state_.stuck) {
     PluginError ignored;
     if (table.req_test(request, &ignored) == DTRUN_PENDING) return;
   }
@@ -266,8 +255,8 @@ void dtrun_comm::Release(dtrun_work* work) {
   while (work != nullptr) {
     dtrun_work* const one = std::exchange(work, work->together);
     if (one->route != nullptr && one->route->OfDevice()) {
-      if (one->ordered && watch_.Drop(*one)) continue;
-      watch_.Remove(*one);
+      if (one->ordered && state_.watch.Drop(*one)) continue;
+      state_.watch.Remove(*one);
     }
     Forget(one);
   }
@@ -276,7 +265,7 @@ void dtrun_comm::Release(dtrun_work* work) {
 void dtrun_comm::Forget(dtrun_work* work) {
   if (work->request != nullptr) ReleaseRequest(*work->route, work->request);
   if (work->link != nullptr) {
-    const std::lock_guard lock(enqueue_mutex_);
+    const std::lock_guard lock(state_.order);
     Unlink(*work);
   }
   delete work;
@@ -296,4 +285,61 @@ void dtrun_comm::Link(dtrun_work& work) {
 void dtrun_comm::Unlink(dtrun_work& work) {
   *work.link = work.next;
   if (work.next != nullptr) work.next->link = work.link;
+}
+
+dtrun_status dtrun_comm::StartOnStream(dtrun_op& op, const dtrun_stream& stream, dtrun_work** out,
+                                       dtrun_error* err) {
+  const auto route = devices_.RouteFor(stream.device_kind, stream.device_index, "the stream is of", &op);
+  if (!route) return route.error().CopyTo(err);
+  ClearUnused(op);
+  return StartOn(**route, op, &stream, out, err);
+}
+
+dtrun_status dtrun_comm::WaitOnStream(dtrun_work& work, const dtrun_stream& stream, dtrun_error* err) {
+  for (dtrun_work* one = &work; one != nullptr; one = one->together) {
+    if (const dtrun_status status = OrderBefore(stream, *one, err); status != DTRUN_OK) return status;
+  }
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::OrderBefore(const dtrun_stream& stream, dtrun_work& work, dtrun_error* err) {
+  if (work.route == nullptr) return DTRUN_OK;
+  const comm::Route& route = *work.route;
+  if (!route.OfDevice()) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("work_wait_on: {} moves host memory, which no stream waits for; use "
+                             "work_wait",
+                             comm::Describe(work.op, state_.making.name))}
+        .CopyTo(err);
+  }
+  if (work.request == nullptr) return DTRUN_OK;
+  const auto same =
+      devices_.RouteFor(stream.device_kind, stream.device_index, "work_wait_on: the stream is of", nullptr);
+  if (!same) return same.error().CopyTo(err);
+  if (route.carrier.table.req_wait_stream != nullptr) {
+    PluginError cause;
+    const OperationCall call(route.carrier.name, state_.making.report);
+    std::unique_lock lock(state_.order, std::defer_lock);
+    if (!route.carrier.orders_on_host) lock.lock();  // [comm-serial]
+    const dtrun_status status = route.carrier.table.req_wait_stream(work.request, &stream, &cause);
+    if (lock) lock.unlock();
+    if (status != DTRUN_OK) return state_.Fail(work.op, status, cause, err);
+  }
+  work.ordered = true;
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::WaitForHosts(dtrun_work& group, dtrun_error* err) {
+  for (dtrun_work* one = &group; one != nullptr; one = one->together) {
+    if (one->route != nullptr && one->route->OfDevice()) {
+      if (one->route->carrier.orders_on_host) {
+        if (const dtrun_status status = OrderBefore(one->stream, *one, err); status != DTRUN_OK)
+          return status;
+      }
+      one->ordered = true;  // its own stream sees it
+      continue;
+    }
+    if (const dtrun_status status = WaitOne(*one, -1, err); status != DTRUN_OK) return status;
+  }
+  return DTRUN_OK;
 }

@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "core/comm/communicator.h"
-#include "core/comm/process.h"
+#include "core/comm/runtime.h"
 
 namespace dtrun::comm {
 
@@ -25,12 +25,17 @@ inline Error Thrown(const std::exception& error) {
   return Error{DTRUN_INTERNAL, std::string("unexpected exception: ") + error.what()};
 }
 
-// Runs `body`; an exception becomes a status.
+inline dtrun_status Returned(dtrun_status status, dtrun_error*) { return status; }
+inline dtrun_status Returned(const Status& status, dtrun_error* err) {
+  return status ? dtrun_status{DTRUN_OK} : status.error().CopyTo(err);
+}
+
+// Runs `body`, which returns a dtrun_status, or a Status that becomes one; so does an exception.
 template <class Body>
 dtrun_status Guard(dtrun_error* err, Body&& body) noexcept {
   try {
     if (Forked()) return ForkError().CopyTo(err);
-    return body();
+    return Returned(body(), err);
   } catch (const std::bad_alloc&) {
     return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
   } catch (const std::exception& error) {
@@ -57,7 +62,7 @@ void GuardVoid(Body&& body) noexcept {
 template <class Body>
 dtrun_status WithComm(dtrun_comm* comm, dtrun_error* err, Body&& body) noexcept {
   return Guard(err, [&]() -> dtrun_status {
-    if (comm != nullptr) return body();
+    if (comm != nullptr) return Returned(body(), err);
     return Error{DTRUN_INVALID_ARGUMENT, "the communicator is null; dtrun_world gives one after dtrun_init"}
         .CopyTo(err);
   });
@@ -81,7 +86,7 @@ dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept 
                    "the operation belongs to a communicator that finalize or free has ended"}
           .CopyTo(err);
     }
-    return body(*work->comm);
+    return Returned(body(*work->comm), err);
   });
 }
 

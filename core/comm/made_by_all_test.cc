@@ -1,11 +1,10 @@
-#include "core/comm/made_by_all.h"
-
 #include <gmock/gmock.h>
 
 #include <functional>
 #include <future>
 #include <vector>
 
+#include "core/comm/agreement.h"
 #include "core/comm/testing/local_spaces.h"
 
 namespace dtrun::comm {

@@ -11,10 +11,24 @@
 
 #include "core/comm/devices.h"
 #include "core/comm/environment.h"
-#include "core/comm/plugin_start.h"
+#include "core/comm/plugin_call.h"
 #include "core/comm/staging/staging.h"
+#include "core/options/snapshot.h"
+#include "core/plugin/plugin.h"
 
 namespace dtrun::comm {
+
+// A plugin that the job has named, loaded and started, each under a watch that names it. The owner ends the
+// instance with shutdown.
+struct StartedPlugin {
+  const plugin::Plugin* plugin = nullptr;
+  dtrun_instance* instance = nullptr;
+};
+
+// `options` receives the setting's options and outlives the instance. `options_name`: the variable's name,
+// for messages. `limit`, `report`: as in PluginCall.
+Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& setting, const char* options_name,
+                                  dtrun_options& options, Nanoseconds limit, const PluginReport& report);
 
 class RankDevices final : public Devices {
  public:

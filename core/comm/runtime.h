@@ -1,6 +1,6 @@
 // The runtime of a rank: store connection, backend plugin and the world communicator.
 //
-// One per process at a time, owned by core/comm/process.h. One thread makes and ends it; any thread may read
+// One per process at a time. One thread makes and ends it; any thread may read
 // it.
 #pragma once
 
@@ -74,5 +74,21 @@ class Runtime {
   std::unique_ptr<dtrun_comm> world_;
   std::unique_ptr<Family> family_;
 };
+
+// ---- the only runtime of the process; Init and Finalize from one thread at a time, the rest from any ----
+
+// The first call joins the job; later ones are counted.
+Status Init();
+// Undoes one Init; the last one leaves the job. No effect without an Init, or after a fork.
+void Finalize();
+
+// The runtime between the first Init and the last Finalize; null otherwise. A forked child still sees its
+// parent's, but only for its numbers.
+Runtime* Current();
+
+// True in a child that was forked while the runtime was up: its sockets and threads belong
+// to the parent, so it must not communicate.
+bool Forked();
+Error ForkError();
 
 }  // namespace dtrun::comm

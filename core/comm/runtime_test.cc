@@ -172,8 +172,9 @@ TEST_F(Runtime, RunsWithoutARecorderThatItCannotReach) {
   variables["DTRUN_RECORDER"] = "/proc/1/fd/99999";
   Process rank("everything", variables);
   EXPECT_EQ(rank.Join(), 0) << rank.errors;
-  EXPECT_THAT(rank.errors, HasSubstr("dtrun will not see where rank 0 is when the job hangs, nor calls that differ: "
-                                     "open the flight recorder '/proc/1/fd/99999': "));
+  EXPECT_THAT(rank.errors,
+              HasSubstr("dtrun will not see where rank 0 is when the job hangs, nor calls that differ: "
+                        "open the flight recorder '/proc/1/fd/99999': "));
 }
 
 TEST_F(Runtime, ExplainsAJobWithoutABackend) {

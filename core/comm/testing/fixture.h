@@ -60,6 +60,13 @@ class CommunicatorTest : public ::testing::Test {
     return work;
   }
 
+  // The code of a Status or Result, with the error in error_.
+  template <class R>
+  dtrun_status CodeOf(const R& result) {
+    DTRUN_ERROR_INIT(error_);
+    return result.ok() ? dtrun_status{DTRUN_OK} : result.error().CopyTo(&error_);
+  }
+
   float a_[8] = {}, b_[8] = {};
   Fake fake_;
   std::mutex reports_mutex_;

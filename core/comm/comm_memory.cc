@@ -1,0 +1,164 @@
+#include "core/comm/comm_memory.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include "core/base/plugin_error.h"
+
+namespace dtrun::comm {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kDeviceAlignment = 256;
+
+}  // namespace
+
+CommMemory::~CommMemory() {
+  while (!registered_.empty()) {
+    const std::uintptr_t first = registered_.begin()->first;
+    Deregister(reinterpret_cast<void*>(first));  // NOLINT(performance-no-int-to-ptr)
+  }
+  while (!blocks_.empty()) Free(blocks_.begin()->first);
+}
+
+Result<void*> CommMemory::Allocate(std::uint64_t bytes) {
+  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kAlignment) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("alloc: {} bytes do not fit into memory", bytes)};
+  }
+  const std::uint64_t rounded = (bytes / kAlignment + (bytes % kAlignment != 0 || bytes == 0)) * kAlignment;
+  void* memory = nullptr;
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = rounded;
+  params.alignment = kAlignment;
+  params.device_kind = DTRUN_DEVICE_HOST;
+  params.device_index = -1;
+  const auto mem_alloc = state_.host.carrier.table.mem_alloc;
+  if (mem_alloc != nullptr) {
+    if (Status usable = state_.Usable(); !usable) return std::move(usable).error();
+    PluginError cause;
+    if (const dtrun_status status = mem_alloc(state_.host.comm, &params, &memory, &cause);
+        status != DTRUN_OK) {
+      return Explained(status, cause, fmt::format("alloc of {} bytes on '{}'", bytes, state_.making.name));
+    }
+  } else {
+    memory = std::aligned_alloc(kAlignment, rounded);
+    if (memory == nullptr) {
+      return Error{DTRUN_OUT_OF_MEMORY, fmt::format("alloc: no memory for {} bytes", bytes)};
+    }
+    std::memset(memory, 0, rounded);
+  }
+  return Keep(memory, {false, mem_alloc != nullptr, params});
+}
+
+Result<void*> CommMemory::AllocateOn(std::uint64_t bytes, std::int32_t kind, std::int32_t index) {
+  if (kind == DTRUN_DEVICE_HOST) return Allocate(bytes);
+  Result<Route*> opened = devices_.Opened(kind, index, "alloc_on");
+  if (!opened) return std::move(opened).error();
+  const Route& route = **opened;
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = std::max<std::uint64_t>(bytes, 1);
+  params.alignment = kDeviceAlignment;
+  params.device_kind = kind;
+  params.device_index = index;
+  void* memory = nullptr;
+  PluginError cause;
+  const bool own = route.carrier.table.mem_alloc != nullptr;
+  const dtrun_status status =
+      own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
+          : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, &cause);
+  if (status != DTRUN_OK) {
+    return Explained(status, cause,
+                     fmt::format("alloc_on of {} bytes on {} {}", bytes, KindName(kind), index));
+  }
+  return Keep(memory, {true, own, params});
+}
+
+void* CommMemory::Keep(void* memory, const Block& block) {
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(memory, block);
+  return memory;
+}
+
+void CommMemory::Free(void* memory) {
+  Block block;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) return;
+    block = found->second;
+    blocks_.erase(found);
+  }
+  const Route& route = block.of_device && block.of_backend ? *state_.device() : state_.host;
+  if (block.of_backend) {
+    route.carrier.table.mem_free(route.comm, memory);
+  } else if (block.of_device) {
+    devices_.plugin().table->mem_free(devices_.plugin().instance, &block.params, memory);
+  } else {
+    std::free(memory);
+  }
+}
+
+Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind, std::int32_t index) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (memory == nullptr || bytes == 0 || bytes > UINTPTR_MAX - begin) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("register: {} bytes at {}; expected memory of at least one byte", bytes, memory)};
+  }
+  const Route* route = &state_.host;
+  if (kind != DTRUN_DEVICE_HOST) {
+    Result<Route*> opened = devices_.Opened(kind, index, "register");
+    if (!opened) return std::move(opened).error();
+    route = *opened;
+  }
+  if (Status usable = state_.Usable(); !usable) return usable;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto after = registered_.lower_bound(begin + bytes);
+    if (after != registered_.begin() && std::prev(after)->second.end > begin) {
+      const auto& [other, known] = *std::prev(after);
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("register: {} bytes at {} overlap the {} bytes at {:#x} that '{}' has "
+                               "registered; call deregister first",
+                               bytes, memory, known.end - other, other, state_.making.name)};
+    }
+    registered_.emplace(begin, Registration{begin + bytes, route, false});
+  }
+  const auto mem_register = route->carrier.table.mem_register;
+  if (mem_register == nullptr) return {};
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = bytes;
+  params.device_kind = kind;
+  params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : index;
+  PluginError cause;
+  const dtrun_status status = mem_register(route->comm, &params, memory, &cause);
+  const std::lock_guard lock(mutex_);
+  if (status == DTRUN_OK) {
+    registered_.at(begin).ready = true;
+    return {};
+  }
+  registered_.erase(begin);
+  return Explained(status, cause,
+                   fmt::format("register of {} bytes at {} on '{}'", bytes, memory, state_.making.name));
+}
+
+void CommMemory::Deregister(void* memory) {
+  Registration registration;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = registered_.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == registered_.end()) return;
+    registration = found->second;
+    registered_.erase(found);
+  }
+  const Route& route = *registration.route;
+  if (registration.ready) route.carrier.table.mem_deregister(route.comm, memory);
+}
+
+}  // namespace dtrun::comm
