@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string>
 
-#include "core/base/encoding.h"
 #include "core/base/error_id.h"
 
 namespace dtrun {
@@ -85,28 +84,6 @@ TEST(Error, IsKnownToTheThreadThatCopiedIt) {
   dtrun_error_set(&out, DTRUN_REMOTE_FAILURE, 5, "of somebody else");
   EXPECT_EQ(Error::LastCopied(out).Id(), "remote_failure");
   EXPECT_EQ(Error::LastCopied(out).Ranks(), std::vector<int>{5});
-}
-
-TEST(Error, CrossesTheWireWholeAndWithAnIdThatIsNotKnownThere) {
-  const Error error{DTRUN_MISMATCH,        "call 2 differs", 1,
-                    ErrorId::kCallsDiffer, {0, 1},           {{"communicator", "world"}}};
-  Encoder encoder;
-  ErrorFields(encoder, error, 100);
-  const std::string bytes = std::move(encoder).Payload();
-  const auto read = [](std::string_view from) {
-    Decoder decoder(from);
-    Error got;
-    ErrorFields(decoder, got, 100);
-    EXPECT_TRUE(decoder.Finish("error").ok());
-    return got;
-  };
-  const Error got = read(bytes);
-  EXPECT_EQ(got.id, ErrorId::kCallsDiffer);
-  EXPECT_EQ(got.ranks, error.ranks);
-  EXPECT_EQ(got.args, error.args);
-  std::string newer = bytes;
-  newer.replace(newer.find("comm.calls"), 4, "zzzz");
-  EXPECT_EQ(read(newer).Id(), "mismatch");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::binding {
 
@@ -21,6 +22,11 @@ struct Gpu {
   std::string uuid;  // "GPU-…"; empty if the system does not report it
   int numa = -1;     // its NUMA node; -1: unknown
   std::string name;  // its entry in a visible-devices list: an index, or as the user wrote it
+  void Fields(auto& io) {
+    io("uuid", uuid, wire::kMostName);
+    io("numa", numa, wire::Between{-1, 1 << 20});
+    io("name", name, wire::kMostName);
+  }
   bool operator==(const Gpu&) const = default;
 };
 
@@ -29,6 +35,10 @@ enum class Vendor { kNvidia, kAmd };
 struct Gpus {
   Vendor vendor = Vendor::kNvidia;
   std::vector<Gpu> devices;
+  void Fields(auto& io) {
+    io("vendor", vendor, wire::Between{Vendor::kNvidia, Vendor::kAmd});
+    io("devices", devices, wire::kMostProcesses);
+  }
   bool operator==(const Gpus&) const = default;
 };
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/encoding.h"
 #include "core/base/error_id.h"
 #include "core/base/number.h"
+#include "core/wire/coder.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
@@ -22,16 +22,14 @@ constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
 // An error that one rank writes into a key-value space for the others.
 std::string EncodeError(const Error& error) {
-  Encoder encoder;
-  ErrorFields(encoder, error, DTRUN_KV_MAX_VALUE_BYTES);
-  return std::move(encoder).Payload();
+  return wire::Encode(error);
 }
 
 Error DecodeError(std::string_view told) {
-  Decoder decoder(told);
+  wire::Reader reader(told);
   Error error;
-  ErrorFields(decoder, error, DTRUN_KV_MAX_VALUE_BYTES);
-  if (Status whole = decoder.Finish("answer of a rank"); !whole) return std::move(whole).error();
+  reader("error", error);
+  if (Status whole = reader.Finish("answer of a rank"); !whole) return std::move(whole).error();
   return error;
 }
 

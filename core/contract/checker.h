@@ -21,6 +21,14 @@ struct Difference {
   std::string text;
   bool exact = false;  // the text names the very first call that differs
   bool between_hosts = false;
+  void Fields(auto& io) {
+    io("communicator", communicator);
+    io("first", first);
+    io("second", second);
+    io("text", text);
+    io("exact", exact);
+    io("between_hosts", between_hosts);
+  }
 };
 
 // Pages of a rank that its calls cannot have produced.

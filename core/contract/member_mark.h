@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/contract/recorder_memory.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::contract {
 
@@ -66,6 +67,10 @@ class InMember {
 struct UnderWay {
   std::string members;       // "backend 'gloo', in an operation", of each thread that was in one
   bool main_thread = false;  // the process' first thread was among them
+  void Fields(auto& io) {
+    io("members", members, wire::kMostName);
+    io("main_thread", main_thread);
+  }
 };
 // After the end of a process of `count` ranks, from `rank` on: the members of the first rank that was in one.
 // Empty if none was, or if the process ended by `exit`.

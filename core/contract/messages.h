@@ -22,6 +22,11 @@ struct MessageLog {
   std::uint64_t key = 0;
   std::uint64_t last = 0;   // their count, above one bit for each of the last: 1 is a device's memory
   std::uint64_t first = 0;  // how many, from the first, were in memory of one kind, above its bit
+  void Fields(auto& io) {
+    io("key", key);
+    io("last", last);
+    io("first", first);
+  }
   friend bool operator==(const MessageLog&, const MessageLog&) = default;
 };
 

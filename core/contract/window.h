@@ -14,6 +14,7 @@
 
 #include "core/contract/heading.h"
 #include "core/contract/messages.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::contract {
 
@@ -21,6 +22,10 @@ namespace dtrun::contract {
 struct Idle {
   std::uint64_t started = 0;
   std::uint64_t ended = 0;
+  void Fields(auto& io) {
+    io("started", started);
+    io("ended", ended);
+  }
   friend bool operator==(const Idle&, const Idle&) = default;
 };
 
@@ -29,11 +34,26 @@ struct Window {
   struct Member {
     std::int32_t world_rank = 0;
     std::int32_t rank = 0;  // in the communicator
+    void Fields(auto& io) {
+      io("world_rank", world_rank);
+      io("rank", rank);
+    }
   };
   struct Seen {
     std::uint64_t number = 0;
     std::uint64_t chain = 0;
     sdk::Signature call;
+    void Fields(auto& io) {
+      io("number", number);
+      io("chain", chain);
+      io("kind", call.kind);
+      io("dtype", call.dtype);
+      io("reduce", call.reduce);
+      io("device_kind", call.device_kind);
+      io("root", call.root);
+      io("count", call.count);
+      io("shape", call.shape);
+    }
   };
   std::uint64_t communicator = 0;  // digest of its name
   std::string name;
@@ -45,6 +65,19 @@ struct Window {
   std::vector<Seen> calls;                                           // the last ones, oldest first
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
   std::vector<MessageLog> messages;                                  // of an idle one that uses devices
+  void Fields(auto& io) {
+    constexpr wire::Most kMostCalls{1 << 10};
+    io("communicator", communicator);
+    io("name", name, wire::kMostName);
+    io("device", device, wire::kMostName);
+    io("size", size);
+    io("members", members, wire::kMostEntries);
+    io("freed", freed);
+    io("idle", idle);
+    io("calls", calls, kMostCalls);
+    io("checkpoints", checkpoints, kMostCalls);
+    io("messages", messages, kMostCalls);
+  }
 };
 
 // Writes the windows of this host.

@@ -61,7 +61,7 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
     request.host = members[0]->number;
     start->label = members[0]->name;
   } else {
-    for (const Member* member : members) request.nodes.emplace(member->number, member->name);
+    for (const Member* member : members) request.nodes.emplace_back(member->number, member->name);
     request.node_variable = command.host_variable;
     start->label = ProgramOf(command);
   }

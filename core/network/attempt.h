@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/wire/limits.h"
+
 namespace dtrun::network {
 
 // Limit for the candidate pairs of two hosts; further pairs are not tried.
@@ -23,6 +25,14 @@ struct Attempt {
   std::string why;                        // why it failed; empty: connected
   std::chrono::nanoseconds round_trip{};  // of a small message, if connected
   std::string leaves_by = {};             // the interface on the packets' route, if it is another one
+  void Fields(auto& io) {
+    io("from", from);
+    io("peer", peer);
+    io("to", to);
+    io("why", why, wire::kMostName);
+    io("round_trip", round_trip, wire::kUpToADay);
+    io("leaves_by", leaves_by, wire::kMostName, wire::kPrintable);
+  }
   bool connected() const { return why.empty(); }
   bool small_only() const { return why.starts_with(kSmallOnly); }
 };
@@ -32,6 +42,11 @@ struct Throughput {
   double bits_per_s = 0;  // 0: it failed
   std::chrono::nanoseconds round_trip{};
   double loss = 0;  // share of its packets that were retransmitted
+  void Fields(auto& io) {
+    io("bits_per_s", bits_per_s, wire::Between{0.0, 1e15});
+    io("round_trip", round_trip, wire::kUpToADay);
+    io("loss", loss);
+  }
 };
 
 }  // namespace dtrun::network

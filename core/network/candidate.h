@@ -4,12 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/network/interface.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::network {
+
+inline constexpr wire::Most kMostCandidates{1 << 14};  // of a host
+inline constexpr wire::Between kKinds{Kind::kLoopback, Kind::kVirtual};
 
 struct Candidate {
   std::string interface;
@@ -25,6 +30,19 @@ struct Candidate {
   std::uint16_t port = 0;       // its listening port during connectivity checks
 
   std::string Text() const;  // "eth0 10.0.0.5"
+  void Fields(auto& io) {
+    io("interface", interface, wire::kMostName, wire::kPrintable);
+    io("index", index);
+    io("kind", kind, kKinds);
+    io("address", address);
+    io("first_address", first_address);
+    io("of_ssh", of_ssh);
+    io("default_route", default_route);
+    io("mtu", mtu, wire::kNotNegative);
+    io("speed_mbps", speed_mbps, wire::Between{0, std::numeric_limits<int>::max()});
+    io("rdma", rdma, wire::kMostName, wire::kPrintable);
+    io("port", port);
+  }
 };
 
 // An interface that is not a candidate.
@@ -33,6 +51,12 @@ struct LeftOut {
   Kind kind = Kind::kVirtual;
   std::string address;  // its first address; may be empty
   std::string why;
+  void Fields(auto& io) {
+    io("interface", interface, wire::kMostName, wire::kPrintable);
+    io("kind", kind, kKinds);
+    io("address", address, wire::kMostName, wire::kPrintable);
+    io("why", why, wire::kMostName);
+  }
 };
 
 // A host's candidates and other interfaces.
@@ -41,6 +65,12 @@ struct Offer {
   std::vector<LeftOut> left_out;
   std::vector<std::string> unmatched;  // entries of the rule that selected nothing here
   bool has_rdma = false;               // the host has RDMA cards, with or without an interface
+  void Fields(auto& io) {
+    io("candidates", candidates, kMostCandidates);
+    io("left_out", left_out, kMostCandidates);
+    io("unmatched", unmatched, kMostCandidates, wire::kMostName);
+    io("has_rdma", has_rdma);
+  }
 };
 
 }  // namespace dtrun::network

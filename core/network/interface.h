@@ -9,6 +9,7 @@
 
 #include "core/base/asio.h"
 #include "core/base/result.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::network {
 
@@ -30,6 +31,16 @@ struct Address {
 
   bool link_local() const;
   std::string Text() const;  // "10.0.0.5/24"
+  void Fields(auto& io) {
+    std::string text = ip.to_string();
+    io("ip", text, wire::kMostName);
+    if (!io.kWrites) {
+      error_code problem;
+      ip = asio::ip::make_address(text, problem);
+      if (problem) io.Fail("is not an IP address");
+    }
+    io("prefix", prefix, wire::Between{0, ip.is_v6() ? 128 : 32});
+  }
 };
 
 // Whether `ip` is in the network of `prefix` bits around `network`.

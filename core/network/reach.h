@@ -13,6 +13,7 @@
 
 #include "core/network/attempt.h"
 #include "core/network/candidate.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::network {
 
@@ -20,6 +21,10 @@ namespace dtrun::network {
 struct Peer {
   int host = 0;
   std::vector<Candidate> candidates;
+  void Fields(auto& io) {
+    io("host", host, wire::kAnyHost);
+    io("candidates", candidates, kMostCandidates);
+  }
 };
 
 struct ReachOptions {

@@ -19,6 +19,7 @@
 #include "core/base/result.h"
 #include "core/output/style.h"
 #include "core/pmi/kind.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::plan {
 
@@ -33,7 +34,7 @@ struct Host {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
-  int cores = 1;                                                        // whole cores for its ranks
+  int cores = 1;                      // whole cores for its ranks
   std::string address = "127.0.0.1";  // reachable from every rank of the job
   std::vector<std::pair<std::string, std::string>> backend_facts = {};  // from its backend
   bool sees_gpus = true;                                                // its ranks see GPUs
@@ -50,6 +51,17 @@ struct Process {
   std::vector<std::string> unset;  // variables not to inherit
   std::string cwd;                 // absolute
   std::string binding;             // cpuset "0-3"; empty: inherited
+  void Fields(auto& io) {
+    io("host", host);
+    io("rank", rank);
+    io("local_rank", local_rank);
+    io("rank_count", rank_count);
+    io("argv", argv, wire::kMostEntries);
+    io("env", env, wire::kMostEntries);
+    io("unset", unset, wire::kMostEntries);
+    io("cwd", cwd, wire::kMostName);
+    io("binding", binding);
+  }
 };
 
 // The transport of one kind of memory.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::pmi {
 
@@ -20,6 +21,11 @@ struct Part {
   std::string exchange;    // unique name, the same on all hosts
   std::vector<int> hosts;  // participating hosts, ascending
   std::string bytes;
+  void Fields(auto& io) {
+    io("exchange", exchange);
+    io("hosts", hosts, wire::kMostHosts);
+    io("bytes", bytes);
+  }
 };
 
 class Exchange {

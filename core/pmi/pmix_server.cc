@@ -14,9 +14,9 @@
 #include <optional>
 #include <set>
 
-#include "core/base/encoding.h"
 #include "core/base/visit.h"
 #include "core/pmi/pmix_wire.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -145,7 +145,7 @@ class Link : public std::enable_shared_from_this<Link> {
   const Take take_;
   const Lost lost_;
   std::array<char, kPmixReadBytes> chunk_;
-  FrameReader reader_{kMaxPmixFrameBytes};
+  wire::FrameReader reader_{kMaxPmixFrameBytes};
   std::deque<std::string> waiting_;  // frames; the first is being written
 };
 

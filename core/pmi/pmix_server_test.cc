@@ -10,8 +10,8 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "core/base/encoding.h"
 #include "core/pmi/pmix_wire.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -80,7 +80,7 @@ class PmixServerTest : public ::testing::Test {
   boost::asio::io_context loop_;
   std::filesystem::path folder_;
   UniqueFd far_;
-  FrameReader heard_{1 << 30};
+  wire::FrameReader heard_{1 << 30};
   std::vector<Part> offered_;
   std::vector<std::string> seen_, lost_;
   std::unique_ptr<Server> server_;

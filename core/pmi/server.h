@@ -17,6 +17,7 @@
 #include "core/base/result.h"
 #include "core/pmi/exchange.h"
 #include "core/pmi/kind.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::pmi {
 
@@ -24,6 +25,11 @@ struct JobHost {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
+  void Fields(auto& io) {
+    io("name", name, wire::kMostName);
+    io("first_rank", first_rank);
+    io("local_size", local_size);
+  }
 };
 
 // One generation of a job, as seen by an MPI library.
@@ -32,6 +38,12 @@ struct Job {
   std::string name;            // unique across jobs and generations
   std::vector<JobHost> hosts;  // in rank order
   int here = 0;                // index of this host
+  void Fields(auto& io) {
+    io("kind", kind, wire::Between{Kind::kNone, Kind::kPmi1});
+    io("name", name, wire::kMostName);
+    io("hosts", hosts, wire::kMostHosts);
+    io("here", here);
+  }
 
   int size() const { return hosts.back().first_rank + hosts.back().local_size; }
   const JobHost& host() const { return hosts[static_cast<std::size_t>(here)]; }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/wire/limits.h"
+
 namespace dtrun::process {
 
 // How a rank exited with 0 although other ranks still needed it.
@@ -21,6 +23,14 @@ struct Ending {
   int stopped_by = 0;          // not 0: the signal that had stopped it when dtrun ended it
   bool forwarded = false;      // dtrun received this signal and forwarded it
   EarlyExit early_exit = EarlyExit::kNone;
+  void Fields(auto& io) {
+    io("code", code, wire::kAnyExitCode);
+    io("signal", signal, wire::kAnySignal);
+    io("core_dumped", core_dumped);
+    io("out_of_memory", out_of_memory);
+    io("stopped_by", stopped_by, wire::kAnySignal);
+    io("forwarded", forwarded);
+  }
   bool failed() const { return code != 0 || signal != 0 || early_exit != EarlyExit::kNone; }
 };
 

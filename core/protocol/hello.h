@@ -12,6 +12,7 @@
 
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::protocol {
 
@@ -23,6 +24,8 @@ inline constexpr std::size_t kMaxRefusalBytes = 4096;
 inline constexpr Nanoseconds kMinLossLimit = std::chrono::milliseconds(10);
 inline constexpr Nanoseconds kMaxLossLimit = std::chrono::hours(24);
 
+inline constexpr wire::Between<std::int64_t> kLossLimits{kMinLossLimit.count(), kMaxLossLimit.count()};
+
 struct Hello {
   std::uint32_t protocol = kProtocol;
   std::string version = DTRUN_VERSION;  // of dtrun
@@ -31,16 +34,33 @@ struct Hello {
   std::string host_name;         // the host's own name
   // When the sender gives up a silent peer; from kMinLossLimit to kMaxLossLimit.
   Nanoseconds loss_limit = std::chrono::seconds(10);
+  void Fields(auto& io) {
+    io("protocol", protocol);
+    io("version", version, wire::Most{kMaxNameBytes}, wire::kPrintable);
+    if (protocol != kProtocol) return;
+    io("job", job, wire::Most{kMaxNameBytes});
+    io("host_index", host_index);
+    io("host_name", host_name, wire::Most{kMaxNameBytes}, wire::kPrintable);
+    io("loss_limit", loss_limit, kLossLimits);
+  }
 };
 
 struct Welcome {
   std::string host_name;
   Nanoseconds loss_limit = std::chrono::seconds(10);
+  void Fields(auto& io) {
+    io("host_name", host_name, wire::Most{kMaxNameBytes}, wire::kPrintable);
+    io("loss_limit", loss_limit, kLossLimits);
+  }
 };
 
 struct Refusal {
   bool final = true;  // false: the same Hello may succeed later
   std::string text;
+  void Fields(auto& io) {
+    io("final", final);
+    io("text", text, wire::Most{kMaxRefusalBytes});
+  }
 };
 
 // Whole frames including the size.

@@ -7,11 +7,11 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 
-#include "core/base/encoding.h"
 #include "core/base/fd.h"
 #include "core/protocol/testing.h"
 #include "core/protocol/tls.h"
 #include "core/protocol/wire.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -108,9 +108,7 @@ TEST(Listener, DropsTlsWithoutAKey) {
 TEST(Listener, RefusesAKeyHolderWithAMalformedHello) {
   asio::io_context loop;
   Root root(loop);
-  Encoder encoder;
-  encoder.Text("not a hello", 11);
-  Insider insider(loop, root, std::move(encoder).Frame());
+  Insider insider(loop, root, wire::EncodeFrame(std::string("not a hello")));
   ASSERT_TRUE(RunUntil(loop, [&] { return !insider.answer.empty(); }));
   EXPECT_THAT(insider.answer, HasSubstr("malformed hello of an agent"));
   EXPECT_EQ(root.listener->refused(), 1u);

@@ -187,6 +187,7 @@ TEST(Messages, CarryEventsAndCommands) {
 
 TEST(Messages, CarryWhatMpiLibrariesNeed) {
   Prepare prepare;
+  prepare.world_size = 3;
   prepare.mpi = {pmi::Kind::kPmix, "job-1.0", {{"node0", 0, 2}, {"node1", 2, 1}}, 1};
   const pmi::Job job = ThroughAgent(prepare).mpi;
   EXPECT_EQ(job.kind, pmi::Kind::kPmix);

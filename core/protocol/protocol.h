@@ -1,11 +1,11 @@
-// Which messages root and agent may send, and when: authenticated peers are still validated.
+// Checks messages against earlier ones: authenticated peers are still validated.
 //
-// Each end of a channel has one. It notes sent messages, and checks received ones against earlier messages
-// and against the sizes, hosts, ranks and pairs that they name. A message that fails the check is an error of
-// the peer and ends the channel. protocol.cc has the table of messages and phases, protocol_ranges.cc the
-// ranges of their fields. One owner; loop thread.
+// Each end of a channel has one. It notes sent messages, and checks received ones against their phase and the
+// sizes, hosts, ranks and pairs that earlier messages named. A message that fails the check is an error of
+// the peer and ends the channel. One owner; loop thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,19 +20,17 @@ namespace dtrun::protocol {
 
 // The state of the conversation that later messages depend on.
 struct Conversation {
-  // Phase of the agent's host. The agent sees a change before the root does.
-  enum class Phase : std::uint8_t { kJoining, kIdle, kPreparing, kPrepared, kStarting, kRunning };
   struct RankProcess {
     int rank = 0;  // the first rank in it
     int count = 1;
     bool own_outputs = false;  // each of its ranks has its own output
     bool ended = false;
+    bool Has(int one) const { return one >= rank && one - rank < count; }
   };
 
   Phase phase = Phase::kJoining;
-  bool told_to_end = false;  // in this generation
-  // Requests without an answer yet.
-  int surveys = 0, connectivity_checks = 0, measurements = 0, preflights = 0;
+  bool told_to_end = false;              // in this generation
+  std::array<int, kRequests> open = {};  // by Request: how many have no answer yet
   // The search for the network.
   int host = -1;                             // number of the agent's host
   std::optional<std::size_t> candidates;     // of the agent's host; nullopt: not surveyed
@@ -69,8 +67,8 @@ class Protocol {
   Conversation said_;
 };
 
-// Describes the first out-of-range value of a message; empty: none.
-std::string OutOfRange(const Conversation& said, const ToAgent& message);
-std::string OutOfRange(const Conversation& said, const ToRoot& message);
+// Describes the first value that does not fit the conversation; empty: none.
+std::string Unfit(const Conversation& said, const ToAgent& message);
+std::string Unfit(const Conversation& said, const ToRoot& message);
 
 }  // namespace dtrun::protocol

@@ -1,10 +1,7 @@
-// The ranges of values in messages. Sizes that only cost memory are bounded by the decoder
-// (core/protocol/messages.cc).
+// Values that depend on earlier messages. The other limits stand beside the fields.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -16,15 +13,7 @@
 namespace dtrun::protocol {
 namespace {
 
-using Phase = Conversation::Phase;
-
-constexpr std::int64_t kMostRanks = 1 << 20;
-constexpr std::int64_t kHostsAtMost = 1 << 16;
-constexpr std::int64_t kMostPort = 65535;
-constexpr std::int64_t kMostBitsPerS = 1'000'000'000'000'000;
-constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
-
-// Records the first out-of-range value as text.
+// Records the first value that does not fit, as text.
 class Range {
  public:
   void Within(const char* field, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -34,16 +23,6 @@ class Range {
   }
   void Index(const char* field, std::int64_t value, std::size_t count) {
     Within(field, value, 0, static_cast<std::int64_t>(count) - 1);
-  }
-  void Time(const char* field, std::chrono::nanoseconds value) {
-    Within(field, value.count(), 0, kLongest.count());
-  }
-  // A name that dtrun prints.
-  void Name(const char* field, std::string_view value) {
-    for (const char c : value) {
-      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
-        return Fail(fmt::format("{} has control characters", field));
-    }
   }
   void Require(bool holds, std::string_view what) {
     if (!holds) Fail(std::string(what));
@@ -60,22 +39,6 @@ class Range {
 // A rank of the agent's host.
 void RankHere(Range& range, const Conversation& said, int rank) {
   if (!said.Lives(rank)) range.Fail(fmt::format("rank {} does not run on its host", rank));
-}
-
-void SignalNumber(Range& range, const char* field, int number) { range.Within(field, number, 0, SIGRTMAX); }
-
-void Ranges(Range& range, const network::Candidate& one) {
-  range.Name("an interface's name", one.interface);
-  range.Within("a prefix of", one.address.prefix, 0, one.address.ip.is_v6() ? 128 : 32);
-  range.Within("an MTU of", one.mtu, 0, std::numeric_limits<int>::max());
-  range.Within("a speed in Mbit/s of", one.speed_mbps, 0, std::numeric_limits<int>::max());
-  range.Name("an RDMA port's name", one.rdma);
-}
-
-void Ranges(Range& range, const process::Ending& ending) {
-  range.Within("exit code", ending.code, 0, 255);
-  SignalNumber(range, "signal", ending.signal);
-  SignalNumber(range, "stopped by signal", ending.stopped_by);
 }
 
 // Windows sent by the agent are for ranks of its host; windows sent to it are for other ranks.
@@ -141,80 +104,50 @@ void NothingDue(Range& range, const Conversation& said) {
 
 void Ranges(Range& range, const Conversation& said, const Prepare& prepare) {
   NothingDue(range, said);
-  range.Within("a world of so many ranks:", prepare.world_size, 1, kMostRanks);
-  range.Within("port", prepare.master_port, -1, kMostPort);
-  range.Time("nanoseconds of grace:", prepare.grace);
   ProcessesRanges(range, prepare);
-  for (const int rank : prepare.task_ranks) range.Within("port for rank", rank, 0, prepare.world_size - 1);
   MpiRanges(range, prepare);
-}
-void Ranges(Range& range, const Conversation&, const Signal& signal) {
-  range.Within("signal", signal.number, 1, SIGRTMAX);
-}
-void Ranges(Range& range, const Conversation&, const Stop& stop) {
-  range.Within("signal", stop.signal, 1, SIGRTMAX);
 }
 void Ranges(Range& range, const Conversation& said, const Exchanged& exchanged) {
   range.Require(said.exchanges.contains(exchanged.exchange),
                 fmt::format("nothing was offered for exchange '{}'", exchanged.exchange));
 }
-void Ranges(Range& range, const Conversation&, const Over& over) {
-  range.Within("exit code", over.exit_code, 0, 255);
-}
-void Ranges(Range& range, const Conversation& said, const Survey& survey) {
-  range.Within("host", survey.host, 0, kHostsAtMost - 1);
-  NothingDue(range, said);
-}
+void Ranges(Range& range, const Conversation& said, const Survey&) { NothingDue(range, said); }
 void Ranges(Range& range, const Conversation& said, const CheckConnectivity& check) {
   range.Require(said.candidates.has_value(), "its host was not surveyed");
-  range.Require(said.connectivity_checks == 0, "the last one is not answered yet");
-  range.Time("nanoseconds:", check.limit);
   std::set<int> peers;
   for (const network::Peer& peer : check.peers) {
-    range.Within("host", peer.host, 0, kHostsAtMost - 1);
     range.Require(peer.host != said.host, "its host is to reach itself");
     range.Require(peers.insert(peer.host).second, fmt::format("host {} twice", peer.host));
-    for (const network::Candidate& one : peer.candidates) Ranges(range, one);
   }
 }
 void Ranges(Range& range, const Conversation& said, const Measure& measure) {
   range.Require(said.candidates.has_value(), "its host was not surveyed");
-  range.Require(said.measurements == 0, "the last one is not answered yet");
   range.Index("candidate", measure.from, said.candidates.value_or(0));
-  range.Within("host", measure.peer, 0, kHostsAtMost - 1);
-  Ranges(range, measure.to);
 }
-void Ranges(Range& range, const Conversation& said, const RunPreflight&) {
-  range.Require(said.preflights == 0, "the last one is not answered yet");
-}
-
 // Ranges of events.
 void Ranges(Range& range, const Conversation&, const Introduction& introduction) {
-  range.Name("its host's name", introduction.host_name);
   if (const auto topology = binding::ParseTopology(introduction.processors); !topology)
     range.Fail(topology.error().text);
-  for (const binding::Gpu& gpu : introduction.gpus.devices)
-    range.Within("NUMA node", gpu.numa, -1, kMostRanks);
 }
 void Ranges(Range& range, const Conversation& said, const Prepared& prepared) {
   range.Within("port", prepared.master_port, said.wants_master_port ? 1 : -1,
-               said.wants_master_port ? kMostPort : -1);
+               said.wants_master_port ? wire::kAnyPort.most : -1);
   range.Require(prepared.task_ports.size() == said.task_ranks.size(),
                 fmt::format("{} ports for ranks, it was asked for {}", prepared.task_ports.size(),
                             said.task_ranks.size()));
   for (std::size_t i = 0; i < prepared.task_ports.size() && i < said.task_ranks.size(); ++i) {
     const auto& [rank, port] = prepared.task_ports[i];
     range.Within("port for rank", rank, said.task_ranks[i], said.task_ranks[i]);
-    range.Within("port", port, 1, kMostPort);
+    range.Within("port", port, 1, wire::kAnyPort.most);
   }
 }
 void Ranges(Range& range, const Conversation& said, const Refused&) {
-  range.Require(said.phase != Phase::kIdle || said.surveys > 0, "no request is open");
+  range.Require(said.phase != Phase::kIdle || said.open[static_cast<std::size_t>(Request::kSurvey)] > 0,
+                "no request is open");
 }
 void Ranges(Range& range, const Conversation& said, const Started& started) {
   const auto count = static_cast<std::int64_t>(said.processes.size());
   range.Within("so many processes:", static_cast<std::int64_t>(started.pids.size()), count, count);
-  for (const pid_t pid : started.pids) range.Within("PID", pid, 1, std::numeric_limits<pid_t>::max());
 }
 void Ranges(Range& range, const Conversation& said, const Output& output) {
   RankHere(range, said, output.rank);
@@ -226,23 +159,16 @@ void Ranges(Range& range, const Conversation& said, const Ended& ended) {
   }
   range.Require(process != nullptr, fmt::format("no process of its host begins with rank {}", ended.rank));
   range.Require(process == nullptr || !process->ended, fmt::format("rank {} has ended before", ended.rank));
-  Ranges(range, ended.ending);
-  SignalNumber(range, "sent signal", ended.signal_sent);
 }
 void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
   bool own = false;
   for (const auto& one : said.processes) {
-    own = own || (one.own_outputs && ended.rank >= one.rank && ended.rank - one.rank < one.count);
+    own = own || (one.own_outputs && one.Has(ended.rank));
   }
   range.Require(own, fmt::format("rank {} is not a process of its own on this host", ended.rank));
-  range.Within("PID", ended.pid, 0, std::numeric_limits<pid_t>::max());
-  Ranges(range, ended.ending);
 }
 void Ranges(Range& range, const Conversation& said, const std::vector<verdict::Override>& overrides) {
-  for (const verdict::Override& one : overrides) {
-    RankHere(range, said, one.rank);
-    for (const std::string& text : {one.name, one.given, one.now}) range.Name("a variable", text);
-  }
+  for (const verdict::Override& one : overrides) RankHere(range, said, one.rank);
 }
 void Ranges(Range& range, const Conversation& said, const Looked& looked) {
   Ranges(range, said, looked.overrides);
@@ -250,21 +176,14 @@ void Ranges(Range& range, const Conversation& said, const Looked& looked) {
 void Ranges(Range& range, const Conversation& said, const Inspected& inspected) {
   std::set<int> seen;
   for (const verdict::RankDoing& doing : inspected.ranks) {
-    const bool here = std::ranges::any_of(said.processes, [&](const Conversation::RankProcess& one) {
-      return doing.rank >= one.rank && doing.rank - one.rank < one.count;
-    });
-    range.Require(here && seen.insert(doing.rank).second,
+    range.Require(said.Lives(doing.rank) && seen.insert(doing.rank).second,
                   fmt::format("rank {} does not run on its host, or is named twice", doing.rank));
-    range.Require(doing.processor_ms >= 0 && doing.bytes >= 0, "times or sizes below zero");
     range.Within("rank that has a lock", doing.waits_for, -1, said.world_size - 1);
     Ranges(range, said, doing.overrides);
   }
 }
 void Ranges(Range& range, const Conversation& said, const Gone&) {
   range.Require(said.phase == Phase::kRunning || said.told_to_end, "it was not told to end");
-}
-void Ranges(Range& range, const Conversation&, const Asked& asked) {
-  range.Within("signal", asked.signal, 1, SIGRTMAX);
 }
 void Ranges(Range& range, const Conversation& said, const Offered& offered) {
   bool here = false;
@@ -290,13 +209,6 @@ void Ranges(Range& range, const Conversation& said, const ClientOpened& opened) 
 }
 void Ranges(Range& range, const Conversation& said, const ClientData& m) { Known(range, said, m.client); }
 void Ranges(Range& range, const Conversation& said, const ClientClosed& m) { Known(range, said, m.client); }
-void Ranges(Range& range, const Conversation&, const Surveyed& surveyed) {
-  for (const network::Candidate& one : surveyed.offer.candidates) Ranges(range, one);
-  for (const network::LeftOut& one : surveyed.offer.left_out) {
-    range.Name("an interface's name", one.interface);
-    range.Name("an address", one.address);
-  }
-}
 void Ranges(Range& range, const Conversation& said, const ConnectivityChecked& connected) {
   range.Within("so many tries:", static_cast<std::int64_t>(connected.attempts.size()), 0,
                static_cast<std::int64_t>(said.candidates_of.size() * network::kMostTriesPerPeer));
@@ -306,22 +218,15 @@ void Ranges(Range& range, const Conversation& said, const ConnectivityChecked& c
       return range.Fail(fmt::format("a try of host {}, which it was not to try", attempt.peer));
     range.Index("its candidate", attempt.from, said.candidates.value_or(0));
     range.Index("the peer's candidate", attempt.to, peer->second);
-    range.Time("nanoseconds:", attempt.round_trip);
-    range.Name("an interface's name", attempt.leaves_by);
   }
 }
-void Ranges(Range& range, const Conversation&, const Measured& measured) {
-  const double rate = measured.throughput.bits_per_s;
-  range.Require(std::isfinite(rate) && rate >= 0 && rate <= static_cast<double>(kMostBitsPerS),
-                fmt::format("a rate of {} bit/s", rate));
-  range.Time("nanoseconds:", measured.throughput.round_trip);
-}
-
 template <class Message>
 std::string FirstWrong(const Conversation& said, const Message& message, bool from_agent) {
   Range range;
   Visit(
       [&]<class T>(const T& given) {
+        if (T::kRule.asks != Request::kNone && said.open[static_cast<std::size_t>(T::kRule.asks)] > 0)
+          range.Fail("the last one is not answered yet");
         if constexpr (std::is_same_v<T, Called>) {
           Ranges(range, said, given, from_agent);
         } else {
@@ -334,11 +239,9 @@ std::string FirstWrong(const Conversation& said, const Message& message, bool fr
 
 }  // namespace
 
-std::string OutOfRange(const Conversation& said, const ToAgent& message) {
+std::string Unfit(const Conversation& said, const ToAgent& message) {
   return FirstWrong(said, message, false);
 }
-std::string OutOfRange(const Conversation& said, const ToRoot& message) {
-  return FirstWrong(said, message, true);
-}
+std::string Unfit(const Conversation& said, const ToRoot& message) { return FirstWrong(said, message, true); }
 
 }  // namespace dtrun::protocol

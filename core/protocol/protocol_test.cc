@@ -71,20 +71,31 @@ class ProtocolTest : public ::testing::Test {
   }
   static ToRoot Try(int from, int peer, int to) { return ConnectivityChecked{{{from, peer, to, "", {}}}}; }
 
+  // As a receiver takes it: decoded, then checked.
+  Result<bool> Take(const ToRoot& message) {
+    const std::string bytes = Encode(message);
+    const Result<ToRoot> decoded = DecodeToRoot(bytes);
+    return decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
+  }
+  Result<bool> Take(const ToAgent& message) {
+    const std::string bytes = Encode(message);
+    const Result<ToAgent> decoded = DecodeToAgent(bytes);
+    return decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
+  }
   template <class Message>
   std::string ErrorOf(const Message& message) {
-    const Result<bool> taken = protocol_.Check(message);
+    const Result<bool> taken = Take(message);
     return taken ? "" : taken.error().text;
   }
   std::string ErrorOfRoot(const ToRoot& message) { return ErrorOf(message); }
   std::string ErrorOfAgent(const ToAgent& message) { return ErrorOf(message); }
   void MustTake(const ToRoot& message) {
-    const Result<bool> taken = protocol_.Check(message);
+    const Result<bool> taken = Take(message);
     ASSERT_TRUE(taken) << taken.error().text;
     ASSERT_TRUE(*taken);
   }
   bool Late(const ToRoot& message) {
-    const Result<bool> taken = protocol_.Check(message);
+    const Result<bool> taken = Take(message);
     return taken && !*taken;
   }
 
@@ -201,10 +212,10 @@ TEST_F(ProtocolTest, AddressesAndRatesAreNumbersThatCanBe) {
   protocol_.Note(Survey{1, "auto", "key"});
   Surveyed surveyed = Offer();
   surveyed.offer.candidates[0].address.prefix = 128;
-  EXPECT_THAT(ErrorOfRoot(surveyed), HasSubstr("a prefix of 128 is not from 0 to 32"));
+  EXPECT_THAT(ErrorOfRoot(surveyed), HasSubstr("prefix 128 is not from 0 to 32"));
   protocol_.Note(Measure{});
   for (const double rate : {std::nan(""), -1.0, 1e300, std::numeric_limits<double>::infinity()})
-    EXPECT_THAT(ErrorOfRoot(Measured{{rate, {}}}), HasSubstr("bit/s"));
+    EXPECT_THAT(ErrorOfRoot(Measured{{rate, {}}}), HasSubstr("bits_per_s"));
   EXPECT_NE(ErrorOfRoot(Measured{{1, std::chrono::nanoseconds(-1)}}), "");
 }
 

@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "core/base/asio.h"
-#include "core/base/encoding.h"
 #include "core/base/fd.h"
 #include "core/protocol/channel.h"
 #include "core/protocol/hello.h"
 #include "core/protocol/tls.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::protocol {
 
@@ -39,7 +39,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   std::shared_ptr<Tls> tls;
   asio::ssl::stream<Tcp::socket> stream;
   std::array<char, 16384> chunk;  // one TLS record
-  FrameReader frames{kMaxHelloBytes};
+  wire::FrameReader frames{kMaxHelloBytes};
   std::string peer;
 };
 

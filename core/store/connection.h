@@ -41,7 +41,7 @@ class Connection {
   Status Await(short events, std::optional<Clock::time_point> deadline);
 
   UniqueFd fd_;
-  FrameReader frames_{kMaxFrameBytes};
+  wire::FrameReader frames_{kMaxFrameBytes};
   std::uint32_t last_id_ = 0;
 };
 

@@ -59,7 +59,7 @@ class RawClient {
 
  private:
   UniqueFd fd_;
-  FrameReader frames_{kMaxFrameBytes};
+  wire::FrameReader frames_{kMaxFrameBytes};
 };
 
 Hello HelloOf(const Address& address) {

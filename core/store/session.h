@@ -83,7 +83,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::steady_timer hello_timer_;
   std::string prefix_;  // of this generation
   std::array<char, 65536> chunk_;
-  FrameReader frames_{kMaxHelloBytes};
+  wire::FrameReader frames_{kMaxHelloBytes};
   std::deque<std::string> replies_;
   std::size_t reply_bytes_ = 0;
   std::map<std::uint32_t, Wait> waits_;  // by request id

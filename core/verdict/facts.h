@@ -19,6 +19,7 @@
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
 #include "core/verdict/isolated_ranks.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::verdict {
 
@@ -42,6 +43,12 @@ struct PeerReport {
 struct Override {
   int rank = 0;
   std::string name, given, now;
+  void Fields(auto& io) {
+    io("rank", rank);
+    io("name", name, wire::kMostName, wire::kPrintable);
+    io("given", given, wire::kAny, wire::kPrintable);
+    io("now", now, wire::kAny, wire::kPrintable);
+  }
 };
 
 // A snapshot of a rank's process (core/stacks/doing.h) with the resources it had used by then.
@@ -60,6 +67,19 @@ struct RankDoing {
 
   std::vector<Override> overrides = {};
 
+  void Fields(auto& io) {
+    io("rank", rank);
+    io("stand", stand, wire::Between{stacks::Stand::kUnknown, stacks::Stand::kElsewhere});
+    io("joins", joins);
+    io("may_handle", may_handle);
+    io("phrase", phrase);
+    io("beside", beside);
+    io("text", text);
+    io("processor_ms", processor_ms, wire::kNotNegative);
+    io("bytes", bytes, wire::kNotNegative);
+    io("waits_for", waits_for);
+    io("overrides", overrides, wire::kMostEntries);
+  }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
 };

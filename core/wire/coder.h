@@ -4,14 +4,13 @@
 //   struct Ended {
 //     int rank = 0;
 //     std::string why;
-//     template <class Io>
-//     void Fields(Io& io) {
+//     void Fields(auto& io) {
 //       io("rank", rank, wire::kAnyRank);
 //       io("why", why, wire::Most{100}, wire::kPrintable);
 //     }
 //   };
 //
-// Fields may also be a free function beside the type. It changes nothing when Io::kWrites. Fields are
+// Fields may also be a free function beside the type. It changes nothing when io.kWrites. Fields are
 // numbers, enums, flags, texts, durations, and lists, maps, pairs, optionals, variants and structs of them.
 //
 // In bytes, numbers are little endian; a flag is one byte, 0 or 1; a text is a u32 size and its bytes; a list
@@ -36,6 +35,24 @@
 #include "core/base/result.h"
 #include "core/base/visit.h"
 #include "core/wire/limits.h"
+
+namespace dtrun {
+
+inline constexpr std::size_t kMaxErrorRanks = 65536;
+
+// The id goes by name: a reader that does not know an id still knows the code.
+void Fields(auto& io, Error& error) {
+  std::string id(error.Id());
+  io("code", error.code);
+  io("peer", error.peer);
+  io("text", error.text);
+  io("id", id, wire::kMostName);
+  if (!io.kWrites) error.id = ErrorIdOf(id);
+  io("ranks", error.ranks, wire::Most{kMaxErrorRanks});
+  io("args", error.args, wire::Most{16});
+}
+
+}  // namespace dtrun
 
 namespace dtrun::wire {
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/error_id.h"
+
 namespace dtrun::wire {
 namespace {
 
@@ -13,10 +15,12 @@ enum class Colour : std::uint8_t { kRed, kGreen };
 
 struct Inner {
   std::int64_t number = 0;
-  template <class Io>
-  void Fields(Io& io) {
-    io("number", number, Between{-5, 5});
-  }
+  void Fields(auto& io) { io("number", number, Between{-5, 5}); }
+};
+
+struct ReadError {
+  Error error;
+  void Fields(auto& io) { io("error", error); }
 };
 
 struct Message {
@@ -32,8 +36,7 @@ struct Message {
   ProcessVariables variables;
   std::variant<Inner, bool> any;
 
-  template <class Io>
-  void Fields(Io& io) {
+  void Fields(auto& io) {
     io("inner", inner);
     io("flag", flag);
     io("text", text, Most{3}, kPrintable);
@@ -134,6 +137,20 @@ TEST(Coder, RefusesAMapWithAKeyTwice) {
 
 TEST(Coder, RefusesAnUnknownAlternative) {
   EXPECT_THAT((Decode<std::variant<Inner, bool>>("\2", "test").error().text), HasSubstr("unknown kind 2"));
+}
+
+TEST(Coder, CarriesAnErrorWholeAndWithAnIdThatIsNotKnownThere) {
+  const Error error{DTRUN_MISMATCH,        "call 2 differs", 1,
+                    ErrorId::kCallsDiffer, {0, 1},           {{"communicator", "world"}}};
+  const std::string bytes = Encode(error);
+  const auto got = wire::Decode<ReadError>(bytes, "error");
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->error.id, ErrorId::kCallsDiffer);
+  EXPECT_EQ(got->error.ranks, error.ranks);
+  EXPECT_EQ(got->error.args, error.args);
+  std::string newer = bytes;
+  newer.replace(newer.find("comm.calls"), 4, "zzzz");
+  EXPECT_EQ(wire::Decode<ReadError>(newer, "error")->error.Id(), "mismatch");
 }
 
 TEST(FrameReader, FindsFramesInBytesThatArriveOneByOne) {

@@ -16,8 +16,7 @@ struct Check {
   Level level = Level::kOk;
   std::string fix;
   int count = 0;
-  template <class Io>
-  void Fields(Io& io) {
+  void Fields(auto& io) {
     io("level", level);
     io("fix", fix, Most{8}, kPrintable, kMayMiss);
     io("count", count, Between{0, 9});
@@ -30,8 +29,7 @@ struct Report {
   std::map<std::string, std::string> names;
   std::optional<double> seconds;
   std::vector<std::pair<std::string, int>> pairs;
-  template <class Io>
-  void Fields(Io& io) {
+  void Fields(auto& io) {
     io("checks", checks, kMostEntries);
     io("names", names, kMostEntries, Most{2});
     io("seconds", seconds);

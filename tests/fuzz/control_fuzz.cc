@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/base/encoding.h"
 #include "core/protocol/hello.h"
+#include "core/wire/coder.h"
 #include "tests/fuzz/target.h"
 
 namespace control_fuzz {
@@ -15,7 +15,7 @@ namespace control_fuzz {
 DTRUN_FUZZ_TARGET(control)(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun;
   using namespace dtrun::protocol;
-  FrameReader frames(kMaxHelloBytes);
+  wire::FrameReader frames(kMaxHelloBytes);
   frames.Append({reinterpret_cast<const char*>(data), size});
   for (;;) {
     const auto payload = frames.Next();

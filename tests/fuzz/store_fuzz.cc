@@ -13,7 +13,7 @@ namespace store_fuzz {
 DTRUN_FUZZ_TARGET(store)(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun;
   using namespace dtrun::store;
-  FrameReader frames(kMaxFrameBytes);
+  wire::FrameReader frames(kMaxFrameBytes);
   frames.Append({reinterpret_cast<const char*>(data), size});
   for (;;) {
     const auto payload = frames.Next();

@@ -29,7 +29,7 @@ void Require(bool holds, const char* what) {
 
 struct Client {
   UniqueFd socket;
-  FrameReader replies{store::kMaxFrameBytes};
+  wire::FrameReader replies{store::kMaxFrameBytes};
   std::set<std::uint32_t> asked;  // ids without an answer
   bool cut = false;               // it has sent part of a frame, or nonsense
 };

@@ -15,11 +15,11 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/encoding.h"
 #include "core/base/visit.h"
 #include "core/pmi/libpmix/pmix_calls.h"
 #include "core/pmi/libpmix/pmix_job.h"
 #include "core/pmi/pmix_wire.h"
+#include "core/wire/coder.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -213,7 +213,7 @@ class Service final : private PmixHost {
   Descriptor agent_;
   boost::asio::io_context& loop_;
   std::array<char, kReadBytes> chunk_;
-  FrameReader reader_{kMaxPmixAnswerBytes + kMaxPmixTextBytes};
+  wire::FrameReader reader_{kMaxPmixAnswerBytes + kMaxPmixTextBytes};
   Job job_;
   std::map<std::uint64_t, PmixFence> fences_;
   std::uint64_t next_fence_ = 0;
