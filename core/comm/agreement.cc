@@ -21,9 +21,7 @@ constexpr std::string_view kAll = "all";
 constexpr Nanoseconds kLook = std::chrono::milliseconds(100);
 
 // An error that one rank writes into a key-value space for the others.
-std::string EncodeError(const Error& error) {
-  return wire::Encode(error);
-}
+std::string EncodeError(const Error& error) { return wire::Encode(error); }
 
 Error DecodeError(std::string_view told) {
   wire::Reader reader(told);
