@@ -1,4 +1,4 @@
-"""dtrun: a program's ranks talk to each other.
+"""dtrun: collectives and messages between the ranks of a program.
 
     import dtrun, numpy
 
@@ -7,8 +7,8 @@
         world.allreduce(x)
         print(world.rank, "of", world.size, x)
 
-Start it with `dtrun -n 4 python train.py`. In a plain `python train.py` it is a world of one rank. Arrays of numpy and
-torch, and all that exports DLPack, are used where they lie. See Communicator for the operations, `dtrun.torch` for
+Start it with `dtrun -n 4 python train.py`. In a plain `python train.py` it is a world of one rank. Operations use arrays
+of numpy, torch and DLPack in place, without copies. See Communicator for the operations, `dtrun.torch` for
 torch.distributed, `dtrun.horovod` for Horovod's API, and `dtrun.run` to start functions as ranks.
 """
 
@@ -43,7 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
-# Loaded when they are first named: `import dtrun` takes milliseconds.
+# Loaded at first use, so that `import dtrun` takes only milliseconds.
 _LATER: Dict[str, str] = {name: ".functions" for name in ("Distributor", "JobFailed", "run")}
 
 

@@ -1,4 +1,4 @@
-"""`python -m dtrun`: becomes the program `dtrun` that this package belongs to; what follows are its arguments."""
+"""`python -m dtrun`: runs the program `dtrun` of this installation with the given arguments."""
 
 import os
 import shutil

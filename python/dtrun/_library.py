@@ -1,7 +1,7 @@
-"""libdtrun through ctypes: finds it, checks its version, declares its calls. Loaded once, at the first use.
+"""Finds and loads libdtrun through ctypes, checks its version and declares its functions. Loaded once, at the first use.
 
 Every call releases Python's lock while it runs. The declarations follow sdk/include/dtrun/dtrun.h;
-tests/test_python_package.py compares them with what a compiler says.
+tests/test_python_package.py compares them with a compiler's.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 def candidates() -> List[str]:
-    """Where libdtrun may be, first the place that was asked for."""
+    """The places to look for libdtrun in, in order."""
     if chosen := os.environ.get("DTRUN_LIBRARY"):
         return [chosen]
     package = os.path.dirname(os.path.abspath(__file__))
@@ -185,7 +185,7 @@ def error() -> Any:
 
 
 def failure(status: int, what: str = "") -> errors.Error:
-    """The exception for a failed call of `what` that was given error()."""
+    """The exception for a failed call of `what`, from this thread's error()."""
     call, value, pointer = library(), _of_thread.value, _of_thread.pointer
     text = value.message.decode(errors="replace") or call.dtrun_status_text(status).decode()
     if what and not text.startswith((f"{what}: ", f"{what} ")):

@@ -1,4 +1,4 @@
-"""What a communicator checks of a call's arguments before it starts anything."""
+"""Checks of a call's arguments before the operation starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_S = 2**33  # in nanoseconds they fit in 63 bits
 
 
 def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int = _INT32[1]) -> int:
-    """`value` as an int, also one of numpy."""
+    """`value` as an int; accepts numpy's integers."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -33,11 +33,11 @@ def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int 
 
 
 def integers(what: str, name: str, values: Any, most: Optional[int] = None, where: str = "") -> List[int]:
-    """`values` as a list. One with more than `most` entries, the ranks of `where`, is refused before it is made."""
+    """`values` as a list. More than `most` entries, the ranks of `where`, are an error, found before the list is made."""
     try:
         if most is not None and (length := _length(values)) > most:
             raise errors.InvalidArgument(f"{what}: {name} has {length} entries, and {where} has {most} ranks")
-        limit = None if most is None else most + 1  # iterators do not tell how many they have
+        limit = None if most is None else most + 1  # iterators have no length
         values = list(islice(values, limit))
         if limit is not None and len(values) == limit:
             raise errors.InvalidArgument(f"{what}: {name} has more than {most} entries, and {where} has {most} ranks")
@@ -47,7 +47,7 @@ def integers(what: str, name: str, values: Any, most: Optional[int] = None, wher
 
 
 def limit(what: str, seconds: Any) -> Optional[float]:
-    """`seconds` that a call may wait; None, without limit, also for infinity and what clocks have no room for."""
+    """The seconds that a call may wait. None means no limit, as do infinity and values beyond the range of clocks."""
     if seconds is None:
         return None
     try:
@@ -64,7 +64,7 @@ def limit(what: str, seconds: Any) -> Optional[float]:
 
 
 def _length(values: Any) -> int:
-    """How many there are, or at least are; 0 where that is not known."""
+    """The number of entries, or a lower bound; 0 if unknown."""
     try:
         return operator.length_hint(values)
     except OverflowError:  # of a range
@@ -72,7 +72,7 @@ def _length(values: Any) -> int:
 
 
 class Checks:
-    """Of Communicator, whose `name` and `size` go into the errors."""
+    """Mixed into Communicator; errors contain its `name` and `size`."""
 
     name: str
     size: int

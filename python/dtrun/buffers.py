@@ -1,4 +1,4 @@
-"""Memory of other libraries without copies: where an array lies, how many elements it has, and of which type.
+"""Access to arrays of other libraries without copies: address, number of elements and type.
 
 Understands torch tensors, numpy arrays, everything that exports DLPack (JAX, CuPy, TensorFlow, ...) and Python's own
 buffers (bytearray, array.array, memoryview). None of those libraries is imported here. Arrays are C-contiguous; what
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOST, CUDA, ROCM = 0, 1, 2
 
-# Names of element types, as numpy spells them, to dtrun/abi/types.h.
+# Names of element types in numpy to numbers in dtrun/abi/types.h.
 DTYPES = {
     "float16": 1, "bfloat16": 2, "float32": 3, "float64": 4, "int32": 5, "int64": 6, "uint8": 7, "int8": 8, "int16": 9,
     "uint16": 10, "uint32": 11, "uint64": 12, "bool": 13, "complex64": 14, "complex128": 15,
@@ -39,7 +39,7 @@ _HOST = (HOST, -1)
 
 
 def describe(array: Any, writable: bool = True) -> Buffer:
-    """The Buffer of `array`. Raises InvalidArgument, which says what is wrong with it."""
+    """The Buffer of `array`. Raises InvalidArgument with the reason."""
     kind = type(array)
     module = kind.__module__
     if module == "torch" or hasattr(array, "data_ptr"):
@@ -99,14 +99,14 @@ def _of_numpy(array: Any, writable: bool) -> Buffer:
         if number is None or not dtype.isnative:
             raise bad(array, f"has the type {dtype}, which no operation has; convert it, as in array.astype('float32')")
         _numpy_dtypes[dtype] = number
-    try:  # the fast way; refuses what is read-only, not contiguous or empty
+    try:  # the fast path; fails for read-only, non-contiguous or empty arrays
         return Buffer(_address(_from_buffer(array)), array.size, number, _HOST, array)
     except (TypeError, ValueError, BufferError):
         return _of_odd_numpy(array, number, writable)
 
 
 def _of_odd_numpy(array: Any, number: int, writable: bool) -> Buffer:
-    """Of what is read-only, empty or no numpy.ndarray, and the error for what is not contiguous."""
+    """Handles arrays that are read-only, empty or no numpy.ndarray, and raises the error for non-contiguous ones."""
     import numpy
 
     if isinstance(array, numpy.generic):
@@ -150,7 +150,7 @@ def _of_buffer(array: Any, writable: bool) -> Buffer:
 
 
 def shape_of(array: Any) -> Tuple[int, ...]:
-    """The shape of `array`, from which the shape of a new result follows."""
+    """The shape of `array`; new results derive their shape from it."""
     if not hasattr(array, "shape"):
         raise bad(array, "has no shape: pass recv, a writable buffer for the result")
     return tuple(array.shape)

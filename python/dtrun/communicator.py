@@ -1,15 +1,15 @@
-"""Communicator: ranks that make operations together, and those operations on arrays.
+"""Communicator: a group of ranks, and their operations on arrays.
 
-Arrays are what buffers.py understands: torch tensors, numpy arrays, DLPack objects, bytearrays. They are used where
-they lie, without copies. Shapes do not matter, only the number of elements and their type, which is equal on all ranks
-unless counts say otherwise; results are written to the array given as `recv`, or in place where that is None.
+Arrays are torch tensors, numpy arrays, DLPack objects and bytearrays (buffers.py). Operations use them in place,
+without copies. Only the number of elements and their type matter, not the shape. Both are equal on all ranks, unless
+counts are given. The result goes to `recv`, or replaces the input if that is None.
 
-Every rank of a communicator makes the same calls in the same order. With wait=True (the default) a call blocks until
-its result is there; with wait=False it returns a Work at once. `op` is one of "sum", "prod", "min", "max", "avg",
+Every rank of a communicator must make the same calls in the same order. With wait=True (the default) a call blocks
+until its result is complete; with wait=False it returns a Work at once. `op` is one of "sum", "prod", "min", "max", "avg",
 "premul_sum", "band", "bor", "bxor", "land", "lor". Ranks, roots and peers are numbers in this communicator, from 0.
 
-On tensors of a device (torch's CUDA tensors, for example) an operation starts after the work queued on `stream`, torch's
-current one by default, and later work there waits for it; no call blocks.
+On tensors of a device, such as torch's CUDA tensors, an operation starts after the work queued on `stream`, by default
+torch's current stream. Later work on that stream waits for the operation; no call blocks.
 
 Any thread may call; operations that several threads start at once have no defined order.
 """
@@ -47,7 +47,7 @@ _SIZEOF_OP = ctypes.sizeof(_library.Op)
 
 
 class Communicator(Checks):
-    """The ranks that make operations together. `rank` and `size` are this rank's number and how many there are."""
+    """A group of ranks. `rank` is this rank's number in it, `size` the number of ranks."""
 
     def __init__(self, handle: Any, library: ctypes.CDLL) -> None:
         self._handle = handle
@@ -55,14 +55,14 @@ class Communicator(Checks):
         self.rank: int = library.dtrun_comm_rank(handle)
         self.size: int = library.dtrun_comm_size(handle)
         self.name: str = library.dtrun_comm_name(handle).decode()
-        self._in_group: Optional[List[Any]] = None  # buffers of the group that is open
+        self._in_group: Optional[List[Any]] = None  # buffers of the open group
         self._cause: Optional[str] = None  # of its failure, once it has been raised
         self._callers: Dict[int, str] = {}  # threads that torch.distributed has called from: their names
         made.add(self)
 
     @property
     def backend(self) -> str:
-        """Name of what carries host memory, such as "shm+gloo"; "self" in a world of one that dtrun did not start."""
+        """The transport for host memory, such as "shm+gloo"; "self" in a world of one that dtrun did not start."""
         return str(self._library.dtrun_comm_backend(self._live()).decode())
 
     def __repr__(self) -> str:
@@ -77,8 +77,7 @@ class Communicator(Checks):
     ) -> Any:  # fmt: skip
         """recv[i] on every rank = reduction of send[i] over all ranks; in place without recv. Returns the result.
 
-        `scale` (a number, with op "sum" or "premul_sum", which are the same then): each rank's elements are multiplied by
-        its own scale first.
+        `scale`: a number that multiplies this rank's elements first, with op "sum" or "premul_sum" (then the same).
         """
         a = describe(send, recv is None)
         b = a if recv is None else describe(recv)
@@ -100,7 +99,7 @@ class Communicator(Checks):
         self, send: Any, recv: Any = None, op: str = "sum", root: int = 0, *, scale: Optional[float] = None,
         wait: bool = True, stream: Optional[Stream] = None,
     ) -> Any:  # fmt: skip
-        """As allreduce, but only `root` has a result; elsewhere recv is not used, and the result is None."""
+        """As allreduce, but only `root` gets the result. Other ranks do not use recv and get None."""
         here = self.rank == root
         a = describe(send, here and recv is None)
         b = a if recv is None or not here else describe(recv)
@@ -116,7 +115,7 @@ class Communicator(Checks):
         return self._start("broadcast", buffer, None, a, wait, stream, kind=BROADCAST, count=a.count, root=root)
 
     def barrier(self, *, wait: bool = True) -> Any:
-        """Returns when every rank has called it."""
+        """Blocks until every rank has called it."""
         return self._start("barrier", None, None, None, wait, None, kind=BARRIER)
 
     def allgather(
@@ -125,7 +124,7 @@ class Communicator(Checks):
     ) -> Any:  # fmt: skip
         """recv = send of rank 0, of rank 1, ...: size * count elements. Without recv: a new array of shape (size, *shape).
 
-        `counts`: elements of each rank, equal on all ranks; this one sends counts[rank].
+        `counts`: the number of elements of each rank, equal on all ranks; this rank sends counts[rank].
         """
         a = describe(send, False)
         if counts is None:
@@ -169,8 +168,8 @@ class Communicator(Checks):
     ) -> Any:  # fmt: skip
         """Part r of recv = part `rank` of send of rank r. Without recv: a new array like send.
 
-        Parts have size / n elements each; or send_counts[r] and recv_counts[r], where what this rank sends to r is what r
-        receives from this one.
+        Parts have size / n elements each, or send_counts[r] and recv_counts[r]. send_counts[r] here must equal this rank's
+        entry in recv_counts on rank r.
         """
         a = describe(send, False)
         if (send_counts is None) != (recv_counts is None):
@@ -195,9 +194,9 @@ class Communicator(Checks):
         self, send: Any, recv: Any = None, root: int = 0, counts: Optional[Iterable[int]] = None, *,
         wait: bool = True, stream: Optional[Stream] = None,
     ) -> Any:  # fmt: skip
-        """recv on `root` = send of rank 0, of rank 1, ...; elsewhere recv is not used, and the result is None.
+        """recv on `root` = send of rank 0, of rank 1, .... Other ranks do not use recv and get None.
 
-        `counts` are read on root, where counts[r] is the number of elements that rank r sends.
+        `counts` is used on root: counts[r] is the number of elements that rank r sends.
         """
         a = describe(send, False)
         b = None
@@ -215,9 +214,9 @@ class Communicator(Checks):
         self, send: Any, recv: Any, root: int = 0, counts: Optional[Iterable[int]] = None, *,
         wait: bool = True, stream: Optional[Stream] = None,
     ) -> Any:  # fmt: skip
-        """recv of rank r = part r of send of `root`; elsewhere send is not used and may be None. Returns recv.
+        """recv of rank r = part r of send of `root`. Other ranks do not use send; it may be None. Returns recv.
 
-        Every rank gives `counts` or none does; they are read on root, where counts[r] is the number of elements for rank r.
+        All ranks or none pass `counts`; root uses it: counts[r] is the number of elements for rank r.
         """
         b = describe(recv)
         a = None
@@ -232,17 +231,18 @@ class Communicator(Checks):
     # ---- operations of two ranks ----
 
     def send(self, buffer: Any, peer: int, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
-        """To `peer`, which receives as many elements with the same tag. Messages of a pair and tag keep their order."""
+        """Sends to `peer`, which must receive the same number of elements with the same tag. Messages with one peer and tag
+        keep their order."""
         a = describe(buffer, False)
         return self._start("send", None, a, None, wait, stream, kind=SEND, count=a.count, peer=peer, tag=tag)
 
     def recv(self, buffer: Any, peer: int, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
-        """From `peer`. Returns buffer."""
+        """Receives from `peer`. Returns buffer."""
         b = describe(buffer)
         return self._start("recv", buffer, None, b, wait, stream, kind=RECV, count=b.count, peer=peer, tag=tag)
 
     def recv_any(self, buffer: Any, tag: int = 0, *, wait: bool = True, stream: Optional[Stream] = None) -> Any:
-        """From whoever sends with this tag. Returns the sender's rank."""
+        """Receives from any rank that sends with this tag. Returns the sender's rank."""
         b = describe(buffer)
         source = c_int32(-1)
         return self._start(
@@ -251,9 +251,9 @@ class Communicator(Checks):
 
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
-        """Operations inside `with comm.group():` end as one, at the end of the block, and may start as one.
+        """Operations inside `with comm.group():` complete together, at the end of the block, and may start together.
 
-        A send and a receive of one group never wait for each other. Calls inside return None at once.
+        A send and a receive of one group never wait for each other. Calls inside the block return None at once.
         """
         library, handle = self._library, self._live()
         if status := library.dtrun_group_begin(handle, _library.error()):
@@ -266,7 +266,7 @@ class Communicator(Checks):
             self._in_group = None
             status = 0 if self._handle is None else library.dtrun_group_end(handle, None, _library.error())
             del kept
-        self._live()  # not at the end of a program that left the block open
+        self._live()  # not if the program ends inside the block
         if status:
             raise self._failure("group", status)
 
@@ -282,9 +282,9 @@ class Communicator(Checks):
     # ---- communicators ----
 
     def split(self, color: Optional[int], key: int = 0) -> Optional[Communicator]:
-        """Ranks of equal `color` become a communicator, ordered by `key` and then by rank. Called by every rank.
+        """Makes a communicator of the ranks of equal `color`, ordered by `key` and then by rank. Every rank must call it.
 
-        A negative color, or None, takes part and gets None.
+        A rank with a negative color, or None, gets None.
         """
         out = c_void_p()
         color, key = -1 if color is None else integer("split", "color", color), integer("split", "key", key)
@@ -293,7 +293,7 @@ class Communicator(Checks):
         return Communicator(out, self._library) if out else None
 
     def subset(self, ranks: Iterable[int]) -> Communicator:
-        """`ranks` become a communicator, where ranks[i] is rank i. Called by those ranks only, with the same list."""
+        """Makes a communicator of `ranks`, where ranks[i] becomes rank i. Only these ranks call it, with the same list."""
         out = c_void_p()
         ranks = [integer("subset", "a rank", rank) for rank in integers("subset", "ranks", ranks, self.size, self.name)]
         array = (c_int32 * len(ranks))(*ranks)
@@ -303,9 +303,9 @@ class Communicator(Checks):
         return Communicator(out, self._library)
 
     def free(self) -> None:
-        """Ends a communicator made by split or subset. The world and one that has ended are left alone.
+        """Ends a communicator made by split or subset. Does nothing for the world and for one that has ended.
 
-        Waits for its operations under way, at most `backend.timeout`.
+        Waits for its running operations, at most `backend.timeout`.
         """
         if self._handle and self.name != "world":
             failure = wait_for_all(self)
@@ -315,13 +315,13 @@ class Communicator(Checks):
                 raise failure
 
     def abort(self, reason: str = "aborted by the program") -> None:
-        """Pending and later calls on it fail with Aborted, on this rank. From any thread."""
+        """Makes pending and later calls on this rank fail with Aborted. Any thread may call it."""
         _library.check(self._library.dtrun_comm_abort(self._live(), reason.encode(), _library.error()), "abort")
 
     def alloc(self, size: int) -> memoryview:
-        """A memoryview of `size` bytes, zeroed, that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
+        """A zeroed memoryview of `size` bytes that the transport moves fastest: numpy.frombuffer(comm.alloc(n), ...).
 
-        Freed with its last view, also when that outlives the communicator.
+        Freed with its last view, even after the communicator has ended.
         """
         return allocate(self, size)
 
@@ -339,9 +339,9 @@ class Communicator(Checks):
         return self._handle
 
     def _failure(self, what: str, status: int, lasts: bool = True) -> errors.Error:
-        """The exception of a call of it; one that only repeats what has been raised says so.
+        """The exception for a failed call. If the failure was raised before, its text says so.
 
-        `lasts`: the failure is the communicator's, unless it is a refusal.
+        `lasts`: the failure is the communicator's, unless the arguments were rejected.
         """
         failure = _library.failure(status)
         if str(failure) == self._cause:
@@ -396,6 +396,6 @@ class Communicator(Checks):
 
 
 def end_all() -> None:
-    """Every communicator has ended: the library is about to free them."""
+    """Marks every communicator as ended, before the library frees them."""
     for comm in list(made):
         comm._handle = None

@@ -1,7 +1,7 @@
 """DLPack: the memory behind an object's `__dlpack__()` capsule, for libraries that buffers.py does not know by name.
 
-Both forms are read: of DLPack 1 (DLManagedTensorVersioned, which can say that memory is read-only or a copy) where the
-object exports it, and the older DLManagedTensor. Source of the layouts: https://dmlc.github.io/dlpack/latest/c_api.html
+Reads DLPack 1 (DLManagedTensorVersioned, with flags for read-only memory and copies) if the object exports it, and
+otherwise the older DLManagedTensor. Source of the layouts: https://dmlc.github.io/dlpack/latest/c_api.html
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _get_pointer.restype, _get_pointer.argtypes = c_void_p, [ctypes.py_object, ctype
 
 
 def describe(array: Any, writable: bool = True) -> Buffer:
-    """The Buffer of `array`, which lives as long as its capsule: the capsule is not consumed, and frees it at its end."""
+    """The Buffer of `array`. It holds the capsule without consuming it; the capsule frees the memory when it is deleted."""
     capsule = _export(array)
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_get_pointer(capsule, b"dltensor_versioned"))

@@ -1,9 +1,9 @@
-"""What can go wrong: one class for each status of libdtrun, all of them `dtrun.Error`.
+"""The exceptions: one class for each status of libdtrun, all derived from `dtrun.Error`.
 
-A message says what failed, with which value and where, and what to do next. For programs, `id` names what happened
-("comm.timeout", "invalid_argument", ...; ids stay, messages may change), `ranks` are those that it is about, and `peer`
-is the one that failed or went away, where it is known. After a failure of an operation, other than InvalidArgument and Unsupported, its communicator
-stays failed: later calls raise an error of the same class, which says that it has failed before, and why.
+A message has the failed call, the value, the place and the next step. For programs, `id` names what happened
+("comm.timeout", "invalid_argument", ...; ids stay, messages may change), `ranks` are the ranks that it concerns, and
+`peer` is the rank that failed or left, if known. After a failed operation, except with InvalidArgument and Unsupported,
+the communicator stays failed: later calls raise an error of the same class with the first cause.
 """
 
 
@@ -33,35 +33,35 @@ class Error(RuntimeError):
 
 
 class InvalidArgument(Error, ValueError):
-    """The caller's mistake: nothing was started, and the communicator still works."""
+    """An invalid argument. Nothing was started, and the communicator still works."""
 
     status = 2
     id = "invalid_argument"
 
 
 class Unsupported(Error):
-    """This backend, device or type cannot do that: nothing was started, and the communicator still works."""
+    """Not supported by the backend, device or type. Nothing was started, and the communicator still works."""
 
     status = 3
     id = "unsupported"
 
 
 class FailedPrecondition(Error):
-    """Wrong state: not initialised, already over, or in a child that was forked after init."""
+    """Wrong state: before init, after the end, or in a child that was forked after init."""
 
     status = 4
     id = "failed_precondition"
 
 
 class Timeout(Error, TimeoutError):
-    """The operation did not end in time (`backend.timeout` of the config), and has failed."""
+    """The operation did not complete within its time limit (`backend.timeout` of the config) and has failed."""
 
     status = 7
     id = "timeout"
 
 
 class Aborted(Error):
-    """Somebody aborted the communicator."""
+    """The communicator was aborted."""
 
     status = 8
     id = "aborted"
@@ -91,7 +91,7 @@ class LibraryError(Error, ImportError):
 BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
 
 
-# They say nothing of the communicator.
+# These do not make the communicator fail.
 REFUSALS = (InvalidArgument.status, Unsupported.status, FailedPrecondition.status)
 
 

@@ -1,8 +1,8 @@
-"""Ctrl-C while the main thread stands in a call of libdtrun: the call is cut short, and KeyboardInterrupt follows.
+"""Ctrl-C while the main thread is in a call of libdtrun: ends the call and raises KeyboardInterrupt.
 
-Python runs its handler of SIGINT between two instructions, which a call that waits for other ranks never reaches. Here
-a thread learns of the signal (signal.set_wakeup_fd), sees that the main thread has not moved, and aborts the communicator
-of its call. Operations pay nothing for that. A program that has a handler of its own for SIGINT is left alone.
+Python runs its SIGINT handler between two instructions, which a call that waits for other ranks never reaches. Here a
+thread gets the signal (signal.set_wakeup_fd), checks that the main thread has not moved, and aborts the communicator of
+its call. This costs operations nothing. It does nothing if the program has its own SIGINT handler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _writer: Optional[int] = None  # the end of the pipe that signals are written to
 
 
 def start() -> None:
-    """Watches from now on, unless somebody else is told of signals. From the main thread; elsewhere it does nothing."""
+    """Starts watching, unless another library has set a wakeup descriptor. Does nothing outside the main thread."""
     global _writer
     if _writer is not None or threading.current_thread() is not threading.main_thread():
         return
@@ -58,11 +58,11 @@ def stop() -> None:
 def _leave_alone() -> None:
     before = signal.set_wakeup_fd(-1)
     if before not in (-1, _writer):
-        signal.set_wakeup_fd(before)  # somebody took our place
+        signal.set_wakeup_fd(before)  # another library has set its own
 
 
 def _in_child() -> None:
-    """Signals of a forked child are not this process's."""
+    """Stops watching in a forked child."""
     global _writer
     if _writer is not None:
         _leave_alone()
@@ -92,7 +92,7 @@ def _is_ours(frame: FrameType) -> bool:
 def _where_it_stands() -> Optional[FrameType]:
     """The frame of this package where the main thread waits, or None once it has seen the signal.
 
-    It has when it runs a frame that is not among the first sample's: a frame begins with a look at signals.
+    It has seen the signal if it runs a frame that is not in the first sample, because each new frame checks for signals first.
     """
     frame = _main_frame()
     frames: List[FrameType] = []
@@ -146,7 +146,7 @@ def _communicator_of(frames: List[FrameType]) -> Optional[Communicator]:
 
 
 def _call_of(frames: List[FrameType]) -> str:
-    """The operation as the program knows it: what a frame calls it, or the function; of one that waits, what it waits for."""
+    """The program's name of the operation: the one in a frame, or the function; for a wait, the operation that it waits for."""
     for frame in reversed(frames):
         what = frame.f_locals.get("what") or getattr(frame.f_locals.get("self"), "what", None)
         if isinstance(what, str):
@@ -158,7 +158,7 @@ def _call_of(frames: List[FrameType]) -> str:
 
 
 def _end_process(why: str) -> None:
-    """As SIGINT does to a program without a handler."""
+    """Ends the process as SIGINT does without a handler."""
     print(f"dtrun: interrupted (SIGINT): {why}; the process ends", file=sys.stderr, flush=True)
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]

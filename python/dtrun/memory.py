@@ -1,4 +1,4 @@
-"""Memory of the transport: it ends with its last view, and what would end it before waits for that."""
+"""Memory of the transport: it is freed with its last view; free() and finalize() wait for that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .communicator import Communicator
 
-_living: Dict[int, Tuple[Communicator, Any, int]] = {}  # by address: whose memory has views, its handle, bytes
+_living: Dict[int, Tuple[Communicator, Any, int]] = {}  # by address: (communicator, handle, bytes) of memory with views
 _waiting: List[Tuple[Optional[Communicator], Callable[[], None]]] = []  # ends that wait for the last view
 
 
@@ -33,12 +33,12 @@ def allocate(comm: Communicator, size: int) -> memoryview:
 
 
 def in_use(comm: Optional[Communicator] = None) -> List[int]:
-    """Bytes of each block that a view still shows: of `comm`, or of all communicators."""
+    """The bytes of each block with a view: of `comm`, or of all communicators."""
     return [size for owner, _, size in list(_living.values()) if comm is None or owner is comm]
 
 
 def when_unused(comm: Optional[Communicator], end: Callable[[], None]) -> None:
-    """Calls `end` once no view shows memory of `comm`, or of any communicator: now, or with the last view."""
+    """Calls `end` when memory of `comm`, or of any communicator, has no view: now, or with the last view."""
     if in_use(comm):
         _waiting.append((comm, end))
     else:

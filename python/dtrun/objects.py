@@ -1,6 +1,6 @@
-"""Objects of Python between ranks: pickled, their sizes first. The functions are methods of Communicator.
+"""Python objects between ranks: sizes first, then pickles. The functions are methods of Communicator.
 
-Both sides are your own program: unpickling runs what the sender put there, so nothing here is for data of strangers.
+Unpickling runs code of the sender, so use these only between ranks of your own program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     _Culprit = Tuple[str, Any, Exception]
 
-_DEEPEST = 40  # levels down, after which parts that are nested too deeply are not followed
+_DEEPEST = 40  # levels after which parts that are nested too deeply are not followed
 
 
 def dumps(value: Any) -> bytes:
@@ -31,7 +31,7 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
     except Exception as failure:
         try:
             place, part, reason = culprit(value, failure, dumps=dumps)
-        except Exception:  # the search fails as pickling does: other ranks wait to hear of it
+        except Exception:  # the search fails as pickling does; other ranks wait for the length
             place, part, reason = "", value, failure
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
         raise errors.InvalidArgument(
@@ -40,7 +40,7 @@ def dump(value: Any, what: str, dumps: Callable[[Any], bytes] = dumps) -> bytes:
 
 
 def reason_of(failure: Exception) -> str:
-    """What to say of the error of pickle."""
+    """The text for an error of pickle."""
     if _too_deep(failure):
         return f"it is nested too deeply ({failure}); pass a flatter one, or raise sys.setrecursionlimit"
     return str(failure) or type(failure).__name__
@@ -67,7 +67,7 @@ def culprit(
 ) -> _Culprit:
     """The innermost part of `value` that cannot be pickled: (its place, the part, why).
 
-    Of what is nested too deeply, the part where the nesting begins.
+    If the nesting is too deep, the part where it begins.
     """
     path = [(place, value, failure)]
     seen = {id(value)}
@@ -125,12 +125,12 @@ def _length(comm: Communicator, length: int, root: int) -> int:
     return int.from_bytes(buffer, "little")
 
 
-# What a rank sends instead of a length when its object cannot be pickled: the others do not wait for it then.
+# Sent instead of a length if the object cannot be pickled, so that the other ranks do not wait.
 _FAILED = 2**63
 
 
 def _agreed(comm: Communicator, data: bytes, failure: Optional[errors.Error], what: str) -> List[int]:
-    """Lengths of every rank; a rank that could not pickle its object is named on all of them."""
+    """The lengths of all ranks. If a rank could not pickle its object, all ranks raise an error that names it."""
     lengths = _lengths(comm, _FAILED if failure else len(data))
     if failure:
         raise failure
@@ -168,7 +168,7 @@ def gather_object(comm: Communicator, value: Any, root: int = 0) -> Optional[Lis
 
 
 def broadcast_object(comm: Communicator, value: Any = None, root: int = 0) -> Any:
-    """The `value` of `root`, on every rank; `value` of the others is not used."""
+    """The `value` of `root`, on every rank; other ranks' `value` is not used."""
     _alone(comm, "broadcast_object")
     data, failure = _try_dump(value, "broadcast_object") if comm.rank == root else (b"", None)
     length = _length(comm, _FAILED if failure else len(data), root)
@@ -210,7 +210,7 @@ def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, r
 
 
 def send_object(comm: Communicator, value: Any, peer: int, tag: int = 0) -> None:
-    """To `peer`, which calls recv_object. Blocks at most until the peer receives it, or that it cannot be pickled."""
+    """Sends to `peer`, which calls recv_object. Blocks at most until the peer has received it, or an error instead."""
     _alone(comm, "send_object")
     data, failure = _try_dump(value, "send_object")
     comm.send((_FAILED if failure else len(data)).to_bytes(8, "little"), peer, tag)
@@ -220,7 +220,7 @@ def send_object(comm: Communicator, value: Any, peer: int, tag: int = 0) -> None
 
 
 def recv_object(comm: Communicator, peer: int, tag: int = 0) -> Any:
-    """What `peer` sends with send_object."""
+    """Receives an object that `peer` sends with send_object."""
     _alone(comm, "recv_object")
     length = bytearray(8)
     comm.recv(length, peer, tag)

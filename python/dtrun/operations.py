@@ -1,4 +1,4 @@
-"""The numbers of operations and reductions (dtrun/abi/types.h), and what they are made of besides buffers."""
+"""The numbers of operations and reductions (dtrun/abi/types.h), and their parameters other than buffers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reduction(op: str) -> int:
 
 
 def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
-    """`reduce` and `scale` of an operation: "sum" with a scale is premul_sum, whose scale is 1 where none is given."""
+    """`reduce` and `scale` of an operation: "sum" with a scale is premul_sum; without one premul_sum has the scale 1."""
     if scale is None:
         return {"reduce": reduction(op), "scale": 1.0}
     if op not in ("sum", "premul_sum"):
@@ -43,7 +43,7 @@ def scaled(what: str, op: str, scale: Optional[float]) -> Dict[str, Any]:
 
 
 def current_stream(buffer: Buffer) -> _library.Stream:
-    """The stream that torch uses now on the buffer's device."""
+    """torch's current stream on the buffer's device."""
     import torch
 
     kind, index = buffer.device

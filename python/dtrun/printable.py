@@ -1,4 +1,4 @@
-"""Texts of a program inside messages."""
+"""Texts of the program, made safe for messages."""
 
 import re
 
@@ -8,5 +8,5 @@ _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str) -> str:
-    """`text` with what a terminal would obey, escaped, so that it stays on its line and in its order."""
+    """`text` with terminal control characters escaped, so that it stays on its line and in its order."""
     return _OBEYED.sub(lambda found: "\\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)

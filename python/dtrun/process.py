@@ -1,7 +1,7 @@
-"""This process as a rank: it joins its job and leaves it. One thread at a time.
+"""This process as a rank: joining and leaving the job. For one thread at a time.
 
-init() is counted, as in libdtrun: each needs one finalize(). A program that ends in order without the last one leaves
-the job by itself; one that ends by an exception does not, so that dtrun names it.
+init() is counted, as in libdtrun: each call needs one finalize(). A program that ends normally without the last one
+leaves the job automatically. If it ends by an exception it does not leave, so that dtrun names it as failed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class World(Communicator):
-    """Every rank of the job. `with dtrun.init() as world:` leaves the job at the end of the block."""
+    """The communicator of all ranks of the job. `with dtrun.init() as world:` leaves the job at the end of the block."""
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
@@ -34,7 +34,7 @@ _warned = False
 
 
 def started_by_dtrun() -> bool:
-    """Whether this process is a rank of a job. Else init() makes a world of one."""
+    """Whether dtrun started this process as a rank of a job. If not, init() makes a world of one."""
     return "DTRUN_STORE" in os.environ
 
 
@@ -68,7 +68,7 @@ def init() -> World:
 
 
 def _warn_of_other_launcher() -> None:
-    """Says once that the ranks of mpirun, torchrun or srun do not join each other: they got no job from dtrun."""
+    """Warns once if mpirun, torchrun or srun started this process: its ranks do not join each other without dtrun."""
     global _warned
     if _warned or started_by_dtrun():
         return
@@ -87,10 +87,10 @@ def _warn_of_other_launcher() -> None:
 
 
 def finalize() -> None:
-    """Leaves the job. The last one ends every communicator; without an init() it does nothing.
+    """Leaves the job. The last call ends every communicator; without an init() it does nothing.
 
-    It waits for the operations under way, at most `backend.timeout`. While a view of alloc() lives, its memory stays, and
-    the process leaves with the last view, or when the program ends.
+    Waits for running operations, at most `backend.timeout`. If a view of alloc() still exists, the process leaves with the
+    last view, or when the program ends.
     """
     global _world, _inits
     if _inits == 0:
@@ -132,34 +132,34 @@ def is_initialized() -> bool:
 
 
 def inits() -> int:
-    """How many calls of init() await their finalize()."""
+    """The number of init() calls without a finalize()."""
     return _inits
 
 
 def world() -> World:
-    """The World; after init()."""
+    """The World. Requires init()."""
     if _world is None:
         raise errors.FailedPrecondition("dtrun.init() has not been called, or finalize() has ended it")
     return _world
 
 
 def rank() -> int:
-    """This rank's number in the job, from 0; after init()."""
+    """This rank's number in the job, from 0. Requires init()."""
     return world().rank
 
 
 def size() -> int:
-    """How many ranks the job has; after init()."""
+    """The number of ranks of the job. Requires init()."""
     return world().size
 
 
 def local_rank() -> int:
-    """This rank's number on its host, from 0; after init()."""
+    """This rank's number on its host, from 0. Requires init()."""
     world()
     return int(_library.library().dtrun_local_rank())
 
 
 def local_size() -> int:
-    """How many ranks of the job are on this host; after init()."""
+    """The number of ranks of the job on this host. Requires init()."""
     world()
     return int(_library.library().dtrun_local_world_size())

@@ -1,4 +1,4 @@
-"""Work: an operation that was started with wait=False, and its end."""
+"""Work: the handle of an operation that was started with wait=False."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .communicator import Communicator
 
-# Operations that run on without their Work: (handle, what they read and write, communicator). The list is never freed, not
+# Running operations without a Work: (handle, what they read and write, communicator). The list is never freed, not
 # even when the interpreter ends: a process that ends by an exception does not free memory under an operation.
 _dropped: Deque[Tuple[ctypes.c_void_p, Any, Any]] = deque()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_dropped))
@@ -25,10 +25,10 @@ _held: Set[weakref.ref[Work]] = set()  # to those that run and have a Work
 
 
 class Work:
-    """An operation under way. Its buffers belong to it until wait() or done() report its end, and stay alive until then.
+    """A running operation. Do not touch its buffers until wait() or done() report its end; they stay alive until then.
 
-    Made by Communicator; any thread may use it. A Work that is dropped while the operation runs lets it go on: a failure
-    of it is raised by the next call on the communicator. free() and finalize() wait for what runs, held or dropped.
+    Made by Communicator; any thread may use it. If you drop a Work, its operation continues, and the next call on the
+    communicator raises its failure. free() and finalize() wait for all running operations.
     """
 
     __slots__ = ("_comm", "_failure", "_handle", "_kept", "_lock", "_result", "_source", "__weakref__", "what")
@@ -50,10 +50,10 @@ class Work:
             release_ended()
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Blocks until the operation has ended; at most `timeout` seconds where one is given; infinity is none.
+        """Blocks until the operation has ended, at most `timeout` seconds if given; infinity means no limit.
 
-        Returns what the blocking call would have. Raises its failure, again at every call. When `timeout` is over and
-        the operation still runs, TimeoutError is raised and the operation goes on: wait again.
+        Returns the result of the blocking call. Raises the operation's failure, at every call. Raises TimeoutError after
+        `timeout` if the operation still runs; it continues, and you can wait again.
         """
         if timeout is not None:
             timeout = limit(f"wait of {self.what}", timeout)
@@ -71,7 +71,7 @@ class Work:
         return self._result if self._source is None else self._source.value
 
     def done(self) -> bool:
-        """Whether it has ended, without blocking. A failed operation is done; wait() raises its failure."""
+        """Whether the operation has ended, without blocking. True also for a failed operation; wait() raises the failure."""
         if self._handle is None:
             return True
         if not self._lock.acquire(False):
@@ -88,13 +88,13 @@ class Work:
             self._lock.release()
 
     def end(self) -> None:
-        """Blocks until it has ended; a failure is left to wait()."""
+        """Blocks until the operation has ended, without raising its failure; wait() does."""
         with self._lock:
             self._wait(None)
 
     def wait_on(self, stream: _library.Stream) -> None:
-        """Later work on `stream` (a _library.Stream) starts after the operation; the calling thread does not wait, but for
-        routes that order streams on the host, such as staging."""
+        """Makes later work on `stream` (a _library.Stream) start after the operation. The calling thread does not wait, except
+        on routes that order streams on the host, such as staging."""
         with self._lock:  # done() in another thread may let the handle go
             if self._handle is not None:
                 _library.check(_library.library().dtrun_work_wait_on(self._handle, ctypes.byref(stream), _library.error()))
@@ -126,7 +126,7 @@ class Work:
 
 
 def release_ended() -> None:
-    """Of the operations without a Work, lets go of those that have ended."""
+    """Releases the operations without a Work that have ended."""
     library, done = _library.library(), ctypes.c_int32()
     for _ in range(len(_dropped)):
         try:
@@ -141,7 +141,7 @@ def release_ended() -> None:
 
 
 def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
-    """Blocks until the operations of `comm`, or all, have ended. A failure that no Work will raise and no call has."""
+    """Blocks until the operations of `comm`, or all, have ended. Returns a failure that no Work will raise and no call has raised."""
     for work in [held() for held in list(_held)]:  # other threads start operations meanwhile
         if work is not None and (comm is None or work._comm is comm):
             work.end()
