@@ -1,7 +1,7 @@
-#include "core/base/count_list.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/base/number_list.h"
 
 namespace dtrun {
 namespace {

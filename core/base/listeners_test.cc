@@ -1,11 +1,10 @@
-#include "core/base/listeners.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "core/base/fd.h"
+#include "core/base/peer_user.h"
 
 namespace dtrun {
 namespace {

@@ -47,10 +47,24 @@ std::optional<End> EndOf(Ask ask, int connection) {
   return end;
 }
 
-struct PeerRequest {
-  nlmsghdr head;
-  inet_diag_req_v2 body;
-};
+// Asks the kernel about TCP sockets: sock_diag(7). Invalid if it does not take the request.
+UniqueFd AskKernel(inet_diag_req_v2 body, std::uint16_t flags) {
+  struct {
+    nlmsghdr head;
+    inet_diag_req_v2 body;
+  } request{{}, body};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = flags;
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  sockaddr_nl to{};
+  to.nl_family = AF_NETLINK;
+  UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (kernel &&
+      ::sendto(kernel.get(), &request, sizeof request, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
+    kernel.Reset();
+  return kernel;
+}
 
 // The kernel's entry of the socket with local end `own` and remote end `peer`.
 struct Found {
@@ -59,24 +73,16 @@ struct Found {
 };
 
 Found Find(const End& own, const End& peer) {
-  const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  inet_diag_req_v2 body{};
+  body.sdiag_family = own.family;
+  body.idiag_states = ~0U;
+  body.id.idiag_sport = own.port;
+  body.id.idiag_dport = peer.port;
+  std::ranges::copy(own.address, body.id.idiag_src);
+  std::ranges::copy(peer.address, body.id.idiag_dst);
+  std::ranges::fill(body.id.idiag_cookie, INET_DIAG_NOCOOKIE);
+  const UniqueFd kernel = AskKernel(body, NLM_F_REQUEST);
   if (!kernel) return {};
-  PeerRequest request{};
-  request.head.nlmsg_len = sizeof request;
-  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.head.nlmsg_flags = NLM_F_REQUEST;
-  request.body.sdiag_family = own.family;
-  request.body.sdiag_protocol = IPPROTO_TCP;
-  request.body.idiag_states = ~0U;
-  request.body.id.idiag_sport = own.port;
-  request.body.id.idiag_dport = peer.port;
-  std::ranges::copy(own.address, request.body.id.idiag_src);
-  std::ranges::copy(peer.address, request.body.id.idiag_dst);
-  std::ranges::fill(request.body.id.idiag_cookie, INET_DIAG_NOCOOKIE);
-  sockaddr_nl to{};
-  to.nl_family = AF_NETLINK;
-  if (::sendto(kernel.get(), &request, sizeof request, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
-    return {};
   alignas(nlmsghdr) std::array<char, 8192> answer{};
   const ssize_t size =
       ::recv(kernel.get(), answer.data(), answer.size(), 0);  // already queued; does not block
@@ -106,6 +112,45 @@ bool Stands(int connection) {
          info.tcpi_state == TCP_ESTABLISHED;
 }
 
+// Whether one of the answers in `bytes` is about `port` (network byte order); sets `over` after the last
+// answer.
+std::optional<bool> Among(const char* bytes, std::size_t size, std::uint16_t port, bool* over) {
+  for (std::size_t at = 0; at + sizeof(nlmsghdr) <= size;) {
+    nlmsghdr head{};
+    std::memcpy(&head, bytes + at, sizeof head);
+    if (head.nlmsg_len < sizeof head || head.nlmsg_len > size - at) return std::nullopt;
+    if (head.nlmsg_type == NLMSG_DONE) {
+      *over = true;
+      return false;
+    }
+    if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY || head.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg)))
+      return std::nullopt;
+    inet_diag_msg socket{};
+    std::memcpy(&socket, bytes + at + NLMSG_HDRLEN, sizeof socket);
+    if (socket.id.idiag_sport == port) return true;
+    at += NLMSG_ALIGN(head.nlmsg_len);
+  }
+  return false;
+}
+
+// nullopt if the kernel does not support the query.
+std::optional<bool> HasListener(std::uint8_t family, std::uint16_t port) {
+  inet_diag_req_v2 body{};
+  body.sdiag_family = family;
+  body.idiag_states = 1U << TCP_LISTEN;
+  body.id.idiag_sport = port;
+  const UniqueFd kernel = AskKernel(body, NLM_F_REQUEST | NLM_F_DUMP);
+  if (!kernel) return std::nullopt;
+  alignas(nlmsghdr) std::array<char, 32768> answer{};
+  for (bool over = false; !over;) {
+    const ssize_t size = ::recv(kernel.get(), answer.data(), answer.size(), 0);  // the kernel answers at once
+    if (size <= 0) return std::nullopt;
+    const auto found = Among(answer.data(), static_cast<std::size_t>(size), port, &over);
+    if (!found || *found) return found;
+  }
+  return false;
+}
+
 }  // namespace
 
 PeerOwner OwnerOfPeer(int connection) {
@@ -123,6 +168,11 @@ PeerUser UserOfPeer(int connection, uid_t user) {
   const PeerOwner owner = OwnerOfPeer(connection);
   if (!owner.told) return PeerUser::kUnknown;
   return owner.user == user ? PeerUser::kSame : PeerUser::kAnother;
+}
+
+bool MayHaveListener(int port) {
+  const auto wire = htons(static_cast<std::uint16_t>(port));
+  return HasListener(AF_INET, wire).value_or(true) || HasListener(AF_INET6, wire).value_or(true);
 }
 
 }  // namespace dtrun

@@ -1,5 +1,5 @@
-// Which user holds the other end of a TCP connection within this host. The answer comes from the kernel,
-// never from the peer. Any thread.
+// Asks the kernel about TCP sockets of this host with sock_diag(7): which user holds the other end of a
+// connection, and whether a port has a listener. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -22,5 +22,9 @@ enum class PeerUser {
 };
 
 PeerUser UserOfPeer(int connection, uid_t user);
+
+// Also true if the kernel does not answer. /proc/net/tcp also lists established connections, and walking its
+// table takes 10 ms on a machine with much memory.
+bool MayHaveListener(int port);
 
 }  // namespace dtrun

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/kernel_file.h"
-#include "core/base/listeners.h"
+#include "core/base/peer_user.h"
 #include "core/base/tcp_sockets.h"
 
 namespace dtrun {

@@ -1,9 +1,10 @@
-#include "core/base/secret_forms.h"
-
+// Secrets in a format set by their issuer: tokens, JSON web tokens, webhook URLs.
 #include <algorithm>
 #include <cctype>
+#include <span>
 #include <string>
 
+#include "core/base/secret_value.h"
 #include "core/base/text.h"
 
 namespace dtrun {
@@ -16,65 +17,21 @@ std::size_t CountWhile(std::string_view text, Is is) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is) - text.begin());
 }
 
-struct Form {
-  std::string_view prefix;
-  std::size_t least;  // minimum number of characters after the prefix
+// Prefixes of issuers' tokens, by the least number of characters that follow.
+constexpr std::string_view kForms10[] = {"xoxa-", "xoxb-", "xoxe-", "xoxe.xox",
+                                         "xoxp-", "xoxr-", "xoxs-", "xapp-1-"};
+constexpr std::string_view kForms16[] = {"AKIA",   "ASIA",    "glpat-",   "gldt-",    "glptt-",   "glrt-",
+                                         "glcbt-", "glsoat-", "sk_live_", "sk_test_", "rk_live_", "rk_test_"};
+constexpr std::string_view kForms20[] = {"ghp_",  "gho_",      "ghu_",   "ghs_", "ghr_",   "github_pat_",
+                                         "hf_",   "sk-",       "nvapi-", "gsk_", "whsec_", "GOCSPX-",
+                                         "ya29.", "dckr_pat_", "hvs.",   "hvb.", "tskey-"};
+constexpr std::string_view kForms30[] = {"r8_",     "xai-",   "pplx-", "lsv2_", "AIza",   "SG.",
+                                         "dop_v1_", "shpat_", "npm_",  "pypi-", "ATATT3", "AGE-SECRET-KEY-1"};
+struct Forms {
+  std::size_t least;
+  std::span<const std::string_view> prefixes;
 };
-constexpr Form kForms[] = {
-    // AWS, GitHub, GitLab
-    {"AKIA", 16},
-    {"ASIA", 16},
-    {"ghp_", 20},
-    {"gho_", 20},
-    {"ghu_", 20},
-    {"ghs_", 20},
-    {"ghr_", 20},
-    {"github_pat_", 20},
-    {"glpat-", 16},
-    {"gldt-", 16},
-    {"glptt-", 16},
-    {"glrt-", 16},
-    {"glcbt-", 16},
-    {"glsoat-", 16},
-    // Hugging Face, OpenAI and Anthropic, NVIDIA, Groq, Replicate, xAI, Perplexity, LangSmith
-    {"hf_", 20},
-    {"sk-", 20},
-    {"nvapi-", 20},
-    {"gsk_", 20},
-    {"r8_", 30},
-    {"xai-", 30},
-    {"pplx-", 30},
-    {"lsv2_", 30},
-    // Slack, Stripe, Google, SendGrid, DigitalOcean, Shopify
-    {"xoxa-", 10},
-    {"xoxb-", 10},
-    {"xoxe-", 10},
-    {"xoxe.xox", 10},
-    {"xoxp-", 10},
-    {"xoxr-", 10},
-    {"xoxs-", 10},
-    {"xapp-1-", 10},
-    {"sk_live_", 16},
-    {"sk_test_", 16},
-    {"rk_live_", 16},
-    {"rk_test_", 16},
-    {"whsec_", 20},
-    {"AIza", 30},
-    {"GOCSPX-", 20},
-    {"ya29.", 20},
-    {"SG.", 30},
-    {"dop_v1_", 30},
-    {"shpat_", 30},
-    // registries, secret stores
-    {"npm_", 30},
-    {"pypi-", 30},
-    {"dckr_pat_", 20},
-    {"hvs.", 20},
-    {"hvb.", 20},
-    {"ATATT3", 30},
-    {"AGE-SECRET-KEY-1", 30},
-    {"tskey-", 20},
-};
+constexpr Forms kForms[] = {{10, kForms10}, {16, kForms16}, {20, kForms20}, {30, kForms30}};
 
 // Anyone who knows the rest of such a URL may post there or act as the bot.
 constexpr std::string_view kWebhooks[] = {
@@ -134,10 +91,12 @@ std::optional<SecretSpan> AfterScheme(std::string_view text) {
 }  // namespace
 
 std::optional<SecretSpan> FindSecretForm(std::string_view text) {
-  for (const Form& form : kForms) {
-    if (!text.starts_with(form.prefix)) continue;
-    const std::size_t follow = CountWhile(text.substr(form.prefix.size()), IsTokenLetter);
-    if (follow >= form.least) return SecretSpan{0, form.prefix.size() + follow};
+  for (const auto& [least, prefixes] : kForms) {
+    for (const std::string_view prefix : prefixes) {
+      if (!text.starts_with(prefix)) continue;
+      const std::size_t follow = CountWhile(text.substr(prefix.size()), IsTokenLetter);
+      if (follow >= least) return SecretSpan{0, prefix.size() + follow};
+    }
   }
   for (const std::string_view address : kWebhooks) {
     if (!text.starts_with(address)) continue;

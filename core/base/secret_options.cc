@@ -17,9 +17,21 @@ enum class Shape {
 };
 
 struct SecretOptions::Rule {
-  std::string_view program, option;
+  std::string_view programs;  // with blanks between
+  std::string_view option;
   Shape shape;
   char sign = ':';
+
+  // `program` as it stands in `programs`; empty: it does not.
+  std::string_view Find(std::string_view program) const {
+    for (std::size_t at = 0; (at = programs.find(program, at)) != programs.npos; ++at) {
+      const std::size_t end = at + program.size();
+      const bool whole =
+          (at == 0 || programs[at - 1] == ' ') && (end == programs.size() || programs[end] == ' ');
+      if (whole) return programs.substr(at, program.size());
+    }
+    return {};
+  }
 };
 
 namespace {
@@ -29,52 +41,22 @@ constexpr SecretOptions::Rule kRules[] = {
     {"curl", "--user", Shape::kAfterSign},
     {"curl", "-U", Shape::kAfterSign},
     {"curl", "--proxy-user", Shape::kAfterSign},
-    {"mysql", "-p", Shape::kAttached},
-    {"mysqladmin", "-p", Shape::kAttached},
-    {"mysqldump", "-p", Shape::kAttached},
-    {"mysqlimport", "-p", Shape::kAttached},
-    {"mariadb", "-p", Shape::kAttached},
-    {"mariadb-admin", "-p", Shape::kAttached},
-    {"mariadb-dump", "-p", Shape::kAttached},
-    {"mongo", "-p", Shape::kWhole},
-    {"mongosh", "-p", Shape::kWhole},
-    {"mongodump", "-p", Shape::kWhole},
-    {"mongorestore", "-p", Shape::kWhole},
-    {"mongoimport", "-p", Shape::kWhole},
-    {"mongoexport", "-p", Shape::kWhole},
-    {"sshpass", "-p", Shape::kWhole},
-    {"plink", "-pw", Shape::kWhole},
-    {"pscp", "-pw", Shape::kWhole},
-    {"login", "-p", Shape::kWhole},  // of docker, podman, az, oc
-    {"sqlcmd", "-P", Shape::kWhole},
-    {"ipmitool", "-P", Shape::kWhole},
-    {"redis-cli", "-a", Shape::kWhole},
-    {"ldapsearch", "-w", Shape::kWhole},
-    {"ldapadd", "-w", Shape::kWhole},
-    {"ldapmodify", "-w", Shape::kWhole},
-    {"ldapwhoami", "-w", Shape::kWhole},
-    {"http", "-a", Shape::kAfterSign},
-    {"https", "-a", Shape::kAfterSign},
-    {"xh", "-a", Shape::kAfterSign},
-    {"hey", "-a", Shape::kAfterSign},
-    {"ab", "-A", Shape::kAfterSign},
-    {"zip", "-P", Shape::kWhole},
-    {"unzip", "-P", Shape::kWhole},
-    {"7z", "-p", Shape::kAttached},
-    {"7za", "-p", Shape::kAttached},
-    {"7zr", "-p", Shape::kAttached},
-    {"7zz", "-p", Shape::kAttached},
-    {"rar", "-p", Shape::kAttached},
+    {"mysql mysqladmin mysqldump mysqlimport mariadb mariadb-admin mariadb-dump", "-p", Shape::kAttached},
+    {"7z 7za 7zr 7zz rar unrar", "-p", Shape::kAttached},
     {"rar", "-hp", Shape::kAttached},
-    {"unrar", "-p", Shape::kAttached},
+    {"mongo mongosh mongodump mongorestore mongoimport mongoexport sshpass", "-p", Shape::kWhole},
+    {"login", "-p", Shape::kWhole},  // of docker, podman, az, oc
+    {"plink pscp", "-pw", Shape::kWhole},
+    {"sqlcmd ipmitool zip unzip ssh-keygen", "-P", Shape::kWhole},
     {"ssh-keygen", "-N", Shape::kWhole},
-    {"ssh-keygen", "-P", Shape::kWhole},
-    {"vault", "login", Shape::kOperand},
-    {"wandb", "login", Shape::kOperand},
-    {"aws", "set", Shape::kNamed},  // aws configure set
-    {"npm", "set", Shape::kNamed},  // npm config set, npm set
-    {"poetry", "config", Shape::kNamed},
+    {"redis-cli", "-a", Shape::kWhole},
+    {"ldapsearch ldapadd ldapmodify ldapwhoami", "-w", Shape::kWhole},
+    {"http https xh hey", "-a", Shape::kAfterSign},
+    {"ab", "-A", Shape::kAfterSign},
     {"smbclient", "-U", Shape::kAfterSign, '%'},
+    {"vault wandb", "login", Shape::kOperand},
+    {"aws npm", "set", Shape::kNamed},  // aws configure set, npm config set, npm set
+    {"poetry", "config", Shape::kNamed},
 };
 
 std::optional<std::size_t> SecretOf(const SecretOptions::Rule& rule, std::string_view word,
@@ -109,17 +91,18 @@ std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
       return {};
     }
     const auto follows = std::ranges::find_if(
-        kRules, [&](const Rule& rule) { return rule.program == program_ && rule.option == word; });
+        kRules, [&](const Rule& rule) { return rule.option == word && !rule.Find(program_).empty(); });
     if (follows != std::end(kRules)) {
       (follows->shape == Shape::kNamed ? named_ : awaited_) = follows;
       return {};
     }
-    const auto known = std::ranges::find(kRules, FileName(word), &Rule::program);
-    if (known != std::end(kRules)) program_ = known->program;
+    for (const Rule& rule : kRules) {
+      if (const auto known = rule.Find(FileName(word)); !known.empty()) program_ = known;
+    }
     return {};
   }
   for (const Rule& rule : kRules) {
-    if (program_ != rule.program) continue;
+    if (rule.Find(program_).empty()) continue;
     const bool is_long = rule.option.starts_with("--");
     const bool in_next = word == rule.option ||
                          (!is_long && rule.shape == Shape::kAfterSign && EndsCluster(word, rule.option));

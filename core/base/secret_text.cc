@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/secret_forms.h"
 #include "core/base/secret_options.h"
 #include "core/base/secret_value.h"
 #include "core/base/secrets.h"

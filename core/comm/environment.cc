@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/count_list.h"
+#include "core/base/number_list.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/contract/environment.h"

@@ -2,7 +2,7 @@
 // scontrol and scancel. SLURM_LAUNCH_NODE_IPADDR may be a login node, so programs should not read it.
 #include <fmt/format.h>
 
-#include "core/base/count_list.h"
+#include "core/base/number_list.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/count_list.h"
+#include "core/base/number_list.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/plan/facts.h"
@@ -48,8 +48,7 @@ CommonDialect CommonDialectOf(const Inputs& inputs, const Plan& plan) {
   if (inputs.backend.name != "none") {
     out[contract::kBackendPath] = inputs.backend.path;
     hidden[contract::kBackendOptions] = inputs.backend.options_json;
-    if (inputs.device.backend)
-      hidden[contract::kDeviceBackendOptions] = inputs.device.backend->options_json;
+    if (inputs.device.backend) hidden[contract::kDeviceBackendOptions] = inputs.device.backend->options_json;
   }
   return {std::make_shared<const Variables>(std::move(out)), std::move(hidden)};
 }

@@ -29,7 +29,6 @@ from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
     REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
 )  # fmt: skip
-from .operations import REDUCTIONS as REDUCTIONS  # others import it from here
 from .work import Work, wait_for_all
 
 TYPE_CHECKING = False
@@ -393,9 +392,3 @@ class Communicator(Checks):
         if work is None:
             return result if source is None else source.value
         return Work(work, result, kept, what, source, self)
-
-
-def end_all() -> None:
-    """Marks every communicator as ended, before the library frees them."""
-    for comm in list(made):
-        comm._handle = None

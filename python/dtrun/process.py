@@ -11,7 +11,7 @@ import os
 import sys
 
 from . import _library, errors, memory
-from .communicator import Communicator, end_all
+from .communicator import Communicator, made
 from .work import wait_for_all
 
 TYPE_CHECKING = False
@@ -100,7 +100,8 @@ def finalize() -> None:
         _library.library().dtrun_finalize()
         return
     failure = wait_for_all()
-    end_all()
+    for comm in list(made):  # the library is about to free them
+        comm._handle = None
     _world, _inits = None, 0
     memory.when_unused(None, _end)
     from . import interrupts

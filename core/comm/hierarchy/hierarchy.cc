@@ -1,13 +1,12 @@
 #include "core/comm/hierarchy/hierarchy.h"
 
+#include "core/comm/composed.h"
 #include "core/comm/hierarchy/communicator.h"
 
 namespace dtrun::comm {
 namespace {
 
 using sdk::Bits;
-
-const Layers& Of(dtrun_instance* self) { return *reinterpret_cast<const Layers*>(self); }
 
 // The wire operation that implements a collective over several hosts.
 constexpr std::int32_t WireKind(std::int32_t kind) {
@@ -23,17 +22,10 @@ constexpr std::int32_t WireKind(std::int32_t kind) {
   }
 }
 
-dtrun_backend_caps CapsOf(const dtrun_backend& table, dtrun_instance* instance) {
-  dtrun_backend_caps caps;
-  DTRUN_INIT(caps);
-  sdk::Check([&](dtrun_error* error) { return table.query_caps(instance, &caps, error); });
-  return caps;
-}
-
 // What both layers support, alone and in steps.
 dtrun_backend_caps CapsOf(const Layers& layers) {
-  const dtrun_backend_caps local = CapsOf(layers.local, layers.local_instance);
-  const dtrun_backend_caps wire = CapsOf(layers.wire, layers.wire_instance);
+  const dtrun_backend_caps local = CapsOfTable(layers.local, layers.local_instance);
+  const dtrun_backend_caps wire = CapsOfTable(layers.wire, layers.wire_instance);
   dtrun_backend_caps caps = wire;
   caps.flags = local.flags & wire.flags & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
   caps.flags |= wire.flags & DTRUN_CAP_LAZY_CONNECT;
@@ -53,23 +45,8 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   return caps;
 }
 
-// Provides the table's slots for a communicator and its requests; the instance is written by hand.
-class Slots : public sdk::Backend<HierarchyCommunicator> {
- public:
-  sdk::Caps QueryCaps() const override { return {}; }
-  std::unique_ptr<HierarchyCommunicator> CreateCommunicator(const sdk::CommParams&) override { return {}; }
-};
-
-dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
-  return sdk::Guard(err, [&] {
-    sdk::internal::WriteStruct(out, CapsOf(Of(self)));
-    return dtrun_status{DTRUN_OK};
-  });
-}
-
 // What one layer does not support, the whole does not.
-dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
-  const Layers& layers = Of(self);
+dtrun_status QuerySupport(const Layers& layers, const dtrun_support_query* query, dtrun_error* err) {
   for (const auto& [table, instance] :
        {std::pair(&layers.local, layers.local_instance), std::pair(&layers.wire, layers.wire_instance)}) {
     if (table->query_support == nullptr) continue;
@@ -79,30 +56,16 @@ dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query
   return DTRUN_OK;
 }
 
-dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
-                        dtrun_error* err) {
-  return sdk::Guard(err, [&] {
-    const Layers& layers = Of(self);
-    const sdk::Host host(layers.services);
-    const sdk::CommParams given = sdk::internal::ReadCommParams(host, params);
-    using Comm = sdk::internal::Comm<HierarchyCommunicator>;
-    auto made = std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers), given);
-    *out = sdk::internal::As<dtrun_backend_comm>(new Comm{host, std::move(made)});
-    return dtrun_status{DTRUN_OK};
-  });
+std::unique_ptr<HierarchyCommunicator> Make(const Layers& layers, const sdk::Host& host,
+                                            const dtrun_comm_params* params) {
+  return std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers),
+                                                 sdk::internal::ReadCommParams(host, params));
 }
 
 }  // namespace
 
 const dtrun_backend& HierarchyBackend() {
-  static const dtrun_backend table = [] {
-    dtrun_backend t = sdk::internal::BackendSlots<Slots>::Table();
-    t.query_caps = QueryCaps;
-    t.query_support = QuerySupport;
-    t.comm_create = CommCreate;
-    return t;
-  }();
-  return table;
+  return ComposedBackend<Layers, HierarchyCommunicator, CapsOf, Make, QuerySupport>();
 }
 
 }  // namespace dtrun::comm

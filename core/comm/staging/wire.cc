@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/comm/composed.h"
 #include "core/comm/operation.h"
 #include "core/comm/staging/communicator.h"
 
@@ -20,9 +21,7 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
   own.device_kind = DTRUN_DEVICE_HOST;
   own.device_index = -1;
   own.parent = nullptr;
-  dtrun_backend_caps caps;
-  DTRUN_INIT(caps);
-  sdk::Check([&](dtrun_error* e) { return table_.query_caps(instance_, &caps, e); });
+  const dtrun_backend_caps caps = CapsOfTable(table_, instance_);
   if ((caps.flags & DTRUN_CAP_NO_STREAM) != 0) kinds_ = caps.device_kinds & ~sdk::Bits({DTRUN_DEVICE_HOST});
   dtrun_support_query least;
   DTRUN_INIT(least);
