@@ -148,6 +148,8 @@ TEST_F(Api, LeavesTheErrorAloneOnSuccessAndFillsItOnFailure) {
   EXPECT_EQ(dtrun_broadcast(dtrun_world(), &x_, 1, DTRUN_FLOAT32, 1, nullptr, &error_),
             DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(error_.code, DTRUN_INVALID_ARGUMENT);
+  EXPECT_STREQ(dtrun_error_id(&error_), "invalid_argument");
+  EXPECT_EQ(dtrun_error_ranks(&error_, nullptr, 0), 0);
   EXPECT_THAT(error_.message, HasSubstr("root 1"));
   dtrun_finalize();
 }

@@ -79,13 +79,8 @@ std::uint64_t CommState::Announce(const sdk::Signature& signature, const std::st
 
 void CommState::AddFacts(const dtrun_op& op, Error& error) const {
   const bool collective = sdk::IsCollective(op.kind);
-  switch (error.code) {
-    case DTRUN_TIMEOUT: error.id = ErrorId::kTimeout; break;
-    case DTRUN_REMOTE_FAILURE: error.id = ErrorId::kPeerFailed; break;
-    case DTRUN_MISMATCH: error.id = ErrorId::kCallsDiffer; break;
-    case DTRUN_ABORTED: error.id = ErrorId::kAborted; break;
-    default: return;
-  }
+  error.id = IdOfFailure(error.code);
+  if (error.id == ErrorId::kNone) return;
   error.args["communicator"] = making.name;
   error.args["call"] = collective              ? sdk::OperationName(op.kind)
                        : op.kind == DTRUN_SEND ? "send to"

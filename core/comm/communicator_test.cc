@@ -102,7 +102,12 @@ TEST_F(Communicator, KeepsTheFirstFailureAndReportsItOnce) {
   EXPECT_EQ(error_.message, text);
   EXPECT_EQ(Run(Op(DTRUN_ALLREDUCE, 0)), DTRUN_REMOTE_FAILURE);
   EXPECT_EQ(fake_.ops.size(), 2u);
-  EXPECT_THAT(reports_, ElementsAre("1 " + text));
+  EXPECT_THAT(reports_, ElementsAre("comm.peer_failed of 1"));
+  const Error known = Error::LastCopied(error_);
+  EXPECT_EQ(known.Id(), "comm.peer_failed");
+  EXPECT_EQ(known.Ranks(), std::vector<int>{1});
+  EXPECT_EQ(known.Arg("call"), "allreduce");
+  EXPECT_EQ(known.Arg("communicator"), "world");
 }
 
 TEST_F(Communicator, StaysUsableWhenTheBackendRefusesAnArgument) {

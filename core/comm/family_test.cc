@@ -48,10 +48,11 @@ struct Rank {
     making.node_rank = host;
     making.timeout = timeout;
     making.report = [this](const Error& failure) {
-      reports.push_back(fmt::format("{} {}", failure.peer, failure.text));
+      reports.push_back(fmt::format("{} of {}", failure.Id(), failure.peer));
     };
     making.report_of_part = [this](const Error& failure, const std::vector<int>& members) {
-      reports.push_back(fmt::format("{} {}, of {}", failure.peer, failure.text, fmt::join(members, " ")));
+      reports.push_back(
+          fmt::format("{} of {} among {}", failure.Id(), failure.peer, fmt::join(members, " ")));
     };
     world = std::move(dtrun_comm::Create(std::move(making))).value();
   }
@@ -204,7 +205,7 @@ TEST_F(Families, NameTheRankThatDoesNotCall) {
   const auto texts =
       On({0, 1, 3}, [](int, Rank& rank) { return Text(rank.family.Split(*rank.world, 0, 0)); });
   EXPECT_EQ(texts[0], "rank 2 did not call split on 'world' within 50ms; every member has to");
-  EXPECT_THAT(ranks_[0]->reports, ElementsAre("2 " + texts[0]));
+  EXPECT_THAT(ranks_[0]->reports, ElementsAre("comm.absent of 2"));
 }
 
 TEST_F(Families, TellOfWhichRanksASubsetIs) {
@@ -212,7 +213,7 @@ TEST_F(Families, TellOfWhichRanksASubsetIs) {
   const std::vector<std::int32_t> list = {3, 1};
   const auto texts = On({3}, [&](int, Rank& rank) { return Text(rank.family.Subset(*rank.world, list)); });
   EXPECT_EQ(texts[3], "rank 1 did not call subset of {3,1} on 'world' within 50ms; every member has to");
-  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 " + texts[3] + ", of 3 1"));
+  EXPECT_THAT(ranks_[3]->reports, ElementsAre("comm.absent of 1 among 3 1"));
 }
 
 TEST_F(Families, ReportPeersByTheirRankInTheWorld) {
@@ -228,7 +229,7 @@ TEST_F(Families, ReportPeersByTheirRankInTheWorld) {
   ASSERT_NE(made, nullptr);
   made->making().report({DTRUN_REMOTE_FAILURE, "is gone", 1});
   made->making().report({DTRUN_TIMEOUT, "timed out"});
-  EXPECT_THAT(ranks_[3]->reports, ElementsAre("1 is gone, of 3 1", "-1 timed out, of 3 1"));
+  EXPECT_THAT(ranks_[3]->reports, ElementsAre("remote_failure of 1 among 3 1", "timeout of -1 among 3 1"));
 }
 
 TEST_F(Families, KeepTheKeysOfEveryCommunicatorApart) {

@@ -45,6 +45,7 @@ void ExpectTold(const Status& outcome, int peer, const char* text) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, DTRUN_REMOTE_FAILURE);
   EXPECT_EQ(outcome.error().peer, peer);
+  EXPECT_EQ(outcome.error().Id(), "comm.peer_failed");
   EXPECT_THAT(outcome.error().text, HasSubstr(text));
 }
 
@@ -94,7 +95,8 @@ TEST_F(MadeByAllTest, NamesTheRankThatDoesNotMakeItInTime) {
   });
   EXPECT_EQ(outcomes[0].error().code, DTRUN_TIMEOUT);
   EXPECT_EQ(outcomes[0].error().peer, 1);
-  EXPECT_THAT(outcomes[0].error().text, HasSubstr("rank 1 of 2 did not join 'pair' within 1ms"));
+  EXPECT_EQ(outcomes[0].error().Id(), "comm.absent");
+  EXPECT_EQ(outcomes[0].error().Ranks(), std::vector<int>{1});
   EXPECT_THAT(outcomes[1].error().text, HasSubstr("rank 0 did not come"));  // its own, not published
 }
 

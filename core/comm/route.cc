@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/error_id.h"
 #include "core/base/plugin_error.h"
 #include "core/comm/agreement.h"
 #include "core/comm/devices.h"
@@ -108,9 +109,12 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
           route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
       status != DTRUN_OK) {
     route.comm = nullptr;
-    return Explained(status, error,
-                     fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
-                                 m.name, backend));
+    Error why = Explained(status, error,
+                          fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank,
+                                      m.size, m.name, backend));
+    why.id = IdOfFailure(status);
+    if (why.id != ErrorId::kNone) why.args = {{"call", "join"}, {"communicator", m.name}};
+    return why;
   }
   if (route.comm == nullptr) {
     return Error{DTRUN_INTERNAL, fmt::format("backend '{}' reported success and made no communicator '{}'; "
@@ -131,6 +135,16 @@ Status Open(const Making& m, dtrun_kv* kv, Route& route) {
 
 Error Refuse(const Making& m, dtrun_kv* kv, Error why) {
   return MadeByAll(m, RouteName(Route()), kv, std::move(why)).error();
+}
+
+ErrorId IdOfFailure(dtrun_status status) {
+  switch (status) {
+    case DTRUN_TIMEOUT: return ErrorId::kTimeout;
+    case DTRUN_REMOTE_FAILURE: return ErrorId::kPeerFailed;
+    case DTRUN_MISMATCH: return ErrorId::kCallsDiffer;
+    case DTRUN_ABORTED: return ErrorId::kAborted;
+    default: return ErrorId::kNone;
+  }
 }
 
 void Destroy(const Making& m, Route& route) {

@@ -47,6 +47,8 @@ Status Ask(const Making& making, Route& route);
 Status Open(const Making& making, dtrun_kv* kv, Route& route);
 // This rank creates none in that key-value space: notifies the others, and returns this rank's error.
 Error Refuse(const Making& making, dtrun_kv* kv, Error why);
+// The id of a backend's failure with that status; none: it says nothing of the other ranks.
+ErrorId IdOfFailure(dtrun_status status);
 // Destroys its communicator. REQUIRES: it has one
 void Destroy(const Making& making, Route& route);
 

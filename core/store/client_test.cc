@@ -195,7 +195,8 @@ TEST(Client, TellsTheAgentWhoJoinedWhoLeftAndWhoIsBlamed) {
   client->Report({DTRUN_REMOTE_FAILURE, "so did it", 2}, {0, 2});
   client->Goodbye();
   EXPECT_THAT(store.events().entries(),
-              ElementsAre("joined 4", "report 4 1 it went away", "report 4 2 so did it of 0 of 2", "left 4"));
+              ElementsAre("joined 4", "report 4: remote_failure of 1",
+                          "report 4: remote_failure of 2 among 0 among 2", "left 4"));
 }
 
 TEST(Client, SixtyFourRanksMeetAtOnce) {

@@ -26,7 +26,7 @@ class CommunicatorTest : public ::testing::Test {
     making.timeout = std::chrono::seconds(5);
     making.report = [this](const Error& failure) {
       const std::lock_guard lock(reports_mutex_);
-      reports_.push_back(std::to_string(failure.peer) + " " + failure.text);
+      reports_.push_back(std::string(failure.Id()) + " of " + std::to_string(failure.peer));
     };
     making.aborted = [this](std::string_view reason) { abort_reasons_.emplace_back(reason); };
     return making;

@@ -17,7 +17,7 @@
 
 namespace dtrun::store::testing {
 
-// The server's events in order: "joined 0", "left 1", "report 0 3 text".
+// The server's events in order: "joined 0", "left 1", "report 0: comm.timeout of 3".
 class EventLog {
  public:
   Events Hooks() {
@@ -25,9 +25,9 @@ class EventLog {
             [this](int rank) { Add("left " + std::to_string(rank)); },
             [this](int rank, const Report& report) {
               std::string members;
-              for (const int member : report.members) members += " of " + std::to_string(member);
-              Add("report " + std::to_string(rank) + " " + std::to_string(report.failure.peer) + " " +
-                  report.failure.text + members);
+              for (const int member : report.members) members += " among " + std::to_string(member);
+              Add("report " + std::to_string(rank) + ": " + std::string(report.failure.Id()) + " of " +
+                  std::to_string(report.failure.peer) + members);
             }};
   }
   std::vector<std::string> entries() const {

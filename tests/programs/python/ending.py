@@ -30,15 +30,18 @@ elif sys.argv[1] == "return":
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif sys.argv[1] == "finalize":
     if world.rank == 1:
-        refused(dtrun.finalize, "recv from rank 0", "rank 0 left", error=dtrun.RemoteFailure)
-        failure = refused(work.wait, "rank 0 left", error=dtrun.RemoteFailure)
+        for call in (dtrun.finalize, work.wait):
+            failure = refused(call, error=dtrun.RemoteFailure)
+            assert (failure.id, failure.ranks, failure.peer) == ("comm.peer_failed", (0,), 0), vars(failure)
         assert str(failure).count("recv from rank 0") == 1, failure
         assert not dtrun.is_initialized()
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif sys.argv[1] == "differ":
-    refused(lambda: world.broadcast(numpy.ones(1 + world.rank)), "broadcast: call 1 on 'world' differs", error=dtrun.Mismatch)
+    failure = refused(lambda: world.broadcast(numpy.ones(1 + world.rank)), error=dtrun.Mismatch)
+    assert (failure.id, sorted(failure.ranks)) == ("comm.calls_differ", [0, 1]), vars(failure)
     for name, *arguments in (("allgather", mine), ("barrier",), ("alloc", 8), ("split", 0)):
-        refused(lambda: getattr(world, name)(*arguments), f"{name}: 'world' has failed before: call 1 on 'world' differs", error=dtrun.Mismatch)
+        again = refused(lambda: getattr(world, name)(*arguments), f"{name}: 'world' has failed before: ", error=dtrun.Mismatch)
+        assert (again.id, again.ranks) == (failure.id, failure.ranks), vars(again)
     print(f"rank {world.rank} of {world.size} is done", flush=True)
 elif world.rank == 1:
     raise ValueError("bad batch")
