@@ -11,7 +11,7 @@ from typing import Any, Sequence
 from .. import errors
 from . import program
 
-COUNTED = ("gpu", "cpu", "auto")  # ranks by what the hosts have
+COUNTED = ("gpu", "cpu", "auto")  # ranks by the hosts' processors or GPUs
 
 
 def positional(args: Any) -> tuple:
@@ -31,7 +31,7 @@ def named(kwargs: Any) -> dict:
 
 
 def variables(what: str, env: Any) -> dict[str, str]:
-    """Of the environment: what execve takes."""
+    """Checks the environment: only what execve accepts."""
     if env is None:
         return {}
     if not isinstance(env, Mapping):
@@ -54,7 +54,7 @@ def variables(what: str, env: Any) -> dict[str, str]:
 
 
 def ranks(np: Any) -> list[str]:
-    """The words of dtrun's command line for them."""
+    """The arguments of dtrun's command line for these options."""
     if np is None:
         return []
     if isinstance(np, str) and (np in COUNTED or (np.isdecimal() and int(np) > 0)):
@@ -77,8 +77,8 @@ def hosts(given: Any) -> str:
 
 
 def check_options(what: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Raises InvalidArgument where dtrun does not take the options: what `dtrun config list` says of them."""
+    """Raises InvalidArgument with the output of `dtrun config list` if dtrun rejects the options."""
     told = subprocess.run([program.find(), "config", "list", *words], env=dict(environment), stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)  # fmt: skip
-    if told.returncode == 2:  # the options are wrong; whatever else fails, the job tells
+    if told.returncode == 2:  # the options are wrong; the job reports any other failure
         raise errors.InvalidArgument(f"{what}: {told.stderr.strip().removeprefix('dtrun: ')}")

@@ -1,7 +1,7 @@
-"""What tasks tell the driver while they run: the lines that ranks print, and why the job failed.
+"""The connection from tasks to the driver: lines that ranks print, and the cause of a failed job.
 
-The driver listens; a task proves that it has the job's key (HMAC-SHA256 over the driver's nonce), then sends frames: a kind of
-one byte, the length in four, the text. Nothing is unpickled.
+The driver listens. A task proves that it has the job's key (HMAC-SHA256 over the driver's nonce), then sends frames: one byte
+for the kind, four for the length, the text. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import time
 NONCE, PROOF = 32, 32
 HEAD = struct.Struct("!cI")
 LONGEST = 64 << 20  # of a frame
-LAST_WORDS_S = 10  # how long tasks that are ended may still talk
+LAST_WORDS_S = 10  # time for ended tasks to send their last output
 STREAMS = {b"o": "stdout", b"e": "stderr"}
 
 
 class Speaker:
-    """A task's end."""
+    """The task's end of the connection."""
 
     def __init__(self, address: tuple, key: bytes) -> None:
         self.socket = socket.create_connection(address)
@@ -48,7 +48,7 @@ class Speaker:
 
 
 class _Stream:
-    """A task's sys.stdout or sys.stderr, of which the driver shows each piece."""
+    """A task's sys.stdout or sys.stderr; the driver prints each piece."""
 
     def __init__(self, speaker: Speaker, kind: bytes) -> None:
         self.speaker, self.kind = speaker, kind
@@ -62,11 +62,11 @@ class _Stream:
 
 
 class Listener:
-    """The driver's end, with a thread of its own: prints what ranks print, and collects `failures`."""
+    """The driver's end, with its own thread: prints the output of ranks and collects `failures`."""
 
     def __init__(self, key: bytes) -> None:
         self.key, self.failures = key, []
-        self.unshown = None  # why nothing can be printed any more
+        self.unshown = None  # the error that stopped the output
         self.socket = socket.create_server(("", 0), backlog=128)
         self.port = self.socket.getsockname()[1]
         self._ended, self._end = socket.socketpair()
@@ -81,7 +81,7 @@ class Listener:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Hears those who are still there to their end. Raises what kept the output from being printed."""
+        """Reads the remaining connections to their end. Raises the error that stopped the output, if any."""
         self._end.close()
         self._thread.join()
         if self.unshown and kind is None:
@@ -122,7 +122,7 @@ class Listener:
             self.failures.append(json.loads(text))
             return
         if self.unshown:
-            return  # but read on, so that no rank blocks
+            return  # but continues to read, so that no rank blocks
         try:
             stream = getattr(sys, STREAMS[kind])
             stream.write(text)
@@ -138,7 +138,7 @@ class _Hearing:
         self.listener, self.nonce, self.known, self.data = listener, secrets.token_bytes(NONCE), False, b""
 
     def hear(self, peer: socket.socket) -> bool:
-        """False when this connection is to be closed."""
+        """Returns False to close this connection."""
         try:
             data = peer.recv(1 << 16)
         except OSError:  # reset: that task's end

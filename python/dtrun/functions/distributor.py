@@ -31,7 +31,7 @@ class Distributor:
             )
 
     def run(self, train_object: Callable | str, *args: Any, **kwargs: Any) -> Any:
-        """Calls a function with the arguments, or runs a file with them as its words. Returns what rank 0 returned."""
+        """Calls a function with the arguments, or runs a file with them as its command line. Returns the result of rank 0."""
         if isinstance(train_object, (str, os.PathLike)):
             if kwargs:
                 raise errors.InvalidArgument(
@@ -58,7 +58,7 @@ def run_file(file: str, words: list) -> None:
     runpy.run_path(file, run_name="__main__")
 
 
-setattr(run_file, "may_exit", True)  # a program ends how it likes, and has no result
+setattr(run_file, "may_exit", True)  # a program may end in any way, and has no result
 
 
 def counted(number: int, one: str, many: str) -> str:
@@ -66,7 +66,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def visible_gpus() -> int:
-    """How many GPUs a CUDA program of this process would see."""
+    """The number of GPUs that a CUDA program of this process would see."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is not None:
         return len([word for word in listed.split(",") if word.strip() not in ("", "-1")])

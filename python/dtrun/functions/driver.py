@@ -1,4 +1,4 @@
-"""The driver of a job whose hosts are a platform's tasks: what it tells them, hears from them and makes of it."""
+"""The driver of a job that runs in a platform's tasks: sends them the call, reads their output, and returns results or the failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .failure import JobFailed, failed, unreturned
 
 
 class Driver:
-    """One call, on `num_proc` tasks. A context manager: it listens to them inside of it."""
+    """One call, on `num_proc` tasks. A context manager; the driver listens to the tasks inside the block."""
 
     def __init__(self, what: str, fn: Callable, args: Sequence, kwargs: Mapping[str, Any] | None, num_proc: Any,
                  env: Mapping[str, str] | None, config: Mapping[str, Any] | None, dumps: Callable) -> None:  # fmt: skip
@@ -30,7 +30,7 @@ class Driver:
         self.key, self.name = secrets.token_hex(32), f"{what.rsplit('.', 1)[0].replace('.', '-')}-{secrets.token_hex(8)}"
 
     def _check_options(self) -> None:
-        """By the dtrun beside this package; where only the executors have one, they tell."""
+        """Checks by the dtrun of this package. If only the executors have dtrun, they report errors."""
         try:
             program.find()
         except errors.LibraryError:
@@ -51,9 +51,9 @@ class Driver:
         return member.Job(self.data, self.num_proc, self.options, self.env, (address, self.channel.port), self.name, self.key)
 
     def results(self, pickled: Mapping[int, bytes], cause: Exception | None, why: str = "") -> list:
-        """What the ranks returned, by rank. After the end of the context.
+        """The results of the ranks, by rank. Call it after the block.
 
-        cause: the platform's exception, if it had one; why: its reason for an end of the tasks, in words
+        cause: the platform's exception, if any; why: the platform's reason for ending the tasks, as text
         """
         if len(pickled) == self.num_proc:
             return [load_result(pickled[rank], rank) for rank in range(self.num_proc)]
@@ -71,6 +71,6 @@ class Driver:
 
 
 def _trace(verdict: Mapping, said: Sequence[Mapping]) -> str | None:
-    """Of the rank that failed first: one that it has left before a restart is not why the job failed."""
+    """The traceback of the rank that failed first, unless it is from before a restart."""
     blamed = verdict.get("generation"), verdict.get("first_failed_rank")
     return next((one.get("trace") for one in said if (one.get("generation"), one["host"]) == blamed), None)

@@ -1,6 +1,6 @@
-"""end_with_parent.py PARENT PROGRAM [ARGUMENT...]: becomes PROGRAM, which gets SIGTERM when the process PARENT dies.
+"""end_with_parent.py PARENT PROGRAM [ARGUMENT...]: runs PROGRAM, which gets SIGTERM when the process PARENT dies.
 
-A job does not outlive the Python that called dtrun.run, however that one ends.
+So a job never outlives the Python process that called dtrun.run.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ def main() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         sys.exit("dtrun: the program that started this job is gone")
-    # A program inherits what is ignored: by Python the first two, by a shell or Spark the others, which end the job.
+    # A program inherits ignored signals: Python ignores the first two; a shell or Spark may ignore the others, which end the job.
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.execv(words[0], words)

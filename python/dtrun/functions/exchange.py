@@ -1,4 +1,4 @@
-"""The folder through which a function goes to the ranks and their results come back. Both sides import this.
+"""The folder that carries the function to the ranks and their results back. Both sides import this.
 
     call                    what to call, and where modules are found
     run                     the run directory of the job, by dtrun on its first host
@@ -32,7 +32,7 @@ class Exchange:
         self.folder = folder
 
     def write(self, name: str, data: bytes) -> None:
-        """Whole or not at all, whenever the writer is killed."""
+        """Writes the whole file or nothing, even if the writer is killed."""
         path = os.path.join(self.folder, name)
         part = f"{path}.{os.getpid()}"
         with open(part, "wb") as file:
@@ -54,7 +54,7 @@ class Exchange:
         return data and Call(*pickle.loads(data))
 
     def options(self) -> list[str]:
-        """Of dtrun's command line: so that it says here where the run is, before a rank begins."""
+        """Arguments for dtrun's command line: dtrun writes the path of the run here before a rank begins."""
         return ["--set", f"logs.dir_file={os.path.join(self.folder, 'run')}"]
 
     def verdict(self) -> dict | None:
@@ -69,22 +69,22 @@ class Exchange:
         return text and text.decode()
 
     def result(self, generation: int | None, rank: int) -> bytes | None:
-        """The pickle of what a rank has returned in this generation."""
+        """The pickle of a rank's result in this generation."""
         return self.read(f"{generation}-{rank}.result")
 
     def began(self, rank: int) -> int | None:
-        """The last generation that this rank has begun. What it has left in an earlier one no longer counts."""
+        """The last generation that this rank has begun. Its results of earlier generations do not count."""
         generation = self.read(f"{rank}.began")
         return None if generation is None else int(generation)
 
     def results(self, generation: int, ranks: list[int]) -> dict[int, Any]:
-        """By rank, of those that have one."""
+        """By rank, for ranks that have one."""
         pickled = {rank: self.result(generation, rank) for rank in ranks}
         return {rank: load_result(data, rank) for rank, data in pickled.items() if data is not None}
 
 
 def load_result(data: bytes, rank: int) -> Any:
-    """What a rank has returned, as an object of this process."""
+    """A rank's result, unpickled."""
     try:
         return pickle.loads(data)
     except Exception as error:  # of the object's own code, too

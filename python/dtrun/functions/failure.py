@@ -1,4 +1,4 @@
-"""What a job that failed raises."""
+"""The exception of a failed job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobFailed(Error):
 
 
 def unreturned(what: str, ranks: Sequence[int], verdict: dict | None = None) -> JobFailed:
-    """Of ranks that ended well and have left no result: None would be one."""
+    """The text for ranks that exited with 0 without a result; None would be a result."""
     who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
     return JobFailed(
         f"{what}: {who} ended with exit code 0 and without a result: the function called sys.exit() or os._exit() there; let it "
@@ -35,9 +35,9 @@ def unreturned(what: str, ranks: Sequence[int], verdict: dict | None = None) -> 
 
 
 def failed(exit_code: int, verdict: dict | None, traceback: str | None, printed: str, why: str = "") -> JobFailed:
-    """The exception: the verdict's first line, then the cause as well as it is known.
+    """The exception: the verdict's first line, then the cause as far as it is known.
 
-    why: what the platform says that started the tasks
+    why: the message of the platform that started the tasks
     """
     if verdict is None:
         return JobFailed(f"dtrun ended with exit code {exit_code} before the ranks ran:\n{printed.strip()}\n{why}".rstrip(), exit_code)

@@ -1,4 +1,4 @@
-"""A folder that goes with the Python that has made it, however that one ends."""
+"""A temporary folder that is removed when the Python process that made it ends in any way."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ REMOVE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "remove
 
 @contextlib.contextmanager
 def going_with_us(folder: str) -> Iterator[str]:
-    """Removes `folder`, which is there already, at the end."""
-    # A session of its own: what kills a whole process group leaves it.
+    """Removes the existing `folder` at the end."""
+    # A separate session survives signals to the whole process group.
     with subprocess.Popen([sys.executable, "-I", "-S", REMOVE_FOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                           start_new_session=True):  # fmt: skip
         yield folder

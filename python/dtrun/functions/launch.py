@@ -1,4 +1,4 @@
-"""run(): starts a job whose ranks call a function."""
+"""run(): starts a job in which every rank calls a function."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Config = Union[str, "os.PathLike[str]", Mapping[str, Any], None]
 def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = None, np: int | str | None = None,
         hosts: str | Sequence[str] | None = None, config: Config = None, env: Mapping[str, str] | None = None,
         verbose: bool = False) -> list:  # fmt: skip
-    """Calls fn(*args, **kwargs) on every rank of a new job, and returns what the ranks returned, by rank.
+    """Calls fn(*args, **kwargs) on every rank of a new job, and returns the results by rank.
 
-    np: ranks on all hosts together, or "gpu", "cpu" or "auto"; by default what the config says, else one
+    np: ranks on all hosts together, or "gpu", "cpu" or "auto"; by default that of the config, else one
     hosts: such as "node0,node1:4" or a list; by default those of the config, else this one
     config: the path of a TOML file, or options such as {"backend.name": "ucx"}
     env: variables of the ranks, over those of this process
     verbose: print dtrun's header too
 
-    What ranks print appears in sys.stdout and sys.stderr. Raises JobFailed when the job fails, and InvalidArgument when
+    The output of ranks appears in sys.stdout and sys.stderr. Raises JobFailed when the job fails, and InvalidArgument when
     the function or an argument cannot be pickled, or an option is wrong. KeyboardInterrupt ends every rank.
     """
     args, kwargs = arguments.positional(args), arguments.named(kwargs)
@@ -53,8 +53,8 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 
 
 def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str, str]) -> list:
-    """Runs dtrun with the function that lies in the exchange: what its ranks have returned."""
-    sys.modules.setdefault(LOADED, sys.modules["__main__"])  # results are of classes by that name
+    """Runs dtrun with the function in the exchange. Returns the results."""
+    sys.modules.setdefault(LOADED, sys.modules["__main__"])  # results may have classes of this module name
     words = [program.find(), "run", *options, *exchange.options(), "--", sys.executable, RANK, exchange.folder]
     code, printed = process.execute(words, environment)
     verdict = exchange.verdict()
@@ -69,7 +69,7 @@ def execute(exchange: Exchange, options: Sequence[str], environment: Mapping[str
 
 
 def search_path() -> list[str]:
-    """sys.path with the working folder by its name."""
+    """sys.path with the working folder as an absolute path."""
     return [path or os.getcwd() for path in sys.path]
 
 
@@ -81,7 +81,7 @@ def job_name(fn: Callable) -> str:
 
 
 def _shared(hosts: Any, config: Config) -> str | None:
-    """Where every host finds the exchange: the working folder if there may be several; else where temporary files lie."""
+    """The parent folder of the exchange, reachable from every host: the working folder if there may be several hosts, else that of temporary files."""
     if isinstance(config, Mapping):
         config = any(key.split(".")[0] == "cluster" for key in config) or None
     return os.getcwd() if hosts is not None or config is not None else None

@@ -1,4 +1,4 @@
-"""A platform's task that is one host of a job, with one rank: what tasks of Spark and of Ray do on their machines."""
+"""The code of a platform's task (Spark, Ray) that is one host of a job, with one rank."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOST = "${DTRUN_NODE_RANK}"  # dtrun puts the host's number there
 
 
 class Job(NamedTuple):
-    """What the driver tells every task."""
+    """The data that the driver sends to every task."""
 
     data: bytes  # the pickle of the call
     tasks: int
@@ -33,11 +33,11 @@ class Job(NamedTuple):
 
 
 class NotStarted(RuntimeError):
-    """The job could not start. The driver has been told."""
+    """The job could not start; the driver has the reason."""
 
 
 def take_part(job: Job, index: int, root: Callable[[], str], devices: Callable[[], dict]) -> bytes | None:
-    """The pickle of what this task's rank returned; None when the job failed: the driver has heard why.
+    """The pickle of the rank's result. None if the job failed; the driver has the reason.
 
     root: ADDRESS:PORT of task 0, where the others join; may wait for them
     devices: the variables that show this task's GPUs
@@ -81,19 +81,19 @@ def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Sp
 
 
 def cluster_words(tasks: int, index: int, root: str) -> list[str]:
-    """What makes this task a host of the job, on dtrun's command line."""
+    """Arguments of dtrun's command line that make this task a host of the job."""
     options = {"connect": "manual", "host_count": tasks, "root": root, "oversubscribe": "true"}
     words = [word for key, value in options.items() for word in ("--set", f"cluster.{key}={value}")]
     return ["--host-index", str(index), "--set", "job.processes_per_host=1", "--set", "job.cwd=/tmp", *words]
 
 
 def endpoint(address: str, port: int | str) -> str:
-    """An IPv6 address is in brackets before its port."""
+    """ADDRESS:PORT, with brackets around an IPv6 address."""
     return f"[{address}]:{port}" if ":" in address and not address.startswith("[") else f"{address}:{port}"
 
 
 def free_port() -> int:
-    """A port for the root. Below those that the kernel gives out, so that nobody else gets it by chance before dtrun listens."""
+    """A port for the root, below the kernel's ephemeral ports, so that no other program gets it by chance before dtrun listens."""
     while True:
         port = random.randrange(*PORTS)
         with socket.socket() as free:

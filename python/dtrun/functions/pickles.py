@@ -1,4 +1,4 @@
-"""Functions as bytes: by cloudpickle where it is installed, which also takes lambdas and what a notebook defines."""
+"""Pickles functions, by cloudpickle if it is installed, which also supports lambdas and functions of a notebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .exchange import LOADED
 
 
 class _ByName(pickle.Pickler):
-    """`named` gets the functions and classes of the caller's script that it writes: by their names."""
+    """`named` collects the functions and classes of the caller's script that are pickled by name."""
 
     def __init__(self, file: io.BytesIO, named: list) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -41,7 +41,7 @@ except ImportError:
 
 
 def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callable = dumps, named: list | None = None) -> bytes:
-    """The pickle of a call. `named` gets what it takes from the caller's script by name. Raises InvalidArgument, which names the
+    """The pickle of a call. `named` collects what is pickled by name from the caller's script. Raises InvalidArgument with the
     part that cannot be pickled."""
     if (loading := _loading()) is not None:
         raise errors.FailedPrecondition(
@@ -62,7 +62,7 @@ def dump_call(fn: Callable, args: tuple, kwargs: dict, what: str, dumps: Callabl
 
 
 def main_file(named: Sequence) -> str | None:
-    """The script that ranks have to load to find what is `named`; None where that is nothing."""
+    """The script that ranks have to load to find the `named` ones; None if there are none."""
     if not named:
         return None
     file, cloudpickle = getattr(sys.modules["__main__"], "__file__", None), "install cloudpickle (pip install cloudpickle)"
@@ -109,7 +109,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _loading() -> str | None:
-    """The script that this rank loads just now, to find its function there."""
+    """The script that this rank is loading to find its function."""
     module = sys.modules.get(LOADED)
     return None if module in (None, sys.modules["__main__"]) else module.__file__
 

@@ -1,4 +1,4 @@
-"""dtrun as a child of this Python: what it prints appears here while it runs, and it ends when this Python does."""
+"""Runs dtrun as a child of this Python: shows its output while it runs, and ends it with this Python."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ KEPT = 16384  # characters of stderr, for the error of a job that never started
 def execute(words: Sequence[str], environment: Mapping[str, str], streams: Mapping[str, Any] | None = None) -> tuple[int, str]:
     """Runs a command to its end: (exit code, the last of its stderr). KeyboardInterrupt ends it, a second one at once.
 
-    streams: where its stdout and stderr go to, by these names; by default to those of sys
+    streams: where its stdout and stderr go, by name; by default to those of sys
     """
     interrupt = None
-    # A session of its own: Ctrl-C reaches it through this process only, once.
+    # A separate session: Ctrl-C reaches it only once, through this process.
     with subprocess.Popen([sys.executable, "-I", "-S", END_WITH_PARENT, str(os.getpid()), *words], env=dict(environment),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           start_new_session=True) as process, _Output(process, streams) as output:  # fmt: skip
@@ -32,7 +32,7 @@ def execute(words: Sequence[str], environment: Mapping[str, str], streams: Mappi
             except KeyboardInterrupt as cause:
                 interrupt = cause
                 process.send_signal(signal.SIGINT)
-            except BaseException:  # nobody can show what the job prints
+            except BaseException:  # the job's output cannot be shown
                 process.terminate()
                 process.communicate()
                 raise
@@ -57,7 +57,7 @@ class _Output:
         self.selector.close()
 
     def show(self) -> None:
-        """Until both have ended. After an exception it can be called again."""
+        """Blocks until both have ended. Can be called again after an exception."""
         while self.selector.get_map():
             for key, _ in self.selector.select():
                 data = os.read(key.fd, 65536)

@@ -1,4 +1,4 @@
-"""Where the `dtrun` program is."""
+"""Finds the program `dtrun`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import errors
 
 
 def candidates() -> list[str]:
-    """Where it may be, beside the libdtrun that this package uses first."""
+    """The places to look in, first beside the libdtrun that this package uses."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places = []
     if library := os.environ.get("DTRUN_LIBRARY"):
@@ -20,12 +20,12 @@ def candidates() -> list[str]:
 
 
 def said(path: str, printed: str) -> str:
-    """What dtrun printed; where that is nothing, it may not be dtrun."""
+    """The output of dtrun; without output it may not be dtrun."""
     return printed.strip() or f"it printed nothing: `{path} --version` tells whether that is dtrun; if not, set DTRUN_BIN to dtrun's path"
 
 
 def find() -> str:
-    """The path of `dtrun`: the one in DTRUN_BIN, of this installation, or in PATH."""
+    """The path of `dtrun`: from DTRUN_BIN, this installation, or PATH."""
     if chosen := os.environ.get("DTRUN_BIN"):
         if not os.access(chosen, os.X_OK) or os.path.isdir(chosen):
             raise errors.LibraryError(f"dtrun: DTRUN_BIN: '{chosen}' is not a program; set it to the path of dtrun, or unset it")

@@ -1,4 +1,4 @@
-"""rank.py FOLDER: a rank that calls the function in FOLDER (exchange.py), and leaves its result there."""
+"""rank.py FOLDER: the program of a rank: calls the function in FOLDER (exchange.py) and writes its result there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 
 
 def main(folder: str) -> None:
-    # This file was started by its path: the modules beside it are not to be found by their bare names.
+    # This file was started by its path: remove its folder, so that modules beside it are not found by bare names.
     sys.path[0] = PACKAGE
     from dtrun.functions.exchange import Exchange
 
@@ -60,7 +60,7 @@ def returned(call: tuple, number: str, leave: Callable[[bytes], None]) -> bytes:
 
 
 def as_main(file: str) -> None:
-    """Loads the caller's script, but for its `if __name__ == "__main__"`, so that pickle finds what it defines."""
+    """Loads the caller's script without its `if __name__ == "__main__"` part, so that pickle finds its definitions."""
     from dtrun.functions.exchange import LOADED
 
     module = types.ModuleType(LOADED)

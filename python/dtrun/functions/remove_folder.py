@@ -1,6 +1,6 @@
-"""remove_folder.py FOLDER: removes FOLDER when stdin ends, as it does with the process that holds its other end.
+"""remove_folder.py FOLDER: removes FOLDER at the end of stdin, which comes when the process at the other end of the pipe ends.
 
-A process that is killed cannot remove what it has made. Ranks may still write there until they are killed too.
+A killed process cannot remove its own folder. Ranks may still write there until they are killed too.
 """
 
 import os

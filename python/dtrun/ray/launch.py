@@ -1,4 +1,4 @@
-"""run(): a placement group whose bundles are the hosts of one job."""
+"""run(): one job on the bundles of a placement group; each bundle is a host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     strategy: of the placement group: "PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"
     placement_timeout: longest wait for room in the cluster, in seconds
 
-    What ranks print appears in the driver. Raises JobFailed when the job fails.
+    The output of ranks appears in the driver. Raises JobFailed when the job fails.
     """
     import ray
     from ray import cloudpickle
@@ -52,7 +52,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
             try:
                 results, cause = _collected(ray, tasks)
             except KeyboardInterrupt:
-                remove_placement_group(group)  # ends the tasks, whose last words the driver waits for
+                remove_placement_group(group)  # ends the tasks; the driver waits for their last output
                 raise
     finally:
         remove_placement_group(group)
@@ -60,8 +60,8 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
 
 
 def _collected(ray: Any, tasks: list) -> tuple[dict, Exception | None]:
-    """Results by rank, and the first exception of a task. One that could not start its host ends those that wait for it; where a
-    worker died, dtrun ends the job."""
+    """Results by rank, and the first exception of a task. If a task could not start its host, the tasks that wait for it end. If a
+    worker dies, dtrun ends the job."""
     results, cause, waiting = {}, None, list(tasks)
     while waiting:
         done, waiting = ray.wait(waiting)

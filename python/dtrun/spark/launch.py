@@ -1,4 +1,4 @@
-"""run(): a barrier stage whose tasks are the hosts of one job."""
+"""run(): one job on the tasks of a barrier stage; each task is a host."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
     num_proc: by default Spark's default parallelism, the cores of all executors
     env: variables of the ranks
     config: options such as {"backend.name": "ucx"}
-    use_gpu: True: a task without a GPU of Spark's is an error; False: ranks see none; None: those that Spark gives
+    use_gpu: True: a task without a GPU of Spark's is an error; False: ranks see none; None: those that Spark assigns
 
-    What ranks print appears in the driver. Raises JobFailed when the job fails; Spark does not repeat it then.
+    The output of ranks appears in the driver. Raises JobFailed when the job fails; Spark does not retry it.
     """
     context = _spark_context()
     from pyspark import cloudpickle  # every executor has it
@@ -37,7 +37,7 @@ def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = No
         except KeyboardInterrupt:
             context.cancelJobGroup(driver.name)
             raise
-        except Exception as failure:  # the tasks say why, but for those that Spark has lost
+        except Exception as failure:  # the tasks report the reason, except those that Spark has lost
             lost = re.search(r"ExecutorLostFailure .*", str(failure))
             cause, why = failure, f"Spark: {lost.group()}" if lost else ""
     return driver.results(results, cause, why)

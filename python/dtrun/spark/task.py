@@ -1,4 +1,4 @@
-"""What a task of the barrier stage does."""
+"""The code of a task of the barrier stage."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class MirroredStrategyRunner:
 
     local_mode: on this machine, as that many processes; else one in each task of a barrier stage of Spark
     use_gpu: each task needs a GPU of Spark's; False hides them
-    use_custom_strategy: the function makes its strategy by itself, from TF_CONFIG
+    use_custom_strategy: the function makes its strategy itself, from TF_CONFIG
     """
 
     def __init__(self, *, num_slots: int, local_mode: bool = False, use_gpu: bool = True, use_custom_strategy: bool = False) -> None:
@@ -25,7 +25,7 @@ class MirroredStrategyRunner:
         self.num_slots, self.local_mode, self.use_gpu, self.use_custom_strategy = num_slots, local_mode, use_gpu, use_custom_strategy
 
     def run(self, train_fn: Callable, **kwargs: Any) -> Any:
-        """What train_fn(**kwargs) returned on the first worker, the chief."""
+        """Runs train_fn(**kwargs) on every worker; returns the result of the first worker, the chief."""
         env = {} if self.use_gpu else {"CUDA_VISIBLE_DEVICES": ""}
         fn, args, named = (train_fn, (), kwargs) if self.use_custom_strategy else (in_strategy, (train_fn, kwargs), {})
         if self.local_mode:

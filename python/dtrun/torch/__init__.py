@@ -6,7 +6,7 @@
     dist.init_process_group("dtrun")
 
 See docs/torch-backend.md for what works. With `backend.torch = "dtrun"` in the config, scripts that ask for gloo, or for
-no backend, get it without a change: torch calls _autoload() by the entry point `dtrun = "dtrun.torch:_autoload"` of the
+no backend, get this backend without a change: torch calls _autoload() by the entry point `dtrun = "dtrun.torch:_autoload"` of the
 group `torch.backends`.
 """
 

@@ -1,7 +1,7 @@
-"""DDP's hooks in C++ of torch, over groups of dtrun.
+"""DDP's built-in C++ hooks over groups of dtrun.
 
-FP16_COMPRESS wants a future whose value is a C++ list of tensors, which Python cannot make: the future of a Python group
-holds a Python object. torch has the same hook in Python, with the same arithmetic. ALLREDUCE takes both kinds.
+FP16_COMPRESS needs a future with a C++ list of tensors, which Python cannot make: the future of a Python group holds a
+Python object. torch has the same hook in Python, with the same arithmetic, which replaces it. ALLREDUCE takes both kinds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def replace() -> None:
-    """From now on FP16_COMPRESS of a model over a Group is the hook in Python."""
+    """Makes FP16_COMPRESS of a model over a Group use the Python hook."""
     ddp: Any = DistributedDataParallel
     of_torch = ddp._register_builtin_comm_hook
     if hasattr(of_torch, "of_dtrun"):

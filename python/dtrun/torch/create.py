@@ -1,4 +1,4 @@
-"""Makes the process groups that init_process_group and new_group ask for."""
+"""Makes process groups for init_process_group and new_group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CALLED_BY_ALL = "all ranks call new_group, in one order, unless it has use_loca
 _inits = 0  # of default groups since this process has joined its job, on every rank alike
 _joins = False  # whether that was done here
 _generation = 0  # of default groups of this process, on every rank alike
-_store: Any = None  # of the last one: rank 0's serves the others, which may be in the next init_process_group before rank 0 is
+_store: Any = None  # of the last one: rank 0's store serves the others, which may call the next init_process_group before rank 0
 
 
 def create(options: Any, _: Any) -> Group:
@@ -39,7 +39,7 @@ def create(options: Any, _: Any) -> Group:
     else:
         world, _inits, _joins = process.init(), 0, True
     atexit.unregister(finish_in_order)
-    atexit.register(finish_in_order)  # is called before what init() has registered
+    atexit.register(finish_in_order)  # runs before the handler that init() has registered
     ranks = list(options.global_ranks_in_group)
     if ranks:
         _check(world, dist.get_rank(), dist.get_world_size())
@@ -55,13 +55,13 @@ def create(options: Any, _: Any) -> Group:
 
 
 def _own(store: Store) -> Store:
-    """For a default group and those made after it: the keys of earlier ones are still there."""
+    """A key prefix for a default group and later ones, because the keys of earlier groups still exist."""
     return PrefixStore(f"generation{_generation}", store) if _generation > 1 else store
 
 
 def barrier_of_each() -> None:
-    """torch 1.13 waits for a counter in its store to be as high as there are ranks, which it is once: from now on each
-    default group has a counter of its own."""
+    """torch 1.13 waits until a counter in its store equals the number of ranks, which works only once. Gives each later
+    default group its own counter."""
     known: Any = distributed_c10d
     wait = known._store_based_barrier
 
@@ -83,8 +83,8 @@ def subgroup(parent: Group, ranks: List[int], timeout: Optional[timedelta], name
 
 
 def _another(world: process.World) -> Communicator:
-    """For a default group after destroy_process_group: a communicator of its own, so that what failed an earlier one leaves
-    it alone. The first one was the world, and where that has failed every rank leaves the job and joins it again."""
+    """The communicator of a default group after destroy_process_group: a new one, so that failures of earlier groups do not
+    affect it. The first group was the world; if that has failed, every rank leaves the job and joins it again."""
     global _inits
     try:
         part = world.split(0)
@@ -106,7 +106,7 @@ def _another(world: process.World) -> Communicator:
 
 
 def _parted(what: str, world: Communicator, make: Callable[[], Optional[Communicator]]) -> Any:
-    """What `make` makes of the world; where that has failed, what to do about it."""
+    """The result of `make` on the world. If the world has failed, raises an error with the next step."""
     failed = world._cause
     try:
         return make()
@@ -139,5 +139,5 @@ def _check(world: Communicator, rank: int, size: int) -> None:
 
 
 def _seconds(timeout: timedelta) -> Optional[float]:
-    """None, `backend.timeout` of the config, where the script left torch's own default."""
+    """None (`backend.timeout` of the config) if the script kept torch's default."""
     return None if timeout == default_pg_timeout else timeout.total_seconds()

@@ -1,4 +1,4 @@
-"""Collectives in which every rank sends something else to each."""
+"""Collectives in which every rank sends different data to each rank."""
 
 from __future__ import annotations
 

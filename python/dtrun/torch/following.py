@@ -1,7 +1,7 @@
-"""Threads of a process group that wait for its works, for those who asked for a future or keep no Work.
+"""Threads of a process group that wait for operations with a future, or without a Work.
 
-What torch calls at the end of a future is the program's own code: it may start operations, wait for other futures, end the
-group, or never return. No other future waits for that for ever.
+Callbacks of a future are code of the program: they may start operations, wait for other futures, end the group, or never
+return. No other future waits for them forever.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _CALLBACKS_WITHIN_S = 10.0  # for callbacks that still run when a group ends
 _PATIENCE_S = 5.0  # of a future with the callbacks of the one before
 _SHORT_PATIENCE_S = 0.5  # the same while callbacks stand that were longer
 _TURN_WITHIN_S = 60.0  # of an operation that a callback starts, in a group without a limit of its own
-_IDLE_S = 10.0  # after which a thread without work ends
+_IDLE_S = 10.0  # after this time an idle thread ends
 _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as many
-_here = threading.local()  # .depth: how many callbacks this thread is in, counting those that started it
+_here = threading.local()  # .depth: the nesting of callbacks in this thread, with those that started it
 
 overtakers: Dict[int, Tuple[_Line, int]] = {}
 """Threads whose callbacks run beside earlier ones: the line and the number of the item."""
 
 
 def await_turn(what: str, seconds: Optional[float]) -> None:
-    """Before an operation is started: what a callback starts comes after what earlier callbacks do, on all ranks alike."""
+    """Called before an operation starts. Orders operations of a callback after those of earlier callbacks, as on all ranks."""
     turn = overtakers.get(get_ident())
     if turn is None:
         return
@@ -56,8 +56,8 @@ def await_turn(what: str, seconds: Optional[float]) -> None:
 
 
 def finish_in_order() -> None:
-    """At the end of a program, before dtrun is finalized: operations that threads wait for may end. A program that ends by
-    an exception does not wait for them."""
+    """At the end of a program, before dtrun is finalized: waits for running operations. A program that ends by an exception
+    does not wait."""
     if getattr(sys, "last_value", None) is None:
         for follower in list(_followers):
             follower.stop()
@@ -67,8 +67,8 @@ def finish_in_order() -> None:
 
 @atexit.register  # here, since what is registered later is called earlier
 def _end_early() -> None:
-    """After an exception: a thread that is still in C++ of torch would come back into an interpreter that ends. So the
-    process ends before, as the exception has it."""
+    """After an exception: a thread in torch's C++ would return into an ending interpreter. So the process exits first, with
+    the exception's exit code."""
     failure = getattr(sys, "last_value", None)
     if failure is None or not in_torch.inside:
         return
@@ -84,8 +84,8 @@ def _end_early() -> None:
 
 
 class _Gate:
-    """Threads pass it into C++ of torch. Python ends those that come back from there while the interpreter ends, and C++
-    ends the process for that (std::terminate, SIGABRT): so none is inside by then."""
+    """A gate for threads that enter torch's C++. If a thread returns from there while the interpreter ends, Python ends the
+    thread, and C++ then aborts the process (std::terminate). So no thread may be inside by then."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -110,7 +110,7 @@ class _Gate:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Waits for those that are inside; not for ever, since they may be in the program's own callbacks."""
+        """Waits for the threads inside, for a limited time, because they may be in callbacks of the program."""
         with self._changed:
             self._closed = True
             self._changed.wait_for(lambda: not self.inside, _LEAVES_WITHIN_S)
@@ -135,13 +135,13 @@ class Follower:
         _followers.add(self)
 
     def keep(self, work: object) -> None:
-        """For C++, until somebody waits for it or many more have been started."""
+        """Keeps a Work for torch's C++, until it is waited for or many more have started."""
         self.kept[work] = None
         if len(self.kept) > _MOST_KEPT:
             self.kept.popitem(last=False)
 
     def in_order(self, ended: Call, tell: Call) -> None:
-        """After earlier ones of the same depth: what a callback asks for is not behind that callback."""
+        """Queues it after earlier ones of the same depth; an operation of a callback does not wait for that callback."""
         depth = getattr(_here, "depth", 0)
         with self.lock:
             line = self._lines.get(depth)
@@ -151,7 +151,7 @@ class Follower:
             line.put(ended, tell)
 
     def on_a_thread(self, ended: Call, tell: Call) -> None:
-        """On one of its own."""
+        """On a separate thread."""
         depth = getattr(_here, "depth", 0)
 
         def run(item: Item) -> None:
@@ -168,7 +168,7 @@ class Follower:
         threading.Thread(target=run, args=([ended, tell],), daemon=True, name="dtrun-work").start()
 
     def begin(self) -> None:
-        """With the lock: the calling thread is about to tell."""
+        """Holds the lock. The calling thread begins to tell."""
         self._open -= 1
         self._telling.add(get_ident())
         if self._waiting:
@@ -180,7 +180,7 @@ class Follower:
             item.clear()  # the end of a future is in C++ of torch, too
 
     def end(self) -> None:
-        """With the lock: it has told."""
+        """Holds the lock. The calling thread has told."""
         self._telling.discard(get_ident())
         if self._given:
             self._given.discard(get_ident())
@@ -188,7 +188,7 @@ class Follower:
             self._changed.notify_all()
 
     def wait_for(self, ready: Callable[[], object], seconds: Optional[float] = None) -> bool:
-        """With the lock, which others get meanwhile; whether it is ready."""
+        """Holds the lock, but releases it while it waits. Returns whether it is ready."""
         self._waiting += 1
         try:
             return bool(self._changed.wait_for(ready, seconds))
@@ -196,7 +196,7 @@ class Follower:
             self._waiting -= 1
 
     def stop(self) -> None:
-        """After the works that it has, and their callbacks; but not for ever after these, and not after the one that calls."""
+        """Waits for its works and their callbacks; for callbacks only a limited time, and not for the calling one."""
         self.kept.clear()
         with self.lock:
             self._telling.discard(get_ident())
@@ -236,7 +236,7 @@ class _Line:
             self._call()
 
     def stop(self) -> None:
-        """With the lock: for its idle threads."""
+        """Holds the lock. Work for idle threads."""
         self._stopped = True
         self._called.notify_all()
         self._items.put(None)
@@ -249,7 +249,7 @@ class _Line:
         return next(iter(self._untold))
 
     def _call(self) -> None:
-        """With the lock: has a thread serve."""
+        """Holds the lock. Makes a thread serve."""
         if self._resting > self._calls:
             self._calls += 1
             self._called.notify()
@@ -282,7 +282,7 @@ class _Line:
                     return
 
     def _next(self) -> Optional[Item]:
-        """The next item, for the thread that serves; None when it is not needed."""
+        """The next item for the serving thread; None if the thread is not needed."""
         while True:
             try:
                 item = self._items.get(timeout=_IDLE_S)
@@ -296,7 +296,7 @@ class _Line:
                     return None
 
     def _rest(self) -> bool:
-        """With the lock: until it has to serve; False when it is not needed."""
+        """Holds the lock. Waits until the thread has to serve; False if it is not needed."""
         self._resting += 1
         self._called.wait_for(lambda: self._calls or self._stopped, _IDLE_S)
         self._resting -= 1
@@ -306,7 +306,7 @@ class _Line:
         return True
 
     def _overtake(self, number: int) -> None:
-        """With the lock: waits for those before; not for ever."""
+        """Holds the lock. Waits for earlier items, for a limited time."""
         patience = _PATIENCE_S if self._oldest() == number - 1 else _SHORT_PATIENCE_S
         self._follower.wait_for(lambda: number - 1 not in self._untold, patience)
         if self._oldest() != number:
@@ -314,7 +314,7 @@ class _Line:
 
 
 def _guarded(call: Call) -> None:
-    """The thread goes on for others."""
+    """The thread continues with other items."""
     try:
         call()
     except Exception:

@@ -98,7 +98,7 @@ class Gathering(Launching):
 
 
 def _root(opts: Any, root: int) -> Tuple[Any, int]:
-    """torch passes the root in opts, or in their place, or by name."""
+    """The root; torch passes it in opts, in place of opts, or by name."""
     if isinstance(opts, int):
         return None, opts
     return opts, root if opts is None else opts.rootRank

@@ -1,7 +1,7 @@
-"""The process group of the backend "dtrun": torch's calls on a communicator of dtrun.
+"""The process group of the backend "dtrun", over a communicator of dtrun.
 
-A Python subclass of ProcessGroup: torch.distributed calls the methods here directly, torch's C++ (DDP, functional
-collectives) calls those that ProcessGroup lets Python override. Calls return a Work; those with asyncOp=False block.
+A Python subclass of ProcessGroup. torch.distributed calls these methods directly; torch's C++ (DDP, functional collectives)
+calls those that ProcessGroup lets Python override. Calls return a Work; those with asyncOp=False block.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..communicator import Communicator
 
     class ProcessGroup:
-        """torch's, whose methods have other signatures in each version."""
+        """torch's base class; the signatures of its methods differ between versions."""
 
         def __init__(self, rank: int, size: int) -> None: ...
 
@@ -44,15 +44,15 @@ else:
     from torch.distributed import ProcessGroup
 
 _CPU = torch.device("cpu")
-# What says whether the caller blocks, which torch has since 2.7.
+# Options that tell whether the caller blocks (torch 2.7 and later).
 _Blocking: Any = AllreduceOptions if hasattr(AllreduceOptions, "asyncOp") else None
 
-groups: weakref.WeakSet[Group] = weakref.WeakSet()  # that somebody holds
+groups: weakref.WeakSet[Group] = weakref.WeakSet()  # that the program still holds
 
 
 class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
-    """Ranks of torch.distributed over `comm`, a dtrun.Communicator. `timeout`, in seconds, is that of an operation; None:
-    `backend.timeout` of the config."""
+    """A process group over `comm`, a dtrun.Communicator. `timeout`: seconds for each operation; None: `backend.timeout` of the
+    config."""
 
     def __init__(
         self, store: Store, comm: Communicator, timeout: Optional[float] = None, ranks: Optional[List[int]] = None
@@ -73,7 +73,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None, *rest: Any, **named: Any) -> Work:
         """Every rank gets the reduction of the tensor."""
         if type(opts) is _Blocking and not opts.asyncOp and len(tensors) == 1 and not self._timeout_ns and not overtakers:
-            tensor = tensors[0]  # the short way of a blocking call; what it does not know goes the long way
+            tensor = tensors[0]  # the fast path of a blocking call; other cases take the general path
             dtype = NUMBERS.get(tensor.dtype)
             reduce = REDUCTIONS.get(opts.reduceOp.op)
             dense = tensor.layout is torch.strided and plain(tensor)  # torch 2 has no answer for sparse CSR
@@ -86,11 +86,11 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         return self._allreduce(tensors, opts, *rest, **named)
 
     def barrier(self, opts: Any = None) -> Work:
-        """Ends when every rank has called it."""
+        """Completes when every rank has called it."""
         return self._launch("barrier", opts, BARRIER, None, None, [], [])
 
     def monitored_barrier(self, timeout: Union[timedelta, float, None] = None, wait_all_ranks: bool = False) -> None:
-        """As barrier, and blocks; the failure after `timeout`, half an hour where none is given, names who did not come."""
+        """As barrier, but blocks. After `timeout` (default: half an hour) the error names the missing ranks."""
         self._monitored += 1
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout  # torch takes both
         if seconds is None or seconds < 0:
@@ -99,7 +99,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
             self._store, self.comm.rank, self.comm.size, f"{self.comm.name}/{self._monitored}", seconds, wait_all_ranks
         )
 
-    # ---- what torch asks about a group ----
+    # ---- torch's queries ----
 
     def getBackendName(self) -> str:
         return "dtrun"
@@ -141,7 +141,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         return [_CPU]
 
     def _get_backend(self, device: Any) -> Any:
-        """The backend of a device, which torch asks for its abilities: the group is its own."""
+        """The backend of a device, for torch's queries of capabilities: the group itself."""
         if streams.kind_of(torch.device(device).type) is None:
             raise RuntimeError(f"the backend dtrun has no tensors of {device}, only of cpu and cuda")
         return self
@@ -154,7 +154,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         return False
 
     def _set_sequence_number_for_group(self) -> None:
-        """dtrun compares the calls of ranks by itself."""
+        """Does nothing: dtrun compares the calls of ranks anyway."""
 
     def _get_sequence_number_for_group(self) -> int:
         return 0
@@ -163,7 +163,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         return False
 
     def set_timeout(self, timeout: Optional[timedelta]) -> None:
-        """For later operations."""
+        """Sets the timeout of later operations."""
         self._timeout_ns = self._ns(timeout)
 
     _set_default_timeout = set_timeout
@@ -174,7 +174,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         self, ranks: Sequence[int], timeout: Optional[timedelta] = None, opts: Any = None, group_name: Optional[str] = None,
         group_desc: Optional[str] = None, device_types: Any = None,
     ) -> Optional[Group]:  # fmt: skip
-        """The group of `ranks` of this one, called by all of them; None on others."""
+        """A group of `ranks` of this group; all of them call it. Returns None on other ranks."""
         from .create import subgroup
 
         if self.comm.rank not in ranks:
@@ -184,11 +184,11 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     splitGroup = split_group
 
     def abort(self) -> None:
-        """Pending and later operations fail, on this rank."""
+        """Makes pending and later operations on this rank fail."""
         self.comm.abort("torch.distributed aborted the process group")
 
     def shutdown(self) -> None:
-        """Ends the group, after the works whose futures somebody has."""
+        """Ends the group, after the works with futures in use."""
         self._follow.stop()
         self._handle = None
         self.comm.free()

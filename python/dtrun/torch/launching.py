@@ -1,7 +1,7 @@
-"""What the operations of a process group share: an operation goes to libdtrun, and comes back as a Work.
+"""The common part of a process group's operations: passes an operation to libdtrun and returns a Work.
 
-Operations on tensors of a device start after the work queued on torch's current stream, and blocking ones are over, for
-the caller, once that stream waits for them.
+Operations on tensors of a device start after the work queued on torch's current stream. Blocking ones return once that
+stream waits for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Launching:
-    """Of a communicator. The classes that derive from it are torch's calls, by kind."""
+    """Base of the classes with torch's calls, one class for each kind of operation."""
 
     comm: Communicator
     _follow: Follower
@@ -36,7 +36,7 @@ class Launching:
         self, what: str, opts: Any, kind: int, send: Optional[torch.Tensor], recv: Optional[torch.Tensor],
         finish: Sequence[Optional[Callable[[], object]]], result: List[torch.Tensor], ordered: bool = True, **given: Any,
     ) -> Work:  # fmt: skip
-        """Starts an operation, or makes it where opts say that the caller blocks (torch 2.7 and later say so)."""
+        """Starts an operation; runs it to its end if opts say that the caller blocks (torch 2.7 and later)."""
         wait = opts is not None and not getattr(opts, "asyncOp", True) and self._coalesced is None
         timeout_ns = self._timeout_ns if opts is None else self._ns(opts.timeout)
         part = submit(self.comm, what, kind, send, recv, wait=wait, timeout_ns=timeout_ns, **given)
@@ -71,7 +71,7 @@ class Launching:
         self._coalesced = []
 
     def _end_coalescing(self, device: Any = None) -> Work:
-        """The Work of all that was started since _start_coalescing; torch 1.13 passes the list of works, and keeps them."""
+        """One Work for all operations since _start_coalescing; torch 1.13 passes the list of works, and keeps them."""
         works, self._coalesced = self._coalesced or [], None
         if isinstance(device, list):
             return ENDED

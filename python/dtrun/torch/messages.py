@@ -1,4 +1,4 @@
-"""Messages between two ranks. Each is on its way at once; their futures come in any order."""
+"""Messages between two ranks. Each starts at once; futures complete in any order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class Messages(Launching):
     def send(self, tensors: List[torch.Tensor], peer: int, tag: int = 0) -> Work:
-        """To `peer`, which receives as many elements with the same tag."""
+        """Sends to `peer`, which receives the same number of elements with the same tag."""
         dense = t.source("send", t.single("send", tensors))
         return self._launch(
             "send", None, SEND, dense, None, [], list(tensors), ordered=False, count=dense.numel(), peer=peer,
@@ -28,11 +28,11 @@ class Messages(Launching):
         )  # fmt: skip
 
     def recv(self, tensors: List[torch.Tensor], peer: int, tag: int = 0) -> Work:
-        """From `peer`."""
+        """Receives from `peer`."""
         return self._recv(tensors, peer, tag)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Work:
-        """From whoever sends with this tag; the Work's source_rank() is who did."""
+        """Receives from any rank that sends with this tag; the Work's source_rank() is the sender."""
         return self._recv(tensors, ANY_SOURCE, tag, ctypes.c_int32(-1))
 
     def _recv(self, tensors: List[torch.Tensor], peer: int, tag: int, source: Optional[ctypes.c_int32] = None) -> Work:
@@ -44,5 +44,5 @@ class Messages(Launching):
 
 
 def _checked(what: str, tag: int) -> int:
-    """torch passes 64 bits on, of which dtrun's messages have 32."""
+    """Checks a tag: torch allows 64 bits, dtrun's messages 32."""
     return integer(what, "tag", tag, 0, 2**32 - 1)

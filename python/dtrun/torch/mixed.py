@@ -1,7 +1,7 @@
 """A process group of several backends, as "cpu:dtrun,cuda:nccl" asks for: dtrun for some kinds of devices, torch's for others.
 
-torch lets Python make a whole process group only, and then forgets the backends that were asked for beside it. So torch
-makes a group of those first, which MixedGroup holds; a call goes to it where its tensors are on their devices.
+torch lets Python make only a whole process group, and then ignores the other requested backends. So torch first makes a
+group of those, which MixedGroup holds; calls on tensors of their devices go to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CALLS = """allreduce allreduce_coalesced reduce broadcast allgather _allgather_
 
 
 class MixedGroup(Group):
-    """`others`, which somebody sets before the first call, is torch's group of the other backends."""
+    """`others` is torch's group of the other backends; it is set before the first call."""
 
     others: Any = None
 
@@ -96,7 +96,7 @@ _others: Any = None  # of the group that is being made
 
 
 def group_class() -> Any:
-    """What create() makes now: Group, or a MixedGroup of what was made before."""
+    """The result of create(): Group, or a MixedGroup with the group that was made before."""
     if _others is None:
         return Group
     return functools.partial(_mixed, _others)
@@ -109,7 +109,7 @@ def _mixed(others: Any, *given: Any) -> MixedGroup:
 
 
 def watch() -> None:
-    """From now on torch's groups of several backends keep those beside dtrun."""
+    """Makes torch's groups of several backends keep those beside dtrun."""
     make: Any = c10d._new_process_group_helper
     if hasattr(make, "mixes") or not hasattr(c10d, "BackendConfig"):
         return
@@ -143,7 +143,7 @@ def watch() -> None:
 
 
 def _forget(group: Any) -> None:
-    """The MixedGroup is the one that torch knows, and that holds this one."""
+    """torch knows the MixedGroup, which holds this group."""
     world: Any = c10d._world
     for table in (world.pg_map, world.pg_names, world.pg_backend_config, world.pg_to_tag, world.pg_group_ranks):
         table.pop(group, None)

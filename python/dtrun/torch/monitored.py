@@ -1,6 +1,6 @@
-"""monitored_barrier: rank 0 waits for each of the others and names those that do not come, as gloo's does.
+"""monitored_barrier: rank 0 waits for each of the others and names the missing ranks, as gloo's does.
 
-It goes over the group's store and leaves the communicator alone, so that it tells of ranks that hang in an operation.
+It uses the group's store, not the communicator, so that it can name ranks that hang in an operation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def monitored_barrier(store: Store, rank: int, size: int, name: str, seconds: float, wait_all_ranks: bool) -> None:
-    """`name` is that of the call, the same on all ranks and never used again. Rank 0 blocks at most `seconds` for all; others
+    """`name` identifies the call: the same on all ranks, and never used again. Rank 0 blocks at most `seconds` for all; others
     wait for its answer."""
     key = f"monitored_barrier/{name}"
     if rank == 0:
@@ -44,7 +44,7 @@ def monitored_barrier(store: Store, rank: int, size: int, name: str, seconds: fl
 
 
 def _waited(rank: int) -> str:
-    """As gloo says it."""
+    """gloo's text."""
     return (
         f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for "
         "send/recv from rank 0"

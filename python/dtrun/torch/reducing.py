@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _op(opts: Any, op: Any) -> Tuple[Any, Any]:
-    """The ReduceOp of a call: torch passes it in opts, or as an argument of its own, or in the place of opts."""
+    """The ReduceOp of a call; torch passes it in opts, as a separate argument, or in place of opts."""
     if opts is not None and hasattr(opts, "reduceOp"):
         return opts.reduceOp, opts
     return (opts if opts is not None else op), None
@@ -45,7 +45,7 @@ class Reducing(Launching):
         return self._launch("allreduce", opts, ALLREDUCE, dense, dense, [finish], [tensor], count=dense.numel(), reduce=number)
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
-        """As allreduce of each of `tensors`; those of one type go as one."""
+        """allreduce of each of `tensors`; tensors of one type travel together."""
         op, opts = _op(opts, ReduceOp.SUM)
         number, factor = reduction("allreduce_coalesced", op)
         by_type: Dict[torch.dtype, Tensors] = {}

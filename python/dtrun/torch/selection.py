@@ -1,9 +1,8 @@
 """dtrun in place of gloo, for scripts that dtrun started with `backend.torch = "dtrun"`.
 
-torch calls autoload() at the end of its own import. Where the variable of that option is set, every process group that a
-script asks for as "gloo", "cpu:gloo" or without a name is made by the backend "dtrun", and of "cpu:gloo,cuda:nccl" the part
-for cpu; other names mean what they say.
-torch makes all its groups, those of DeviceMesh too, in one function of its own, which is what is replaced here.
+torch calls autoload() at the end of its own import. If the variable of that option is set, the backend "dtrun" makes every
+process group that a script requests as "gloo", "cpu:gloo" or without a name, and the cpu part of "cpu:gloo,cuda:nccl". Other
+names keep their meaning. torch makes all groups, also those of DeviceMesh, in one private function, which is replaced here.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _PLAIN = ("gloo", "cpu:gloo")
 
 
 def autoload() -> None:
-    """Does what the variable says."""
+    """Applies the variable."""
     if os.environ.get(VARIABLE) == "dtrun" and dist.is_available():
         _take_over()
 
 
 def chosen(backend: Any) -> Any:
-    """The backend for what a script asked for."""
+    """The backend for a script's request."""
     name = str(backend).lower()
     if name in _PLAIN or (name == "undefined" and not torch.accelerator.is_available()):
         return dist.Backend("dtrun")
@@ -55,7 +54,7 @@ def _take_over() -> None:
 
 
 def _monitor() -> None:
-    """torch lets monitored_barrier through for gloo alone; scripts that ask for gloo may call it."""
+    """torch allows monitored_barrier for gloo only; scripts that request gloo may call it."""
     of_torch: Any = dist.monitored_barrier
 
     @functools.wraps(of_torch)

@@ -20,7 +20,7 @@ _UNCHECKED: Any = {"check_invariants": False} if hasattr(torch.sparse, "check_sp
 
 
 def allreduce(comm: Communicator, tensor: torch.Tensor, number: int, timeout_ns: int) -> None:
-    """The sum of the sparse `tensor` of all ranks, in place; blocks. Ranks may have other indices, and as many as they like."""
+    """The sum of the sparse `tensor` of all ranks, in place; blocks. Indices and their number may differ between ranks."""
     if number != _NUMBERS["sum"]:
         raise errors.Unsupported("allreduce: sparse tensors can only be summed; use ReduceOp.SUM")
     mine = tensor.detach().coalesce()

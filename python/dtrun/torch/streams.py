@@ -1,4 +1,4 @@
-"""Devices of tensors: which ones dtrun moves memory of, and the streams that torch uses there.
+"""Devices of tensors: those that dtrun supports, and torch's streams there.
 
 A device's module (torch.cuda, or what torch._register_device_module has been given) has current_stream(), Stream and
 stream(), as torch.cuda has them, and may have record_stream(tensor, stream) where Tensor's does not take its streams.
@@ -22,7 +22,7 @@ OTHER = 32  # DTRUN_DEVICE_OTHER: torch's PrivateUse1
 
 
 def _private() -> str:
-    """What torch calls devices of PrivateUse1 now; a backend may rename them."""
+    """torch's current name for devices of PrivateUse1; a backend may rename them."""
     name = getattr(torch._C, "_get_privateuse1_backend_name", None)
     return str(name()) if name else "privateuseone"
 
@@ -77,12 +77,12 @@ class Place:
         return Stream(ctypes.sizeof(Stream), 0, self.kind, self.device.index or 0, _handle(stream))
 
     def use(self, tensor: torch.Tensor, stream: Any) -> None:
-        """`stream` works on the tensor: its memory, when freed, is given to nobody before that has ended."""
+        """Tells the allocator that `stream` uses the tensor, so that its memory is not reused before that use ends."""
         record = getattr(self._module, "record_stream", torch.Tensor.record_stream)
         record(tensor, stream)
 
     def on_side(self) -> Any:
-        """`with place.on_side():` makes a stream current that nothing else uses: what waits there holds up nobody."""
+        """`with place.on_side():` makes a private stream current, where waits block no other work."""
         return self._module.stream(self.side())
 
     def side(self) -> Any:

@@ -36,8 +36,8 @@ def submit(
     send_counts: Optional[Sequence[int]] = None, recv_counts: Optional[Sequence[int]] = None,
     source: Optional[ctypes.c_int32] = None,
 ) -> Optional[Started]:  # fmt: skip
-    """Starts it: a dtrun.Work, or None where it blocked (`wait`), which on a device only torch's current stream does.
-    Tensors are dense; one of a type that dtrun lacks is moved as bytes, and cannot be reduced."""
+    """Starts it. Returns a dtrun.Work, or None if it blocked (`wait`); on a device only torch's current stream blocks.
+    Tensors are dense. A type that dtrun lacks is moved as bytes and cannot be reduced."""
     if overtakers:
         await_turn(what, timeout_ns / 1e9)
     tensor = recv if send is None else send
@@ -93,13 +93,13 @@ class Started(work.Work):
             self._failure = explained(self._failure, self._comm)
 
     def orders_on_host(self, kind: int) -> bool:
-        """Whether wait_on() blocks until the data has come; `kind` is that of its device."""
+        """Whether wait_on() blocks until the data has arrived; `kind` is that of its device."""
         if self._comm is None or self._handle is None:
             return False
         return bool(_library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
 
     def tensors(self) -> List[torch.Tensor]:
-        """What it sends and receives; none once its end was seen."""
+        """Its tensors; none after its end was seen."""
         return [kept for kept in (self._kept or ())[:2] if kept is not None]
 
 
@@ -108,7 +108,7 @@ def _note_caller(comm: Communicator) -> None:
 
 
 def explained(failure: errors.Error, comm: Optional[Communicator] = None) -> errors.Error:
-    """Of a timeout, what set it; of calls that differ, whether several threads of this rank made them."""
+    """Adds to a timeout what set it, and to calls that differ whether several threads of this rank made them."""
     if comm is not None:
         _note_caller(comm)
     if isinstance(failure, errors.Timeout):
@@ -121,7 +121,7 @@ def explained(failure: errors.Error, comm: Optional[Communicator] = None) -> err
 
 
 def _callers(comm: Communicator) -> List[str]:
-    """The threads of the program that have called operations of `comm`: not those of dtrun, nor of C++, as torch's backward has."""
+    """The program's threads that have called operations of `comm`, without those of dtrun and of torch's C++."""
     return sorted({name for name in comm._callers.values() if not name.startswith(("dtrun-", "Dummy-"))})[:4]
 
 

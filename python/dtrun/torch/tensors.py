@@ -1,4 +1,4 @@
-"""Tensors as operations take them: dense, of a type that dtrun has; and lists of tensors as one flat tensor."""
+"""Converts tensors for operations: dense, of a type that dtrun supports; lists of tensors as one flat tensor."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     Target = Tuple[torch.Tensor, Optional[Callable[[], object]]]
 
-# torch.dtype to the numbers of dtrun/abi/types.h; what this torch lacks is left out.
+# torch.dtype to the numbers of dtrun/abi/types.h; types that this torch lacks are left out.
 NUMBERS = {getattr(torch, name): number for name, number in buffers.DTYPES.items() if hasattr(torch, name)}
 
 
 def check(what: str, tensor: Any) -> None:
-    """Refuses what no operation takes."""
+    """Raises an error for tensors that no operation supports."""
     if not isinstance(tensor, torch.Tensor):
         raise errors.InvalidArgument(f"{what}: {type(tensor).__name__} is not a tensor")
     if tensor.layout is not torch.strided:
@@ -32,12 +32,12 @@ def check(what: str, tensor: Any) -> None:
 
 
 def plain(tensor: torch.Tensor) -> bool:
-    """Whether its memory holds its values, one after another. That of a lazy view, as x.conj() and its .imag, does not."""
+    """Whether its memory holds its values contiguously. A lazy view, such as x.conj() or its .imag, does not."""
     return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def single(what: str, tensors: Any) -> Any:
-    """The tensor of a list of one, which is how torch passes it."""
+    """The tensor of a list of one; torch passes it so."""
     if isinstance(tensors, torch.Tensor):
         return tensors
     if len(tensors) != 1:
@@ -106,7 +106,7 @@ def _storage(tensor: Any) -> int:
 
 
 def _adjacent(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
-    """The tensors as one flat tensor without a copy, where they lie behind each other in one storage; or None."""
+    """The tensors as one flat tensor without a copy, if they are contiguous in one storage; else None."""
     first = tensors[0]
     storage, end = _storage(first), first.storage_offset()
     for tensor in tensors:

@@ -1,4 +1,4 @@
-"""torch.compile leaves dtrun's functions alone. Without this it traces them wherever torch's C++ calls one in a compiled
+"""Keeps torch.compile from tracing dtrun's functions. Otherwise it traces them when torch's C++ calls one in a compiled
 program, as DDP does, and fails at the first use of the process group.
 
 Called once, at the import of dtrun.torch. Does not import torch's compiler, which takes seconds.
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def leave_alone(package: str, answers: Sequence[Callable[..., object]]) -> None:
-    """All functions of `package` that are loaded: they run as they are, where they are called and where C++ calls them. What
-    `answers` return may be a constant of a graph."""
+    """Marks all loaded functions of `package` as untraced, also when C++ calls them. Results of `answers` may be constants of a
+    graph."""
     skip = _skip()
     if skip is None:
         return
@@ -30,7 +30,7 @@ def leave_alone(package: str, answers: Sequence[Callable[..., object]]) -> None:
 
 
 def _skip() -> Optional[Callable[[types.CodeType], object]]:
-    """What tells torch's compiler to leave out a code object."""
+    """The function that makes torch's compiler skip a code object."""
     try:
         from torch._C._dynamo import eval_frame
     except ImportError:  # torch 1.13 has no compiler
@@ -44,7 +44,7 @@ def _skip() -> Optional[Callable[[types.CodeType], object]]:
 
 
 def _functions(owner: Any, module: str) -> Iterator[Any]:
-    """Those that a module, or a class of it, defines."""
+    """The functions that a module, or a class of it, defines."""
     for value in list(vars(owner).values()):
         if isinstance(value, type) and value.__module__ == module and value is not owner:
             yield from _functions(value, module)
@@ -55,7 +55,7 @@ def _functions(owner: Any, module: str) -> Iterator[Any]:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """It, and what it defines inside."""
+    """The code object, and those defined inside it."""
     yield code
     for value in code.co_consts:
         if isinstance(value, types.CodeType):

@@ -1,4 +1,4 @@
-"""Work as torch.distributed has it: an operation under way, with wait, a future, and what to do at its end."""
+"""torch.distributed's Work for a running operation: wait, future, and actions at its end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 
 
 
 class Work(dist.Work):
-    """Operations that were started together. Who waits for it does the waiting; a thread does once a future is asked for."""
+    """Operations that were started together. The caller of wait() waits for them; a thread does if the program asks for a
+    future."""
 
     def __init__(
         self, parts: Sequence[Started], result: Tensors, finish: Calls = (), follow: Optional[Follower] = None,
@@ -55,13 +56,13 @@ class Work(dist.Work):
 
     @classmethod
     def joined(cls: Type[AWork], works: Iterable[AWork], result: Tensors) -> AWork:
-        """One that has ended when each of `works` has; they stay works of their own."""
+        """A Work that ends when all of `works` have ended; these stay usable."""
         works = list(works)
         parts, calls = [part for work in works for part in work._parts], [work.wait for work in works]
         return cls(parts, result, calls, works[0]._follow, all(work._ordered for work in works), works[0]._place)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's own). Raises its failure."""
+        """Blocks until the end, at most `timeout` (timedelta; zero and None: the operation's timeout). Raises the failure."""
         if FORGETFUL and len(self.tensors) < 2:  # functional collectives wait for the Work of several by each of its tensors
             self._follow.kept.pop(self, None)
         if not self._ended:
@@ -127,7 +128,7 @@ class Work(dist.Work):
         return torch.futures.Future()
 
     def _complete(self, promise: Any) -> None:
-        """On a thread: tells the future, which runs its callbacks."""
+        """On a thread: completes the future, which runs its callbacks."""
         if not self._ended:
             self._wait(None)
         promise.set_result(self._failure or self.tensors)
@@ -155,13 +156,13 @@ class Work(dist.Work):
             self._lock.release()
 
     def __del__(self) -> None:
-        """One that nobody keeps, such as of isend, goes on: a thread waits for it."""
+        """A dropped Work, such as that of isend, continues: a thread waits for it."""
         if not self._ended and not sys.is_finalizing():
             heir = Work(self._parts, [], self._finish)  # its failure is every later call's too
             self._follow.on_a_thread(heir._wait_on_thread, functools.partial(heir._wait, None))
 
     def _end(self, seconds: Optional[float]) -> None:
-        """With the lock: waits, and finishes; TimeoutError when it still runs after `seconds`."""
+        """Holds the lock. Waits and finishes; raises TimeoutError if it still runs after `seconds`."""
         try:
             self._wait_for_parts(seconds)
             for finish in self._finish:
@@ -182,14 +183,14 @@ class Work(dist.Work):
 
 
 class DeviceWork(Work):
-    """Operations on a device. wait() lets torch's current stream wait, and not the thread that calls."""
+    """Operations on a device. wait() makes torch's current stream wait, not the calling thread."""
 
     _place: Place
     _finished_on: Any = None  # the stream that the calls of `finish` are on
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """What is queued on torch's current stream from now on starts after the operation. With a `timeout` the caller
-        waits too, at most so long."""
+        """Makes later work on torch's current stream start after the operation. With a `timeout` the caller waits too, at
+        most that long."""
         if timeout and timeout.total_seconds() > 0:
             super().wait(timeout)
         if FORGETFUL:
@@ -241,12 +242,12 @@ class DeviceWork(Work):
         self._ended = True
 
     def is_completed(self) -> bool:
-        """Whether the device has done it; wait() does not wait for that."""
+        """Whether the device has completed it; wait() does not wait for that."""
         return all(part.done() for part in self._parts)
 
     def _make_future(self) -> Any:
-        """Who waits for it has its own streams wait. Complete at once, in the order of streams, as nccl's; where ordering a
-        stream blocks, as with staging, a thread does that, and completes it once the data has come."""
+        """A future that orders streams. Complete at once, in the order of streams, as nccl's. If ordering a stream blocks, as
+        with staging, a thread does it and completes the future once the data has arrived."""
         if not self._ended and any(part.orders_on_host(self._place.kind) for part in self._parts):
             return super()._make_future()
         future: Any = self._promise()
@@ -276,7 +277,7 @@ class DeviceWork(Work):
                 part.wait_on(native)
 
     def __del__(self) -> None:
-        """What runs goes on; libdtrun keeps its memory."""
+        """Running operations continue; libdtrun keeps their memory."""
         if not self._ended and self._finish and not sys.is_finalizing():
             self.wait()
 
