@@ -141,7 +141,9 @@ Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,
   return CheckEntries(rules, *offers);
 }
 
-Status NetworkSearch::CheckAll(bool by_device, std::chrono::nanoseconds limit) {
+Status NetworkSearch::Connect(std::vector<network::HostOffer> hosts, bool by_device,
+                              std::chrono::nanoseconds limit) {
+  evidence_ = network::Evidence(std::move(hosts));
   for (std::size_t i = 0; i < members_.size(); ++i) {
     protocol::CheckConnectivity check;
     check.by_device = by_device;
@@ -233,15 +235,14 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   std::vector<network::HostOffer> offers;
   if (Status surveyed = SurveyAll(rules, &offers); !surveyed) return surveyed.error();
   effort.survey = lap();
-  evidence_ = network::Evidence(std::move(offers));
   bool by_device = true;
-  if (Status connected = CheckAll(by_device, kLimit); !connected) return connected.error();
+  if (Status connected = Connect(std::move(offers), by_device, kLimit); !connected) return connected.error();
   std::vector<network::Assignment> assignments = evidence_.Assignments(kMostMeasured);
   // Libraries use the routes, not a device.
   if (assignments.empty() || evidence_.MayBeTaken(assignments.front())) {
     by_device = false;
-    evidence_ = network::Evidence(std::vector(evidence_.hosts()));
-    if (Status connected = CheckAll(by_device, kLastLimit); !connected) return connected.error();
+    if (Status connected = Connect(std::vector(evidence_.hosts()), by_device, kLastLimit); !connected)
+      return connected.error();
     assignments = evidence_.Assignments(kMostMeasured);
   }
   if (assignments.empty()) return Error{DTRUN_FAILED_PRECONDITION, evidence_.Obstacle()};
@@ -274,6 +275,13 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   for (const plan::NetworkRule& rule : rules) asked_for.push_back(network::Rule::Parse(rule.text)->chooses());
   return network::Decision{evidence_, std::move(assignments), chosen, std::move(asked_for), by_device,
                            effort};
+}
+
+Result<network::Evidence> NetworkSearch::CheckAgain(const std::vector<plan::NetworkRule>& rules) {
+  std::vector<network::HostOffer> offers;
+  if (Status surveyed = SurveyAll(rules, &offers); !surveyed) return surveyed.error();
+  if (Status connected = Connect(std::move(offers), false, kLastLimit); !connected) return connected.error();
+  return evidence_;
 }
 
 Status CheckNamesHere(const plan::NetworkRule& rule) {

@@ -172,6 +172,22 @@ TEST_F(NetworkSearchTest, WhatWasTriedStaysWhenNothingJoins) {
   EXPECT_EQ(search.evidence().AttemptsOf(1).at(0).why, "no answer");
 }
 
+TEST_F(NetworkSearchTest, ChecksAgainAfterAFailureAndNamesThePairThatIsCutOff) {
+  NetworkSearch search(loop_, signals_, {{"node0", "m0", &first_}, {"node1", "m1", &second_}});
+  const std::vector<plan::NetworkRule> rules{{"auto", ""}, {"auto", ""}};
+  ASSERT_TRUE(search.Run(rules));
+  second_.works_at_all = false;
+  const auto cut = search.CheckAgain(rules);
+  ASSERT_TRUE(cut) << cut.error().text;
+  EXPECT_THAT(cut->Apart(), ElementsAre(std::pair(0, 1)));
+  EXPECT_THAT(cut->PairText(0, 1), HasSubstr("node1 eth0 10.5.0.2 to node0 eth0 10.5.0.1: no answer"));
+  second_.works_at_all = true;
+  const auto mended = search.CheckAgain(rules);
+  ASSERT_TRUE(mended) << mended.error().text;
+  EXPECT_TRUE(mended->Apart().empty());
+  EXPECT_EQ(second_.measured.size(), 1u) << "it measures nothing";
+}
+
 TEST_F(NetworkSearchTest, NamesHostsThatAreApart) {
   second_.works_by_device = second_.works_at_all = false;
   EXPECT_THAT(ErrorOf(), HasSubstr("node1 eth0 10.5.0.2 to node0 eth0 10.5.0.1: no answer"));

@@ -337,7 +337,6 @@ const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const 
   return *best;
 }
 
-// "node0 to node2: eth0 10.0.0.1 to eth0 10.0.0.3: no answer", for the attempts of one pair.
 std::string Evidence::PairText(int a, int b) const {
   std::string text;
   std::size_t named = 0;
@@ -365,23 +364,29 @@ std::string Evidence::PairText(int a, int b) const {
   return text;
 }
 
-std::string Evidence::Obstacle() const {
-  std::string text;
-  std::size_t apart = 0;
+std::vector<std::pair<int, int>> Evidence::Apart() const {
+  std::vector<std::pair<int, int>> apart;
   for (const auto& [a, b] : pairs_) {
-    bool joined = false;
-    for (const Attempt& attempt : attempts_[static_cast<std::size_t>(a)]) {
-      joined = joined || (attempt.peer == b && Connected(a, attempt.from, b, attempt.to));
-    }
-    if (joined) continue;
-    if (++apart <= kMostPairsNamed) text += PairText(a, b);
+    const auto joins = [&, a = a, b = b](const Attempt& one) {
+      return one.peer == b && Connected(a, one.from, b, one.to);
+    };
+    if (std::ranges::none_of(AttemptsOf(a), joins)) apart.emplace_back(a, b);
   }
-  if (apart == 0) {
+  return apart;
+}
+
+std::string Evidence::Obstacle() const {
+  const std::vector<std::pair<int, int>> apart = Apart();
+  std::string text;
+  for (std::size_t i = 0; i < apart.size() && i < kMostPairsNamed; ++i)
+    text += PairText(apart[i].first, apart[i].second);
+  if (apart.empty()) {
     return "hosts reach each other, but none of them at one address that serves all others; put all hosts "
            "into "
            "one network, or name their interfaces in network.interface";
   }
-  if (apart > kMostPairsNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostPairsNamed);
+  if (apart.size() > kMostPairsNamed)
+    text += fmt::format("\n  and {} more pairs of hosts", apart.size() - kMostPairsNamed);
   std::string fix = "open a network between them, for all ports or for those of cluster.port_range";
   if (text.find(kInItsNetwork) != text.npos)
     fix =

@@ -77,6 +77,11 @@ class Evidence {
   std::vector<Assignment> Assignments(std::size_t most) const;
   // The one to use among the measured ones. REQUIRES: not empty.
   const Assignment& Best(const std::vector<Assignment>& measured) const;
+  // Checked pairs of hosts that no address pair connects in both directions.
+  std::vector<std::pair<int, int>> Apart() const;
+  // Lines on the failed attempts between these hosts, each after a line break: "\n  node0 eth0 10.0.0.1 to node2
+  // eth0 10.0.0.3: no answer".
+  std::string PairText(int a, int b) const;
   // Why there is no assignment, and the next step.
   std::string Obstacle() const;
   // "10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)": network card addresses that several
@@ -92,7 +97,6 @@ class Evidence {
   Preference PreferenceOf(const Assignment& assignment) const;
   // Whether a host's candidate is a tunnel on top of another network.
   bool OnTop(const Assignment& assignment) const;
-  std::string PairText(int a, int b) const;
   // "; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its network"; empty if no bridge does.
   std::string TakenText(int host, const Candidate& from, int peer, const Candidate& to) const;
   // For an address that several machines have; otherwise empty.
