@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/comm/guard.h"
+#include "dtrun/failure.h"
 
 using dtrun::Error;
 using dtrun::Result;

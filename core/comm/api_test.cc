@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/failure.h"
 
 namespace {
 

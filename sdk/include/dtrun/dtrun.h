@@ -40,13 +40,6 @@ typedef struct dtrun_work dtrun_work;
 DTRUN_API const char* dtrun_version(void);
 /* "invalid argument", "timeout", ...; never NULL. */
 DTRUN_API const char* dtrun_status_text(dtrun_status status);
-/* What the failure in `err` is, as a name for programs: "comm.timeout", or that of its code, such as
- * "invalid_argument"; docs/python.md lists them. Ids stay, texts may change. Never NULL. For the struct that the
- * calling thread's last failed call filled; of any other it says what the code does. */
-DTRUN_API const char* dtrun_error_id(const dtrun_error* err);
-/* The ranks that it is about, in the communicator that was called: writes the first `capacity` of them and
- * returns how many there are. NULL with 0 only counts. */
-DTRUN_API int32_t dtrun_error_ranks(const dtrun_error* err, int32_t* ranks, int32_t capacity);
 /* Bytes of one element; 0 for an unknown type. */
 DTRUN_API uint64_t dtrun_dtype_size(int32_t dtype);
 

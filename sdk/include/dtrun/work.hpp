@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/failure.h"
 
 namespace dtrun {
 
