@@ -132,7 +132,7 @@ class Alone(PythonTest):
             with self.subTest(variables):
                 said = self.say(**variables)
                 self.assertEqual(said.count("dtrun: dtrun.init: warning: this process is alone"), 1, said)
-                self.assertIn("=2 says that a launcher started 2 ranks; start the program with dtrun -n 2", said)
+                self.assertIn("=2 means that a launcher started 2 ranks. Start the program with dtrun -n 2", said)
 
     def test_a_program_that_is_alone_is_told_nothing(self):
         for variables in ({}, {"WORLD_SIZE": "1"}, {"SLURM_NTASKS": "2"}, {"WORLD_SIZE": "many"}):

@@ -78,8 +78,8 @@ def _warn_of_other_launcher() -> None:
             continue
         _warned = True
         print(
-            f"dtrun: dtrun.init: warning: this process is alone, a world of one, though {name}={size} says that a launcher "
-            f"started {size} ranks; start the program with dtrun -n {size}, or unset {name} if it is meant to be alone",
+            f"dtrun: dtrun.init: warning: this process is alone, a world of one, but {name}={size} means that a launcher "
+            f"started {size} ranks. Start the program with dtrun -n {size}, or unset {name} if it is meant to be alone",
             file=sys.stderr,
             flush=True,
         )

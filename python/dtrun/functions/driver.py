@@ -1,4 +1,4 @@
-"""The driver of a job that runs in a platform's tasks: sends them the call, reads their output, and returns results or the failure."""
+"""The driver of a job in a platform's tasks: sends them the call, prints their output, and returns results or the failure."""
 
 from __future__ import annotations
 

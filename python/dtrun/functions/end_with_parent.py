@@ -18,7 +18,7 @@ def main() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         sys.exit("dtrun: the program that started this job is gone")
-    # A program inherits ignored signals: Python ignores the first two; a shell or Spark may ignore the others, which end the job.
+    # A program inherits ignored signals. Python ignores the first two; a shell or Spark may ignore the others, which end a job.
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.execv(words[0], words)

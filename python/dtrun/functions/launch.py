@@ -81,7 +81,7 @@ def job_name(fn: Callable) -> str:
 
 
 def _shared(hosts: Any, config: Config) -> str | None:
-    """The parent folder of the exchange, reachable from every host: the working folder if there may be several hosts, else that of temporary files."""
+    """The parent folder of the exchange: the working folder if there may be several hosts, else that of temporary files."""
     if isinstance(config, Mapping):
         config = any(key.split(".")[0] == "cluster" for key in config) or None
     return os.getcwd() if hosts is not None or config is not None else None

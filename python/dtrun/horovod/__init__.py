@@ -8,7 +8,7 @@
 
 A script that says `import horovod.torch as hvd` (horovod.tensorflow, horovod.keras) runs unchanged with the folder `shim` of
 this package on PYTHONPATH.
-docs/horovod.md says what is here and what is not.
+docs/horovod.md lists what is supported and what is not.
 """
 
 from .absent import name_absent_parts

@@ -1,7 +1,7 @@
 """`python -m dtrun.horovod train.py ...`: runs a script that imports horovod, unchanged; `-m pkg ...` runs a module.
 
-As `python train.py ...` and `python -m pkg ...`, with the shim before everything else that `import horovod` could find. Without
-a script it prints the folder for PYTHONPATH.
+Like `python train.py ...` and `python -m pkg ...`, with the shim first on the path, so that `import horovod` finds it. Without a
+script it prints the folder for PYTHONPATH.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ def main() -> None:
     if not is_module:
         sys.path[0] = os.path.dirname(os.path.abspath(name))
     sys.path.insert(0, SHIM)
-    # What the program starts is to find it too.
+    # Child processes of the program find it too.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SHIM, os.environ.get("PYTHONPATH")]))
     if is_module:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
@@ -47,7 +47,7 @@ def _check(is_module: bool) -> None:
 def _has_module(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # the package that is to hold it
+    except ModuleNotFoundError:  # the package that contains it
         return False
 
 

@@ -1,11 +1,11 @@
-"""What an import says of a part of Horovod that is not here."""
+"""The error for an import of a part of Horovod that is missing here."""
 
 import sys
 from typing import Any, Iterable
 
 
 class _Absent:
-    """Comes last on sys.meta_path, so it is asked only where nobody else has found the part."""
+    """Last on sys.meta_path, so it runs only if no other finder has found the part."""
 
     def __init__(self, package: str, path: Iterable[str], parts: str) -> None:
         self._package, self._path, self._parts = package, path, parts
@@ -20,5 +20,5 @@ class _Absent:
 
 
 def name_absent_parts(package: str, path: Iterable[str], parts: str) -> None:
-    """`package`, with that __path__, has `parts` and no others."""
+    """Declares that `package`, with that __path__, has `parts` and no others."""
     sys.meta_path.append(_Absent(package, path, parts))

@@ -1,7 +1,7 @@
-"""Announcements: how the signatures that a rank submits travel to the others, in one round of all ranks.
+"""Announcements: send the signatures that a rank submits to all others, in one round of all ranks.
 
-A signature that comes again, as gradients do in every step, travels as its number: each rank numbers what it has sent
-before, and the others keep its table too.
+A repeated signature, such as that of a gradient in every step, travels as a number: each rank numbers the signatures that it
+has sent, and the others keep the same table.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence, Tuple, Union
 from ..communicator import Communicator
 from .signature import Signature
 
-SLOT = 512  # bytes of each rank that travel in any case, the length of its announcement in front
+SLOT = 512  # bytes of each rank in every round: the length of its announcement, then its beginning
 _HEAD = 4
 
 _Item = Union[int, Tuple[Any, ...]]
@@ -27,7 +27,7 @@ class Announcements:
         self._every = bytearray(SLOT * comm.size)
 
     def exchange(self, signatures: Sequence[Signature]) -> List[List[Signature]]:
-        """Announces `signatures`; returns what each rank has announced in this round."""
+        """Announces `signatures`; returns the announcements of all ranks in this round."""
         data = pickle.dumps([self._encode(s) for s in signatures], protocol=4) if signatures else b""
         slot = bytearray(len(data).to_bytes(_HEAD, "little") + data[: SLOT - _HEAD])
         slot.extend(bytes(SLOT - len(slot)))

@@ -1,4 +1,4 @@
-"""The layer of numpy's arrays; see layers.py. TensorFlow's tensors of the host are such arrays, bfloat16 among them."""
+"""The layer for numpy arrays; see layers.py. TensorFlow's host tensors are such arrays, also of bfloat16."""
 
 import functools
 from typing import Any, Callable, List, Sequence

@@ -1,4 +1,4 @@
-"""What every face of Horovod has alike: init, the queries, process sets, the timeline."""
+"""The part that is common to all of Horovod's APIs: init, queries, process sets, the timeline."""
 
 from .process_sets import ProcessSet, global_process_set
 from .reductions import Adasum, Average, Max, Min, Product, Sum

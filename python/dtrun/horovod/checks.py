@@ -1,4 +1,4 @@
-"""What a rank may submit. Signatures travel and are compared on the controllers' threads, which a wrong one would end."""
+"""Checks of submitted operations. An invalid signature would end the controllers' threads, which compare signatures."""
 
 import operator
 from typing import Any
@@ -9,7 +9,7 @@ from .signature import Signature
 
 
 def checked(signature: Signature) -> Signature:
-    """The signature with plain values only. Raises ValueError, which names what is wrong, before anything has started."""
+    """The signature with plain values only. Raises ValueError with the mistake before anything has started."""
     kind, name = signature.kind, signature.name
     if not isinstance(name, str):
         raise ValueError(f"{kind}: name is {name!r} ({type(name).__name__}); pass a str, such as name={str(name)!r}")

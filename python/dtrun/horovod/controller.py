@@ -1,9 +1,9 @@
-"""Controller: the thread that agrees with the other ranks on which operations start, and runs them in that order.
+"""Controller: the thread that agrees with the other ranks on the next operations, and runs them in that order.
 
-One for each process set, on a communicator of its own, which nothing else uses. It works in rounds: every rank announces
-what has been submitted to it since the last one, and all decide alike (negotiation.py). A rank comes to a round at once
-when it has something to say or waits for others; one that has neither comes once in a while, so that the others know what
-it has not submitted. Nothing polls while all ranks compute.
+One for each process set, on a private communicator. It works in rounds: every rank announces the operations that were
+submitted since the last round, and all ranks make the same decisions (negotiation.py). A rank joins a round at once if it has
+new operations or waits for others. Otherwise it joins now and then, so that the others know what it has not submitted.
+Nothing polls while all ranks compute.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Controller:
         self._names: DefaultDict[str, Iterator[int]] = defaultdict(itertools.count)
         self._leaving = False
         self._over: Optional[str] = None
-        self._missed: Optional[int] = None  # the place of who has left, until that is reported
+        self._missed: Optional[int] = None  # the place of the rank that has left, until that is reported
         limits = [HEARTBEAT_S] + [s / 2 for s in (settings.stall_warning_s, settings.stall_shutdown_s) if s]
         self._heartbeat_s = min(limits)
         self._pause_s = settings.cycle_s
@@ -56,12 +56,12 @@ class Controller:
         self._thread.start()
 
     def next_name(self, kind: str) -> str:
-        """A name for an operation that has none: the nth of its kind on each rank is the same."""
+        """A name for an unnamed operation: the nth of its kind gets the same name on each rank."""
         with self._condition:
             return f"{kind}.noname.{next(self._names[kind])}"
 
     def submit(self, request: Request) -> Request:
-        """Announces it in the next round. Raises ValueError where this rank alone is wrong; then nothing has started."""
+        """Announces it in the next round. Raises ValueError for a mistake of this rank; then nothing has started."""
         signature = request.signature = checked(request.signature)
         with self._condition:
             over = self._over
@@ -80,7 +80,7 @@ class Controller:
         return request
 
     def stop(self) -> None:
-        """Leaves, and with it ends the process set for every rank. Waits for that."""
+        """Leaves, which ends the process set for every rank. Waits for that."""
         with self._condition:
             self._leaving = True
             self._condition.notify()
@@ -95,7 +95,7 @@ class Controller:
                 pass
         except errors.Error as failure:
             self._end(f"the ranks lost each other: {failure}")
-        except BaseException as failure:  # an error of this program: told here, and the others must not wait
+        except BaseException as failure:  # an error of this program: report it, and do not let the others wait
             self._end(f"the controller failed: {type(failure).__name__}: {failure}")
             self.comm.abort(f"hvd's controller of rank {self.comm.rank} failed: {failure}")
             raise
@@ -125,12 +125,12 @@ class Controller:
         return True
 
     def _collect(self) -> List[Signature]:
-        """Waits for the time of the next round, and returns what is new."""
+        """Waits until the next round, and returns the new requests."""
         with self._condition:
             if not self._new and not self._leaving:
                 if not self._requests:
                     self._condition.wait_for(lambda: self._new or self._leaving, self._heartbeat_s)
-                elif self._table.everyone_waits():  # and all would come at once, again and again
+                elif self._table.everyone_waits():  # otherwise all ranks would join again and again
                     self._condition.wait_for(lambda: self._new or self._leaving, self._pause_s)
             new, self._new = self._new, []
             if self._leaving:
@@ -158,7 +158,7 @@ class Controller:
             raise
 
     def _end(self, reason: str, missed: Optional[int] = None) -> None:
-        """`missed`: the place of the rank that has left, which those that still need it report to dtrun."""
+        """`missed`: the place of the rank that has left; ranks that still need it report it to dtrun."""
         with self._condition:
             self._over, self._missed = reason, missed
             pending, self._requests = list(self._requests.values()), {}
@@ -168,7 +168,7 @@ class Controller:
             request.fail(f"{request.signature.called}: {reason}")
 
     def _report(self) -> None:
-        """Once. The transport reports what waits for a rank that has left."""
+        """Runs once. The transport reports operations that wait for a rank that has left."""
         with self._condition:
             missed, self._missed = self._missed, None
         if missed is None:

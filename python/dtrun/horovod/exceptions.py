@@ -2,7 +2,7 @@
 
 
 class HorovodInternalError(RuntimeError):
-    """An operation failed: ranks did not agree on it, or a rank went away."""
+    """An operation failed: ranks did not agree on it, or a rank left."""
 
 
 class HostsUpdatedInterrupt(RuntimeError):

@@ -1,6 +1,6 @@
-"""Agreed operations on tensors of any framework, one after the other, on the controller's thread.
+"""Runs agreed operations on tensors of any framework, one after the other, on the controller's thread.
 
-What a framework does with its tensors is in a module of its own, which layers.py finds.
+layers.py finds the module with the framework's tensor functions.
 """
 
 import functools
@@ -18,7 +18,7 @@ from .request import Request
 from .signature import Signature
 from .timeline import timeline
 
-_ALONE_BYTES = 1 << 20  # a tensor of this size gains nothing from travelling with others
+_ALONE_BYTES = 1 << 20  # a tensor of this size gains nothing from fusion
 
 
 def execute(controller: Controller, agreed: List[Agreed]) -> None:
@@ -28,7 +28,7 @@ def execute(controller: Controller, agreed: List[Agreed]) -> None:
         begin = time.monotonic()
         try:
             results = layer.run(requests, functools.partial(_run, controller, layer, batch))
-        except (errors.InvalidArgument, errors.Unsupported) as refused:  # alike on every rank, and nothing has started
+        except (errors.InvalidArgument, errors.Unsupported) as refused:  # the same on every rank, and nothing has started
             for request in requests:
                 request.fail(f"{request.signature.called}: {refused}")
             continue
@@ -38,7 +38,7 @@ def execute(controller: Controller, agreed: List[Agreed]) -> None:
 
 
 def _batches(agreed: List[Agreed], limit: int) -> List[List[Agreed]]:
-    """In order; small allreduces that may travel as one are together. The same on every rank."""
+    """Groups operations in order; small allreduces are fused. The same on every rank."""
     batches: List[List[Agreed]] = []
     open_key, open_bytes = None, 0
     for item in agreed:
@@ -76,7 +76,7 @@ def _run(controller: Controller, layer: Layer, batch: List[Agreed]) -> List[Any]
 
 
 def _zeros(layer: Layer, signature: Signature) -> Tuple[List[Any], List[Any]]:
-    """What a rank that has joined contributes."""
+    """The contribution of a rank that has joined."""
     zeros = [layer.zeros(shape, dtype, device) for dtype, shape, device in signature.tensors]
     return zeros, zeros
 
@@ -117,7 +117,7 @@ def _reducescatter(controller: Controller, layer: Layer, decision: Decision, req
 
 
 def _barrier(controller: Controller, layer: Layer, decision: Decision, request: Request) -> None:
-    """Nothing: that every rank has submitted it was what it waits for."""
+    """Does nothing: a barrier only waits until every rank has submitted it."""
 
 
 def _join(controller: Controller, layer: Layer, decision: Decision, request: Request) -> int:

@@ -1,7 +1,7 @@
-"""Layers: what the controller's thread does with tensors, for each library that has some.
+"""Layers: the tensor functions of each library for the controller's thread.
 
-A layer is a module. The kind of device in a signature says which: NUMPY for arrays of numpy, which TensorFlow's face
-submits, and "cpu" or "cuda" for torch's tensors. So a rank that has joined can make zeros of the others' tensors.
+A layer is a module. The kind of device in a signature selects it: NUMPY for numpy arrays, which the TensorFlow API submits,
+and "cpu" or "cuda" for torch's tensors. So a rank that has joined can make zeros of the others' tensors.
 """
 
 from typing import Any, Callable, List, Protocol, Sequence
@@ -13,7 +13,7 @@ NUMPY = "numpy"
 
 
 class Layer(Protocol):
-    """In place means: the result is in the first argument."""
+    """In place: the result is in the first argument."""
 
     def itemsize(self, dtype: str) -> int: ...
 
@@ -40,7 +40,7 @@ class Layer(Protocol):
         """In place, of whole numbers, which are cut."""
 
     def combine(self, result: Any, low: Any, high: Any) -> None:
-        """Adasum of two gradients: each without half of what it has in common with the other, added."""
+        """Adasum of two gradients: their sum, each minus half of its projection on the other."""
 
     def run(self, requests: List[Request], work: Callable[[], List[Any]]) -> List[Any]:
         """work(), after what was queued on a device when `requests` were submitted; ends with the device."""

@@ -1,7 +1,7 @@
-"""Negotiation: which submitted operations every rank has, in one order for all.
+"""Negotiation: finds the operations that every rank has submitted, in one order for all.
 
-Every rank keeps this table, feeds it the same announcements in the same order, and so comes to the same decisions: there
-is no coordinator, and no answer to wait for. It does no communication of its own.
+Every rank keeps this table and feeds it the same announcements in the same order, so all make the same decisions. There is no
+coordinator, and no answer to wait for. The table does not communicate itself.
 """
 
 import time
@@ -12,7 +12,7 @@ from .signature import Signature, mismatch
 
 
 class Decision(NamedTuple):
-    """An operation that starts, or fails, now, on every rank."""
+    """A decision: an operation that starts, or fails, on every rank."""
 
     name: str
     signatures: Dict[int, Signature]  # by rank; ranks that have joined are not in it
@@ -23,7 +23,7 @@ class Decision(NamedTuple):
 
     @property
     def signature(self) -> Signature:
-        """That of any rank: they agree on all that is not theirs alone."""
+        """The signature of any rank; ranks agree on all shared fields."""
         return next(iter(self.signatures.values()))
 
 
@@ -54,7 +54,7 @@ class Negotiation:
         self._aborted: Dict[str, str] = {}
 
     def receive(self, rank: int, signatures: Iterable[Signature]) -> None:
-        """What `rank` announced in this round. Called for every rank, in the order of ranks."""
+        """Adds the announcements of `rank` in this round. Called for every rank, in the order of ranks."""
         for signature in signatures:
             if signature.kind == "join":
                 self._joined[rank] = signature
@@ -64,7 +64,7 @@ class Negotiation:
                 self._entries.setdefault(signature.name, _Entry()).signatures[rank] = signature
 
     def decide(self) -> List[Decision]:
-        """The operations that every rank has submitted by now. They leave the table."""
+        """Removes and returns the operations that every rank has submitted."""
         decisions = []
         for name, entry in list(self._entries.items()):
             error = self._aborted.pop(name, None)
@@ -90,7 +90,7 @@ class Negotiation:
         return f"rank {absent[0]} has called hvd.join(), and then {what} has no meaning; only Sum and Average have"
 
     def everyone_waits(self) -> bool:
-        """Whether every rank has something in the table: then none of them holds up the next round."""
+        """Whether every rank has an entry in the table; then no rank delays the next round."""
         waiting = set(self._joined)
         for entry in self._entries.values():
             waiting.update(entry.signatures)
@@ -99,7 +99,7 @@ class Negotiation:
         return len(waiting) == self._size
 
     def stalls(self, age: float, again: bool = False) -> List[Stall]:
-        """Operations that have waited for longer than `age`; each is told once, or every time with `again`."""
+        """Operations that have waited for longer than `age`; each is returned once, or every time with `again`."""
         now, found = time.monotonic(), []
         for name, entry in self._entries.items():
             if now - entry.since < age or (entry.warned and not again):

@@ -1,4 +1,4 @@
-"""Objects of Python between ranks, pickled: the same for every framework."""
+"""Python objects between ranks, pickled: the same for every framework."""
 
 import pickle
 from typing import Any, List, Optional
@@ -15,7 +15,7 @@ def broadcast_object(
     obj: Any = None, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """`obj` of `root_rank`, pickled, on every rank."""
-    import numpy  # here: a job of torch may have none, and call nothing of this
+    import numpy  # here: a job of torch may have no numpy and never call this
 
     here, data, failure = rank() == root_rank, b"", None
     if here:

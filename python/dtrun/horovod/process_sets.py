@@ -1,4 +1,4 @@
-"""Process sets: some ranks that make operations of their own."""
+"""Process sets: groups of ranks with their own operations."""
 
 from typing import TYPE_CHECKING, Any, Iterable, List, Optional
 
@@ -30,7 +30,7 @@ class ProcessSet:
         self.process_set_id, self.controller = None, None
 
     def size(self) -> Optional[int]:
-        """How many ranks it has; None before it is known."""
+        """The number of its ranks; None before it is known."""
         return None if self.process_set_id is None else len(self.ranks)
 
     def rank(self) -> Optional[int]:
@@ -48,7 +48,7 @@ class ProcessSet:
 
 
 def check_process_set(kind: str, value: Any) -> None:
-    """Raises ValueError where it is none."""
+    """Raises ValueError if it is no process set."""
     if not isinstance(value, ProcessSet):
         raise ValueError(
             f"{kind}: process_set is {value!r} ({type(value).__name__}); pass a ProcessSet that hvd.add_process_set() returned"

@@ -12,7 +12,7 @@ _OPS = {Sum: "sum", Min: "min", Max: "max", Product: "prod"}
 
 
 def allreduce(comm: Communicator, layer: Layer, signature: Signature, inputs: List[Any], outputs: List[Any]) -> None:
-    """outputs = reduction of inputs over the ranks. The tensors are of one type if there are several in a fused batch."""
+    """outputs = reduction of inputs over the ranks. The tensors of a fused batch have one type."""
     if len(inputs) == 1 or signature.op == Adasum or len({tensor.dtype for tensor in inputs}) > 1:
         for tensor, output in zip(inputs, outputs):
             _reduce(comm, layer, signature, tensor, output)
@@ -42,7 +42,7 @@ def _reduce(comm: Communicator, layer: Layer, signature: Signature, tensor: Any,
 
 
 def _op(layer: Layer, signature: Signature, tensor: Any, size: int) -> Tuple[str, int]:
-    """The operation of the communicator, and what is left to divide by."""
+    """The operation of the communicator, and the remaining divisor."""
     if signature.op != Average:
         return _OPS[signature.op], 1
     if layer.is_floating(tensor) and signature.postscale == 1.0:
@@ -63,7 +63,7 @@ def _scale(layer: Layer, tensor: Any, factor: float) -> None:
 
 
 def _adasum(comm: Communicator, layer: Layer, tensor: Any) -> None:
-    """In place, by recursive doubling: pairs of ranks combine what they have, then pairs of pairs, and so on.
+    """In place, by recursive doubling: pairs of ranks combine their values, then pairs of pairs, and so on.
 
     Maleki et al., Scaling Distributed Training with Adaptive Summation, 2020. Both of a pair compute the same, in the same
     order, so all ranks end with the same bits.

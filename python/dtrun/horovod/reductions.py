@@ -8,7 +8,7 @@ NAMES = {Average: "Average", Sum: "Sum", Adasum: "Adasum", Min: "Min", Max: "Max
 
 
 def check(op: int) -> int:
-    """`op`, if there is one of this number."""
+    """`op`, if it is a valid number."""
     if not hasattr(op, "__index__") or operator.index(op) not in NAMES:
         raise ValueError(f"op {op!r} is none of hvd.{', hvd.'.join(NAMES.values())}")
     return operator.index(op)

@@ -1,4 +1,4 @@
-"""Request: an operation that this rank has submitted, and its end. It is what hvd calls a handle."""
+"""Request: an operation that this rank has submitted; a handle in hvd."""
 
 import threading
 from typing import Any, List, Optional
@@ -14,7 +14,7 @@ class Request:
         self.signature = signature
         self.inputs = inputs
         self.outputs = outputs
-        self.ready = ready  # what the framework's device must reach first
+        self.ready = ready  # work on the framework's device that must end first
         self.result: Any = None
         self._error: Optional[str] = None
         self._over = threading.Event()

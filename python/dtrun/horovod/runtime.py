@@ -1,4 +1,4 @@
-"""init, shutdown and the numbers of this rank; the process sets that there are."""
+"""init, shutdown, the numbers of this rank, and the process sets."""
 
 import atexit
 import os
@@ -18,7 +18,7 @@ from .timeline import timeline
 
 
 class _Job:
-    """What init() made, until shutdown()."""
+    """The state from init() to shutdown()."""
 
     def __init__(self) -> None:
         self.world = dtrun.world() if dtrun.is_initialized() else dtrun.init()
@@ -52,7 +52,7 @@ class _Job:
                 controller.comm.free()
 
     def _run(self, controller: Controller, agreed: List[Agreed]) -> None:
-        """Process sets come and go here, between operations of all ranks."""
+        """Adds and removes process sets, between operations of all ranks."""
         begin = 0
         for at, (decision, request) in enumerate(agreed):
             kind = decision.signature.kind
@@ -101,7 +101,7 @@ def init(comm: Optional[List[int]] = None, process_sets: Union[None, str, Iterab
 
 
 def refuse_horovod_itself() -> None:
-    """Two libraries would each believe that they lead this rank's operations."""
+    """Rejects a process that has loaded Horovod too: both would control this rank's operations."""
     other = sys.modules.get("horovod.common.basics")  # which only Horovod itself has
     if other is not None:
         raise ImportError(
@@ -111,7 +111,7 @@ def refuse_horovod_itself() -> None:
 
 
 def shutdown() -> None:
-    """Ends hvd. Operations that other ranks still wait for fail there: call it on all ranks, after the last one.
+    """Ends hvd. Operations that other ranks still wait for fail there: call it on all ranks, after the last operation.
 
     The process stays a rank of its job until it exits, so that init() may follow.
     """
@@ -164,17 +164,17 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """This host's number among those that have a rank of this local rank."""
+    """This host's number among the hosts that have this local rank."""
     return sum(place == (node, job().local_rank) for node in range(job().node) for place in job().places)
 
 
 def cross_size() -> int:
-    """Hosts that have a rank of this local rank."""
+    """The number of hosts that have this local rank."""
     return sum(local == job().local_rank for _, local in job().places)
 
 
 def is_homogeneous() -> bool:
-    """Whether every host has as many ranks."""
+    """Whether every host has the same number of ranks."""
     nodes = [node for node, _ in job().places]
     return len({nodes.count(node) for node in set(nodes)}) == 1
 
@@ -189,7 +189,7 @@ def _check(of: _Job, process_set: ProcessSet) -> None:
 
 
 def add_process_set(process_set: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
-    """Makes it known. Every rank of the job calls it, members or not, and gets it back."""
+    """Registers it. Every rank of the job must call it, members or not. Returns it."""
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     _check(job(), process_set)
@@ -197,7 +197,7 @@ def add_process_set(process_set: Union[ProcessSet, Iterable[int]]) -> ProcessSet
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Ends it, on every rank of the job, which all call this. False where it is unknown or has all ranks."""
+    """Ends it. Every rank of the job must call this. False if it is unknown or has all ranks."""
     check_process_set("remove_process_set", process_set)
     if process_set.process_set_id in (None, 0):
         return False

@@ -1,4 +1,4 @@
-"""Horovod's environment variables that have a meaning here."""
+"""The environment variables of Horovod that are supported."""
 
 import os
 from typing import NamedTuple

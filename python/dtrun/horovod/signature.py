@@ -1,4 +1,4 @@
-"""Signature: what a rank says about an operation that it submits. Ranks compare them before the operation starts."""
+"""Signature: a rank's description of a submitted operation. Ranks compare signatures before the operation starts."""
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -9,7 +9,7 @@ Tensor = Tuple[str, Tuple[int, ...], str]  # element type, shape, kind of device
 
 
 def called(kind: str, name: str) -> str:
-    """What messages call an operation; also one whose name is wrong."""
+    """The name of an operation in messages, also for an invalid name."""
     return f"{kind} '{printable(str(name))}'"
 
 
@@ -27,21 +27,21 @@ class Signature(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return called(self.kind, self.name)
 
     @property
     def repeats(self) -> bool:
-        """Whether it is worth a place in a table: names made for one call do not come again."""
+        """Whether it gets a number in the table; names that were made for one call do not repeat."""
         return ".noname." not in self.name
 
 
-# Kinds whose tensors may differ in their first dimension.
+# Kinds in which tensors may differ in their first dimension.
 RAGGED = ("allgather", "alltoall")
 
 
 def mismatch(signatures: Dict[int, Signature]) -> Optional[str]:
-    """Why the signatures of one name, by rank, are not one operation; None if they are."""
+    """The difference between the signatures of one name, by rank; None if they agree."""
     for what, describe in _ASPECTS:
         said: Dict[str, List[int]] = {}
         for rank, signature in signatures.items():

@@ -1,4 +1,4 @@
-"""What the faces of all frameworks do between their tensors and requests: checks that this rank can make alone."""
+"""The common part of all framework APIs between tensors and requests: checks that this rank can make alone."""
 
 import warnings
 from typing import Any, List, Optional, Sequence, Tuple
@@ -13,7 +13,7 @@ from .signature import RAGGED, Signature, called
 
 
 def controller_of(kind: str, process_set: ProcessSet) -> Controller:
-    job()  # an error of its own where init() was not called
+    job()  # raises its own error without init()
     check_process_set(kind, process_set)
     if process_set.process_set_id is None:
         raise ValueError(f"{kind}: {process_set} is not known; give it to hvd.init() or hvd.add_process_set() first")
@@ -26,7 +26,7 @@ def submit_arrays(
     kind: str, inputs: List[Any], outputs: Optional[List[Any]] = None, name: Optional[str] = None,
     process_set: ProcessSet = global_process_set, **aspects: Any,
 ) -> Request:  # fmt: skip
-    """An operation on arrays of numpy; wait() gives its results. `outputs` are made where they are needed and not given."""
+    """Submits an operation on numpy arrays; wait() returns its results. Makes `outputs` if they are needed and not given."""
     controller = controller_of(kind, process_set)
     name = controller.next_name(kind) if name is None else name
     for array in inputs:
@@ -52,7 +52,7 @@ def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
 
 
 def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None:
-    """Raises where these ranks cannot combine tensors of these types by Adasum."""
+    """Raises an error if these ranks cannot combine tensors of these types by Adasum."""
     if kind != "allreduce":
         raise NotImplementedError(f"{called(kind, name)}: hvd.Adasum is for allreduce only; use hvd.Average")
     if size & (size - 1):
@@ -66,7 +66,7 @@ def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None
 
 
 def rows_for_each(splits: Optional[Sequence[int]], rows: int, size: int) -> Tuple[int, ...]:
-    """How many of `rows` an alltoall sends to each of `size` ranks."""
+    """The number of `rows` that an alltoall sends to each of `size` ranks."""
     if splits is None:
         if rows % size:
             raise ValueError(f"alltoall: {rows} rows, which {size} ranks do not divide; give splits")
@@ -78,13 +78,13 @@ def rows_for_each(splits: Optional[Sequence[int]], rows: int, size: int) -> Tupl
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when every rank of the process set has called it."""
+    """Blocks until every rank of the process set has called it."""
     controller = controller_of("barrier", process_set)
     controller.submit(Request(Signature("barrier", controller.next_name("barrier")), [], [])).wait()
 
 
 def join() -> int:
-    """This rank has no more data: until every rank has called it, sums and averages of the others count it as zeros.
+    """Declares that this rank has no more data. Until every rank has called it, it counts as zeros in sums and averages.
 
     Returns the rank that called it last.
     """

@@ -1,7 +1,7 @@
-"""Timeline: when rank 0's operations were negotiated and ran, as a trace for chrome://tracing or Perfetto.
+"""Timeline: a trace of rank 0's operations and their negotiation, for chrome://tracing or Perfetto.
 
-One row for each name. NEGOTIATE_ALLREDUCE is the time from the first rank's announcement to the last one's, ALLREDUCE
-that of the operation; small allreduces that travelled together have the same one. The file is complete after stop().
+One row for each name. NEGOTIATE_ALLREDUCE is the time from the first rank's announcement to the last one's, ALLREDUCE the
+time of the operation; fused small allreduces have the same time. The file is complete after stop().
 """
 
 import json
@@ -22,7 +22,7 @@ class Timeline:
         self._cycles = False
 
     def start(self, path: str, mark_cycles: bool) -> None:
-        """Begins a new file; one under way is completed first."""
+        """Begins a new file; completes the current one first."""
         self.stop()
         with self._lock:
             self._file = open(path, "w", encoding="utf-8")

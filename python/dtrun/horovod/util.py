@@ -1,4 +1,4 @@
-"""horovod.common.util: what scripts import of it. No part of dtrun needs it."""
+"""horovod.common.util: the part that scripts import. dtrun itself does not use it."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _HERE = ("torch", "tensorflow")
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether hvd has a face for this framework."""
+    """Whether hvd supports this framework."""
     return ext_base_name in _HERE
 
 
@@ -32,7 +32,7 @@ def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
 
 @contextlib.contextmanager
 def env(**variables: Optional[str]) -> Iterator[None]:
-    """Sets variables of the environment inside the block; those that are None are left alone."""
+    """Sets variables of the environment inside the block; None leaves a variable unchanged."""
     given = {name: value for name, value in variables.items() if value is not None}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -47,12 +47,12 @@ def env(**variables: Optional[str]) -> Iterator[None]:
 
 
 def num_rank_is_power_2(num_rank: int) -> bool:
-    """Whether Adasum takes so many ranks."""
+    """Whether Adasum supports this number of ranks."""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
 def split_list(l: Sequence[Any], n: int) -> List[Sequence[Any]]:  # noqa: E741, as Horovod calls it
-    """`n` parts in order, whose lengths differ by one at most."""
+    """`n` parts in order; their lengths differ by at most one."""
     size, longer = divmod(len(l), n)
     ends = [(part + 1) * size + min(part + 1, longer) for part in range(n)]
     return [l[begin:end] for begin, end in zip([0, *ends], ends)]

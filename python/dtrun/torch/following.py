@@ -37,7 +37,7 @@ _MOST_KEPT = 64  # torch's own C++ waits for a Work before it has started as man
 _here = threading.local()  # .depth: the nesting of callbacks in this thread, with those that started it
 
 overtakers: Dict[int, Tuple[_Line, int]] = {}
-"""Threads whose callbacks run beside earlier ones: the line and the number of the item."""
+"""Threads with callbacks that run beside earlier ones: the line and the number of the item."""
 
 
 def await_turn(what: str, seconds: Optional[float]) -> None:
@@ -49,8 +49,8 @@ def await_turn(what: str, seconds: Optional[float]) -> None:
     seconds = seconds or _TURN_WITHIN_S
     if not line.await_earlier(number, seconds):
         raise errors.Timeout(
-            f"{what}: the callback of an earlier future still runs after {seconds:g} s, and operations that callbacks start keep "
-            "the order of the futures; let no callback wait for an operation that the callback of a later future starts"
+            f"{what}: the callback of an earlier future still runs after {seconds:g} s. Operations of callbacks keep the order of the "
+            "futures; let no callback wait for an operation of a later future's callback"
         )
     del overtakers[get_ident()]
 

@@ -1,7 +1,7 @@
 """hvd.elastic over dtrun's restarts.
 
 When a rank or a host is lost, or hosts join, dtrun restarts every rank (`restart.max`, `cluster.min_hosts`), with the
-ranks that there are then. run() continues such a start from the last commit(), which rank 0 keeps in a file.
+ranks of the remaining hosts. run() then continues from the last commit(), which rank 0 keeps in a file.
 """
 
 from .run import run

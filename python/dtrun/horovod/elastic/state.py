@@ -1,4 +1,4 @@
-"""State that survives a restart: kept in memory by save(), and by rank 0 in a file by commit()."""
+"""State that survives a restart: save() keeps it in memory, commit() writes it to a file on rank 0."""
 
 import copy
 import os
@@ -10,7 +10,7 @@ from ..runtime import rank
 
 
 class State:
-    """What a subclass saves, restores and synchronizes. Reset callbacks run when the number of ranks may have changed."""
+    """Base of states: subclasses save, restore and synchronize. Reset callbacks run when the number of ranks may have changed."""
 
     FILE = "elastic-state"  # in the run folder
 
@@ -26,7 +26,7 @@ class State:
             callback()
 
     def commit(self) -> None:
-        """save(), and rank 0 writes it to the file that a restart continues from."""
+        """Calls save(); rank 0 also writes the state to the file for restarts."""
         self.save()
         path = self.commit_file()
         if rank() == 0 and path is not None:
@@ -34,7 +34,7 @@ class State:
             os.replace(f"{path}.new", path)
 
     def load(self, path: str) -> None:
-        """What commit() wrote."""
+        """The state that commit() wrote."""
         self.read_commit(path)
         self.on_reset()
 
@@ -54,7 +54,7 @@ class State:
             self.undump(pickle.load(file))
 
     def check_host_updates(self) -> None:
-        """Nothing: dtrun restarts the ranks when hosts join or leave."""
+        """Does nothing: dtrun restarts the ranks when hosts join or leave."""
 
     def save(self) -> None:
         raise NotImplementedError
@@ -72,7 +72,7 @@ class State:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Objects that depend on the number of ranks."""
+        """Updates objects that depend on the number of ranks."""
 
 
 class ObjectState(State):

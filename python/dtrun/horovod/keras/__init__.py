@@ -1,4 +1,4 @@
-"""horovod.keras over dtrun: dtrun.horovod.tensorflow.keras, whose Keras is that of TensorFlow."""
+"""horovod.keras over dtrun: the same as dtrun.horovod.tensorflow.keras, with TensorFlow's Keras."""
 
 import sys
 

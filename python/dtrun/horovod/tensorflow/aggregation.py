@@ -1,4 +1,4 @@
-"""Gradients of several backward passes, added up on this rank, of which only the sum travels."""
+"""Gradients of several backward passes, added up on this rank; only the sum is reduced over the ranks."""
 
 from typing import Any, Callable, List, Sequence
 
@@ -8,7 +8,7 @@ from .gradients import Gradients
 
 
 class Aggregation:
-    """For one optimizer. `counter`: how many passes have been added since the last reduction."""
+    """For one optimizer. `counter`: the number of passes since the last reduction."""
 
     def __init__(self, gradients: Gradients, passes: int, average: bool) -> None:
         self._gradients, self._passes, self._average = gradients, passes, average
@@ -17,7 +17,7 @@ class Aggregation:
             self.counter = tf.Variable(0, trainable=False, dtype=tf.int32)
 
     def add(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
-        """The sums so far; reduced over the ranks, and the counter at 0, when they are complete."""
+        """The sums so far. When complete, they are reduced over the ranks, and the counter is 0."""
         dense = [self._dense(gradient) for gradient in gradients]
         present = [i for i, gradient in enumerate(dense) if gradient is not None]
         if not self._sums:

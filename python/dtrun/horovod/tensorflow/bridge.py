@@ -1,8 +1,8 @@
-"""Between TensorFlow's tensors and requests, which hold arrays of numpy.
+"""Converts between TensorFlow's tensors and requests with numpy arrays.
 
 In eager mode an operation runs when it is called. In a tf.function it becomes a node that runs whenever the function does,
 in the order of the program (nodes with side effects have that order), and so in one order on every rank. Every call waits
-for its operations: there are no handles. Tensors of GPUs travel by way of the host.
+for its operations: there are no handles. Tensors of GPUs are copied through the host.
 """
 
 from typing import Any, Callable, Iterable, List, Sequence
@@ -16,14 +16,14 @@ Work = Callable[..., Sequence[Any]]
 
 
 class OperationError(HorovodInternalError, tf.errors.FailedPreconditionError):
-    """What hvd raises in eager mode, for scripts that expect either. In a tf.function TensorFlow makes its own of it."""
+    """The exception in eager mode, for scripts that expect either class. In a tf.function TensorFlow converts it to its own."""
 
     def __init__(self, message: str) -> None:
         tf.errors.FailedPreconditionError.__init__(self, None, None, message)
 
 
 class ArgumentError(ValueError, tf.errors.InvalidArgumentError):
-    """Of a call that this rank alone can refuse."""
+    """The error for a mistake that this rank can detect alone."""
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)

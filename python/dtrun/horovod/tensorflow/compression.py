@@ -1,4 +1,4 @@
-"""Compression of gradients for their way between ranks."""
+"""Compression of gradients between ranks."""
 
 from typing import Any, Tuple
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class Compressor:
-    """What travels instead of a tensor. Subclass it for an own compression."""
+    """Converts tensors for transport. Subclass it for your own compression."""
 
     @staticmethod
     def compress(tensor: tf.Tensor) -> Tuple[tf.Tensor, Any]:

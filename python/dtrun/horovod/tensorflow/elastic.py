@@ -65,7 +65,7 @@ class TensorFlowKerasState(TensorFlowState):
 
 
 def _build(optimizer: Any, variables: Any) -> None:
-    """Makes its variables now, as they are to be those of the commit after a restart."""
+    """Creates its variables now, so that they can get the values of the commit after a restart."""
     if hasattr(optimizer, "_create_all_weights"):  # Keras 2, optimizers.legacy
         optimizer._create_all_weights(variables)
     elif not getattr(optimizer, "built", getattr(optimizer, "_built", False)):

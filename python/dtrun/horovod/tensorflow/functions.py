@@ -38,7 +38,7 @@ def broadcast_(
 
 
 def broadcast_global_variables(root_rank: int) -> None:
-    """Of TensorFlow 1, whose graphs know their variables."""
+    """TensorFlow 1 only: there graphs have a list of their variables."""
     raise RuntimeError(
         "hvd.broadcast_global_variables(): there are no global variables in eager execution; use "
         "hvd.broadcast_variables(<variables of the model and the optimizer>, root_rank)"
@@ -49,7 +49,7 @@ def broadcast_object(
     obj: Any = None, root_rank: int = 0, session: Any = None, name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:  # fmt: skip
-    """`obj` of `root_rank`, pickled, on every rank. `session` is of TensorFlow 1, and not used."""
+    """`obj` of `root_rank`, pickled, on every rank. `session` (TensorFlow 1) is not used."""
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 

@@ -1,4 +1,4 @@
-"""Reduction of a step's gradients: what tapes and optimizers have in common."""
+"""Reduction of a step's gradients: the common part of tapes and optimizers."""
 
 from typing import Any, Dict, List, Sequence, Union
 
@@ -25,8 +25,8 @@ def check_groups(groups: Groups, num_groups: int = 0) -> Groups:
 class Gradients:
     """Reduces lists of gradients over the ranks, with the options of an optimizer or a tape. `name` begins their names.
 
-    Those of variables that were registered as local stay on this rank, divided by the number of ranks, so that they fit
-    averages; undivided with scale_local_gradients=False.
+    Gradients of local variables stay on this rank. They are divided by the number of ranks to match averages, except with
+    scale_local_gradients=False.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Gradients:
             results[i] = self._compression.decompress(tensor, ctx)
 
     def _name_of(self, place: int) -> str:
-        return f"{self._name}.gradient.{place}"  # names of variables differ between ranks that made other layers before
+        return f"{self._name}.gradient.{place}"  # names of variables differ between ranks that created other layers before
 
     def _units(self, variables: Sequence[Any]) -> List[List[int]]:
         """Places of gradients that travel together."""

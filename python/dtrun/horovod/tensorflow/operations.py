@@ -1,8 +1,8 @@
 """Operations of horovod.tensorflow on one tensor. Each waits for its result, and gradients flow through it.
 
 Ranks may call them in different orders only from different threads, with names. Without a name, the nth operation of a
-kind is the same on each rank. `device_dense`, `device_sparse` and `ignore_name_scope` are not used: dtrun's config says what
-carries tensors, and a name is the name.
+kind is the same on each rank. `device_dense`, `device_sparse` and `ignore_name_scope` are not used: dtrun's config selects
+the transport, and names are used unchanged.
 """
 
 from typing import Any, Optional
@@ -26,7 +26,7 @@ def allreduce(
 ) -> Any:  # fmt: skip
     """postscale_factor * reduction over the ranks of prescale_factor * tensor.
 
-    Of a tf.IndexedSlices the rows of all ranks, which is their sum; `op` is Sum or Average then.
+    For a tf.IndexedSlices: the rows of all ranks, which represent their sum; `op` must be Sum or Average.
     """
     op = reduction_of(op, average)
     if isinstance(tensor, tf.IndexedSlices):
@@ -85,7 +85,7 @@ def allgather(
 
 
 def own_rows(gradient: tf.Tensor, rows: tf.Tensor, process_set: ProcessSet) -> tf.Tensor:
-    """What flows back through an allgather: the average of all ranks' gradients of this rank's `rows`."""
+    """The gradient of an allgather: the average of all ranks' gradients of this rank's `rows`."""
     averaged = _allreduce(gradient, op=Average, process_set=process_set)
     every = allgather(tf.reshape(rows, [1]), process_set=process_set)
     return averaged[tf.reduce_sum(every[: process_set.rank()]) :][:rows]
@@ -187,20 +187,20 @@ def _reducescatter(
 
 
 def scatter_factor(op: int, prescale: float, postscale: float, process_set: ProcessSet) -> float:
-    """By which the gradient of a reducescatter is multiplied on its way back."""
+    """The factor for the gradient of a reducescatter."""
     return prescale * postscale * (process_set.size() or 1 if op == Sum else 1)
 
 
 def join() -> tf.Tensor:
-    """This rank has no more data: until every rank has called it, sums and averages of the others count it as zeros.
+    """Declares that this rank has no more data. Until every rank has called it, it counts as zeros in sums and averages.
 
-    Gives the rank that called it last.
+    Returns the rank that called it last.
     """
     return run(lambda: [numpy.int32(join_all())], [], [tf.TensorSpec([], tf.int32)])[0]
 
 
 def _number(value: Any) -> tf.Tensor:
-    """value(), asked when the graph runs."""
+    """Calls value() when the graph runs."""
     return run(lambda: [numpy.int32(value())], [], [tf.TensorSpec([], tf.int32)])[0]
 
 

@@ -1,4 +1,4 @@
-"""DistributedOptimizer: an optimizer of Keras or of tf.compat.v1 whose gradients are averaged over the ranks."""
+"""DistributedOptimizer: an optimizer of Keras or of tf.compat.v1 that averages gradients over the ranks."""
 
 import warnings
 from typing import Any, List, Optional, Tuple
@@ -14,7 +14,7 @@ from .tape import variables_of_layers
 
 
 class CallableList(list):
-    """For scripts that say optimizer.variables(), as before Keras 3, and for those that say optimizer.variables."""
+    """Supports optimizer.variables() of Keras 2 and optimizer.variables of Keras 3."""
 
     def __call__(self) -> "CallableList":
         return self
@@ -26,7 +26,7 @@ def variables_of(optimizer: Any) -> List[Any]:
 
 
 class Distributed:
-    """What DistributedOptimizer adds to every class. Options belong to the class, so that from_config() has them too."""
+    """The part that DistributedOptimizer adds to every class. Options belong to the class, so that from_config() has them too."""
 
     _hvd: Gradients
     _hvd_passes = 1
@@ -56,7 +56,7 @@ class Distributed:
 
 
 class DistributedKeras3(Distributed):
-    """Of Keras 3, where gradients come to apply()."""
+    """For Keras 3, which passes gradients to apply()."""
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         known = self._trainable_variables
@@ -73,7 +73,7 @@ class DistributedKeras3(Distributed):
 
 
 class DistributedMinimizer(Distributed):
-    """Of Keras 2 and tf.compat.v1, where minimize() computes gradients and applies them; only computed ones are reduced."""
+    """For Keras 2 and tf.compat.v1: minimize() computes and applies gradients; only computed gradients are reduced."""
 
     def compute_gradients(self, *args: Any, **options: Any) -> List[Tuple[Any, Any]]:
         return self._reduced(super().compute_gradients(*args, **options))
@@ -106,10 +106,10 @@ def DistributedOptimizer(
     gradient_predivide_factor: float = 1.0, average_aggregated_gradients: bool = False, num_groups: int = 0,
     groups: Groups = None, process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """`optimizer` as one of the same class, with its state, that uses gradients averaged over the ranks.
+    """A copy of `optimizer`, of the same class and with its state, that averages gradients over the ranks.
 
-    `backward_passes_per_step`: gradients of so many steps are added up before they travel and are applied; they are divided
-    by that number with `average_aggregated_gradients`. The other options are those of DistributedGradientTape.
+    `backward_passes_per_step`: the number of steps to add up before gradients are reduced and applied;
+    `average_aggregated_gradients` divides the sum by that number. The other options are those of DistributedGradientTape.
     """
     if backward_passes_per_step <= 0:
         raise ValueError(f"backward_passes_per_step must be > 0, not {backward_passes_per_step}")

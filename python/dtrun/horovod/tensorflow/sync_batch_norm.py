@@ -10,7 +10,7 @@ from .operations import _allreduce
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
-    """As tf.keras.layers.BatchNormalization, over the samples of every rank, of which each has as many."""
+    """As tf.keras.layers.BatchNormalization, over the samples of all ranks; each rank must have the same number."""
 
     def __init__(self, fused: Optional[bool] = False, **options: Any) -> None:
         if fused in (True, None):

@@ -1,4 +1,4 @@
-"""DistributedGradientTape: a tf.GradientTape whose gradients are averaged over the ranks."""
+"""DistributedGradientTape: a tf.GradientTape that averages gradients over the ranks."""
 
 from typing import Any, List, Tuple
 
@@ -11,7 +11,7 @@ from .gradients import Gradients, Groups, check_groups
 
 
 class Distributed:
-    """What DistributedGradientTape adds to the class of the tape it is given."""
+    """The part that DistributedGradientTape adds to the class of the given tape."""
 
     _hvd: Gradients
 
@@ -22,7 +22,7 @@ class Distributed:
     def gradient(
         self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = True, **options: Any
     ) -> Any:
-        """As of the tape; `use_generic_names` is not used: names never depend on tensors."""
+        """As gradient() of the tape; `use_generic_names` is not used: names never depend on tensors."""
         gradients = super().gradient(target, sources, output_gradients, **options)
         reduced = self._hvd.reduce(tf.nest.flatten(gradients), tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(sources, reduced)
@@ -41,9 +41,9 @@ def DistributedGradientTape(
     sparse_as_dense: bool = False, op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
     groups: Groups = None, process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True,
 ) -> tf.GradientTape:  # fmt: skip
-    """`gradtape` as one of the same class whose gradient() is averaged over the ranks; all gradients of a call travel at once.
+    """A copy of `gradtape`, of the same class, with gradient() averaged over the ranks; all gradients of a call travel together.
 
-    `groups`: how many groups of gradients are one operation each, or lists of their variables. `gradient_predivide_factor`:
+    `groups`: the number of groups of gradients, or lists of their variables; each group is one operation. `gradient_predivide_factor`:
     gradients are divided by it before the sum, and by size/factor after.
     """
     kind = type(type(gradtape).__name__, (Distributed, type(gradtape)), {"__module__": __name__})

@@ -1,4 +1,4 @@
-"""DistributedOptimizer with op=hvd.Adasum: each rank takes a step of its own, and the steps are combined."""
+"""DistributedOptimizer with op=hvd.Adasum: each rank takes its own step, and the steps are combined."""
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
@@ -16,7 +16,7 @@ else:
 
 
 class DistributedSteps(Optimizer):
-    """What it adds to the class of the optimizer it is given. Gradients stay this rank's."""
+    """The part that it adds to the class of the given optimizer. Gradients are not exchanged."""
 
     def _distribute(self, options: Dict[str, Any]) -> None:
         self._hvd = options
@@ -39,7 +39,7 @@ class DistributedSteps(Optimizer):
         return loss
 
     def synchronize(self) -> None:
-        """Nothing: there are no gradients of other ranks to wait for."""
+        """Does nothing: there are no gradients of other ranks to wait for."""
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The operations as functions of autograd: what flows back through each."""
+"""The operations as autograd functions, with their gradients."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
         raise ValueError(f"broadcast_parameters: {type(params).__name__} is neither a dict nor a list of parameters")
     parts = []
     for name, tensor in items:
-        if not torch.is_tensor(tensor):  # state dicts may hold other things, which torch keeps out of the way too
+        if not torch.is_tensor(tensor):  # state dicts may contain other things, which torch skips too
             raise ValueError(
                 f"broadcast_parameters: '{printable(str(name))}' is a {type(tensor).__name__}; send it with hvd.broadcast_object"
             )
@@ -37,7 +37,7 @@ def broadcast_parameters(params: Named, root_rank: int) -> None:
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, model: Optional[torch.nn.Module] = None) -> None:
-    """Every rank's optimizer gets the state and the options, such as the learning rate, of that of `root_rank`."""
+    """Copies the optimizer's state and options, such as the learning rate, from `root_rank` to every rank."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("broadcast_optimizer_state: LBFGS keeps state that cannot be sent; use another optimizer")
     tensors: List[torch.Tensor] = []
@@ -61,7 +61,7 @@ class _Tensor(Tuple[Any, ...]):
 
 
 def _outline(value: Any, tensors: List[torch.Tensor]) -> Any:
-    """`value` with places instead of its tensors, which go to `tensors`."""
+    """`value` with places instead of tensors; the tensors are appended to `tensors`."""
     if torch.is_tensor(value):
         tensors.append(value.detach().contiguous())
         return _Tensor((value.dtype, tuple(value.shape), value.device.type))

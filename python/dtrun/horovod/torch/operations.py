@@ -1,4 +1,4 @@
-"""Operations of horovod.torch on one tensor. Those without a trailing underscore give a new tensor.
+"""Operations of horovod.torch on one tensor. Those without a trailing underscore return a new tensor.
 
 Ranks may submit them in different orders: an operation starts when every rank of the process set has submitted its name.
 Without a name, the nth operation of a kind is the same on each rank. The *_async calls return a handle for poll() and
@@ -71,7 +71,7 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """As allreduce_async, and waits. Gradients flow through it."""
+    """As allreduce_async, but waits. Gradients flow through it."""
     compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
     op = reduction_of(op, average)
     result = differentiable.apply(differentiable.Allreduce, compressed, name, op, prescale_factor, postscale_factor, process_set)
@@ -94,7 +94,7 @@ def allreduce_(
 def sparse_allreduce_async(
     tensor: torch.Tensor, name: Optional[str], op: int, process_set: ProcessSet = global_process_set
 ) -> Callable[[], torch.Tensor]:
-    """The sum or average of sparse tensors, of which each rank may have other entries. Call what it returns to wait."""
+    """The sum or average of sparse tensors; entries may differ between ranks. Call the returned function to wait."""
     names = (None, None) if name is None else (f"{name}.indices", f"{name}.values")
     tensor = tensor_of("sparse_allreduce", tensor)
     indices = allgather_async(tensor._indices().t().contiguous(), names[0], process_set)
@@ -179,7 +179,7 @@ def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ign
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):  # type: ignore[no-untyped-def]
-    """As alltoall_async, and waits. Gradients flow through it."""
+    """As alltoall_async, but waits. Gradients flow through it."""
     result, received = differentiable.apply(differentiable.Alltoall, tensor, splits, name, process_set)
     return result if splits is None else (result, received)
 
@@ -214,5 +214,5 @@ def reducescatter(
 
 
 def join(device: int = -1) -> int:
-    """submit.join(). `device` is not used: zeros are made where the others' tensors are."""
+    """submit.join(). `device` is not used: zeros are made on the device of the others' tensors."""
     return join_all()

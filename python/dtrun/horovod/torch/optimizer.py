@@ -17,7 +17,7 @@ from .grouped import grouped_allreduce_async_
 
 
 class Distributed(Optimizer):
-    """What DistributedOptimizer adds to the class of the optimizer it is given."""
+    """The part that DistributedOptimizer adds to the class of the given optimizer."""
 
     def _distribute(self, options: Dict[str, Any]) -> None:
         self._hvd = options
@@ -39,7 +39,7 @@ class Distributed(Optimizer):
                 self._passes_left[parameter] = self.backward_passes_per_step
                 accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
                 accumulator.register_hook(self._hook(parameter))
-                self._hooks.append(accumulator)  # torch keeps it only as long as somebody does
+                self._hooks.append(accumulator)  # torch keeps it only while a reference exists
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         self.backward_passes_per_step = passes
@@ -60,7 +60,7 @@ class Distributed(Optimizer):
         return accumulated
 
     def _start(self, unit: Tuple[torch.Tensor, ...]) -> None:
-        """Submits the gradients of `unit`; those that this rank did not compute are zeros."""
+        """Submits the gradients of `unit`; gradients that this rank did not compute are zeros."""
         for parameter in unit:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -86,7 +86,7 @@ class Distributed(Optimizer):
         self._under_way[unit] = [lambda: synchronize(handle), *ends]
 
     def _compressed(self, parameter: torch.Tensor) -> Tuple[torch.Tensor, Callable[[], None]]:
-        """What travels of a gradient, and what puts the result back."""
+        """The tensor to send for a gradient, and the function that puts the result back."""
         assert parameter.grad is not None  # _start() has made it
         gradient = parameter.grad.detach()
         dense = gradient.to_dense() if gradient.is_sparse else gradient
@@ -132,7 +132,7 @@ class Distributed(Optimizer):
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() inside does not wait: after synchronize(), as for the clipping of gradients."""
+        """step() inside the block does not wait. Use it after synchronize(), for example to clip gradients."""
         self._step_synchronizes = False
         try:
             yield
@@ -178,10 +178,10 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
-    """`optimizer` as one of the same class whose step() uses gradients averaged over the ranks.
+    """A copy of `optimizer`, of the same class; step() uses gradients averaged over the ranks.
 
-    Each gradient travels as soon as backward() has accumulated it `backward_passes_per_step` times. `groups`: how many
-    groups of gradients travel together, or lists of their parameters. `gradient_predivide_factor`: gradients are divided
+    Each gradient is sent once backward() has accumulated it `backward_passes_per_step` times. `groups`: the number of groups
+    of gradients that travel together, or lists of their parameters. `gradient_predivide_factor`: gradients are divided
     by it before the sum, and by size/factor after. With op=hvd.Adasum each rank takes its own step, and the steps are combined.
     """
     if backward_passes_per_step <= 0:
@@ -194,7 +194,7 @@ def DistributedOptimizer(
     distributed = DistributedSteps if op == Adasum else Distributed
     kind: Any = type(optimizer.__class__.__name__, (distributed, optimizer.__class__), {"__module__": __name__})
     wrapped: torch.optim.Optimizer = kind.__new__(kind)
-    # A scheduler that was made before has put its own step() there, around the one that does not synchronize.
+    # An existing scheduler has put its own step() there, around the one that does not synchronize.
     wrapped.__dict__.update((key, value) for key, value in optimizer.__dict__.items() if key != "step")
     wrapped._distribute(  # type: ignore[attr-defined]
         {

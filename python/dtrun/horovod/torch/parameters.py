@@ -8,7 +8,7 @@ Groups = Union[None, int, List[List[torch.Tensor]]]
 
 
 def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) -> Dict[torch.Tensor, str]:
-    """The name of each parameter. Raises ValueError where `named_parameters` does not fit the optimizer."""
+    """The name of each parameter. Raises ValueError if `named_parameters` does not match the optimizer."""
     owned = {p: f"{i}.{j}" for i, group in enumerate(optimizer.param_groups) for j, p in enumerate(group["params"])}
     if named is None:
         return {parameter: f"parameter.{place}" for parameter, place in owned.items()}
@@ -31,7 +31,7 @@ def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) ->
 
 
 def grouped(groups: Groups, names: Dict[torch.Tensor, str], trained: List[torch.Tensor]) -> List[Tuple[torch.Tensor, ...]]:
-    """Parameters whose gradients travel together. Alike on every rank, as the order is that of names."""
+    """Groups of parameters with gradients that travel together. The same on every rank, in the order of names."""
     if isinstance(groups, bool) or not isinstance(groups, (int, list)) or (isinstance(groups, int) and groups <= 0):
         raise ValueError(f"groups is a number from 1 on or a list of lists of parameters, not {groups!r}")
     if isinstance(groups, int):

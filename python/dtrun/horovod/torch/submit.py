@@ -1,4 +1,4 @@
-"""From tensors to requests: checks what this rank can check alone, and hands the request to the controller."""
+"""From tensors to requests: makes the checks that this rank can make alone, and passes the request to the controller."""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -12,7 +12,7 @@ from ..submit import check_adasum, controller_of
 
 
 class Handle:
-    """An operation under way, for poll() and synchronize(). `unpack` makes its answer of the request's result."""
+    """A running operation, for poll() and synchronize(). `unpack` converts the request's result."""
 
     __slots__ = ("request", "_unpack")
 
@@ -29,7 +29,7 @@ def first(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def tensor_of(kind: str, value: Any, argument: str = "tensor") -> torch.Tensor:
-    """`value`. Raises ValueError where it is no tensor, before anything asks it for what only tensors have."""
+    """Returns `value`. Raises ValueError if it is no tensor, before its tensor members are used."""
     if isinstance(value, torch.Tensor):
         return value
     raise ValueError(f"{kind}: {argument} is a {type(value).__name__}; pass a torch tensor, such as torch.as_tensor({argument})")

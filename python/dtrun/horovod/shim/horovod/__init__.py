@@ -1,7 +1,7 @@
 """`import horovod.torch` for scripts that know only Horovod: the modules of dtrun.horovod under Horovod's names.
 
-`python -m dtrun.horovod SCRIPT` puts this folder's parent first on the path. Horovod itself may be installed; it is left
-alone, and cannot be used in the same process.
+`python -m dtrun.horovod SCRIPT` puts this folder's parent first on the path. Horovod itself may be installed, but cannot be used in
+the same process.
 """
 
 import importlib.util
@@ -10,7 +10,7 @@ import sys
 
 
 def _find_dtrun() -> None:
-    """Where python.horovod = "shim" led here and this Python has no dtrun, it is the one that this folder is in."""
+    """With python.horovod = "shim" and no dtrun in this Python, uses the dtrun that contains this folder."""
     found = importlib.util.find_spec("dtrun")
     if found is not None and found.origin is not None:  # None: any folder of that name
         return
@@ -35,5 +35,5 @@ name_absent_parts(__name__, __path__, "horovod.torch, horovod.tensorflow, horovo
 
 
 def run(*args, **kwargs):  # type: ignore[no-untyped-def]
-    """Horovod starts functions as ranks with this; dtrun starts scripts."""
+    """Horovod's way to start functions as ranks; an error here, because dtrun starts scripts."""
     raise NotImplementedError("dtrun: horovod.run: start the script with `dtrun -n RANKS python -m dtrun.horovod SCRIPT` instead")

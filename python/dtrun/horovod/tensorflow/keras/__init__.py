@@ -19,7 +19,7 @@ def allreduce(
     value: Any, name: Optional[str] = None, average: Optional[bool] = None, prescale_factor: float = 1.0,
     postscale_factor: float = 1.0, op: Optional[int] = None, compression: Any = Compression.none,
 ) -> Any:  # fmt: skip
-    """As hvd.allreduce of dtrun.horovod.tensorflow, of anything that a tensor can be made of."""
+    """As hvd.allreduce of dtrun.horovod.tensorflow, for any value that converts to a tensor."""
     return operations.allreduce(
         tf.convert_to_tensor(value), average, compression=compression, op=op, prescale_factor=prescale_factor,
         postscale_factor=postscale_factor, name=name,
@@ -42,7 +42,7 @@ def load_model(
     filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None, compression: Any = Compression.none,
     legacy_opts: bool = False,
 ) -> Any:  # fmt: skip
-    """A saved model whose optimizer, with the state it was saved with, is a DistributedOptimizer now."""
+    """Loads a saved model; its optimizer, with its saved state, becomes a DistributedOptimizer."""
     named = {kind.__name__: kind for kind in custom_optimizers or []}
     model = tf.keras.models.load_model(filepath, custom_objects={**named, **(custom_objects or {})})
     if getattr(model, "optimizer", None) is not None:

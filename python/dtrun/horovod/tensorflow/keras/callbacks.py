@@ -14,7 +14,7 @@ Logs = Optional[Dict[str, Any]]
 
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
-    """After the first batch, when the optimizer has its state, all variables but `local_variables` are those of `root_rank`."""
+    """After the first batch, when the optimizer has its state, copies all variables except `local_variables` from `root_rank`."""
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):
-    """The metrics of an epoch are averages over the ranks, for all callbacks behind this one."""
+    """Averages the metrics of an epoch over the ranks, for all later callbacks."""
 
     def __init__(self, device: str = "") -> None:
         super().__init__()
@@ -57,9 +57,9 @@ class MetricAverageCallback(tf.keras.callbacks.Callback):
 class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
     """From epoch `start_epoch` to before `end_epoch` the learning rate is initial_lr * multiplier(epoch).
 
-    A multiplier that is a number is raised to the epochs since start_epoch. `staircase`: once an epoch; else with each
-    batch, of which the epoch is then a part. `momentum_correction` scales momentum with the rate for one batch, of optimizers
-    whose momentum is a variable (optimizers.legacy of Keras 2); in others it is a number that is compiled into the step.
+    A multiplier that is a number is raised to the epochs since start_epoch. `staircase`: changes once an epoch; else with
+    each batch, with a fractional epoch. `momentum_correction` scales momentum with the rate for one batch, in optimizers with
+    momentum as a variable (optimizers.legacy of Keras 2); in others it is a number that is compiled into the step.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
 
 
 class UpdateBatchStateCallback(tf.keras.callbacks.Callback):
-    """state.batch is the batch that has ended, 0 after each epoch; the first epoch is shorter by those that it had."""
+    """state.batch is the last completed batch, 0 after each epoch. After a restart the first epoch skips the completed batches."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class UpdateBatchStateCallback(tf.keras.callbacks.Callback):
 
 
 class UpdateEpochStateCallback(tf.keras.callbacks.Callback):
-    """state.epoch counts the epochs that have ended, those before a restart too."""
+    """state.epoch counts completed epochs, also those before a restart."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()

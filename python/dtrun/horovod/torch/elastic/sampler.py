@@ -1,4 +1,4 @@
-"""ElasticSampler: the samples of an epoch that nobody has processed yet, divided among the ranks."""
+"""ElasticSampler: divides the remaining samples of an epoch among the ranks."""
 
 import random
 from typing import Any, Dict, Iterator, List, Sized
@@ -9,7 +9,7 @@ from ...runtime import rank, size
 
 
 class ElasticSampler(torch.utils.data.Sampler[Any]):
-    """As DistributedSampler, and keeps count: record_batch() after each batch, set_epoch() at the end of each epoch.
+    """As DistributedSampler, but counts processed samples: call record_batch() after each batch, set_epoch() at the end of each epoch.
 
     As part of a TorchState it continues within an epoch after a restart, with other numbers of ranks too.
     """
@@ -23,13 +23,13 @@ class ElasticSampler(torch.utils.data.Sampler[Any]):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """The next epoch starts, with every sample in it."""
+        """Starts the next epoch with all samples."""
         self.epoch = epoch
         self.processed_num = 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """Every rank has processed a batch of this size."""
+        """Records that every rank has processed a batch of this size."""
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> Dict[str, Any]:
@@ -40,7 +40,7 @@ class ElasticSampler(torch.utils.data.Sampler[Any]):
         self.reset()
 
     def reset(self) -> None:
-        """Divides what is left among the ranks that there are."""
+        """Divides the remaining samples among the current ranks."""
         self.num_replicas, self.rank = size(), rank()
         order = list(range(len(self.dataset)))
         if self.shuffle:
