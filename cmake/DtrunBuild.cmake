@@ -34,7 +34,7 @@ if(DTRUN_UNITY)
 endif()
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 if(DTRUN_UNITY)
-  # gcc takes what a source includes for a header, whose classes should have no member of an unnamed namespace.
+  # gcc treats an included source as a header, and warns of classes with members of an unnamed namespace.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 
@@ -74,7 +74,7 @@ target_compile_options(dtrun_build INTERFACE -Wall -Wextra -Wpedantic -Werror -f
                                              -fno-omit-frame-pointer)
 # Not -Wshadow, which also finds names of the other files that a file is compiled with.
 target_compile_options(dtrun_build INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wshadow=local>)
-# What nobody calls is not linked: above all what OpenSSL functions it would need (core/late opens OpenSSL at run time).
+# Unused functions are not linked, above all those that would need OpenSSL functions (core/late opens OpenSSL at run time).
 target_compile_options(dtrun_build INTERFACE -ffunction-sections)
 target_link_options(dtrun_build INTERFACE -Wl,--gc-sections)
 # gcc 12 warns of overlaps in std::string's operator+ that cannot be (GCC bug 105651).

@@ -37,7 +37,7 @@ function(dtrun_compile_library name)
   endif()
 endfunction()
 
-# Adds the sources to dtrun_shared_folders, whose few large files instantiate each template once.
+# Adds the sources to dtrun_shared_folders; its few large files instantiate each template once.
 function(dtrun_share name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
   if(NOT TARGET dtrun_shared_folders)

@@ -1,5 +1,5 @@
 # Before CPack packs: what Debian's policy wants in every package (copyright, changelog), and compressed manual pages.
-# A component that comes to nothing, such as a backend that was not built, has no folder here.
+# An empty component, such as a backend that was not built, has no folder here.
 file(GLOB folders LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
 string(TIMESTAMP year "%Y" UTC)
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # of SOURCE_DATE_EPOCH, where that is set

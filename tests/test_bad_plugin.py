@@ -79,7 +79,7 @@ class BadPlugin(JobTest):
                       result.err)
 
     def refuse(self, name, ranks):
-        """What a job says whose rank 1 refuses. Each rank stays until all have failed, so that none is ended by the end of
+        """The output of a job in which rank 1 rejects its plugin. Each rank stays until all have failed, so that none is ended by the end of
         another; the limit is an hour."""
         self.place(WRONG / f"libdtrun_backend_{name}.so", name)
         all_ended = " -a ".join(f"-e ended.{rank}" for rank in range(ranks))
@@ -218,7 +218,7 @@ class BadPlugin(JobTest):
                 self.assertNotEqual(result.code, 0, str(result))
                 self.assertRegex(result.err, rf"backend plugin '{placed}'.* its file has build-id [0-9a-f]+, size \d+, changed [\d.]+, "
                                              r"wanted is build-id .*; it was replaced since dtrun examined it: start the job again")
-                self.assertFalse(ran.exists(), "an initialiser of a file that nobody has examined ran in a rank")
+                self.assertFalse(ran.exists(), "an initialiser of a file that was not examined ran in a rank")
         subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", other], env=environment, check=True)
         self.assertTrue(ran.exists(), "the initialiser of the other file does nothing, so that this test sees nothing")
 

@@ -120,7 +120,7 @@ class Gpus(JobTest):
         self.assertEqual(result.out, "5,GPU-abc\n")
 
     def selected(self, *words, hosts="localhost slots=4\n127.0.0.1 slots=4\n", **variables):
-        """A job whose ranks print where they are and what they see, on a machine that is both hosts."""
+        """Runs a job on a machine that is both hosts; ranks print where they run and what they see."""
         self.write(hosts, "hosts")
         return self.dtrun("-v", "--hostfile", "hosts", "--set", 'cluster.remote_shell=["sh", "-c", "exec \\"$@\\""]', "--set",
                           "cluster.oversubscribe=true", "--set", "network.interface=lo", *words, "sh", "-c",

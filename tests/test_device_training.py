@@ -1,4 +1,4 @@
-"""Jobs whose ranks train on the fake accelerator through dtrun: over its own backend, and staged over others.
+"""Training on the fake accelerator through dtrun: over its own backend, and staged over others.
 
 Every rank compares its weights with those of the host, bit by bit, under delays of many seeds.
 """

@@ -11,7 +11,7 @@ from test_p2p import FAKES, Faked
 PROGRAM = BUILD / "tests" / "stream_program"
 ACCELERATOR = BUILD / "tests" / "fake"
 SLICES = "MIG-1111,MIG-2222"
-# MODE0 MODE1 UNSHARE...: the program, in a /dev whose files for GPUs have the mode of its rank.
+# MODE0 MODE1 UNSHARE...: the program, in a /dev where files of GPUs have the mode of its rank.
 ENTER_DEVICES = f"""
 test "$DTRUN_RANK" = 0 && mode=$0 || mode=$1
 shift; export mode dev="$TMPDIR/dev$DTRUN_RANK"; mkdir -p "$dev"

@@ -58,7 +58,7 @@ class Here(JobTest):
         found = {check["topic"]: check for check in self.checks(report)}
         self.assertEqual(found["backend gloo"]["level"], "problem")
         self.assertIn("nosuch0", found["backend gloo"]["what"])
-        self.assertEqual(found["backend nccl"]["level"], "not here")  # nobody asked for it
+        self.assertEqual(found["backend nccl"]["level"], "not here")  # not requested
 
     def test_a_program_is_looked_for_as_a_job_would(self):
         self.write("print(1)\n", "train.py")

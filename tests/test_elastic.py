@@ -1,4 +1,4 @@
-"""Jobs whose hosts come and go: lost ones that return, fewer than all, newcomers, spares, and who leaves by itself."""
+"""Hosts that come and go: lost hosts that return, fewer than all, new hosts, spares, and hosts that leave."""
 
 import contextlib
 import json
@@ -141,7 +141,7 @@ class ByShell(ElasticTest):
 
 
 class ByThemselves(ElasticTest):
-    """Hosts that nobody has listed: somebody starts the same command on each."""
+    """Hosts without a list: the same command starts on each."""
 
     def start_hosts(self, *hosts, count=3, least=None, more=""):
         if not (self.folder / "key").exists():

@@ -31,7 +31,7 @@ static int is_in(const void* address, const char* file) {
 int pthread_create(pthread_t* out, const pthread_attr_t* how, void* (*run)(void*), void* state) {
   static int started;
   int (*next)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = dlsym(RTLD_NEXT, "pthread_create");
-  /* libstdc++ gives an object whose table of functions is where std::thread was compiled. */
+  /* libstdc++ passes an object; its table of functions is in the file that compiled std::thread. */
   if (is_in((const void*)run, "libstdc++") && is_in(*(void**)state, "libdtrun_backend_tcp") &&
       ++started == atoi(getenv("FAIL_THREAD")))
     return EAGAIN;

@@ -96,7 +96,7 @@ class Verdict(JobTest):
         self.assertTrue(known["id"].startswith("torch-store-"), verdict)
         self.assertIn(f"known failure: {known['what']}", result.err)
         self.assertEqual(verdict["exit_class"], "rendezvous")
-        if sys.version_info[:2] == (3, 11):  # whose stacks are read
+        if sys.version_info[:2] == (3, 11):  # dtrun reads its stacks
             self.assertEqual((verdict["blamed"]["ranks"], verdict["blamed"]["seen_first"]), ([1], 0))
 
     @unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")
@@ -208,7 +208,7 @@ class HostileNames(JobTest):
         os.close(read)
         self.assert_ok(result)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become another user")
     def test_a_run_of_another_user(self):
         self.ranks(1, "true")
         run = next(self.folder.glob("runs/*/2*"))

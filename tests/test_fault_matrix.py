@@ -102,7 +102,7 @@ CELLS = [
          r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2: .*resolve"),
     Cell("name lost", "ssh client", 3, 1, "launcher",
          r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2: .*resolve"),
-    # Of a host that somebody starts by hand, and that writes no verdict.
+    # For a manually started host, which writes no verdict.
     Cell("name lost", "root", 3, 2, "user-error", r"could not join .* last error: 'node0' does not resolve",
          recorded=False),
 

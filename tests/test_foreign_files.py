@@ -1,4 +1,4 @@
-"""Files that somebody else may have made: a pipe never holds dtrun up, and neither a device nor a size takes its memory."""
+"""Files of other users: a pipe never blocks dtrun, and devices and large files do not fill its memory."""
 
 import os
 import resource

@@ -168,7 +168,7 @@ class Pack(JobTest):
         done, steps = self.run_here(*only, **none)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         for name in ("operations-1", "staging-shm", "bench-1", "hang"):
-            self.assertRegex(steps[name]["because"], "^it came to the device: ")
+            self.assertRegex(steps[name]["because"], "^it reached the device: ")
         self.change_the_pack()
         (self.pack / "prefix/lib/dtrun/plugins/libdtrun_device_cuda.so").unlink()
         done, steps = self.run_here(*only, **none)

@@ -18,7 +18,7 @@ from support.job import SOURCE, JobTest, main, skip, until, until_gone
 
 WAYS = SOURCE / "tests/programs/ways_to_hang.py"
 LIMIT_S = 4  # of torch's waits
-READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # the interpreters whose stacks dtrun reads
+READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # dtrun reads the stacks of these interpreters
 
 # What is said of rank 1, where its stack is read; the line is found by its text.
 PLACES = {
@@ -313,7 +313,7 @@ class NativePrograms(JobTest):
 
     @staticmethod
     def sleeps(program, rank):
-        """Whether that rank has come to its place."""
+        """Whether that rank has reached its place."""
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 mine = (folder / "exe").readlink() == program

@@ -1,4 +1,4 @@
-"""A whole job over nccl, through dtrun.h: the plugins nccl and cuda over fake libraries, whose device is the process's memory.
+"""A whole job over nccl, through dtrun.h: the plugins nccl and cuda over fake libraries, with a device in the process's memory.
 
 One rank, as the fake NCCL joins threads of one process only; plugins/nccl/testing/core_test.cc has several."""
 

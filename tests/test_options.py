@@ -98,7 +98,7 @@ class OptionsPage(JobTest):
         page = (SOURCE / "docs" / "options.md").read_text()
         self.assertEqual(page.partition("\n## ")[0], printed.out.partition("\n## ")[0])
         kept, ours = self.tables(page), self.tables(printed.out)
-        for title, table in ours.items():  # a plugin whose library is not here has none
+        for title, table in ours.items():  # a plugin without its library has none
             self.assertEqual(kept.get(title, "").strip(), table.strip(),
                              f"{title}: run `dtrun config list --markdown > docs/options.md`")
         for key in self.dtrun("completion", "keys").out.split():

@@ -116,7 +116,7 @@ class Terminal(JobTest):
         while True:
             try:
                 piece = os.read(master, 65536)
-            except OSError:  # nobody has it open any more
+            except OSError:  # no process has it open any more
                 break
             if not piece:
                 break

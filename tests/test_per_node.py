@@ -1,4 +1,4 @@
-"""The per-node launcher: one process per host, whose program makes the ranks."""
+"""The per-node launcher: one process per host; the program makes the ranks."""
 
 import importlib.util
 import json

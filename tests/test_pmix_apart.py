@@ -44,7 +44,7 @@ __attribute__((constructor)) static void intrude(void) {
   struct iovec here = {&byte, 1}, there = {&byte, 1};
   char *command[] = {"true", NULL};
   pthread_t thread;
-  told("ptrace", ptrace(PTRACE_DETACH, getppid(), NULL, NULL));  // which would stop nobody
+  told("ptrace", ptrace(PTRACE_DETACH, getppid(), NULL, NULL));  // which would stop no process
   told("read the memory of another process", process_vm_readv(getppid(), &here, 1, &there, 1, 0));
   told("signal another process", kill(getppid(), 0));
   told("signal the process group", kill(0, 0));

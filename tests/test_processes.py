@@ -53,7 +53,7 @@ if os.environ["RANK"] == "1":
 time.sleep(1000)
 """
 
-# Rank 0 waits with two segments that nobody tracks; rank 1 fails.
+# Rank 0 waits with two untracked segments; rank 1 fails.
 UNTRACKED = """
 import os, sys, time
 from multiprocessing import resource_tracker, shared_memory
@@ -142,7 +142,7 @@ def children(pid):
 
 
 def pieces(terminal):
-    """What is written to a terminal, until nobody has it open."""
+    """Everything written to a terminal, until no process has it open."""
     while select.select([terminal], [], [], PATIENCE_S)[0]:
         try:
             yield os.read(terminal, 65536)
@@ -188,7 +188,7 @@ class Processes(JobTest):
         server = shared_memory.SharedMemory(create=True, size=4096, name=name)
         (self.folder / "made").touch()
         job.wait_for_line(0, "attached")
-        server.close()  # it stays by its name, for whoever attaches next
+        server.close()  # it stays by its name, for the next process
         (self.folder / "closed").touch()
         result = job.finish()
         server.unlink()  # fails if it has gone

@@ -14,7 +14,7 @@ from support.lab import why_not
 
 SLEEP = "trap '' USR1; echo ready; while [ ! -e {}/go ]; do sleep 0.05; done"
 
-# Connects to every port of the window, over and over, with noise; says when somebody has accepted, and fails when one of
+# Connects to every port of the window, over and over, with noise; prints when a connection was accepted, and fails when one of
 # those has answered.
 KNOCK = """
 import os, select, socket, sys
@@ -102,13 +102,13 @@ class Hosts(ClusterTest):
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(stranger.kill)
         deadline = time.monotonic() + PATIENCE_S
-        while not select.select([stranger.stdout], [], [], 0)[0]:  # until it says that it came to one
+        while not select.select([stranger.stdout], [], [], 0)[0]:  # until it has reached one
             self.assertLess(time.monotonic(), deadline, "the stranger never reached an open port")
             for job in [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]:
                 self.assert_ok(job.finish())
         said, _ = stranger.communicate(timeout=PATIENCE_S)
         self.assertEqual(said, "reached\n")
-        self.assertEqual(stranger.returncode, 0, "somebody answered without a seal")
+        self.assertEqual(stranger.returncode, 0, "a peer answered without a seal")
 
     def test_keep_a_key_that_others_can_read_out(self):
         file = self.manual("true")

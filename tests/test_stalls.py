@@ -8,7 +8,7 @@ import unittest
 
 from support.job import JobTest, main, until
 
-READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # the interpreters whose stacks dtrun reads
+READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # dtrun reads the stacks of these interpreters
 
 
 class Stalls(JobTest):

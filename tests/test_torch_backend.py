@@ -373,7 +373,7 @@ class InPlaceOfGloo(TorchBackend):
 
 
 def run(places, least, fix):
-    """The tests with the first Python of `places` whose torch is `least` or later; skipped, with `fix`, where none is."""
+    """The tests with the first Python of `places` with torch `least` or later; skipped, with `fix`, if there is none."""
     global PYTHON, VERSION
     versions = {python: version_of(python) for python in places}
     PYTHON = next((python for python, version in versions.items() if version and version >= least), None)

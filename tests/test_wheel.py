@@ -30,7 +30,7 @@ OVER_GLOO = "--set comm.local=none --set backend.name=gloo"
 
 
 def torch_of_today():
-    """A Python whose torch loads entry points; None where there is none."""
+    """A Python with a torch that loads entry points; None if there is none."""
     for python in (os.environ.get("DTRUN_TEST_TORCH"), SOURCE / "build/frameworks/bin/python3"):
         probe = "import torch, sys; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 5))"
         if python and Path(python).exists() and subprocess.run([python, "-c", probe], check=False).returncode == 0:

@@ -12,7 +12,7 @@
 
 namespace dtrun::fuzz {
 
-// To the agent of `host`, each of whose hosts has two ranks.
+// For the agent of `host`; each host has two ranks.
 class Commands {
  public:
   Commands(Source& in, int host, int hosts) : in_(in), host_(host), hosts_(hosts) {}

@@ -11,7 +11,7 @@
 
 namespace dtrun::fuzz {
 
-// Of the agent of `host`, each of whose hosts has two ranks.
+// From the agent of `host`; each host has two ranks.
 class Events {
  public:
   Events(Source& in, int host, int hosts) : in_(in), host_(host), hosts_(hosts) {}

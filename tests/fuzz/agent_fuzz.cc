@@ -148,7 +148,7 @@ class Job {
     return message.ok();
   }
 
-  // A rank that comes to the store.
+  // A rank that connects to the store.
   void Connect() {
     if (root_.store.empty()) return;
     UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

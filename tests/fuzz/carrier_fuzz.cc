@@ -1,5 +1,5 @@
 // What a remote shell prints before and beside the control links that go through it, cut into lines, and
-// links of several hosts in any order: bytes of a link reach the one that is open, in order, and nobody else.
+// links of several hosts in any order: bytes of a link reach the one that is open, in order, and no other.
 //
 // An input is a program: lines of the protocol, whole, broken or cut, and what else a shell may print.
 #include <sys/socket.h>

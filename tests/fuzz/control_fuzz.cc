@@ -1,4 +1,4 @@
-// Feeds bytes to the control link's decoders as somebody who knows the key of the job could:
+// Feeds bytes to the control link's decoders as a peer with the key of the job could:
 // nothing crashes, nothing larger than a limit is kept, and what decodes encodes to the same
 // bytes.
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Fuzzes the servers of PMI with peers that are out of their mind: ranks that speak PMI-1 in any order, and a
 // PMIx server process (dtrun-pmix) that tells the agent anything. Nothing crashes, no rank counts twice, and
-// what is told of ranks is about ranks of this host.
+// reports name only ranks of this host.
 //
 // The input is a script: the first byte chooses the server; for PMI-1 each line begins with the rank that
 // says it.

@@ -33,7 +33,7 @@ void Require(bool condition, const char* what) {
 void RequirePrintable(const std::string& text, bool lines) {
   for (const char letter : text) {
     const auto byte = static_cast<unsigned char>(letter);
-    Require((byte >= 0x20 && byte != 0x7f) || (lines && letter == '\n'), "a text obeys nobody");
+    Require((byte >= 0x20 && byte != 0x7f) || (lines && letter == '\n'), "a text has control characters");
   }
 }
 

@@ -1,4 +1,4 @@
-// The stacks of a Python whose memory a rank gone mad has written into: reading ends, stays in the memory and
+// The stacks of a Python process with corrupted memory: reading ends, stays in the memory and
 // in its bounds, and says lines.
 //
 // An input is what is written where over an image of a good one: a byte that says how, an address, a value.
@@ -27,7 +27,7 @@ void Require(bool holds, const char* what) {
 void RequirePrintable(const std::string& text) {
   for (const char letter : text) {
     const auto byte = static_cast<unsigned char>(letter);
-    Require(byte >= 0x20 && byte != 0x7f, "a text obeys nobody");
+    Require(byte >= 0x20 && byte != 0x7f, "a text has control characters");
   }
 }
 

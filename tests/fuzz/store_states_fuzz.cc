@@ -136,7 +136,7 @@ class Store {
       if (!frame->has_value()) return;
       const auto reply = store::DecodeReply(**frame);
       Require(reply.ok(), "the store sent a reply that does not decode");
-      Require(client.cut || client.asked.erase(reply->id) == 1, "the store answered what nobody asked");
+      Require(client.cut || client.asked.erase(reply->id) == 1, "the store answered without a request");
     }
   }
 

@@ -75,7 +75,7 @@ void TenthCallOnMemory(const dtrun::Communicator& world, const std::string& what
     return;
   }
   if (!odd) return world.allreduce(host.data(), host.size());
-  // Which memory it is, nobody asks before the ranks are connected.
+  // dtrun does not check the kind of memory before the ranks are connected.
   world.on(dtrun::stream_of(DTRUN_DEVICE_OTHER, device, nullptr)).allreduce(host.data(), host.size());
 }
 

@@ -3,7 +3,7 @@
  *   stream_program [INDEX]    of its device, 0 by default
  *   stream_program route      what would carry the memory, and no more
  *
- * Its device is the fake one, whose memory the process reads and writes itself. Prints what carries the
+ * Its device is the fake one; the process reads and writes its memory itself. Prints what carries the
  * memory and the sum of an allreduce; every surprise is one line on stderr, and the exit status is then 1.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 """A clean Debian 12 to try installations in: a copy of the one that `tools/setup debian` makes in build/debian.
 
-DTRUN_DEBIAN_ROOT names another. Each test starts from a clean copy, whose packages come from the mirrors that it names.
+DTRUN_DEBIAN_ROOT names another. Each test starts from a clean copy and gets packages from the mirrors of that copy.
 """
 
 import os

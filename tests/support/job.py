@@ -38,7 +38,7 @@ def until(condition, what, patience_s=PATIENCE_S):
 
 
 def processes_with(text):
-    """Pids of live processes whose environment holds `text`, but for this one."""
+    """Pids of live processes with `text` in their environment, except this one."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():

@@ -76,7 +76,7 @@ class Site(Lab):
             self.switched.append(f"link set {switch} mtu {mtu}")
 
     def narrow(self, switch, mtu):
-        """Lets no larger frame pass through the ports of `switch`, and tells nobody."""
+        """Silently drops larger frames at the ports of `switch`."""
         self.switched += [line.split(" master ")[0] + f" mtu {mtu}" for line in self.switched
                           if f" master {switch} " in line]
 
@@ -129,7 +129,7 @@ class Site(Lab):
             raise AssertionError(f"nft: {done.stderr}")
 
     def tunnel(self, host, name, address):
-        """A tun device whose other end takes every packet and sends none."""
+        """A tun device; its other end accepts every packet and sends none."""
         self.inside(host, "tunnel", name)
         self.configured[host] += [f"link set {name} up", f"address add {address} dev {name}"]
 

@@ -42,7 +42,7 @@ class Cluster:
 
 
 def executor_in(folder):
-    """Pid of the executor whose working folder this is."""
+    """Pid of the executor with this working folder."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue

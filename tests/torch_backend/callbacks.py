@@ -90,7 +90,7 @@ def check_callbacks_run_in_the_order_of_their_operations_and_may_start_others(ra
 
 
 def in_callbacks(*calls):
-    """Futures whose callbacks are these, in their order, each attached before the first operation ends."""
+    """Futures with these callbacks, in order, each attached before the first operation ends."""
     attached = threading.Event()
     dist.group.WORLD._follow.in_order(attached.wait, lambda: None)
     futures = [started().then(lambda done, call=call: call()) for call in calls]

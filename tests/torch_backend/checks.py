@@ -22,7 +22,7 @@ def refused(call, kind, *texts):
         for text in texts:
             assert text in str(failure), f"'{text}' is not in: {failure}"
         return
-    raise AssertionError(f"nobody refused it: {kind}, {texts}")
+    raise AssertionError(f"it was not rejected: {kind}, {texts}")
 
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))

@@ -1,7 +1,7 @@
 """The group on tensors of a device, the fake accelerator: its streams delay all work at random, so that a missing wait shows.
 
 Streams wait, and the host does not: it is counted. MISSING_WAIT=1: waits of the default streams are left out, and
-somebody has to notice. CALLS_DIFFER=1: only that a future has the failure.
+a rank has to notice. CALLS_DIFFER=1: only that a future has the failure.
 """
 
 import os

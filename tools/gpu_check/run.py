@@ -41,7 +41,7 @@ def arguments():
     parser.add_argument("--patience", type=float, default=1, help="factor of each step's limit (default: %(default)s)")
     parser.add_argument("--resume", action="store_true", help="go on where the last run into --out ended; what it tried is not tried again")
     parser.add_argument("--libraries", type=Path, action="append", default=[], help="folder that is searched for NCCL and CUDA first")
-    parser.add_argument("--only", default="", help="only the steps whose name this regular expression finds, and 'identity'")
+    parser.add_argument("--only", default="", help="only the steps with a name that matches this regular expression, and 'identity'")
     parser.add_argument("--rehearse", action="store_true", help="without a device: steps of torch on the CPU, all others as far as the device")
     parser.add_argument("--own-loader", action="store_true", help="the pack's glibc also where this machine's is new enough")
     parser.add_argument("--list", action="store_true", help="print the steps and the seconds that each may take, and run none")
@@ -91,7 +91,7 @@ def try_step(check, step):
         return "skipped", str(reason), None
     except Failed as reason:
         if check.rehearse and not check.device and (found := NO_DEVICE.search(f"{reason} {check.last.text if check.last else ''}")):
-            return "skipped", f"it came to the device: {found[0]}", None
+            return "skipped", f"it reached the device: {found[0]}", None
         return "failed", str(reason), None
     except Exception as error:  # a broken step must not stop the others
         return "failed", f"{type(error).__name__}: {error}", None
@@ -101,7 +101,7 @@ def summary_of(check, left):
     counts = {word: sum(step["result"] == word for step in check.results.values()) for word in ("ok", "failed", "skipped", "waiting")}
     text = f"{counts['ok']} ok, {counts['failed']} failed, {counts['skipped']} skipped"
     if counts["waiting"]:
-        text += f", {counts['waiting']} not tried for want of time: --resume tries them"
+        text += f", {counts['waiting']} not tried because the time was over: --resume tries them"
     if check.stands_in:
         text += "; over libraries that stand in for CUDA and NCCL, so nothing of this ran on a GPU"
     elif not check.device:

@@ -46,7 +46,7 @@ static float of_bits(uint32_t bits) {
   return value;
 }
 
-/* For numbers whose 11 bits hold them and that are 0 or between 2^-14 and 2^15. */
+/* For numbers that fit 11 bits and are 0 or between 2^-14 and 2^15. */
 static uint16_t half_of(float value) {
   const uint32_t bits = bits_of(value);
   if (value == 0) return 0;

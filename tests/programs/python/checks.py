@@ -2,7 +2,7 @@
 
 
 def refused(call, *texts, error):
-    """`call` raises `error`, whose message has every text."""
+    """`call` raises `error` with every text in its message."""
     try:
         call()
     except error as raised:

@@ -10,7 +10,7 @@ import dtrun
 world = dtrun.init()
 mine = numpy.zeros(1 << 20)
 if world.rank == 1 and sys.argv[1] not in ("differ", "open"):
-    # Nobody sends that. One Work is the module's, which the interpreter frees at its end, one is dropped.
+    # No rank sends that. The interpreter frees the module's Work at its end; the other is dropped.
     work = world.recv(mine, 0, tag=9, wait=False)
     world.recv(numpy.zeros(1 << 20), 0, tag=8, wait=False)
 if sys.argv[1] == "open":  # the interpreter ends the block, when the communicator has ended

@@ -32,7 +32,7 @@ def group(world):
 
 
 def free(world):
-    """A communicator that waits for an operation whose Work was dropped."""
+    """A communicator that waits for an operation without a Work."""
     with world.subset([0, 1]) as both:
         both.recv(numpy.ones(4), 1, wait=False)
 
@@ -98,7 +98,7 @@ def interrupt(call):
         tell()
         CALLS[call](world)
     except KeyboardInterrupt:
-        late = time.time() - os.stat(sys.argv[2]).st_mtime  # a file whose time is that of the signal
+        late = time.time() - os.stat(sys.argv[2]).st_mtime  # the file has the time of the signal
         if call != "free":  # that of the world goes on
             refused(world.barrier, "rank 0 was interrupted (SIGINT)", error=dtrun.Aborted)
         print(f"rank 0 was interrupted after {late:.3f} s", flush=True)

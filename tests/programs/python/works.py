@@ -74,7 +74,7 @@ def limits(world):
 
 
 def dropped(world):
-    """Its memory outlives an operation whose Work and array are gone, and is freed after its end."""
+    """An operation keeps its memory when its Work and array are gone; it is freed after the end."""
     if world.rank == 1:
         mine = values(0.0)
         watched = weakref.ref(mine)

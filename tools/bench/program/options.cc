@@ -157,7 +157,7 @@ Result<Request> Check(const Arguments& given) {
   request.rounds = given.rounds;
   request.warmup = given.warmup;
   if (request.operation == Operation::kSendrecv && given.ranks < 2) {
-    return Wrong("sendrecv needs two ranks: nobody sends to itself; give --np 2 or more");
+    return Wrong("sendrecv needs two ranks, because a rank does not send to itself; give --np 2 or more");
   }
   const auto sizes = ParseSizes(given.sizes, static_cast<std::uint64_t>(std::max(given.factor, 0)));
   if (!sizes) return sizes.error();

@@ -23,7 +23,7 @@ class Loses(tf.keras.callbacks.Callback):
         if generation == 0 and state.epoch == 3:
             if rank == size - 1:
                 os._exit(3)
-            hvd.broadcast_object(None, size - 1)  # never comes, so nobody commits
+            hvd.broadcast_object(None, size - 1)  # never arrives, so no rank commits
         state.weights = [value.tolist() for value in model.get_weights()]
 
 

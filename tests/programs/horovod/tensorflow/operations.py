@@ -23,7 +23,7 @@ def same(result, expected, dtype=None):
 
 
 def both(function, *inputs):
-    """What `function` gives eagerly; the same as in a graph, whose shapes may be unknown."""
+    """The eager result of `function`; checks that a graph, with shapes that may be unknown, gives the same."""
     eager = tf.nest.flatten(function(*inputs))
     graph = tf.nest.flatten(tf.function(function, autograph=False)(*inputs))
     loose = [tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in inputs]
