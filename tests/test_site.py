@@ -81,7 +81,8 @@ class Site(unittest.TestCase):
 
     def test_the_list_of_changes_is_found_last_and_blocks_can_be_copied(self):
         self.assertIn('page === "CHANGELOG"', (self.folder / "_static/language_data.js").read_text())
-        self.assertIn("_static/copy.js", (self.folder / "docs/tutorial.html").read_text())
+        for script in "copy.js", "tables.js":
+            self.assertIn(f"_static/{script}", (self.folder / "docs/tutorial.html").read_text())
 
     def test_loads_nothing_from_other_servers(self):
         for file, page in self.pages().items():
