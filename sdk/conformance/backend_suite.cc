@@ -21,7 +21,7 @@ std::map<std::string, std::string>& KnownCases() {
   return rules;
 }
 
-// The one instance of a launched process, whose library cannot be started twice.
+// The only instance of a launched process: its library cannot be started twice.
 class Launched final : public testing::Environment {
  public:
   explicit Launched(BackendUnderTest backend) : backend_(std::move(backend)) {}

@@ -20,7 +20,7 @@ namespace dtrun::conformance {
 // skipped.
 struct LaunchedProcess {
   int rank = 0;
-  int size = 0;  // 0: nobody launched, ranks are threads of this process
+  int size = 0;  // 0: not launched, ranks are threads of this process
   std::string folder =
       {};  // shared by the processes of one launch, empty at its start; unused when size is 1
 };

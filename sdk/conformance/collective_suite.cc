@@ -107,7 +107,7 @@ void TryMoves(const Subject& subject, std::int32_t kind, int size) {
   });
 }
 
-// Nobody leaves a barrier before all have entered it.
+// No rank leaves a barrier before all have entered it.
 void TryBarriers(const Subject& subject, int size) {
   subject.Play(size, [&](Rank& rank) {
     for (int round = 1; round <= 30; ++round) {

@@ -48,7 +48,7 @@ class DeviceSubject {
 dtrun_mem_params MemoryParams(std::int32_t kind, std::int32_t index, std::uint64_t bytes,
                               std::uint64_t alignment = 64);
 
-// A case that fails leaves it to the end of its process: a stream that has not come to its end may still use
+// A failed case leaves it until its process ends: a stream with pending work may still use
 // it.
 class DeviceMemory {
  public:
@@ -131,7 +131,7 @@ class Gate {
  private:
   const DeviceSubject& subject_;
   const DeviceMemory memory_;
-  std::vector<std::unique_ptr<DeviceEvent>> passed_;  // what each stream comes to when it was let through
+  std::vector<std::unique_ptr<DeviceEvent>> passed_;  // events that each stream reaches after its release
 };
 
 }  // namespace dtrun::conformance

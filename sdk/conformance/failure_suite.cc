@@ -97,7 +97,7 @@ void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
   });
 }
 
-// One that nobody waits for ends at its deadline as well.
+// An operation that is not waited for ends at its deadline as well.
 void ADeadlineHoldsForABlockingCallThatNobodyWaitsFor(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("done");
@@ -259,7 +259,7 @@ struct Player {
 void AKilledRankIsNamed(const BackendUnderTest& backend) {
   constexpr int kSize = 3;
   constexpr int kVictim = 1;
-  const char* const given = std::getenv("DTRUN_CONFORMANCE_FOLDER");  // whoever gives one removes it
+  const char* const given = std::getenv("DTRUN_CONFORMANCE_FOLDER");  // the caller that sets it removes it
   const std::filesystem::path where = given == nullptr ? std::filesystem::temp_directory_path() : given;
   std::string folder = (where / "dtrun-conformance-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

@@ -1,4 +1,4 @@
-// Structs of another size than these headers': a page that nobody may touch follows their last byte.
+// Structs of another size than these headers': an inaccessible page follows their last byte.
 //
 // A plugin that reads or writes there dies of SIGSEGV, and stderr says of which struct and how far behind it.
 // The thread that makes a Guarded owns it.

@@ -174,7 +174,7 @@ void ARefusalComesBack(const Under& under_test) {
       const Guarded<dtrun_error> error("dtrun_error", empty, bytes);
       calls = 0;
       EXPECT_EQ(asking.Call(under_test.environment, &query, &sink, error.get()), DTRUN_OUT_OF_MEMORY);
-      EXPECT_EQ(calls, 1) << "calls of the sink, whose failure is final";
+      EXPECT_EQ(calls, 1) << "calls of the sink; its failure is final";
       EXPECT_EQ(error.Damage(), "") << "a dtrun_error of " << bytes << " bytes";
       EXPECT_STREQ(error.get()->message, "no room for it");
     }
@@ -212,7 +212,7 @@ void StructsOfAnotherSizeFit(const Under& under_test) {
       if (bytes >= sizeof(typename Member::Sink)) {
         EXPECT_EQ(same.Text(), answer.Text());
       } else {
-        EXPECT_NE(same.status, DTRUN_OK) << "it gave its answer to nobody";
+        EXPECT_NE(same.status, DTRUN_OK) << "it gave its answer without a sink";
       }
     }
   });

@@ -49,7 +49,7 @@ class ThreadKv final : public dtrun_kv {
 };
 
 // One file per key, replaced atomically. Update takes a lock on the folder; waiting polls. Makes the folder,
-// whose parent must exist; removes nothing.
+// with an existing parent; removes nothing.
 class FolderKv final : public dtrun_kv {
  public:
   explicit FolderKv(std::string folder);

@@ -30,7 +30,7 @@ void CheckFlags(std::uint32_t flags, std::uint32_t known, const std::string& of,
     plan->problems.push_back(of + " has flags that no host understands");
 }
 
-// Of a struct that the plugin has made, whose size is that of its headers (S1). `exact`: these.
+// Of a struct that the plugin has made, with the size of its headers (S1). `exact`: these.
 void CheckSize(std::size_t says, std::size_t has, const std::string& of, Plan* plan) {
   if (plan->exact_sizes && says != has)
     plan->problems.push_back(of + " says that it has " + std::to_string(says) + " bytes, and has " +

@@ -69,7 +69,7 @@ void EveryRankIsPlannedOnce(const Under& under_test) {
   });
 }
 
-// Again in the same instance, in another one, in another folder, beside a variable that nobody asked for.
+// Again in the same instance, in another one, in another folder, beside an unrelated variable.
 void PlansAreEqual(const Under& under_test) {
   const LauncherSubject other(under_test);
   ForEachJob(under_test, [&](const LauncherSubject& subject, const TestJob& job, const Plan& plan) {
@@ -149,7 +149,7 @@ void ARefusalComesBack(const Under& under_test) {
       const Guarded<dtrun_error> error("dtrun_error", empty, bytes);
       calls = 0;
       EXPECT_EQ(subject.Call(&job.job(), &sink, error.get()), DTRUN_OUT_OF_MEMORY);
-      EXPECT_EQ(calls, 1) << "calls of the sink, whose failure is final";
+      EXPECT_EQ(calls, 1) << "calls of the sink; its failure is final";
       EXPECT_EQ(error.Damage(), "") << "a dtrun_error of " << bytes << " bytes";
       EXPECT_EQ(error.Read().code, DTRUN_OUT_OF_MEMORY);
       EXPECT_STREQ(error.get()->message, "no room for a process");

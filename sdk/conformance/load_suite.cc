@@ -149,7 +149,7 @@ void UnknownExtensionsAreNone(const Under& under_test) {
 
 constexpr std::size_t kKeyCharacters = 64;
 
-// What is wrong with a key (O1), "" when nothing is. Not by std::regex, whose stack a long text overflows.
+// What is wrong with a key (O1), "" when nothing is. Not by std::regex: a long text overflows its stack.
 std::string KeyProblem(std::string_view key) {
   if (key.size() > kKeyCharacters)
     return "has " + std::to_string(key.size()) + " characters, which are at most " +

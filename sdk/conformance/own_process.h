@@ -11,7 +11,7 @@ void ClaimProcess();
 // Ends this process, without a word, when it is a copy of the one that was claimed. Nothing when none was.
 void EndIfCopied();
 
-// Called by whoever ends a process with `_exit(code)`, before: counts it when it is a copy. 126 and 127 say
+// Call it before `_exit(code)`: counts it when it is a copy. 126 and 127 say
 // that it has tried to exec.
 void CountIfCopied(int code);
 // How many copies have ended by exit or a counted `_exit`.

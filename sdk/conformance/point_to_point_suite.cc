@@ -212,7 +212,7 @@ void EarlyReceivesFromAnyoneAreServed(const Subject& subject) {
   });
 }
 
-// What has arrived is no timeout, however late somebody looks.
+// A message that has arrived does not time out, however late the receive is polled.
 void ACompletedMessageDoesNotTimeOutLater(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     constexpr auto kLimit = std::chrono::seconds(2);

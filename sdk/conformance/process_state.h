@@ -8,7 +8,7 @@
 namespace dtrun::conformance {
 
 struct ProcessState {
-  // What nobody but the program may change: dispositions and mask of signals, environment, working folder,
+  // State that only the program may change: dispositions and mask of signals, environment, working folder,
   // umask and locale; each with its value.
   std::map<std::string, std::string> settings;
   std::map<int, std::string> files;  // open descriptors: what they lead to

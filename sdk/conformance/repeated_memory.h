@@ -1,6 +1,6 @@
 // Address space of many gibibytes over few mebibytes of memory: the same 16 MiB again and again.
 //
-// For buffers whose content repeats with that period; a write shows in every repetition. Unmapped
+// For buffers with content that repeats with that period; a write shows in every repetition. Unmapped
 // with the object. Any thread.
 #pragma once
 

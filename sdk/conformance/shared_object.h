@@ -8,7 +8,7 @@ namespace dtrun::conformance {
 
 struct SharedObject {
   std::vector<std::string> exported;  // symbols that it defines and shows
-  std::vector<std::string> unique;    // those of them that exist once in a process, whoever defines them
+  std::vector<std::string> unique;    // those of them that exist once in a process, in any object
   std::vector<std::string> needed;    // libraries that it links
   bool nodelete = false;              // stays when it is closed
 };

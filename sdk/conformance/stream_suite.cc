@@ -75,7 +75,7 @@ void StreamsKeepTheirOrder(const Under& under_test) {
         between.Record(stream.get());
         stream.Copy(one, second);
         std::this_thread::sleep_for(kMoment);
-        EXPECT_FALSE(between.Reached()) << "it has come to an event behind work that is held back";
+        EXPECT_FALSE(between.Reached()) << "it has reached an event behind work that is held back";
         EXPECT_FALSE(Same(to, first)) << "a copy ran before the stream's earlier work had ended";
         gate.Open();
         between.Await();
@@ -182,7 +182,7 @@ void NothingIsCaptured(const Under& under_test) {
       subject.Do("stream_capturing", [&](dtrun_error* error) {
         return subject.table().stream_capturing(subject.instance(), &stream.get(), &captured, error);
       });
-      EXPECT_EQ(captured, 0) << "of a stream that nobody captures";
+      EXPECT_EQ(captured, 0) << "of a stream that is not captured";
     }
   });
 }
@@ -212,11 +212,11 @@ void EventsHoldStreamsBack(const Under& under_test) {
       event.HoldBack(second.get());
       second.Copy(to, between);
       std::this_thread::sleep_for(kMoment);
-      EXPECT_FALSE(event.Reached()) << "before the stream came to it";
+      EXPECT_FALSE(event.Reached()) << "before the stream reached it";
       gate.Open();
       second.Finish();
       EXPECT_TRUE(Same(from, to)) << "a stream did not wait for an event";
-      EXPECT_TRUE(event.Reached()) << "after the stream came to it";
+      EXPECT_TRUE(event.Reached()) << "after the stream reached it";
     }
   });
 }
@@ -240,7 +240,7 @@ void EventsKeepTheirOldPlace(const Under& under_test) {
     early.Open();
     second.Finish();  // who waits for the first place does not wait for the second
     EXPECT_TRUE(Same(from, to));
-    EXPECT_FALSE(event.Reached()) << "it was recorded again, and the stream has not come to the new place";
+    EXPECT_FALSE(event.Reached()) << "it was recorded again, and the stream has not reached the new place";
     late.Open();
     event.Await();
   });

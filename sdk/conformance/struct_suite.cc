@@ -1,5 +1,5 @@
 // A backend between headers of different sizes: every struct that it is given, one member shorter and 64
-// bytes longer than these headers', with a page behind it that nobody may touch.
+// bytes longer than these headers', with an inaccessible page behind it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -53,7 +53,7 @@ void CapsFitTheCaller(const Subject& subject) {
   }
 }
 
-// A world whose other rank does not come is a failure that every backend knows.
+// A world without its other rank is a failure that every backend reports.
 void ErrorsFitTheCaller(const Subject& subject) {
   static constexpr std::int32_t kHosts[] = {0, 0};
   for (const std::size_t bytes : Sizes<dtrun_error>()) {

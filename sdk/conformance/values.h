@@ -1,4 +1,4 @@
-// Buffers of every element type, filled with numbers whose reductions are known.
+// Buffers of every element type, filled with numbers of known reductions.
 // Pure functions; any thread.
 #pragma once
 

@@ -81,11 +81,11 @@ void* allocate(int device, std::uint64_t bytes);
 void release(void* memory);
 // What the host gives at most; beyond it allocate throws std::bad_alloc. No limit at first.
 void limit_host_memory(std::uint64_t bytes);
-// The device whose memory a pointer is in, or -1.
+// The device that owns the memory of a pointer, or -1.
 int device_of(const void* pointer);
 
 // Memory as torch's allocators for devices keep it: what is freed is used again at once by work of the stream
-// that it was allocated for, and destroyed, in that stream's order, to show whoever still reads it.
+// that it was allocated for, and destroyed, in that stream's order, to show reads after the free.
 void* cached_allocate(Stream& stream, std::uint64_t bytes);
 void cached_release(void* memory);
 // `stream` uses it too: its release counts from where that stream then is.

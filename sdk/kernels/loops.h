@@ -152,7 +152,7 @@ void TradeLoop(void* out, const void* const* sources, void* shared, const void* 
   if (at < bytes) __builtin_memcpy(At(shared, at), At(next, at), bytes - at);
 }
 
-// The product of complex numbers, one at a time: nobody's hot loop. Not to be specialised: for a known
+// The product of complex numbers, one at a time: not a hot loop. Not to be specialised: for a known
 // number of sources gcc 12 makes fused multiply-adds of it in spite of -ffp-contract=off.
 template <class T>
 #ifdef __clang__

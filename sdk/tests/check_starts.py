@@ -1,6 +1,6 @@
 """Fails where a program is started, or a process made, outside the places listed here.
 
-A helper is started by sdk/helpers, whose contract keeps the files of the current folder out (sdk/helpers/helper.h).
+Helpers are started by sdk/helpers, which keeps files of the current folder out (sdk/helpers/helper.h).
 PLACES says who starts processes in another way, and why. A call that is new here belongs to sdk/helpers, or needs a
 line with its reason.
 

@@ -79,7 +79,7 @@ TEST_F(InboxTest, AReceiveWhoseTimeIsOverFailsTheCommunicator) {
   EXPECT_EQ(failure_->peer(), 2);
   EXPECT_THROW(waits->Test(), Failure);
   inbox_.Deliver(1, 7, Bytes("x"));
-  EXPECT_EQ(other, " ");  // nobody touches the memory of a receive that has ended
+  EXPECT_EQ(other, " ");  // the memory of a receive that has ended is not touched
 }
 
 TEST_F(InboxTest, AMessageThatIsHereIsGivenOutAfterAFailureToo) {

@@ -69,7 +69,7 @@ TEST_F(MembershipTest, KeepsTheFirstFailure) {
 TEST_F(MembershipTest, BlamesTheLostRankAndNotTheOneThatNoticed) {
   Of(1, 3).PublishFailure(Failure(DTRUN_REMOTE_FAILURE, "lost rank 2", 2));
   EXPECT_EQ(Of(0, 3).FailureOfAnother()->peer(), 2);
-  EXPECT_EQ(Of(2, 3).FailureOfAnother()->peer(), 1);  // nobody blames itself
+  EXPECT_EQ(Of(2, 3).FailureOfAnother()->peer(), 1);  // no rank blames itself
 }
 
 TEST_F(MembershipTest, PassesAnAbortOn) {

@@ -144,7 +144,7 @@ TEST_F(DataParallelTest, RefusesToGoOnAfterAnExceptionInBackward) {
   });
 }
 
-// A world of two whose other rank always holds what this one holds.
+// A world of two; the other rank always has the same values as this one.
 class DuplicateRanks final : public Collectives {
  public:
   explicit DuplicateRanks(bool broken = false) : broken_(broken) {}

@@ -259,7 +259,7 @@ static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_err
     sleep_until(first < deadline ? first : deadline);
   }
   if (FAULT(MESSAGES_EXPIRE) && request->status == DTRUN_OK && request->deadline <= now())
-    status = report(err, DTRUN_TIMEOUT, -1, "nobody has looked in time");
+    status = report(err, DTRUN_TIMEOUT, -1, "not polled in time");
   else if (request->done && !(FAULT(FIRST_IS_LATE) && request->op.sequence == 1 && request->looks == 1))
     status = outcome(request, err);
   pthread_mutex_unlock(&lock);

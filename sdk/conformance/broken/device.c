@@ -1,4 +1,4 @@
-/* device.c - two devices with one fault, whose memory is the host's and whose streams are threads. */
+/* device.c - two devices with one fault; their memory is the host's, their streams are threads. */
 #define _DEFAULT_SOURCE /* usleep */
 #include <stdio.h>
 #include <string.h>

@@ -45,7 +45,7 @@ static dtrun_status give(const dtrun_plan_sink* sink, int32_t host, int32_t rank
   return sink->process(sink->context, &process, err);
 }
 
-/* In the working folder, and where nobody looks. */
+/* In the working folder, and in a hidden place. */
 static void write_file(const char* path) {
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return;
@@ -105,7 +105,7 @@ static dtrun_status lacking(dtrun_error* err) {
   return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "this dtrun is too old; upgrade it");
 }
 
-/* Fills `hosts` from `text`, whose names it cuts out; returns how many there are. */
+/* Fills `hosts` with the names in `text`; returns their number. */
 static uint64_t split(char* text, dtrun_allocated_host hosts[4]) {
   uint64_t count = 0;
   char* rest = NULL;

@@ -122,7 +122,7 @@ static void fail(dtrun_backend_comm* comm, dtrun_status status, int32_t culprit,
   }
 }
 
-/* The rank that has not come to the operation; the smallest. */
+/* The smallest rank that has not joined the operation. */
 static int32_t absent(const dtrun_request* request) {
   const struct world* const world = request->comm->world;
   if (is_message(&request->op)) return request->op.peer;

@@ -15,7 +15,7 @@ constexpr int kLongest = 86'400;  // seconds
 constexpr Flag kFlags[] = {
     {"--plugin", "FILE", "the plugin: libdtrun_backend_NAME.so or libdtrun_launcher_NAME.so"},
     {"--world", "N", "the most ranks that a case has, 1 to 64 (default 4); cases that need more are skipped"},
-    {"--only", "RE", "only the cases whose name, Suite.Case, this regular expression finds"},
+    {"--only", "RE", "only the cases with a name, Suite.Case, that matches this regular expression"},
     {"--profile", "P", "only the cases of a profile: messages, host-collectives, launcher or devices"},
     {"--seed", "S",
      "of the calls that are drawn at random (default 20261121); the same seed draws the same calls"},

@@ -9,7 +9,7 @@
 
 namespace dtrun::conformance::tool {
 
-// A mistake of whoever typed the command; names the argument and the next step.
+// A mistake in the command line; names the argument and the next step.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,7 +36,7 @@ struct Arguments {
   std::string launch;
   bool help = false, version = false, manual_page = false;
 
-  // Of the processes that it starts, one case each; nobody types these.
+  // For the processes that it starts, one case each; internal.
   std::string run_case;  // "Suite.Case"
   std::string record;    // the file for its result
   std::string shared;    // the folder that launched ranks share

@@ -27,7 +27,7 @@ struct CaseResult {
   bool complained = false;  // it has said a failure itself
 };
 
-// Exit code of a process whose case could not be started.
+// Exit code of a process that could not start its case.
 inline constexpr int kNotStarted = 125;
 
 // Thrown when a signal asks this program to end; no process of a case is left then.

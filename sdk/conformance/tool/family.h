@@ -1,6 +1,6 @@
 // The processes that descend from this one, as cases leave some behind.
 //
-// Orphans come to this process, so that nobody is lost. Used by the main thread.
+// Orphans become children of this process, so that none is lost. Used by the main thread.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ namespace dtrun::conformance::tool {
 
 class Family {
  public:
-  // Children that this process has by now are nobody's business; neither are theirs.
+  // Ignores children that this process has already, and their children.
   Family();
 
   // By pid, how each is named, which forked copies share. Zombies included.

@@ -58,7 +58,7 @@ std::int32_t KindOf(const Arguments& arguments) {
   const std::int32_t kind = NameOfFile(arguments.plugin).kind;
   if (kind == 0) {
     throw UsageError(
-        "'--plugin' is '" + arguments.plugin + "', whose file must be named libdtrun_backend_NAME.so, " +
+        "'--plugin' is '" + arguments.plugin + "'; its file must be named libdtrun_backend_NAME.so, " +
         "libdtrun_launcher_NAME.so or libdtrun_device_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
   }
   return kind;
@@ -122,7 +122,7 @@ std::string Shortened(const std::string& text) {
   return text.size() <= kMessageBytes ? text : text.substr(0, kMessageBytes) + " ...";
 }
 
-// Paths of the source tree say nothing to whoever has only the program.
+// Paths of the source tree mean nothing to users who have only the program.
 std::string WithoutFolders(const std::string& text) {
   static const std::regex kPath("/[^ :\n]*/sdk/conformance/");
   return std::regex_replace(text, kPath, "");
@@ -370,7 +370,7 @@ int Main(const std::vector<std::string>& words) {
   return 0;
 }
 
-// Its folder is removed by now; whoever sent the signal sees that it was obeyed.
+// Its folder is removed by now; the exit status shows the signal.
 int EndBySignal(int number) {
   signal(number, SIG_DFL);
   sigset_t one;

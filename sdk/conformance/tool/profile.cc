@@ -31,11 +31,11 @@ std::string ProfileFor(std::int32_t kind, const std::string& wanted) {
   }
   if (backend && !of_backends) {
     throw UsageError("'--profile' is '" + wanted +
-                     "', and the plugin is a backend, whose profiles are messages and host-collectives");
+                     "', and the plugin is a backend, with the profiles messages and host-collectives");
   }
   if (!backend && wanted != only) {
     throw UsageError("'--profile' is '" + wanted + "', and the plugin is a " +
-                     (only == "launcher" ? "launcher" : "device") + ", whose profile is " + only);
+                     (only == "launcher" ? "launcher" : "device") + ", with the profile " + only);
   }
   return wanted;
 }

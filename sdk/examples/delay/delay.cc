@@ -81,7 +81,7 @@ dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_erro
   DTRUN_INIT(caps);
   const dtrun_status status = instance.table->query_caps(instance.inner, &caps, err);
   if (status != DTRUN_OK) return status;
-  caps.flags &= ~static_cast<std::uint32_t>(DTRUN_CAP_DETACHED);  // nobody would wait for its delay
+  caps.flags &= ~static_cast<std::uint32_t>(DTRUN_CAP_DETACHED);  // no call would wait for its delay
   caps.device_kinds = 1u << DTRUN_DEVICE_HOST;
   dtrun_struct_write(out, &caps, sizeof caps);
   return DTRUN_OK;

@@ -34,7 +34,7 @@ class Links final : private sdk::Inbox::Owner {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait_for(lock, std::chrono::seconds(5), [&] { return shut_ || unsent_ == 0; });
     }
-    // Before the connections end, so that nobody takes that for a failure.
+    // Before the connections end, so that no rank takes that for a failure.
     Quietly([&] { members_.Leave(); });
     Shut();
     for (Peer& peer : peers_) {
@@ -120,7 +120,7 @@ class Links final : private sdk::Inbox::Owner {
     peer.gone = true;
     Lost(rank, inbox_.Awaits(rank));
   }
-  // A connection has ended: a failure, unless its rank has left and nobody needs it.
+  // A connection has ended: a failure, unless its rank has left and is not needed.
   void Lost(int rank, bool needed) {
     if (shut_) return;
     std::optional<sdk::Failure> why;

@@ -42,7 +42,7 @@ struct peer {
   int fd; /* -1: this rank itself */
   int gone;
   struct message* sends;    /* the first one is under way */
-  struct message* messages; /* whose receive has not been started */
+  struct message* messages; /* without a receive so far */
   struct receive* receives;
   int threads; /* that run: the sender, then the receiver */
   pthread_t sender, receiver;
@@ -143,7 +143,7 @@ static dtrun_status failure_of(struct links* links, dtrun_error* err) {
   return dtrun_error_set(err, links->failure.code, links->failure.peer, links->failure.message);
 }
 
-/* A connection has ended: a failure, unless its rank has left and nobody needs it. */
+/* A connection has ended: a failure, unless its rank has left and is not needed. */
 static void lost(struct peer* peer, int needed) {
   struct links* const links = peer->links;
   const dtrun_memory_service* memory = links->host->get_service(links->host, DTRUN_MEMORY_SERVICE);

@@ -48,7 +48,7 @@ static void close_links(struct links* links) {
     }
   }
   pthread_mutex_unlock(&links->mutex);
-  /* Before the connections end, so that nobody takes that for a failure. */
+  /* Before the connections end, so that no rank takes that for a failure. */
   links->members->leave(links->host, links->membership, NULL, 0, NULL);
   end_threads(links);
   free_links(links);
@@ -70,7 +70,7 @@ static dtrun_status connect_all(struct links* links, const dtrun_comm_params* pa
   own.rank = (uint64_t)params->rank;
   status = listen_on(address, params->size, &own, &listener, err);
   if (status != DTRUN_OK) return status;
-  /* Who has joined listens, so nobody connects too early. */
+  /* A rank that has joined listens, so no rank connects too early. */
   status =
       links->members->join(links->host, links->membership, topic, &own, sizeof own, params->timeout_ns, err);
   for (peer = 0; status == DTRUN_OK && peer < params->rank; ++peer) {

@@ -53,7 +53,7 @@ pub type Started = Arc<Mutex<Receive>>;
 struct Peer {
     stream: Option<TcpStream>,         // none: this rank
     sends: VecDeque<Vec<u8>>,          // with headers; the first one is under way
-    messages: Vec<(Header, Vec<u8>)>,  // whose receive has not been started
+    messages: Vec<(Header, Vec<u8>)>,  // without a receive so far
     receives: Vec<Started>,
     gone: bool,
 }
@@ -116,7 +116,7 @@ impl Drop for Running {
         let state = self.links.lock();
         let waited = self.links.changed.wait_timeout_while(state, Duration::from_secs(5), |state| !idle(state));
         drop(waited);
-        self.links.members.leave(); // before the connections end, so that nobody takes that for a failure
+        self.links.members.leave(); // before the connections end, so that no rank takes that for a failure
         self.links.shut();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -260,7 +260,7 @@ impl Links {
         drop(state);
         self.lost(rank, needed);
     }
-    /// A connection has ended: a failure, unless its rank has left and nobody needs it.
+    /// A connection has ended: a failure, unless its rank has left and is not needed.
     fn lost(&self, rank: usize, needed: bool) {
         if self.lock().shut {
             return;

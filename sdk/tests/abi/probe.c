@@ -1,4 +1,4 @@
-/* probe.c - an object whose debug information has every type of the ABI and of dtrun.h, for abidiff.
+/* probe.c - an object with debug information of every type of the ABI and of dtrun.h, for abidiff.
  *
  * The structs are those that abi_layout.inc lists, which layout_is_complete.py keeps complete;
  * abi_diff_test.py makes probe_functions.inc of the functions that dtrun.h declares. Nothing runs it.

@@ -37,7 +37,7 @@ class EmulatedDevices {
     bool done = false;
   };
 
-  // On a stream's thread: returns when all ranks' streams have come to the call.
+  // On a stream's thread: returns when all ranks' streams have reached the call.
   void meet(std::uint64_t number, const ::torch::Tensor& part) {
     std::unique_lock lock(mutex_);
     std::shared_ptr<Call>& place = calls_[number];

@@ -47,7 +47,7 @@ struct EngineOptions {
 
 // What an engine has done since it was made.
 struct EngineStats {
-  std::uint64_t passes = 0;  // backward passes whose gradients were reduced
+  std::uint64_t passes = 0;  // backward passes with reduced gradients
   std::uint64_t early = 0;   // buckets started while backward was running
   std::uint64_t late = 0;    // buckets started at its end, because a gradient was missing
 };
