@@ -41,7 +41,7 @@ class BadPlugin(JobTest):
             self.assert_user_error(result)
             self.assertEqual("\\n" in result.err, "file" in setting, result.err)
 
-    def test_json_names_files_whose_names_are_no_utf8(self):
+    def test_json_names_files_with_names_that_are_no_utf8(self):
         folder = os.fsdecode(os.fsencode(self.folder) + b"/caf\xe9")
         shutil.copytree(PLUGINS, folder)
         for verb in (["list"], ["describe", "gloo"]):
@@ -261,7 +261,7 @@ class BadPlugin(JobTest):
             self.assertEqual("GOOD=" in result.out, shown, result.out)
         self.assertIn("unset  GOOD", self.dtrun("plan", *launch, "--", "env", "unset").out)
 
-    def test_owned_by_somebody_else(self):
+    def test_owned_by_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("giving files away needs root")
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-from support.job import BUILD, PATIENCE_S, JobTest, main, until
+from support.job import BUILD, PATIENCE_S, JobTest, main, nightly, until
 
 QUICK = ["--rounds", "2", "--seconds", "0.2", "--warmup", "1"]
 ALONE = [*QUICK, "--peers", "none"]
@@ -83,6 +83,7 @@ class Results(Bench):
                 self.assertIn(peer, measured, str(result))
 
 
+    @nightly
     def test_ranks_of_mpi_are_a_column_beside_mpi_itself(self):
         result = self.bench("allreduce", "--sizes", "8,64K", *QUICK, "--backend", "mpi", "--local", "none",
                             "--peers", "raw-mpi", "--set", "mpi:backend.options.coll_sm=off")
@@ -91,6 +92,7 @@ class Results(Bench):
         self.assert_ok(result)
         self.assertEqual({layer for _, layer in self.rows(result)}, {"memcpy", "mpi", "raw-mpi"})
 
+    @nightly
     def test_every_layer_says_how_long_its_ranks_took_to_join(self):
         result = self.bench("barrier", *ALONE, "--json", "out.json")
         self.assert_ok(result)

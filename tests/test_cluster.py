@@ -199,7 +199,7 @@ class Joining(ClusterTest):
             self.assertIn(name, line, result.err)
         self.assertEqual(result.err.count("Could not resolve"), 1, result.err)
 
-    def test_a_host_whose_name_may_come_late(self):
+    def test_a_host_name_that_resolves_late(self):
         for limit in ENOUGH_TO_JOIN:
             file = self.config(["true"], hosts=["node0", "node1", "nowhere"], more=f'join_timeout = "{limit}"\n')
             result = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1")).finish()
@@ -256,7 +256,7 @@ class Manual(ClusterTest):
         return self.config(command, more=f'connect = "manual"\nroot = "{LAB.address(0)}:{port or 29400}"\n'
                            f'key_file = "{key}"\n{more}')
 
-    def test_hosts_that_somebody_else_starts(self):
+    def test_hosts_that_are_started_by_hand(self):
         file = self.manual(RANK)
         jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2, 0)]
         results = [job.finish() for job in jobs]
@@ -277,7 +277,7 @@ class Manual(ClusterTest):
         jobs[2].signal(signal.SIGTERM)
         self.assertEqual([job.finish().code for job in jobs], [143, 143, 143])
 
-    def test_a_wrong_key_gets_nobody_in_and_disturbs_nobody(self):
+    def test_a_wrong_key_is_refused_and_disturbs_no_host(self):
         file = self.manual("true", more='join_timeout = "60s"\n')
         strange = self.write(secrets.token_hex(32), "strange-key")
         strange.chmod(0o600)

@@ -129,7 +129,7 @@ class Dialects(JobTest):
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
         self.assertEqual((verdict["result"], verdict["exit_code"]), ("succeeded", 0))
 
-    def test_whose_success_counts_must_be_there(self):
+    def test_that_decide_success_must_be_there(self):
         self.assert_user_error(self.ranks(2, "true", sets=[NONE, "job.success=chief"]), "--set job.success",
                                "no rank is 'chief'")
 

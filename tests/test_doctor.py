@@ -127,7 +127,7 @@ class ThreeHosts(JobTest):
         self.assertIn("clocks", [check["topic"] for check in report["between"]])
         print(f"three hosts in {seconds:.1f} s")
 
-    def test_a_name_whose_address_no_interface_has_is_a_warning(self):
+    def test_a_name_with_an_address_of_no_interface_is_a_warning(self):
         (self.lab.folder / "hosts").write_text("127.0.0.1 localhost\n10.77.0.99 node0\n")
         process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "doctor", "--json"], cwd=self.folder,
                                    env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from support.job import BUILD, DTRUN, RANK, SOURCE, JobTest, main
+from support.job import BUILD, DTRUN, RANK, SOURCE, JobTest, main, nightly
 
 STRICT = "-Wall -Wextra -Werror"
 # Cases that take gigabytes of memory are left to the backends of the tree.
@@ -141,11 +141,13 @@ class Examples(JobTest):
         self.assert_carries_a_job(folder, "tcp_c")
         self.assert_passes_the_suite(folder / "libdtrun_backend_tcp_c.so")
 
+    @nightly
     def test_tcp_in_c_with_clang(self):
         if shutil.which("clang") is None:
             self.skipTest("clang is not installed")
         self.assert_carries_a_job(self.build("tcp_c", "clang"), "tcp_c")
 
+    @nightly
     def test_tcp_in_c_with_tcc(self):
         if shutil.which("tcc") is None:
             self.skipTest("tcc is not installed")

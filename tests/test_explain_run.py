@@ -165,7 +165,7 @@ class ExplainRun(JobTest):
         record.symlink_to("/dev/zero")
         self.assert_user_error(self.dtrun("explain", job.run_dir()), f"'{record}' is a device, where an ordinary file is expected")
 
-    def test_records_that_somebody_has_changed_reach_no_terminal(self):
+    def test_changed_records_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
         self.assertEqual(job.finish().code, 3)
         file = job.run_dir() / "verdict.json"
@@ -193,7 +193,7 @@ class ExplainRun(JobTest):
         self.assertIn("failed after", verdict)
         self.assertRegex(verdict, r"rank 1.* in .*(time.sleep at train.py:4|clock_nanosleep)")
 
-    def test_after_an_interruption_nobody_is_sent_to_the_failure_of_another_rank(self):
+    def test_after_an_interruption_no_advice_names_the_failure_of_another_rank(self):
         script = self.write("import signal, sys, time\n"
                             "signal.signal(signal.SIGTERM, lambda *_: sys.exit('[Errno 104] Connection reset by peer'))\n"
                             "print('up', flush=True)\nwhile True:\n    time.sleep(1)\n", "train.py")

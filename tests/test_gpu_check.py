@@ -13,7 +13,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, processes_with, until
+from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, nightly, processes_with, until
 from test_p2p import FAKES
 
 TOOL = SOURCE / "tools/gpu-check"
@@ -156,6 +156,7 @@ class Pack(JobTest):
         self.assertEqual({name for name, step in steps.items() if step["result"] == "failed"}, {"operations-1", "staging-shm"})
         self.assertRegex(steps["capture-1"]["because"], "^operations-1 failed: exit code")
 
+    @nightly
     @unittest.skipUnless(find_python()["torch"], "this machine has no torch")
     def test_torch_is_rehearsed_on_the_cpu(self):
         done, steps = self.run_here("--rehearse", "--only", "^(torch-order-staging|ddp-staging-2)$", PATH=os.environ["PATH"])

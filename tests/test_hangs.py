@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 from support.cluster import ClusterTest, open_lab
-from support.job import SOURCE, JobTest, main, skip, until, until_gone
+from support.job import SOURCE, JobTest, main, nightly, skip, until, until_gone
 
 WAYS = SOURCE / "tests/programs/ways_to_hang.py"
 LIMIT_S = 4  # of torch's waits
@@ -77,7 +77,16 @@ class Hangs(JobTest):
 
     @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
     def test_the_rank_that_stands_still_is_named_with_its_place(self):
-        for way, said in PLACES.items():
+        self.stand_still("sleep", "lock", "fifo", "worker", "flock")
+
+    @nightly
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_other_ways_to_stand_still(self):
+        self.stand_still("loop", "pipe", "socket", "child", "queue")
+
+    def stand_still(self, *ways):
+        for way in ways:
+            said = PLACES[way]
             with self.subTest(way=way):
                 for left in self.folder.glob("runs"):
                     left.rename(self.folder / f"runs-before-{way}")
@@ -213,6 +222,7 @@ class Hangs(JobTest):
         self.assertIn("rank 2 was in time.sleep at caught.py:6; the others waited", result.err, str(result))
         self.assertIn("class: hang", result.err)
 
+    @nightly
     @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
     def test_a_rank_that_hangs_silently_after_an_error_that_it_caught_is_named_with_its_place(self):
         script = self.write(
@@ -230,6 +240,7 @@ class Hangs(JobTest):
         self.assertIn("rank 1 was in time.sleep at silent.py:7; the others waited in all_reduce", result.err, str(result))
         self.assertIn("class: hang", result.err)
 
+    @nightly
     def test_of_two_ranks_the_one_that_left_is_named(self):
         result, verdict, _ = self.hang("left", ranks=2)
         self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
@@ -253,12 +264,9 @@ class Hangs(JobTest):
         self.assertIn("all 3 ranks failed the same way: FileNotFoundError:", result.err, str(result))
 
     def test_healthy_jobs_are_not_accused(self):
-        for _ in range(3):
-            result, verdict, logs = self.hang("-", sets=["job.isolated_ranks=fail", "watch.stall=30s"])
-            self.assert_ok(result)
-            self.assertNotIn("no progress", result.err, str(result))
-            for left in self.folder.glob("runs"):
-                left.rename(self.folder / f"runs-{logs.name}")
+        result, _, _ = self.hang("-", sets=["job.isolated_ranks=fail", "watch.stall=30s"])
+        self.assert_ok(result)
+        self.assertNotIn("no progress", result.err, str(result))
 
 
 NATIVE = r"""

@@ -72,7 +72,7 @@ class Install(JobTest):
         program = "import dtrun; w = dtrun.init(); print(w.size, dtrun.__file__)"
         self.assertEqual(self.run_here(f"python3 -B -c '{program}'", PYTHONPATH=str(place)), f"1 {place}/dtrun/__init__.py\n")
 
-    def test_the_shim_finds_the_package_that_nobody_has_on_the_path(self):
+    def test_the_shim_finds_a_package_that_is_not_on_the_path(self):
         program = "import horovod; print(horovod.__version__)"
         self.assertEqual(self.run_here(f"dtrun -q --set python.horovod=shim /usr/bin/python3 -B -c '{program}'"), "0.28.1+dtrun\n")
 

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from support.cluster import ClusterTest, open_lab
-from support.job import BUILD, RANK, main
+from support.job import BUILD, RANK, main, nightly
 from support.lab import Ipv6Lab, NoIpv4Lab
 from support.local_launcher import BY_SHELL
 from support.torchrun import has_torch
@@ -90,7 +90,7 @@ class PerProcess(Ipv6Test):
     def test_a_torch_script_needs_nothing(self):
         self.assert_torch(self.on_two(sys.executable, self.write(TORCH, "train.py")))
 
-    def test_hosts_that_somebody_else_starts(self):
+    def test_hosts_that_are_started_by_hand(self):
         key = self.write(secrets.token_hex(32), "key")
         key.chmod(0o600)
         file = self.config([RANK], hosts=HOSTS,
@@ -159,12 +159,18 @@ class Mpi(Ipv6Test):
 @unittest.skipUnless(has_torch(), "there is no torch.distributed")
 class Torchrun(Ipv6Test):
     def test_with_each_rendezvous(self):
+        self.run_torchrun([f"--master-addr=[{LAB.address(0)}]", "--master-port=29400"],
+                          ["--rdzv-backend=c10d", f"--rdzv-endpoint=[{LAB.address(0)}]:29400", "--rdzv-id=7"])
+
+    @nightly
+    def test_with_other_ways_to_write_the_address(self):
+        self.run_torchrun([f"--master-addr={LAB.address(0)}", "--master-port=29400"],
+                          ["--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400", "--rdzv-id=7"])
+
+    def run_torchrun(self, *ways):
         script = self.write(TORCH, "train.py")
-        address = LAB.address(0)
         key = {"DTRUN_CLUSTER_KEY": secrets.token_hex(32), "PYTHON_EXEC": sys.executable}
-        for words in ([f"--master-addr={address}", "--master-port=29400"], [f"--master-addr=[{address}]", "--master-port=29400"],
-                      ["--rdzv-backend=c10d", f"--rdzv-endpoint=[{address}]:29400", "--rdzv-id=7"],
-                      ["--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400", "--rdzv-id=7"]):
+        for words in ways:
             with self.subTest(words=words):
                 jobs = []
                 for node in range(2):

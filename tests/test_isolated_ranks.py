@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from support.cluster import ClusterTest, open_lab
-from support.job import JobTest, main
+from support.job import JobTest, main, nightly
 
 WARNING = "the ranks have not joined each other"
 # dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old, twice until
@@ -93,6 +93,7 @@ class OneHost(JobTest):
         join = f"d.init_process_group('gloo', init_method='file://{self.folder}/met', rank=int(os.environ['RANK']), world_size=2)"
         self.assert_silent(self.python(f"{IMPORT}, os, torch.distributed as d; {join}{STEP}"))
 
+    @nightly
     @needs_torch
     def test_nor_are_ranks_that_were_only_never_seen_to_join(self):
         self.assert_silent(self.python(IMPORT + LINGER, sets=["job.isolated_ranks=fail"]))
@@ -112,6 +113,7 @@ class OneHost(JobTest):
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
         self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "isolated-ranks", 1))
 
+    @nightly
     @needs_torch
     def test_or_are_let_be(self):
         self.assert_silent(self.python(ALONE, sets=["job.isolated_ranks=allow"]))
@@ -126,6 +128,7 @@ class OneHost(JobTest):
         self.assert_silent(self.ranks(2, "sh", "-c", "sleep 2; echo $RANK"))
         self.assert_silent(self.python(f"{BEGIN}import os{LINGER}; print(os.environ['RANK'])"))
 
+    @nightly
     @needs_torch
     def test_nor_is_one_process_that_has_all_ranks(self):
         self.assert_silent(self.python(ALONE, sets=["launcher.name=per-node"]))
@@ -140,6 +143,7 @@ class OneHost(JobTest):
     def test_open_mpi_without_a_server_is_named_and_with_one_is_not(self):
         self.assert_mpi("libmpi.so.40", "Open MPI", "pmix", "mpirun")
 
+    @nightly
     @unittest.skipUnless(loaded("libmpich.so.12") and shutil.which("mpiexec.hydra"), "there is no MPICH here (mpich)")
     def test_mpich_without_a_server_is_named_and_with_one_is_not(self):
         self.assert_mpi("libmpich.so.12", "MPICH", "pmi1", "mpiexec.hydra")

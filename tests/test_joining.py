@@ -210,7 +210,7 @@ class WhyNot(JoiningTest):
             self.assertEqual(result.code, 2, str(result))
             self.assertRegex(result.err, "hosts node0 and node0(#1)? are one machine")
 
-    def test_an_agent_that_nobody_has_started(self):
+    def test_an_agent_that_was_not_started(self):
         with open("/dev/null") as nothing:
             result = self.start_on(1, "agent", stdin=nothing).finish()
         self.assert_user_error(result, "`dtrun agent` is started by dtrun on another host")

@@ -8,7 +8,7 @@ import re
 import shutil
 
 from support.cluster import ClusterTest, open_lab
-from support.job import BUILD, main, skip
+from support.job import BUILD, main, nightly, skip
 from support.local_launcher import BY_SHELL
 
 TRAIN = BUILD / "tests" / "train"
@@ -52,6 +52,7 @@ class Matrix(ClusterTest):
                     self.skipTest(WITHOUT_PMIX)
                 self.assertAlmostEqual(self.train(launcher, backend, hosts), loss, delta=1e-9)
 
+    @nightly
     def test_on_one_host(self):
         self.check(1)
 

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 from support import fashion_mnist
-from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until
+from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, nightly, skip, until
 from support.lab import Lab, command_of, parent_of, why_not
 
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
@@ -272,6 +272,7 @@ class OpenMpiOnThreeHosts(ThreeHosts):
     def test_a_restart_starts_mpi_again_on_all_hosts(self):
         self.check_restart(OPEN_MPI, "pmix")
 
+    @nightly
     @needs(OPEN_MPI)
     @needs(TRAIN)
     def test_training_reaches_the_same_loss_over_mpi_and_gloo(self):

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from support.cluster import ClusterTest, open_lab
-from support.job import BUILD, DTRUN, RANK, JobTest, main, processes_with, skip, until
+from support.job import BUILD, DTRUN, RANK, JobTest, main, nightly, processes_with, skip, until
 from support.lab import Lab, command_of
 from support.local_launcher import BY_SHELL
 
@@ -161,7 +161,7 @@ class OneHost(JobTest):
                 self.assertIn(f"rank 1 {how}", result.err)
 
     @unittest.skipUnless(OPEN_MPI.exists(), "no Open MPI program was built")
-    def test_segments_of_open_mpi_go_with_the_job_whoever_is_killed(self):
+    def test_segments_of_open_mpi_go_with_the_job_whichever_process_is_killed(self):
         for name in ("mpirun", "dtrun"):
             with self.subTest(killed=name):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)
@@ -175,7 +175,7 @@ class OneHost(JobTest):
                 self.assertNotEqual(job.finish().code, 0)
                 until(lambda: not any(map(os.path.exists, segments)), f"the end of {segments}")
 
-    def test_nothing_survives_whoever_is_killed(self):
+    def test_nothing_survives_whichever_process_is_killed(self):
         for name in ("mpirun", "dtrun", "a rank"):
             with self.subTest(killed=name):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
@@ -227,7 +227,7 @@ class OnThreeHosts:
         self.assertIn(f"host node2, pid {pid}", result.err, str(result))
         self.assertIn(f"| I am {pid}\n", result.err, str(result))
 
-    def test_nothing_survives_whoever_is_killed(self):
+    def test_nothing_survives_whichever_process_is_killed(self):
         for word, host in ((self.programs[0], 0), (self.programs[1], 1), ("sleep", 2), ("dtrun", 0)):
             with self.subTest(killed=word, host=host):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
@@ -275,6 +275,7 @@ class ThreeHostsOfHydra(OnThreeHosts, ClusterTest):
         cls.lab = Lab(folder.name, one_boot_id=True)  # MPICH hangs in MPI_Finalize over UCX's TCP now and then
         cls.addClassCleanup(cls.lab.close)
 
+    @nightly
     def test_ranks_meet_over_gloo_and_over_mpich(self):
         result = self.run_cluster(RANK, more=self.launcher + "[backend]\nname = \"gloo\"\n")
         self.assert_ok(result)

@@ -110,7 +110,7 @@ class Platforms(ClusterTest):
             finally:
                 other.kill()
 
-    def test_a_worker_of_torchrun_whose_agent_has_the_port(self):
+    def test_a_worker_of_torchrun_where_its_agent_has_the_port(self):
         # As torchrun 2 does: its agent serves the store at MASTER_PORT.
         with self.occupied(29704):
             result = self.run_on_two("torchrun", [], lambda i: {

@@ -171,7 +171,7 @@ class Processes(JobTest):
                 self.assertEqual([entry for entry in os.listdir("/dev/shm") if entry.startswith(name)], [])
                 self.assertNotIn("behind", result.err)
 
-    def test_a_segment_whose_helper_dtrun_ended_is_removed_by_name(self):
+    def test_a_segment_of_a_helper_that_dtrun_ended_is_removed_by_name(self):
         name, kept = f"psm_dtruntest{uuid.uuid4().hex[:8]}", f"dtruntest{uuid.uuid4().hex[:8]}"
         self.addCleanup(Path("/dev/shm", kept).unlink, missing_ok=True)
         result = self.ranks(2, sys.executable, "-c", UNTRACKED, name, kept)
@@ -317,7 +317,7 @@ class Processes(JobTest):
         verdict = result.err[result.err.index("dtrun: job"):]
         self.assertNotIn("EVIL", verdict[: verdict.index("  logs: ")])
 
-    def test_one_signal_ends_a_job_whose_output_nobody_reads(self):
+    def test_one_signal_ends_a_job_with_output_that_is_not_read(self):
         lines = 100000
         script = self.write(f"import sys, time\nsys.stdout.write(('.' * 99 + '\\n') * {lines})\nsys.stdout.flush()\n"
                             "open('up', 'w').close()\ntime.sleep(1000)", "chatty.py")

@@ -101,7 +101,7 @@ class Leaving(PythonTest):
     def test_a_program_may_return_with_a_group_open(self):
         self.assert_ranks_are_done(2, "ending.py", "open")
 
-    def test_finalize_says_what_nobody_answered(self):
+    def test_finalize_names_what_was_not_answered(self):
         self.assert_ranks_are_done(2, "ending.py", "finalize")
 
     def test_a_failed_communicator_says_that_it_failed_before(self):

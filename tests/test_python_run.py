@@ -111,7 +111,7 @@ class Script(PythonTest):
         self.write("raise ImportError('not installed')", "absent/cloudpickle.py")
         return self.python(text, env=self.environment(PYTHONPATH=f"{self.folder / 'absent'}:{SOURCE / 'python'}"))
 
-    def test_a_rank_may_run_a_job_whose_results_are_of_the_scripts_classes(self):
+    def test_a_rank_may_run_a_job_that_returns_classes_of_the_script(self):
         result = self.without_cloudpickle(calls("print([[pair.both for pair in pairs] for pairs in dtrun.run(nested, np=2)])"))
         self.assertEqual(result.out, f"{[[('inner', rank)] * 2 for rank in '01']}\n", str(result))
 
@@ -194,7 +194,7 @@ class Failures(PythonTest):
         self.assertIn("JobFailed: dtrun.run: ranks 0, 1 ended with exit code 0", out)
         self.assertTrue(out.endswith("returned [None, None]\n"), out)
 
-    def test_a_launcher_whose_processes_are_not_ranks(self):
+    def test_a_launcher_with_processes_that_are_not_ranks(self):
         out = self.outcome("e = outcome(total, [1], np=2, config={'launcher.name': 'per-node'})\nprint(e.exit_code, e.verdict['exit_class'])")
         self.assertIn("this process is not one rank; use the launcher per-process (launcher.name) to run functions", out)
         self.assertIn("\n1 user-error\n", out)
@@ -351,7 +351,7 @@ print(listener.failures)
         self.assertEqual(result.out, "rank 0 prints\n" * 3 + "[{'host': 0}]\n")
 
 
-    def test_a_task_whose_rank_leaves_no_result(self):
+    def test_a_task_without_a_result_of_its_rank(self):
         result = self.python("""
 import concurrent.futures, pickle
 import dtrun

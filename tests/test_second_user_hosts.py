@@ -63,7 +63,7 @@ class Hosts(ClusterTest):
         return self.config(command, more=f'connect = "manual"\nroot = "{LAB.address(0)}:29400"\n'
                            f'key_file = "{key}"\njoin_timeout = "60s"\n{more}')
 
-    def test_take_nobody_with_an_old_key(self):
+    def test_refuse_an_old_key(self):
         file = self.manual("sh", "-c", SLEEP.format(self.folder))
         old = self.write(secrets.token_hex(32), "old-key")
         old.chmod(0o600)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, skip
+from support.job import BUILD, PATIENCE_S, SOURCE, JobTest, main, nightly, skip
 
 PROGRAMS = SOURCE / "tests/torch_backend"
 # Ends with the version of torch, where torch.distributed has gloo to compare with.
@@ -47,21 +47,23 @@ class TorchBackend(JobTest):
 
 
 class Calls(TorchBackend):
-    def test_collectives_of_two_and_three_ranks(self):
-        for world in (2, 3):
-            self.hold("collectives.py", world)
+    def test_collectives(self):
+        self.hold("collectives.py", 3)
 
-    def test_works_messages_and_groups_of_two_and_three_ranks(self):
-        for world in (2, 3):
-            self.hold("works.py", world)
+    def test_works_messages_and_groups(self):
+        self.hold("works.py", 3)
 
     def test_no_operation_is_over_before_the_ranks_that_come_late(self):
-        for world in (2, 3):
-            self.hold("late.py", world)
+        self.hold("late.py", 3)
 
     def test_callbacks_hold_up_no_other_future(self):
-        for world in (2, 3):
-            self.hold("callbacks.py", world)
+        self.hold("callbacks.py", 3)
+
+    @nightly
+    def test_the_same_on_two_ranks(self):
+        for name in ("collectives.py", "works.py", "late.py", "callbacks.py", "hooks.py", "training.py"):
+            with self.subTest(name):
+                self.hold(name, 2)
 
     def test_a_callback_that_never_returns_does_not_keep_the_program(self):
         text = (
@@ -77,8 +79,7 @@ class Calls(TorchBackend):
         self.assertIn("a callback of a future still runs 10 s after the group's last operation; the group ends without it", result.err)
 
     def test_hooks_of_ddp_beside_gloo(self):
-        for world in (2, 3):
-            self.hold("hooks.py", world)
+        self.hold("hooks.py", 3)
 
     def test_control_c_cuts_calls_short(self):
         self.hold("interrupted.py", 2)
@@ -94,7 +95,7 @@ class Calls(TorchBackend):
         self.assertEqual(result.code, 130, str(result))
         self.assertNotIn("terminate called", result.out + result.err, str(result))
 
-    def test_an_exception_ends_a_rank_whose_callback_goes_on(self):
+    def test_an_exception_ends_a_rank_while_a_callback_runs(self):
         text = (
             "import atexit, dtrun.torch, threading, time\nfrom dtrun.torch import following\n"
             "following._LEAVES_WITHIN_S = 0.1\ndist.init_process_group('dtrun')\n"
@@ -112,8 +113,7 @@ class Calls(TorchBackend):
                 self.assertIn("called at the end", result.out)
 
     def test_what_trains_over_it(self):
-        for world in (2, 3):
-            self.hold("training.py", world)
+        self.hold("training.py", 3)
 
     def test_torch_compile(self):
         if VERSION < (2, 5):
@@ -158,6 +158,7 @@ class Calls(TorchBackend):
             for rank in range(2):
                 self.assertIn(f"rank {rank}: a work of {made_by}", result.out)
 
+    @nightly
     def test_its_benchmark_still_runs(self):
         if VERSION < (2, 0):  # which measures a group of gloo beside
             self.skipTest("because torch 1.13 may stand still as a group of gloo ends: its thread and its destructor wait for each other")
@@ -168,7 +169,7 @@ class Calls(TorchBackend):
         self.assertIn("weights after 2 steps equal: True", done.stdout)
         self.assertIn("| call | torch's gloo |", done.stdout)
 
-    def test_a_script_may_end_with_works_that_nobody_keeps(self):
+    def test_a_script_may_end_with_works_that_are_not_kept(self):
         text = (
             "import dtrun.torch\ndist.init_process_group('dtrun')\nr = dist.get_rank()\n"
             "x, y = torch.full((200000,), float(r)), torch.zeros(200000)\n"
@@ -197,6 +198,7 @@ class Misuse(TorchBackend):
         self.assertEqual(done.returncode, 1)
         self.assertIn("rank 0 of 2, but dtrun did not start this process; start the program with dtrun -n 2", done.stderr)
 
+    @nightly
     def test_a_second_init(self):
         self.assert_fails(
             "import dtrun.torch\ndist.init_process_group('dtrun')\ndist.init_process_group('dtrun')\n",
@@ -230,7 +232,7 @@ class Misuse(TorchBackend):
             "allreduce", "broadcast",
         )  # fmt: skip
 
-    def test_a_thread_whose_calls_differ_from_those_of_another(self):
+    def test_two_threads_that_call_different_operations(self):
         """As async_save of torch.distributed.checkpoint does on the group of the training."""
         self.assert_fails(
             "import dtrun.torch, threading\ndist.init_process_group('dtrun')\nx = torch.ones(2)\n"
@@ -289,6 +291,7 @@ class Misuse(TorchBackend):
             "call destroy_process_group() and init_process_group() on every rank first, or end the process: with restart.max",
         )
 
+    @nightly
     def test_another_process_group_where_the_program_uses_dtrun_too(self):
         self.assert_fails(
             f"import dtrun.torch\ndtrun.init()\ndist.init_process_group('dtrun')\n{self.DIFFERS}"

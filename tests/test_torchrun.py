@@ -233,7 +233,7 @@ class Failures(TorchrunTest):
         self.assertEqual(result.code, 1, str(result))
         self.assertNotIn("Root Cause", result.err)
 
-    def test_an_error_file_reaches_the_summary_and_whoever_started_the_job(self):
+    def test_an_error_file_reaches_the_summary_and_the_caller(self):
         script = self.write("import json, os\nwith open(os.environ['TORCHELASTIC_ERROR_FILE'], 'w') as file:\n"
                             "  json.dump({'message': {'message': 'E: x', 'extraInfo': {'py_callstack': 'the stack',"
                             " 'timestamp': '1'}}}, file)\nraise SystemExit(3)\n", "e.py")

@@ -314,7 +314,7 @@ class Strangers(NodesTest):
         self.assert_ok(result)
         self.assertIn("with another key than ours", result.err)
 
-    def test_nobody_keeps_a_root_from_being_elected(self):
+    def test_a_stranger_cannot_keep_a_root_from_being_elected(self):
         self.give_home(self.folder)
         squatter = self.as_stranger(0, sys.executable, "-c", (
             "import socket, time\ns = []\n"

@@ -34,7 +34,7 @@ class AgentStore(TorchrunTest):
         self.assert_ok(result)
         self.assertEqual(result.out.count("count 1\n"), 2, str(result))
 
-    def test_nobody_else_listens_on_its_port(self):
+    def test_no_other_process_listens_on_its_port(self):
         thief = ("import errno, os, socket\nfor address in ('0.0.0.0', '127.0.0.1'):\n"
                  "    s = socket.socket()\n    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
                  "    try: s.bind((address, int(os.environ['MASTER_PORT']))); s.listen(); print('stolen')\n"

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from support.fashion_mnist import DATA, small
-from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.job import BUILD, SOURCE, JobTest, main, nightly, skip
 
 TRAIN = BUILD / "bin" / "dtrun-train"
 
@@ -28,6 +28,7 @@ class Train(JobTest):
     def train(self, ranks, *arguments):
         return self.ranks(ranks, TRAIN, *arguments)
 
+    @nightly
     def test_two_ranks_reach_what_one_reaches(self):
         results = {}
         for ranks in (1, 2):

@@ -92,7 +92,7 @@ def the_only_network_loses_packets(site):
 
 
 @topology("eth0", says=("warning    node1 is the slow host: ", " Mbit/s by its eth0"))
-def a_host_whose_port_is_slow(site):
+def a_host_with_a_slow_port(site):
     for i in hosts(site):
         site.wire(i, "eth0", "red", f"{NETWORK}.{i + 1}/24", **({"rate": "1mbit", "rate_in": "1mbit"} if i == 1 else {}))
 
@@ -106,15 +106,15 @@ def two_cards_in_one_subnet(site):
 
 @topology("eth1", rule="eth1", says=("warning    packets from eth1 192.168.5.1 of node0 to node1 leave by eth0",
                                      "ip rule add from 192.168.5.1 table 100", "packets leave by eth0, "))
-def two_cards_whose_networks_overlap(site):
+def two_cards_with_overlapping_networks(site):
     for i in hosts(site):
         site.wire(i, "eth0", "red", f"192.168.3.{i + 1}/20", f"{NETWORK}.{i + 1}/24")
         site.wire(i, "eth1", "blue", f"192.168.5.{i + 1}/20")
 
 
 @topology("eth0")
-def two_cards_whose_networks_overlap_and_none_is_named(site):
-    two_cards_whose_networks_overlap(site)
+def two_cards_with_overlapping_networks_and_none_is_named(site):
+    two_cards_with_overlapping_networks(site)
 
 
 # A name means its first address to these libraries, so they get none.

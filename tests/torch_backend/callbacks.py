@@ -150,7 +150,7 @@ def check_a_callback_may_end_the_group(rank, world):
     assert behind[0].wait() == world
 
 
-def check_somebody_waits_while_another_asks_for_the_future(rank, world):
+def check_a_thread_waits_while_another_asks_for_the_future(rank, world):
     if rank == 0:
         x = torch.zeros(1)
         work = dist.irecv(x, 1)

@@ -106,7 +106,7 @@ def check_futures(rank, world):
     fake_device.library.fake_set_delays(0, 0)
 
 
-def check_a_future_holds_up_nobody_who_asks_for_it(rank, world):
+def check_a_future_holds_up_no_caller(rank, world):
     store = dist.group.WORLD.get_group_store()
     x = on(rank, torch.full((1000,), rank + 1.0))
     if rank:

@@ -68,7 +68,7 @@ def check_a_wait_longer_than_clocks_count_has_no_limit(rank, world):
     assert ones.item() == world * world
 
 
-def check_a_work_that_nobody_keeps_goes_on(rank, world):
+def check_a_work_that_is_not_kept_goes_on(rank, world):
     x, odd = torch.full((200000,), float(rank)), torch.zeros(200000, 2)[:, 1]
     if rank < 2:
         dist.isend(x, 1 - rank)
