@@ -1,70 +1,45 @@
-# dtrun_library(NAME [SHARES] SOURCES a.cc ... [ALONE b.cc ...] [TESTS a_test.cc ...] [DEPS target ...])
-#
-# A static library dtrun_NAME of core, with its unit tests in one program and test, NAME_test.
-# ALONE: its headers do not go with others. SHARES: only dtrun links it, and it has no settings of its own; it is compiled
-# together with the others of the kind, into one library (docs/decisions/030-one-arrangement.md).
-function(dtrun_library name)
-  cmake_parse_arguments(ARG "SHARES" "" "SOURCES;ALONE;TESTS;DEPS;TEST_DEPS" ${ARGN})
-  if(ARG_SHARES)
-    dtrun_share(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
+# dtrun_core_library(base|rank|launch DEPS target ...): one of the three libraries of core, compiled in units of about 24 files:
+# most of a unit's time is its headers. rank is optimised for speed; what waits for the kernel and the network needs -O1 only,
+# which compiles a quarter faster, and checks indices in the C++ library.
+function(dtrun_core_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  set(target dtrun_${name})
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/${name}.cc CONTENT "")  # CMake wants a source to begin with
+  add_library(${target} STATIC ${CMAKE_BINARY_DIR}/precompiled/${name}.cc)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+  target_link_libraries(${target} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
+  if(name STREQUAL "rank")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)  # a unit for each folder: they have names in common
   else()
-    dtrun_compile_library(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
+    dtrun_supervises(${target})
+    dtrun_asserts(${target})
+    if(DTRUN_UNITY)  # with the same definitions
+      target_link_libraries(${target} PRIVATE ${DTRUN_PRECOMPILED})
+      target_precompile_headers(${target} REUSE_FROM dtrun_core_headers)
+    endif()
   endif()
+endfunction()
+
+# dtrun_library(NAME IN base|rank|launch SOURCES a.cc ... [ALONE b.cc ...] [TESTS a_test.cc ...] [TEST_DEPS target ...])
+#
+# The sources of a folder, which go into one of the three libraries, and its unit tests: the program and test NAME_test.
+# ALONE: compiled by itself, because its headers do not go with others.
+function(dtrun_library name)
+  cmake_parse_arguments(ARG "" "IN" "SOURCES;ALONE;TESTS;TEST_DEPS" ${ARGN})
+  set(sources ${ARG_SOURCES} ${ARG_ALONE})
+  list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  target_sources(dtrun_${ARG_IN} PRIVATE ${sources})
+  set_source_files_properties(${sources} TARGET_DIRECTORY dtrun_${ARG_IN} PROPERTIES UNITY_GROUP ${name})
+  foreach(source IN LISTS ARG_ALONE)
+    set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/${source} TARGET_DIRECTORY dtrun_${ARG_IN}
+                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
   if(DTRUN_TESTS AND ARG_TESTS)
-    dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS dtrun_${name} ${ARG_TEST_DEPS})
+    dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS ${ARG_TEST_DEPS} dtrun_${ARG_IN})
     if(DTRUN_UNITY)
       target_link_libraries(${name}_test PRIVATE ${DTRUN_PRECOMPILED} dtrun_base)  # which has Asio
       target_precompile_headers(${name}_test REUSE_FROM dtrun_test_headers)
     endif()
-  endif()
-endfunction()
-
-function(dtrun_compile_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
-  add_library(dtrun_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
-  target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
-  dtrun_alone(dtrun_${name} ${ARG_ALONE})
-  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(NOT folder MATCHES "^core/comm" AND NOT name STREQUAL "bench_rank")
-    dtrun_asserts(dtrun_${name})
-  endif()
-  if(NOT folder MATCHES "^core/(base|contract|comm)" AND NOT name STREQUAL "bench_rank")
-    dtrun_supervises(dtrun_${name})
-    if(DTRUN_UNITY)  # with the same definitions
-      target_link_libraries(dtrun_${name} PRIVATE ${DTRUN_PRECOMPILED})
-      target_precompile_headers(dtrun_${name} REUSE_FROM dtrun_core_headers)
-    endif()
-  endif()
-endfunction()
-
-# Adds the sources to dtrun_shared_folders; its few large files instantiate each template once.
-function(dtrun_share name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
-  if(NOT TARGET dtrun_shared_folders)
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/shared_folders.cc CONTENT "")  # CMake wants a source to begin with
-    dtrun_compile_library(shared_folders SOURCES ${CMAKE_BINARY_DIR}/precompiled/shared_folders.cc)
-    set_target_properties(dtrun_shared_folders PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
-  endif()
-  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  target_sources(dtrun_shared_folders PRIVATE ${ARG_SOURCES} ${ARG_ALONE})
-  dtrun_alone(dtrun_shared_folders ${ARG_ALONE})
-  foreach(dep IN LISTS ARG_DEPS)
-    get_property(shared TARGET ${dep} PROPERTY DTRUN_SHARED)
-    if(NOT shared)
-      target_link_libraries(dtrun_shared_folders PUBLIC ${dep})
-    endif()
-  endforeach()
-  add_library(dtrun_${name} INTERFACE)
-  set_target_properties(dtrun_${name} PROPERTIES DTRUN_SHARED ON)
-  target_link_libraries(dtrun_${name} INTERFACE dtrun_shared_folders)
-endfunction()
-
-# dtrun_alone(target file ...): compiled alone, without precompiled headers.
-function(dtrun_alone target)
-  if(ARGN)
-    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target}
-                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
