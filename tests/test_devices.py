@@ -44,7 +44,7 @@ class Unusable(Faked):
         self.assertIn("sum 2\n", result.out)
 
     def test_an_index_that_is_not_there(self):
-        self.assert_refused(self.run_program("2"), "connect: there is no cuda 2: this process has 2 of them, from 0 "
+        self.assert_refused(self.run_program("2"), "dtrun_comm_connect: there is no cuda 2: this process has 2 of them, from 0 "
                                                    f"(CUDA_VISIBLE_DEVICES={SLICES}); use the index of one of these")
 
     def test_no_device(self):
@@ -54,7 +54,7 @@ class Unusable(Faked):
     # Where dtrun sees no GPU either, the device plugin says why.
     def test_no_gpu_on_the_host(self):
         nothing = {"CUDA_VISIBLE_DEVICES": "", "DTRUN_FAKE_DEVICES": "0"}
-        for arguments, call in ((), "connect"), (("route",), "route"):
+        for arguments, call in ((), "dtrun_comm_connect"), (("route",), "dtrun_comm_route"):
             result = self.run_program(*arguments, **nothing)
             self.assert_refused(result, f"{call}: device 'cuda'", "this process has no CUDA device", "check the driver with nvidia-smi")
             self.assertNotIn("no device plugin", result.err)
@@ -73,7 +73,7 @@ class Unusable(Faked):
         result = run(["0666", "0666"])
         self.assert_ok(result)
         self.assertIn("sum 2\n", result.out)
-        self.assert_refused(run(["0", "0"]), f"connect: {told}")
+        self.assert_refused(run(["0", "0"]), f"dtrun_comm_connect: {told}")
         result = run(["0666", "0"])
         self.assert_refused(result, told)  # of rank 1; rank 0 hears the same, if dtrun has not ended it before
         self.assertIn("rank 1", result.err[result.err.rindex("dtrun: job"):].splitlines()[0])

@@ -10,7 +10,6 @@
 #include <cstdio>
 
 #include "core/base/own_folder.h"
-#include "core/base/owner.h"
 
 namespace dtrun {
 namespace {

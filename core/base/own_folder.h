@@ -3,7 +3,8 @@
 //
 // A link is followed if it belongs to this user or root, or lies in a folder that no other user can write
 // into. Any other link is an error that names the link and its owner. An open folder stays the same folder,
-// whatever happens to the path afterwards. Pure functions; any thread.
+// whatever happens to the path afterwards. Every ownership check uses IsStranger, the rule below. Pure
+// functions; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -35,5 +36,15 @@ UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& num
 // outer folder's name for errors.
 Result<UniqueFd> EnterFolderAt(int folder, const std::filesystem::path& shown, const std::string& name,
                                mode_t mode);
+
+// Whether the user that owns a file is a stranger to this process: one who could change the file while dtrun
+// uses it. Not strangers: this user, root, and in a user namespace the overflow uid, which the kernel shows
+// for all users that the namespace does not map. The host's root is one of these, and in a rootless container
+// it owns
+// `/`. `shared`: the file lies in a folder that others may write into, where the overflow uid may belong to
+// any user.
+bool IsStranger(uid_t owner, bool shared = false);
+// The same for groups.
+bool IsStrangeGroup(gid_t group);
 
 }  // namespace dtrun

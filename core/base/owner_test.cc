@@ -1,4 +1,4 @@
-#include "core/base/owner.h"
+#include "core/base/own_folder.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  Result() noexcept {}  // not defaulted: `return {}` would zero the whole error, on the path of every call
   Result(Error error) : error_(std::move(error)) {}
 
   bool ok() const { return !error_.has_value(); }

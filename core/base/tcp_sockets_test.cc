@@ -1,4 +1,4 @@
-#include "core/base/tcp_sockets.h"
+#include "core/base/port_user.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

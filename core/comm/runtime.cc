@@ -26,7 +26,7 @@
 #include "core/plugin/host.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
-#include "core/store/descriptor.h"
+#include "core/store/connection.h"
 #include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::comm {

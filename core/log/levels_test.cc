@@ -1,4 +1,4 @@
-#include "core/log/levels.h"
+#include "core/log/log.h"
 
 #include <gmock/gmock.h>
 

@@ -20,7 +20,7 @@
 #include "core/node/inheritance.h"
 #include "core/process/process.h"
 #include "core/process/rank_fifo.h"
-#include "core/store/descriptor.h"
+#include "core/store/connection.h"
 
 namespace dtrun::node {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/base/kernel_file.h"
-#include "core/base/tcp_sockets.h"
+#include "core/base/port_user.h"
 #include "core/process/process.h"
 
 namespace dtrun::node {

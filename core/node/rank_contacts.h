@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "core/base/asio.h"
-#include "core/base/tcp_sockets.h"
+#include "core/base/port_user.h"
 #include "core/node/inspector.h"
 #include "core/protocol/host.h"
 

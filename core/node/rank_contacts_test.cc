@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "core/base/tcp_sockets.h"
+#include "core/base/port_user.h"
 #include "core/process/testing.h"
 
 namespace dtrun::node {

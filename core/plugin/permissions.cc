@@ -15,7 +15,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/base/owner.h"
+#include "core/base/own_folder.h"
 
 namespace dtrun::plugin {
 namespace {

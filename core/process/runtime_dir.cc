@@ -16,7 +16,6 @@
 
 #include "core/base/own_file.h"
 #include "core/base/own_folder.h"
-#include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/process/memory_dir.h"
 

@@ -25,7 +25,7 @@ struct JoinRequest {
   Nanoseconds lost_after{};
   std::string port_range = {};     // cluster.port_range
   std::string node_variable = {};  // variable with each host's name in `nodes`; empty: the host knows it
-  std::string log_levels = {};     // the root's log levels (core/log/levels.h); empty: the agent's own
+  std::string log_levels = {};     // the root's log levels (core/log/log.h); empty: the agent's own
   bool log_json = false;
   std::string key_origin = {};  // where this host got the key, for errors; not part of the line
   void Fields(auto& io) {       // but the key

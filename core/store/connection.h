@@ -1,6 +1,8 @@
 // One connection from a rank to its agent's store, for requests and their replies.
 //
-// Owned by one thread, except that any thread may call Interrupt.
+// Also passes a file descriptor from an agent to its ranks through a Unix socket, which works for a rank in
+// its own user and PID namespaces too, where /proc/PID/fd does not. Owned by one thread, except that any
+// thread may call Interrupt.
 #pragma once
 
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <optional>
 
 #include "core/base/fd.h"
+#include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/store/protocol.h"
 
@@ -44,5 +47,12 @@ class Connection {
   wire::FrameReader frames_{kMaxFrameBytes};
   std::uint32_t last_id_ = 0;
 };
+
+// For the agent's loop thread: never blocks. Ignores a peer that is gone.
+void SendDescriptor(int socket, int descriptor);
+
+// Connects to `socket`, as for the store, and receives the descriptor; blocks until the agent sends. Any
+// thread.
+Result<UniqueFd> ReceiveDescriptor(const std::filesystem::path& socket);
 
 }  // namespace dtrun::store

@@ -1,4 +1,4 @@
-#include "core/store/descriptor.h"
+#include "core/store/connection.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/tcp_sockets.h"
+#include "core/base/port_user.h"
 #include "core/binding/topology.h"
 #include "core/plugin/wire.h"
 #include "core/pmi/open_mpi_message.h"
