@@ -114,7 +114,7 @@ def prose(text):
             escaped = [part if part.startswith("`") else re.sub(r"([\\*_<>\[\]#|{}$~])", r"\\\1", part)
                        for part in re.split(r"(`[^`\n]+`)", lines)]
             out.append(f"```text\n{textwrap.dedent(indented).rstrip()}\n```" if indented else "".join(escaped).strip())
-    return "\n\n".join(out)
+    return "\n\n".join(out).replace("\n```\n\n```text\n", "\n\n")  # a block with an empty line
 
 
 def plain(comment):
