@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/plugin_error.h"
 #include "core/comm/operation.h"
 #include "dtrun/plugin/names.hpp"
 
@@ -19,23 +20,17 @@ bool IsRefusal(dtrun_status status) {
   return status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED;
 }
 
-dtrun_error FreshError() {
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  return error;
-}
-
 // A layer's request that represents the user's own.
 class Forwarded final : public sdk::Request {
  public:
   Forwarded(Layer& layer, dtrun_request* request) : layer_(layer), request_(request) {}
   ~Forwarded() override { layer_.table().req_release(request_); }
   bool Test() override {
-    dtrun_error error = FreshError();
+    PluginError error;
     return Ended(layer_.table().req_test(request_, &error), error);
   }
   bool Wait(sdk::Nanoseconds timeout) override {
-    dtrun_error error = FreshError();
+    PluginError error;
     return Ended(layer_.table().req_wait_host(request_, timeout.count(), &error), error);
   }
 
@@ -59,7 +54,7 @@ Step::~Step() {
 
 void Step::Wait() {
   if (request_ == nullptr) return;  // it completed at once
-  dtrun_error error = FreshError();
+  PluginError error;
   const dtrun_status status = layer_->table().req_wait_host(request_, -1, &error);
   if (status == DTRUN_OK) {
     layer_->table().req_release(std::exchange(request_, nullptr));
@@ -94,7 +89,7 @@ Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, 
       std::count(hosts.begin(), hosts.begin() + (hosts.empty() ? 0 : params.rank), whole.host));
   params.device_kind = whole.device_kind;
   params.device_index = whole.device_index;
-  dtrun_error error = FreshError();
+  PluginError error;
   const dtrun_status status = table_.comm_create(instance, &params, &comm_, &error);
   if (status != DTRUN_OK) throw InWhole(status, error, place_);
 }
@@ -108,7 +103,7 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
   if (sdk::IsCollective(op.kind)) op.sequence = ++calls_;
   steps_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(op.count * DtypeSize(op.dtype), std::memory_order_relaxed);
-  dtrun_error error = FreshError();
+  PluginError error;
   dtrun_request* request = nullptr;
   dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
   if (IsRefusal(status)) status = DTRUN_INTERNAL;  // core has checked it, and the others continue
@@ -117,7 +112,7 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
 }
 
 std::unique_ptr<sdk::Request> Layer::Forward(const dtrun_op& op, const dtrun_stream* stream) {
-  dtrun_error error = FreshError();
+  PluginError error;
   dtrun_request* request = nullptr;
   const dtrun_status status = table_.enqueue(comm_, &op, stream, &request, &error);
   if (IsRefusal(status)) throw InWhole(status, error, place_);

@@ -16,6 +16,8 @@ class JobFailed(Error):
     `traceback`: the text of that rank's exception, or None where it died without one
     """
 
+    id = "job.failed"
+
     def __init__(self, message: str, exit_code: int, verdict: dict | None = None, rank: int | None = None,
                  traceback: str | None = None) -> None:  # fmt: skip
         super().__init__(message, rank)
