@@ -22,7 +22,6 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // the command's end is separate and may block
   shell->stdin_.assign(ends[1]);
   process::SpawnRequest request;
-  request.rank = -1;
   request.argv = argv;
   request.env = node::OwnEnvironment();
   request.cwd = "/";
@@ -34,7 +33,7 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   shell->pid_ = child->pid;
   pids.insert(child->pid);
   RemoteShell* const self = shell.get();
-  shell->process_ = std::make_shared<process::RankProcess>(
+  shell->process_ = std::make_shared<process::ChildProcess>(
       loop, *std::move(child), shell->buffer_,
       [self](output::Stream stream, std::string_view bytes) { self->OnBytes(stream, bytes); },
       [self](const process::Ending& ending) {

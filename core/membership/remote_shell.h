@@ -17,7 +17,7 @@
 #include "core/base/result.h"
 #include "core/process/line_cutter.h"
 #include "core/process/output_gate.h"
-#include "core/process/rank_process.h"
+#include "core/process/child_process.h"
 
 namespace dtrun::membership {
 
@@ -69,7 +69,7 @@ class RemoteShell {
   bool waiting_ = false;  // for its stdin to become writable
   std::vector<char> buffer_ = std::vector<char>(65536);
   process::LineCutter lines_[2] = {process::LineCutter(kLongestLine), process::LineCutter(kLongestLine)};
-  std::shared_ptr<process::RankProcess> process_;
+  std::shared_ptr<process::ChildProcess> process_;
 };
 
 }  // namespace dtrun::membership

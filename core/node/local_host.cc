@@ -23,7 +23,7 @@
 #include "core/plan/hosts.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
-#include "core/process/rank_process.h"
+#include "core/process/child_process.h"
 #include "core/process/stops.h"
 #include "core/verdict/endings.h"
 #include "core/verdict/overrides.h"
@@ -65,7 +65,7 @@ class LocalHost final : public protocol::Host {
     int forwarded = 0;   // the last signal from the user
     bool failed = false;
     std::map<std::string, std::string> given;  // see Inspector::Target
-    std::shared_ptr<process::RankProcess> process;
+    std::shared_ptr<process::ChildProcess> process;
   };
 
   // Never emits from inside Do.
@@ -176,7 +176,7 @@ class LocalHost final : public protocol::Host {
     one.count = planned.rank_count;
     if (one.count == 1) one.given = verdict::RendezvousVariables(planned.env);
     one.pid = child.pid;
-    one.process = std::make_shared<process::RankProcess>(
+    one.process = std::make_shared<process::ChildProcess>(
         loop_, std::move(child), buffer_,
         [this, rank](output::Stream stream, std::string_view bytes) {
           Emit(protocol::Output{rank, stream, bytes});

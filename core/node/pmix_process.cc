@@ -23,7 +23,6 @@ Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(boost::asio::io_context&
                                                         std::span<char> buffer, Events events) {
   static_assert(pmi::kPmixDescriptor == process::kExtraDescriptor);
   process::SpawnRequest request;
-  request.rank = -1;
   request.argv = {pmi::PmixProgram().string(), pmi::kPmixServe};
   request.env = OwnEnvironment();
   request.cwd = folder.string();
@@ -37,7 +36,7 @@ Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(boost::asio::io_context&
   }
   std::unique_ptr<PmixProcess> made(new PmixProcess(child->pid, std::move(events)));
   PmixProcess* const self = made.get();
-  made->process_ = std::make_shared<process::RankProcess>(
+  made->process_ = std::make_shared<process::ChildProcess>(
       loop, *std::move(child), buffer, [self](output::Stream, std::string_view bytes) { self->Print(bytes); },
       [self](const process::Ending&) { self->Look(); });
   made->process_->Watch();

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "core/process/rank_process.h"
+#include "core/process/child_process.h"
 
 namespace dtrun::node {
 
@@ -46,7 +46,7 @@ class PmixProcess {
 
   const pid_t pid_;
   const Events events_;
-  std::shared_ptr<process::RankProcess> process_;
+  std::shared_ptr<process::ChildProcess> process_;
   std::string condemned_;
   bool told_ = false;
   std::string line_;

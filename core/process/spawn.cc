@@ -254,10 +254,10 @@ std::string Explain(const SpawnRequest& request, const std::string& file, const 
 
 Result<Child> Spawn(const SpawnRequest& request) {
   auto refuse = [&](Error error) {
-    if (request.rank >= 0) error.text = fmt::format("rank {}: {}", request.rank, error.text);
+    if (request.rank) error.text = fmt::format("rank {}: {}", *request.rank, error.text);
     return error;
   };
-  const bool helper = request.rank < 0;
+  const bool helper = !request.rank;
   Result<std::string> file =
       FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd,
                   helper ? helpers::SafeEnvironment(request.env) : request.env, request.option);

@@ -18,8 +18,8 @@
 namespace dtrun::process {
 
 struct SpawnRequest {
-  int rank = 0;  // for error texts; -1: not a rank
-  // argv[0] without a slash is looked up in env's PATH; for a non-rank only in its absolute folders.
+  std::optional<int> rank;  // for error texts; unset: a helper program, not a rank
+  // argv[0] without a slash is looked up in env's PATH; for a helper only in its absolute folders.
   std::vector<std::string> argv;
   std::vector<std::string> env;      // complete, "NAME=value"
   std::string cwd;                   // absolute

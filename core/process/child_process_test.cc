@@ -1,4 +1,4 @@
-#include "core/process/rank_process.h"
+#include "core/process/child_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -11,18 +11,18 @@
 namespace dtrun::process {
 namespace {
 
-class RankProcessTest : public ::testing::Test {
+class ChildProcessTest : public ::testing::Test {
  protected:
   void TearDown() override { KillDescendants(std::chrono::seconds(30)); }
 
-  std::shared_ptr<RankProcess> Start(const std::string& script) {
+  std::shared_ptr<ChildProcess> Start(const std::string& script) {
     SpawnRequest request;
     request.argv = {"/bin/sh", "-c", script};
     request.env = {"PATH=/usr/bin:/bin"};
     request.cwd = std::string("/");
     Child child = std::move(Spawn(request)).value();
     pid_ = child.pid;
-    auto process = std::make_shared<RankProcess>(
+    auto process = std::make_shared<ChildProcess>(
         loop_, std::move(child), buffer_,
         [this](output::Stream stream, std::string_view bytes) {
           bytes.empty() ? output_.Close(stream) : output_.Feed(stream, bytes);
@@ -40,7 +40,7 @@ class RankProcessTest : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-TEST_F(RankProcessTest, TellsHowItEndedAndEverythingItPrinted) {
+TEST_F(ChildProcessTest, TellsHowItEndedAndEverythingItPrinted) {
   auto process = Start("echo a line longer than the buffer; exit 3");
   loop_.run();
   EXPECT_FALSE(process->living());
@@ -50,7 +50,7 @@ TEST_F(RankProcessTest, TellsHowItEndedAndEverythingItPrinted) {
   EXPECT_EQ(output_.closed, 2);
 }
 
-TEST_F(RankProcessTest, KeepsItsPidUntilItIsReaped) {
+TEST_F(ChildProcessTest, KeepsItsPidUntilItIsReaped) {
   auto process = Start("kill -9 $$");
   loop_.run();
   EXPECT_EQ(ending_->signal, SIGKILL);
@@ -60,7 +60,7 @@ TEST_F(RankProcessTest, KeepsItsPidUntilItIsReaped) {
   process->Signal(SIGKILL);  // must not reach a new process with this pid
 }
 
-TEST_F(RankProcessTest, GivesUpPipesThatAStrangerHoldsOpen) {
+TEST_F(ChildProcessTest, GivesUpPipesThatAStrangerHoldsOpen) {
   auto process = Start("sleep 1000 & echo last words");
   while (!ending_) loop_.run_one();
   process->FinishOutput();
@@ -70,7 +70,7 @@ TEST_F(RankProcessTest, GivesUpPipesThatAStrangerHoldsOpen) {
   process->Reap();
 }
 
-TEST_F(RankProcessTest, IsReadNoFurtherWhileTheGateIsClosed) {
+TEST_F(ChildProcessTest, IsReadNoFurtherWhileTheGateIsClosed) {
   output_.on_feed = [this] { gate_.Close(); };
   auto process = Start("echo a line longer than the buffer");
   while (!ending_) loop_.run_one();
@@ -84,7 +84,7 @@ TEST_F(RankProcessTest, IsReadNoFurtherWhileTheGateIsClosed) {
   EXPECT_EQ(output_.closed, 2);
 }
 
-TEST_F(RankProcessTest, LosesNothingWhenItEndsBehindAClosedGate) {
+TEST_F(ChildProcessTest, LosesNothingWhenItEndsBehindAClosedGate) {
   gate_.Close();
   auto process = Start("echo all of it");
   while (!ending_) loop_.run_one();

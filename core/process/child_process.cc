@@ -1,4 +1,4 @@
-#include "core/process/rank_process.h"
+#include "core/process/child_process.h"
 
 #include <sys/wait.h>
 
@@ -9,7 +9,7 @@
 
 namespace dtrun::process {
 
-RankProcess::RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
+ChildProcess::ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
                          std::function<void(const Ending&)> ended, OutputGate* gate)
     : pid_(child.pid),
       handle_(loop, child.handle.Release()),
@@ -19,13 +19,13 @@ RankProcess::RankProcess(boost::asio::io_context& loop, Child child, std::span<c
                                         std::move(printed), gate)),
       ended_callback_(std::move(ended)) {}
 
-void RankProcess::Watch() {
+void ChildProcess::Watch() {
   AwaitEnd();
   out_->Watch();
   err_->Watch();
 }
 
-void RankProcess::AwaitEnd() {
+void ChildProcess::AwaitEnd() {
   handle_.async_wait(
       Descriptor::wait_read, [this, self = shared_from_this()](const boost::system::error_code& error) {
         if (error || reaped_) return;
@@ -49,20 +49,20 @@ void RankProcess::AwaitEnd() {
       });
 }
 
-void RankProcess::Signal(int signal) {
-  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // the rank may have left its group
+void ChildProcess::Signal(int signal) {
+  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // it may have left its group
 }
 
-void RankProcess::Tell(int signal) {
+void ChildProcess::Tell(int signal) {
   if (!reaped_) ::kill(pid_, signal);
 }
 
-void RankProcess::FinishOutput() {
+void ChildProcess::FinishOutput() {
   out_->Finish();
   err_->Finish();
 }
 
-void RankProcess::Abandon() {
+void ChildProcess::Abandon() {
   if (!reaped_) {
     ::kill(-pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -75,7 +75,7 @@ void RankProcess::Abandon() {
   ended_callback_ = [](const Ending&) {};
 }
 
-void RankProcess::Reap() {
+void ChildProcess::Reap() {
   if (!ended_ || reaped_) return;
   ::waitpid(pid_, nullptr, WNOHANG);
   handle_.close();

@@ -1,4 +1,4 @@
-// One running process of the job: its handle, its two output pipes and their content.
+// A running child process, such as a rank or an ssh client: its handle, its two output pipes and their content.
 //
 // Owned by the host, and kept alive by its own pending reads; loop thread. It is not reaped before Reap, so
 // its pid, which is also its process group, cannot be reused before.
@@ -15,19 +15,19 @@
 
 namespace dtrun::process {
 
-class RankProcess : public std::enable_shared_from_this<RankProcess> {
+class ChildProcess : public std::enable_shared_from_this<ChildProcess> {
  public:
   using Printed = OutputPipe::Printed;
 
   // All processes share `buffer` for reads; `ended` is called once; `gate` controls the pipes.
-  RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
+  ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
               std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
 
   void Watch();
   bool living() const { return !ended_; }
   // Signals its process group, if that can still have members.
   void Signal(int signal);
-  // Signals only the rank itself: its children may not expect a signal such as USR1 and die of it.
+  // Signals only the process itself: its children may not expect a signal such as USR1 and die of it.
   void Tell(int signal);
   // OutputPipe::Finish for both pipes.
   void FinishOutput();
