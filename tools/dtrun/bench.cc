@@ -1,5 +1,5 @@
 // `dtrun bench`.
-#include "tools/dtrun/bench.h"
+#include "tools/dtrun/verbs.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/dtrun/complete.h"
+#include "tools/dtrun/verbs.h"
 
 #include <algorithm>
 #include <cstdlib>

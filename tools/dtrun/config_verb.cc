@@ -1,4 +1,4 @@
-#include "tools/dtrun/config_verb.h"
+#include "tools/dtrun/verbs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "tools/dtrun/doctor.h"
+#include "tools/dtrun/verbs.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // `dtrun env`.
-#include "tools/dtrun/env.h"
+#include "tools/dtrun/verbs.h"
 
 #include <fmt/format.h>
 

@@ -24,22 +24,16 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
-#include "tools/dtrun/bench.h"
 #include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
-#include "tools/dtrun/complete.h"
 #include "tools/dtrun/completion/man_page.h"
 #include "tools/dtrun/completion/scripts.h"
-#include "tools/dtrun/config_verb.h"
-#include "tools/dtrun/doctor.h"
-#include "tools/dtrun/env.h"
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/mpirun/verbs.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/torchrun/options.h"
-#include "tools/dtrun/torchrun/verb.h"
 
 namespace {
 

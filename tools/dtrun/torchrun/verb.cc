@@ -1,4 +1,4 @@
-#include "tools/dtrun/torchrun/verb.h"
+#include "tools/dtrun/verbs.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
