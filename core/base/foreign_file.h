@@ -1,6 +1,6 @@
 // Reads files that another user wrote or named, or that lie in a shared folder, in bounded time and memory.
 // An open never waits for a writer. Only regular files are read, because pipes, devices and links to them
-// might never end. For a pipe that the user names, use config::ReadFile.
+// might never end. For a pipe that the user names, use spec::ReadFile.
 //
 // Pure except for the read; any thread.
 #pragma once

@@ -12,7 +12,7 @@
 namespace dtrun::failures {
 namespace {
 
-using config::Node;
+using spec::Node;
 
 const std::vector<std::pair<std::string, Depth>> kDepths = {
     {"cause", Depth::kCause}, {"symptom", Depth::kSymptom}, {"report", Depth::kReport}};
@@ -45,11 +45,11 @@ class Reader {
       : entry_(entry), kind_(std::move(kind)), problems_(*problems), before_(problems->size()) {
     if (entry.kind != Node::Kind::kTable) {
       problems_.push_back({entry.at, fmt::format("'{}' holds {}; write each as [[{}]]", kind_,
-                                                 config::FoundText(entry), kind_)});
+                                                 spec::FoundText(entry), kind_)});
       return;
     }
     name_ = TakeText(keys.front(), kNeeded);
-    for (const config::Member& member : entry_.members) {
+    for (const spec::Member& member : entry_.members) {
       if (std::ranges::find(keys, member.key) != keys.end()) continue;
       const auto near = Nearest(member.key, keys);
       Tell(member.at, member.key,
@@ -63,7 +63,7 @@ class Reader {
   const std::string& name() const { return name_; }
   bool good() const { return problems_.size() == before_; }
 
-  void Tell(config::Position at, const std::string& key, const std::string& what) {
+  void Tell(spec::Position at, const std::string& key, const std::string& what) {
     const std::string whose = name_.empty() ? "" : fmt::format(" of {} '{}'", kind_, name_);
     problems_.push_back({at, fmt::format("key '{}'{} {}", key, whose, what)});
   }
@@ -71,7 +71,7 @@ class Reader {
   // Null, with a problem added, if it is missing or of another kind.
   const Node* Take(const std::string& key, Node::Kind kind, Need need) {
     if (entry_.kind != Node::Kind::kTable) return nullptr;
-    const auto found = std::ranges::find(entry_.members, key, &config::Member::key);
+    const auto found = std::ranges::find(entry_.members, key, &spec::Member::key);
     if (found == entry_.members.end()) {
       if (need == kNeeded) Tell(entry_.at, key, fmt::format("is missing; every {} needs it", kind_));
       return nullptr;
@@ -79,7 +79,7 @@ class Reader {
     const Node& node = found->value;
     if (node.kind == kind && !(node.text.empty() && node.items.empty())) return &node;
     Tell(node.at, key,
-         fmt::format("is {}; give {}", node.kind == kind ? "empty" : config::FoundText(node),
+         fmt::format("is {}; give {}", node.kind == kind ? "empty" : spec::FoundText(node),
                      kind == Node::Kind::kString ? "a string" : "a list of strings"));
     return nullptr;
   }
@@ -98,7 +98,7 @@ class Reader {
       const std::string problem =
           item.kind == Node::Kind::kString ? problem_of(item.text) : "is not a string; quote it";
       if (!problem.empty())
-        Tell(item.at, key, fmt::format("holds {}, which {}", config::FoundText(item), problem));
+        Tell(item.at, key, fmt::format("holds {}, which {}", spec::FoundText(item), problem));
       texts.push_back(item.text);
     }
     return texts;

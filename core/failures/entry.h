@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "core/config/document.h"
+#include "core/spec/document.h"
 #include "core/failures/failure.h"
 
 namespace dtrun::failures {
 
 struct Problem {
-  config::Position at;
+  spec::Position at;
   std::string what;  // includes what to do
 };
 
 // Nullopt, with at least one problem added, if the entry cannot be used.
-std::optional<KnownFailure> ReadFailure(const config::Node& entry, std::vector<Problem>* problems);
-std::optional<FallbackLevel> ReadFallback(const config::Node& entry, std::vector<Problem>* problems);
+std::optional<KnownFailure> ReadFailure(const spec::Node& entry, std::vector<Problem>* problems);
+std::optional<FallbackLevel> ReadFallback(const spec::Node& entry, std::vector<Problem>* problems);
 
 }  // namespace dtrun::failures

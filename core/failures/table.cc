@@ -12,8 +12,8 @@
 #include <variant>
 
 #include "core/base/program_files.h"
-#include "core/config/document.h"
-#include "core/config/file.h"
+#include "core/spec/document.h"
+#include "core/spec/file.h"
 #include "core/failures/entry.h"
 
 namespace dtrun::failures {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 std::size_t Slot(Table::Word word) { return (word * 0x9e3779b1u) >> 16; }
 
-std::string PlacedAt(const fs::path& file, config::Position at, const std::string& what) {
+std::string PlacedAt(const fs::path& file, spec::Position at, const std::string& what) {
   return at.line == 0 ? fmt::format("{}: {}", file.string(), what)
                       : fmt::format("{}:{}:{}: {}", file.string(), at.line, at.column, what);
 }
@@ -53,27 +53,27 @@ Table::Table(const std::vector<fs::path>& files) {
 }
 
 void Table::Add(const fs::path& file) {
-  const auto tell = [&](config::Position at, const std::string& what) {
+  const auto tell = [&](spec::Position at, const std::string& what) {
     problems_.push_back(PlacedAt(file, at, what));
   };
-  const Result<std::string> text = config::ReadFile(file);
+  const Result<std::string> text = spec::ReadFile(file);
   if (!text) {
     return tell({}, fmt::format("{}; {}", text.error().text,
                                 file == ShippedFile() ? "it belongs to dtrun: install dtrun again"
                                                       : "correct failures.path or --failures"));
   }
-  const std::variant<config::Node, config::SyntaxError> parsed = config::ParseToml(*text);
-  if (const auto* const error = std::get_if<config::SyntaxError>(&parsed))
+  const std::variant<spec::Node, spec::SyntaxError> parsed = spec::ParseToml(*text);
+  if (const auto* const error = std::get_if<spec::SyntaxError>(&parsed))
     return tell(error->at, error->message);
   std::vector<Problem> problems;
-  for (const config::Member& member : std::get<config::Node>(parsed).members) {
+  for (const spec::Member& member : std::get<spec::Node>(parsed).members) {
     const bool failure = member.key == "failure";
-    if ((!failure && member.key != "fallback") || member.value.kind != config::Node::Kind::kList) {
+    if ((!failure && member.key != "fallback") || member.value.kind != spec::Node::Kind::kList) {
       problems.push_back(
           {member.at, fmt::format("'{}' is not known here; write each failure as [[failure]]", member.key)});
       continue;
     }
-    for (const config::Node& entry : member.value.items) {
+    for (const spec::Node& entry : member.value.items) {
       if (failure) {
         if (auto read = ReadFailure(entry, &problems)) Add(*std::move(read));
       } else if (auto level = ReadFallback(entry, &problems)) {

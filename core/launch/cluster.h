@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/hosts/launchers.h"
 #include "core/launch/cluster_key.h"
 #include "core/membership/cluster.h"
@@ -15,19 +15,19 @@ namespace dtrun::launch {
 
 // How the hosts of the job connect; nullopt if the job runs on this machine only. `rule`: for the key of
 // manually started hosts, if the user has given none. `launchers`: those that cluster.connect may name.
-Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings,
+Result<std::optional<membership::Cluster>> ClusterOf(const spec::JobSpec& spec,
                                                      const KeyRule& rule = {},
                                                      std::shared_ptr<hosts::Launchers> launchers = nullptr);
 
-// Checks the parts of [cluster] that are the same on every host. Errors name the place.
-Status CheckAddresses(const config::Settings& settings);
+// Checks cluster.root. Errors name the place.
+Status CheckAddresses(const spec::JobSpec& spec);
 
 // Checks that cluster.remote_shell names a program.
-Status CheckRemoteShell(const config::Settings& settings);
+Status CheckRemoteShell(const spec::JobSpec& spec);
 
 // Set if this process is an agent that joins an existing root: cluster.connect is "manual" and this
 // host is not host 0.
-Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,
+Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const spec::JobSpec& spec,
                                                            const KeyRule& rule = {});
 
 // Whether this process becomes the root of hosts without numbers: `host` is this machine, and no other dtrun

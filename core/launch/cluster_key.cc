@@ -67,9 +67,9 @@ struct Digits {
 };
 
 // The user's key digits, if given.
-Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
-  if (settings.Has("cluster.key_file")) {
-    const std::string& path = settings.Text("cluster.key_file");
+Result<std::optional<Digits>> GivenDigits(const spec::JobSpec& spec) {
+  if (spec.cluster.key_file.has()) {
+    const std::string& path = *spec.cluster.key_file;
     const std::string origin = fmt::format("cluster.key_file '{}'", path);
     Result<std::string> text = ReadKeyFile(path, origin);
     if (!text) return text.error();
@@ -87,14 +87,14 @@ Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
 
 }  // namespace
 
-bool HasClusterKey(const config::Settings& settings) {
+bool HasClusterKey(const spec::JobSpec& spec) {
   const std::string home = HomeKeyFile();
-  return settings.Has("cluster.key_file") || std::getenv(kClusterKey) != nullptr ||
+  return spec.cluster.key_file.has() || std::getenv(kClusterKey) != nullptr ||
          (!home.empty() && ::access(home.c_str(), F_OK) == 0);
 }
 
-Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRule& rule) {
-  Result<std::optional<Digits>> given = GivenDigits(settings);
+Result<ClusterKey> FindClusterKey(const spec::JobSpec& spec, const KeyRule& rule) {
+  Result<std::optional<Digits>> given = GivenDigits(spec);
   if (!given) return given.error();
   std::optional<Digits> digits = *std::move(given);
   if (!digits && rule.otherwise == Otherwise::kThisHost) {
@@ -110,7 +110,7 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
   }
   if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
-  const std::string& sharing = settings.hosts_from().sharing;
+  const std::string& sharing = spec.hosts_from.sharing;
   return Error{
       DTRUN_INVALID_ARGUMENT,
       fmt::format("cluster.connect = \"manual\" needs a key that all hosts share; write the output of "

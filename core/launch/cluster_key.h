@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/protocol/key.h"
 
 namespace dtrun::launch {
@@ -37,9 +37,9 @@ struct ClusterKey {
 };
 
 // cluster.key_file, else DTRUN_CLUSTER_KEY, else the file ~/.dtrun/key, else the rule.
-Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRule& rule);
+Result<ClusterKey> FindClusterKey(const spec::JobSpec& spec, const KeyRule& rule);
 
 // Whether the user has given a key in one of the first three.
-bool HasClusterKey(const config::Settings& settings);
+bool HasClusterKey(const spec::JobSpec& spec);
 
 }  // namespace dtrun::launch

@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::SettingsOf;
 
-// Two manually started hosts, and additional settings.
-config::Settings ManualWith(std::vector<std::string> more) {
+// Two manually started hosts, and additional spec.
+spec::JobSpec ManualWith(std::vector<std::string> more) {
   more.insert(more.end(), {"cluster.hosts=node0,node1", "cluster.connect=manual"});
   return SettingsOf(std::move(more));
 }
@@ -95,14 +95,14 @@ TEST_F(ClusterOfTest, AManualStartNeedsARootANumberAndAKey) {
   EXPECT_THAT(ClusterOf(ManualWith({"cluster.root=node0:29400", "cluster.host_index=2"})).error().text,
               HasSubstr("2 is not one of the 2 hosts"));
   ::unsetenv(kClusterKey);
-  const auto settings = ManualWith({"cluster.root=node0:29400", "cluster.host_index=0"});
-  EXPECT_THAT(ClusterOf(settings).error().text, HasSubstr("needs a key that all hosts share"));
+  const auto spec = ManualWith({"cluster.root=node0:29400", "cluster.host_index=0"});
+  EXPECT_THAT(ClusterOf(spec).error().text, HasSubstr("needs a key that all hosts share"));
   KeyRule rule;
   rule.refusal = "no secret";
-  EXPECT_EQ(ClusterOf(settings, rule).error().text, "no secret");
+  EXPECT_EQ(ClusterOf(spec, rule).error().text, "no secret");
   rule.otherwise = KeyRule::Otherwise::kText;
   rule.origin = "--rdzv-id";
-  const auto cluster = ClusterOf(settings, rule);
+  const auto cluster = ClusterOf(spec, rule);
   ASSERT_TRUE(cluster) << cluster.error().text;
   EXPECT_EQ((*cluster)->key_origin, "--rdzv-id");
 }

@@ -13,7 +13,7 @@
 
 namespace dtrun::launch {
 
-void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
+void AddInterfaceNotes(const spec::JobSpec& spec, plan::Plan* plan) {
   const plan::Process& rank = plan->processes.front();
   auto variables = RankEnvironment();
   const std::string path = variables["PATH"];
@@ -22,7 +22,7 @@ void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
   if (variables.empty()) return;  // avoids loading libnl, which reads the interfaces
   auto interfaces = network::ReadInterfaces();
   if (!interfaces) return;
-  const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
+  const auto program = preflight::ProgramOf(spec.job.command->front(), rank.cwd, path);
   auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
   std::ranges::move(preflight::VariablesOfBackend(plan->hosts.front().device_facts),
                     std::back_inserter(of_backend));

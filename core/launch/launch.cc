@@ -11,17 +11,15 @@
 namespace dtrun::launch {
 namespace {
 
-constexpr char kDirFile[] = "logs.dir_file";
-
 Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const Manner& manner) {
-  const config::Settings& settings = preparation.settings();
-  auto restart = RestartPolicyOf(settings);
+  const spec::JobSpec& spec = preparation.spec();
+  auto restart = RestartPolicyOf(spec);
   if (!restart) return restart.error();
-  auto stall = StallPolicyOf(settings);
+  auto stall = StallPolicyOf(spec);
   if (!stall) return stall.error();
   auto plan = preparation.PlanOfRun();
   if (!plan) return plan.error();
-  auto cluster = ClusterOf(settings, manner.key, preparation.launchers());
+  auto cluster = ClusterOf(spec, manner.key, preparation.launchers());
   if (!cluster) return cluster.error();
   return job::RunRequest{
       *std::move(plan),
@@ -29,12 +27,12 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
       front,
       *std::move(cluster),
       &preparation,
-      verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
+      verdict::IsolationPolicyNamed(*spec.job.isolated_ranks),
       *stall,
-      settings.Has("job.time_limit") ? settings.Duration("job.time_limit") : std::chrono::nanoseconds(0),
+      spec.job.time_limit.value_or(std::chrono::nanoseconds(0)),
       manner.quiet,
-      settings.Has(kDirFile) ? settings.Text(kDirFile) : "",
-      plan::PlacePrefix(settings, kDirFile)};
+      spec.logs.dir_file.value_or(""),
+      plan::PlacePrefix(spec.logs.dir_file)};
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ Result<int> Launch(Preparation preparation, Front& front, const Manner& manner) 
 Result<int> LeadOrJoin(Preparation preparation, const KeyRule& key,
                        const std::function<Result<Work>(Preparation&)>& lead,
                        const std::function<std::optional<node::OwnStart>()>& join) {
-  const auto request = JoinRequestOf(preparation.settings(), key);
+  const auto request = JoinRequestOf(preparation.spec(), key);
   if (!request) return request.error();
   if (!*request) {
     const Result<Work> work = lead(preparation);

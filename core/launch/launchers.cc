@@ -1,5 +1,7 @@
 #include "core/launch/launchers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -68,7 +70,13 @@ Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
 
 Result<dtrun_options> LauncherPlugins::OptionsOf(const plugin::Description& launcher) const {
   if (launcher.file.path == chosen_) return options_;
-  if (read_) return read_(launcher);
+  if (read_) {
+    const spec::PluginRead read = read_("launcher", plugin::TypedForm(launcher.file.name), launcher.options);
+    if (read.problems.empty()) return read.options.Snapshot();
+    const spec::Problem& first = read.problems.front();
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}{}", first.place, first.message,
+                                                     first.hint.empty() ? "" : "; " + first.hint)};
+  }
   return options::DefaultsOf(launcher.options, kOptions);
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "core/hosts/launchers.h"
 #include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
+#include "core/spec/read.h"
 
 namespace dtrun::launch {
 
@@ -32,10 +32,9 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& hosts,
                                                    const std::vector<std::string>& argv) override;
 
-  // Sets the options of the launcher in this file; other launchers get the result of `read`, or the defaults
-  // if `read` is empty.
-  using Read = std::function<Result<dtrun_options>(const plugin::Description& launcher)>;
-  void SetOptions(const std::filesystem::path& file, dtrun_options options, Read read = {}) {
+  // Sets the options of the launcher in this file; `read` reads those of another one, which has the defaults if it is
+  // empty.
+  void SetOptions(const std::filesystem::path& file, dtrun_options options, spec::OptionsReader read = {}) {
     chosen_ = file;
     options_ = std::move(options);
     read_ = std::move(read);
@@ -62,7 +61,7 @@ class LauncherPlugins final : public hosts::Launchers {
   const std::vector<plugin::Folder> folders_;
   std::filesystem::path chosen_;  // the launcher in the config; empty: unknown
   dtrun_options options_;
-  Read read_;
+  spec::OptionsReader read_;
   std::map<std::string, Known> known_;  // by typed name, or by path
 };
 

@@ -32,14 +32,14 @@ std::string Meant(const std::string& word) {
 
 }  // namespace
 
-Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
+Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec) {
   job::RestartPolicy policy;
-  policy.max = static_cast<int>(settings.Int("restart.max"));
-  policy.backoff = settings.Duration("restart.backoff");
-  for (const std::string& word : settings.List("restart.on")) {
+  policy.max = static_cast<int>(*spec.restart.max);
+  policy.backoff = *spec.restart.backoff;
+  for (const std::string& word : *spec.restart.on) {
     const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
-      return plan::At(settings, "restart.on",
+      return plan::At(spec.restart.on,
                       fmt::format("'{}' is not a failure class; {}", word, Meant(word)));
     }
     policy.on.insert(*exit_class);
@@ -47,11 +47,11 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
   return policy;
 }
 
-Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
+Result<job::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
   constexpr std::chrono::seconds kShortest{1};
   job::StallPolicy policy;
-  policy.fails = settings.Text("watch.on_stall") == "fail";
-  const std::string& text = settings.Text("watch.stall");
+  policy.fails = spec.watch.on_stall.is("fail");
+  const std::string& text = *spec.watch.stall;
   if (text == "off") return policy;
   const Result<Nanoseconds> after = ParseDuration(text);
   if (!after || *after < kShortest) {
@@ -61,45 +61,43 @@ Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
     const Result<Nanoseconds> seconds = ParseDuration(text + "s");
     if (!after && seconds && *seconds >= kShortest)
       error.text += fmt::format(", did you mean \"{}s\"?", text);
-    return plan::At(settings, "watch.stall", error);
+    return plan::At(spec.watch.stall, error);
   }
   policy.after = *after;
   return policy;
 }
 
-std::vector<Error> WrongValues(const config::Settings& settings) {
+std::vector<Error> WrongValues(const spec::JobSpec& spec) {
   std::vector<Error> wrong;
   const auto take = [&](const auto& read) {
     if (!read) wrong.push_back(read.error());
   };
-  take(RestartPolicyOf(settings));
-  take(StallPolicyOf(settings));
-  take(CheckAddresses(settings));
-  take(CheckRemoteShell(settings));
-  take(plan::CheckDialects(settings));
-  take(plan::CheckRules(settings));
-  take(plan::LogModeOf(settings));
-  take(plan::StyleOf(settings));
+  take(RestartPolicyOf(spec));
+  take(StallPolicyOf(spec));
+  take(CheckAddresses(spec));
+  take(CheckRemoteShell(spec));
+  take(plan::CheckDialects(spec));
+  take(plan::CheckRules(spec));
+  take(plan::LogModeOf(spec));
+  take(plan::StyleOf(spec));
   return wrong;
 }
 
-Status CheckInterface(const config::Settings& settings) {
-  if (plan::HasCluster(settings)) return {};
-  const auto listed = plan::ListedHosts(settings);
+Status CheckInterface(const spec::JobSpec& spec) {
+  if (plan::HasCluster(spec)) return {};
+  const auto listed = plan::ListedHosts(spec);
   if (!listed) return listed.error();
   plan::Host here;
   here.name = listed->front().name;
-  const auto rules = plan::NetworkRules(settings, {here});
+  const auto rules = plan::NetworkRules(spec, {here});
   if (!rules) return rules.error();
   return rules->empty() ? Status() : membership::CheckNamesHere(rules->front());
 }
 
-std::string PinOf(const config::Settings& settings, std::string_view kind,
-                  const std::filesystem::path& file) {
-  const std::string key = fmt::format("{}.sha256", kind);
-  if (!settings.Has(key)) return {};
-  const auto* list = std::get_if<std::vector<std::string>>(&settings.Get(key).data);
-  if (list == nullptr) return plugin::Sha256Id(settings.Text(key));
+std::string PinOf(const spec::AnyField& pins, const std::filesystem::path& file) {
+  if (const auto* one = pins.as<std::string>()) return plugin::Sha256Id(*one);
+  const auto* list = pins.as<std::vector<std::string>>();
+  if (list == nullptr) return {};
   if (const auto opened = plugin::OpenedFile::Open(file)) {
     const auto id = plugin::FileId(*opened, "", plugin::Sha256Id(list->front()));
     for (const std::string& pin : *list) {

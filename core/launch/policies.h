@@ -7,27 +7,27 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/job/restart.h"
 #include "core/job/stall_watch.h"
 
 namespace dtrun::launch {
 
 // Errors name the place of an unknown class.
-Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings);
+Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec);
 
 // Errors name the place of a limit that is not a duration.
-Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings);
+Result<job::StallPolicy> StallPolicyOf(const spec::JobSpec& spec);
 
-// Values that are wrong on every host but that a spec cannot reject, each with its place. `settings` may have
+// Values that are wrong on every host but that a spec cannot reject, each with its place. `spec` may have
 // other problems.
-std::vector<Error> WrongValues(const config::Settings& settings);
+std::vector<Error> WrongValues(const spec::JobSpec& spec);
 
 // Checks that this host has the interfaces named for a job on it alone. Does not query other hosts.
-Status CheckInterface(const config::Settings& settings);
+Status CheckInterface(const spec::JobSpec& spec);
 
 // The file id (core/plugin/file_id.h) that the config pins for a plugin file; empty: any. Of several pins,
-// the one that matches the file, or the first. `kind`: "backend" or "launcher".
-std::string PinOf(const config::Settings& settings, std::string_view kind, const std::filesystem::path& file);
+// the one that matches the file, or the first.
+std::string PinOf(const spec::AnyField& pins, const std::filesystem::path& file);
 
 }  // namespace dtrun::launch

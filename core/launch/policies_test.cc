@@ -82,7 +82,7 @@ TEST(PinOf, OfSeveralIsTheOneThatTheFileHas) {
   const std::string own = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   const std::string other(64, 'a');
   const auto pin = [&](const std::string& set) {
-    return PinOf(SettingsOf(set.empty() ? std::vector<std::string>() : std::vector{set}), "backend", file);
+    return PinOf(SettingsOf(set.empty() ? std::vector<std::string>() : std::vector{set}).backend.sha256, file);
   };
   EXPECT_EQ(pin(""), "");
   EXPECT_EQ(pin("backend.sha256=" + other), "sha256 " + other);

@@ -23,50 +23,47 @@
 namespace dtrun::launch {
 namespace {
 
-constexpr std::string_view kOwnOptions = "backend.options.";
-
-void Record(const options::Spec& spec, const options::Value& value, const std::string& key, Json* out) {
+void Record(const options::Spec& row, const options::Value& value, const std::string& key, Json* out) {
   if (!value.set()) return;
-  (*out)[key] = {{"value", options::Format(spec, value.data)},
+  (*out)[key] = {{"value", options::Format(row, value.data)},
                  {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
 }
 
-// Every option with its value and origin: config.json of the run record.
-Json RecordOf(const config::Settings& settings) {
-  Json out = Json::object();
-  for (const options::Spec& spec : settings.schema()) Record(spec, settings.Get(spec.key), spec.key, &out);
-  return out;
+// Records the options of a plugin, each key below `prefix`.
+void RecordOptions(const spec::PluginOptions& options, const std::string& prefix, Json* out) {
+  for (const options::Spec& row : options.schema)
+    Record(row, options.values.at(row.key), prefix + row.key.substr(row.key.find('.', row.key.find('.') + 1)), out);
 }
 
-// Records the options of one of two backends under its name.
-void RecordOptions(const config::Settings& settings, const std::string& backend, Json* out) {
-  for (const options::Spec& spec : settings.schema()) {
-    if (!spec.key.starts_with(kOwnOptions)) continue;
-    Record(spec, settings.Get(spec.key),
-           fmt::format("backend.{}.{}", backend, spec.key.substr(kOwnOptions.size())), out);
-  }
+// Every option with its value and origin: config.json of the run record.
+Json RecordOf(const spec::JobSpec& spec, const spec::PluginOptions* backend) {
+  Json out = Json::object();
+  for (const options::Spec& row : spec::CoreSchema()) Record(row, spec.Get(row.key), row.key, &out);
+  RecordOptions(spec.launcher_options, "launcher.options", &out);
+  if (backend != nullptr) RecordOptions(*backend, "backend.options", &out);
+  return out;
 }
 
 }  // namespace
 
-Result<std::string> DtrunOnHosts(const config::Settings& settings) {
-  if (settings.Has("cluster.dtrun")) return settings.Text("cluster.dtrun");
+Result<std::string> DtrunOnHosts(const spec::JobSpec& spec) {
+  if (spec.cluster.dtrun.has()) return *spec.cluster.dtrun;
   std::error_code failure;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return Error::System("find the path of dtrun", failure.value());
   return own.string();
 }
 
-Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs) {
-  config::Request request;
+Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs) {
+  spec::Request request;
   request.sets = {"backend.path=" + backend.path.string(), "backend.name=" + backend.name};
   request.command = {"true"};
   const Preparation preparation = Preparation::Load(std::move(request), std::move(plugin_dirs));
-  if (preparation.problems().empty()) return preparation.settings();
+  if (preparation.problems().empty()) return preparation.spec();
   return Error{DTRUN_FAILED_PRECONDITION, preparation.problems().front().message};
 }
 
-Preparation Preparation::Load(config::Request request, std::vector<std::string> plugin_dirs) {
+Preparation Preparation::Load(spec::Request request, std::vector<std::string> plugin_dirs) {
   Preparation self;
   self.plugin_dirs_ = std::move(plugin_dirs);
   request.environment = Environment();
@@ -75,111 +72,75 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
     if (file.kind == plugin::Kind::kDevice) request.devices.push_back(file.name);
     if (file.kind == plugin::Kind::kLauncher) request.launcher_names.push_back(plugin::TypedForm(file.name));
   }
-  self.request_ = std::move(request);
-  self.loaded_ = self.ReadConfig();
-  for (const Error& wrong : WrongValues(self.loaded_.settings))
-    self.loaded_.problems.push_back({"", Printable(wrong.text), ""});
-  if (self.loaded_.problems.empty() && self.settings().Has("failures.path")) {
-    const std::vector<std::string>& own = self.settings().List("failures.path");
+  request.launchers = [&self](const spec::JobSpec& so_far, const spec::OptionsReader& options) {
+    return self.LaunchersFor(so_far, options);
+  };
+  self.loaded_ = spec::Load(std::move(request), [&self](std::string_view kind, const std::string& name,
+                                                        const spec::JobSpec& so_far) {
+    return kind == "backend" ? self.SchemaOfBackend(name, so_far) : self.SchemaOfLauncher(name, so_far);
+  });
+  if (self.launchers_ != nullptr) self.launchers_->EndProbes();
+  std::vector<spec::Problem>& problems = self.loaded_.problems;
+  for (const Error& wrong : WrongValues(self.spec())) problems.push_back({"", Printable(wrong.text), ""});
+  if (problems.empty() && self.spec().failures.path.has()) {
+    const std::vector<std::string>& own = *self.spec().failures.path;
     const std::vector<std::filesystem::path> files(own.begin(), own.end());
     const failures::Table table(files);
-    for (const std::string& wrong : table.problems())
-      self.loaded_.problems.push_back({"", Printable(wrong), ""});
+    for (const std::string& wrong : table.problems()) problems.push_back({"", Printable(wrong), ""});
     failures::UseFiles(files);
   }
-  self.choice_ = config::BackendChoiceOf(self.loaded_.settings);
-  const std::vector<std::string>& names = self.choice_.names;
-  if (names.empty()) return self;  // reported as one of the problems
-  self.AddCandidate(self.loaded_.settings, names.front());
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    self.request_.backend = names[i];
-    config::Loaded loaded = self.ReadConfig();
-    self.AddProblems(std::move(loaded.problems));
-    self.AddCandidate(std::move(loaded.settings), names[i]);
+  self.choice_ = spec::BackendChoiceOf(self.spec());
+  for (const std::string& name : self.choice_.names) {
+    const auto known = std::ranges::find(self.candidates_, name, &Candidate::name);
+    if (known == self.candidates_.end()) self.candidates_.push_back({name});
+    const auto place = self.candidates_.begin() + (&name - self.choice_.names.data());
+    const auto now = std::ranges::find(self.candidates_, name, &Candidate::name);
+    std::rotate(place, now, now + 1);
+    if (const auto* options = self.spec().OptionsOf(name)) place->options = *options;
   }
   return self;
 }
 
-// Every reading finds the problems of the whole config, so add only new ones.
-void Preparation::AddProblems(std::vector<config::Problem> found) {
-  std::set<std::pair<std::string, std::string>> known;
-  for (const config::Problem& one : loaded_.problems) known.emplace(one.place, one.message);
-  for (config::Problem& one : found) {
-    if (known.emplace(one.place, one.message).second) loaded_.problems.push_back(std::move(one));
-  }
+std::vector<plugin::Folder> Preparation::FoldersOf(const spec::JobSpec& so_far) const {
+  return plugin::SearchPath(plugin_dirs_, so_far.plugins.path.value_or({}));
 }
 
-config::Loaded Preparation::ReadConfig() {
-  const auto schema_of = [this](std::string_view kind, const std::string& name,
-                                const config::Settings& so_far) { return SchemaOf(kind, name, so_far); };
-  request_.launchers = [this](const config::Settings& so_far) { return LaunchersFor(so_far); };
-  config::Loaded loaded = config::Load(request_, schema_of);
-  request_.launchers = {};
-  if (launchers_ != nullptr) launchers_->EndProbes();
-  return loaded;
-}
-
-std::vector<plugin::Folder> Preparation::FoldersOf(const config::Settings& so_far) const {
-  return plugin::SearchPath(
-      plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : std::vector<std::string>());
-}
-
-// Reads the config again for each queried launcher that launcher.name does not name.
-void Preparation::SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const {
-  config::Request request = request_;
-  request.launchers = {};
-  launchers->SetOptions(
-      launcher_file_.path, so_far.SnapshotOf("launcher.options."),
-      [request](const plugin::Description& launcher) mutable -> Result<dtrun_options> {
-        request.launcher = plugin::TypedForm(launcher.file.name);
-        const config::Loaded own =
-            config::Load(request, [&](std::string_view, const std::string&, const config::Settings&) {
-              return Result<options::Schema>(launcher.options);
-            });
-        if (own.problems.empty()) return own.settings.SnapshotOf("launcher.options.");
-        const config::Problem& first = own.problems.front();
-        return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}{}", first.place, first.message,
-                                                         first.hint.empty() ? "" : "; " + first.hint)};
-      });
-}
-
-std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Settings& so_far) {
+std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const spec::JobSpec& so_far,
+                                                           const spec::OptionsReader& options) {
   std::vector<plugin::Folder> folders = FoldersOf(so_far);
   if (launchers_ == nullptr ||
       !std::ranges::equal(folders, launchers_->folders(), {}, &plugin::Folder::path, &plugin::Folder::path)) {
     launchers_ = std::make_shared<LauncherPlugins>(std::move(folders));
   }
-  SetOptions(so_far, launchers_.get());
+  launchers_->SetOptions(launcher_file_.path, so_far.launcher_options.Snapshot(), options);
   return launchers_;
 }
 
-std::shared_ptr<hosts::Launchers> Preparation::launchers() const {
-  if (launchers_ != nullptr) return launchers_;
-  auto launchers = std::make_shared<LauncherPlugins>(FoldersOf(settings()));
-  SetOptions(settings(), launchers.get());
-  return launchers;
+std::shared_ptr<hosts::Launchers> Preparation::launchers() {
+  return launchers_ != nullptr ? launchers_ : LaunchersFor(spec(), loaded_.more);
 }
 
-void Preparation::AddCandidate(config::Settings settings, std::string name) {
-  std::optional<plugin::File> file;
-  if (probe_ != nullptr) file = probe_->description().file;
-  candidates_.push_back({std::move(name),
-                         std::move(settings),
-                         std::move(file),
-                         std::exchange(probe_, nullptr),
-                         std::exchange(probe_failure_, {}),
-                         {}});
+Result<plugin::File> Preparation::FileOf(plugin::Kind kind, const std::string& name, bool named,
+                                         const spec::JobSpec& so_far) const {
+  const bool backend = kind == plugin::Kind::kBackend;
+  const spec::PathField& path = backend ? so_far.backend.path : so_far.launcher.path;
+  // A plugin that the config does not name uses its own file.
+  auto file = plugin::Find(kind, named && path.has() ? *path : name, FoldersOf(so_far));
+  if (!file) return file;
+  if (backend) {
+    file->id = PinOf(so_far.backend.sha256, file->path);
+  } else if (named) {
+    file->id = PinOf(so_far.launcher.sha256, file->path);
+  }
+  return file;
 }
 
 // The backend that is probably queried next: its plugin loads while the launcher's does.
-std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const config::Settings& so_far,
-                                                         const std::vector<plugin::Folder>& folders) {
-  const std::string name =
-      so_far.Has("backend.path") ? so_far.Text("backend.path") : config::BackendNames(so_far).front();
+std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const spec::JobSpec& so_far) const {
+  const std::string name = spec::BackendNames(so_far).front();
   if (name == "none") return nullptr;
-  auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
+  const auto file = FileOf(plugin::Kind::kBackend, name, true, so_far);
   if (!file) return nullptr;  // the later query reports the error
-  file->id = PinOf(so_far, "backend", file->path);
   auto probe = plugin::Probe::Begin(*file);
   return probe ? *std::move(probe) : nullptr;
 }
@@ -192,44 +153,45 @@ Result<std::unique_ptr<plugin::Probe>> Preparation::Described(const plugin::File
   return early;
 }
 
-Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
-                                              const config::Settings& so_far) {
-  const bool backend = kind == "backend";
-  const auto folders = FoldersOf(so_far);
-  const std::string path_key = fmt::format("{}.path", kind);
-  // A backend that the config does not name uses its own file.
-  const std::vector<std::string> named = backend ? config::BackendNames(so_far) : std::vector{name};
-  const bool by_path = so_far.Has(path_key) && std::ranges::find(named, name) != named.end();
-  auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
-                           by_path ? so_far.Text(path_key) : name, folders);
-  if (file) file->id = PinOf(so_far, kind, file->path);
-  if (!backend) {
-    if (!file) return file.error();
-    // Usually the same for every candidate.
-    if (launcher_ == nullptr || launcher_file_.path != file->path || launcher_file_.id != file->id) {
-      early_ = BeginBackend(so_far, folders);  // usually takes longer to load
-      auto launcher = plugin::Probe::Begin(*file);
-      if (!launcher) return launcher.error();
-      if (!here_) here_ = plan::OfferHere();
-      if (Status described = (*launcher)->Describe(); !described) return std::move(described).error();
-      launcher_ = *std::move(launcher);
-      launcher_file_ = *std::move(file);
-    }
-    const std::vector<std::string>& members = launcher_->description().members;
-    if (std::ranges::find(members, "plan") == members.end()) {
-      return Error{DTRUN_UNSUPPORTED,
-                   fmt::format("launcher '{}' plans no processes, it has {}; choose another launcher.name",
-                               name, fmt::join(members, ", "))};
-    }
-    return launcher_->description().options;
+Result<options::Schema> Preparation::SchemaOfLauncher(const std::string& name, const spec::JobSpec& so_far) {
+  const bool named = *so_far.launcher.name == name;
+  const auto file = FileOf(plugin::Kind::kLauncher, name, named, so_far);
+  if (!file) return file.error();
+  if (named) early_ = BeginBackend(so_far);  // usually takes longer to load
+  auto launcher = plugin::Probe::Begin(*file);
+  if (!launcher) return launcher.error();
+  if (named && !here_) here_ = plan::OfferHere();
+  if (Status described = (*launcher)->Describe(); !described) return std::move(described).error();
+  const plugin::Description& description = (*launcher)->description();
+  if (!named) return description.options;
+  if (std::ranges::find(description.members, "plan") == description.members.end()) {
+    return Error{DTRUN_UNSUPPORTED,
+                 fmt::format("launcher '{}' plans no processes, it has {}; choose another launcher.name", name,
+                             fmt::join(description.members, ", "))};
   }
+  launcher_file_ = *file;
+  launcher_ = *std::move(launcher);
+  return launcher_->description().options;
+}
+
+// The candidate is added for a backend that joins the ranks, not for one with options in the config alone.
+Result<options::Schema> Preparation::SchemaOfBackend(const std::string& name, const spec::JobSpec& so_far) {
+  const std::vector<std::string> names = spec::BackendNames(so_far);
+  const bool named = std::ranges::find(names, name) != names.end();
+  Candidate candidate{name};
+  const auto file = FileOf(plugin::Kind::kBackend, name, named, so_far);
   auto probe = file ? Described(*file) : file.error();
-  if (!probe) {
-    probe_failure_ = probe.error().text;
-    return probe.error();
+  Result<options::Schema> schema = options::Schema();
+  if (probe) {
+    candidate.file = (*probe)->description().file;
+    candidate.probe = *std::move(probe);
+    schema = candidate.probe->description().options;
+  } else {
+    candidate.why_not = probe.error().text;
+    schema = probe.error();
   }
-  probe_ = *std::move(probe);
-  return probe_->description().options;
+  if (named || joins_) candidates_.push_back(std::move(candidate));
+  return schema;
 }
 
 void Preparation::End(std::unique_ptr<plugin::Probe> probe) {
@@ -242,7 +204,7 @@ Status Preparation::ReadHardware() {
   if (hardware_) return {};
   if (!here_) here_ = plan::OfferHere();
   if (!*here_) return here_->error();
-  hardware_ = plan::HardwareHere(loaded_.settings, RankEnvironment(), **here_);
+  hardware_ = plan::HardwareHere(loaded_.spec, RankEnvironment(), **here_);
   return {};
 }
 
@@ -250,7 +212,7 @@ std::vector<plan::Hardware> Preparation::HardwareOf(const std::vector<plan::Host
   const auto environment = RankEnvironment();
   std::vector<plan::Hardware> reported;
   for (const plan::HostOffer& offer : offers) {
-    reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
+    reported.push_back(plan::HardwareOf(loaded_.spec, environment, offer));
   }
   return reported;
 }
@@ -268,7 +230,7 @@ Result<plan::Plan> Preparation::MakePlan() {
 }
 
 Result<plan::Plan> Preparation::PlanOfRun() {
-  return plan::HasCluster(loaded_.settings) ? PlanFor({}, {}, nullptr) : MakePlan();
+  return plan::HasCluster(loaded_.spec) ? PlanFor({}, {}, nullptr) : MakePlan();
 }
 
 Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offers,
@@ -312,12 +274,10 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure)
     return Error::System("the folder that dtrun was started in is gone; cd to another one", failure.value());
-  auto program = DtrunOnHosts(loaded_.settings);
+  auto program = DtrunOnHosts(loaded_.spec);
   if (!program) return program.error();
   const Candidate& host = candidates_[chosen.host];
-  // Beside a single named backend, backend.options belong to that one.
-  const bool unnamed = chosen.host >= choice_.names.size();
-  const config::Settings& settings = unnamed ? loaded_.settings : host.settings;
+  const spec::JobSpec& spec = loaded_.spec;
   plan::Backend backend = *host.answer;
   if (choice_.falls_back()) {
     const std::string why = passed_over_.empty() ? "the first of backend.name" : "because " + passed_over_;
@@ -334,26 +294,27 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
   if (!launcher) return launcher.error();
   auto plan =
-      plan::Build({settings, **launcher, std::move(backend), *hardware_, RankEnvironment(), cwd.string(),
+      plan::Build({spec, **launcher, std::move(backend), *hardware_, RankEnvironment(), cwd.string(),
                    *std::move(program), std::move(reported), network, find_programs, std::move(device)});
   End(*std::move(launcher));
   if (!plan) return plan;
-  if (plan->hosts.size() == 1 && !plan::HasCluster(settings)) {
-    if (Status here = CheckInterface(settings); !here) return here.error();
-    AddInterfaceNotes(settings, &*plan);
+  if (plan->hosts.size() == 1 && !plan::HasCluster(spec)) {
+    if (Status here = CheckInterface(spec); !here) return here.error();
+    AddInterfaceNotes(spec, &*plan);
   }
   plan->warnings.insert(plan->warnings.end(), warnings_.begin(), warnings_.end());
   for (const preflight::Check& unknown : UnknownBackends())
     plan->warnings.push_back(fmt::format("{}; {}", unknown.what, unknown.fix));
   if (std::string writable = plugin::GroupWarning(plugins); !writable.empty())
     plan->warnings.push_back(std::move(writable));
-  for (std::string& missing : plugin::MissingFolders(FoldersOf(settings)))
+  for (std::string& missing : plugin::MissingFolders(FoldersOf(spec)))
     plan->warnings.push_back(std::move(missing));
-  Json record = RecordOf(settings);
+  // Beside a single named backend, backend.options belong to that one.
+  const bool unnamed = chosen.host >= choice_.names.size();
+  Json record = RecordOf(spec, unnamed ? spec.OptionsOf(choice_.names.front()) : &host.options);
   if (chosen.device && *chosen.device != chosen.host) {
-    const Candidate& moves_devices = candidates_[*chosen.device];
-    RecordOptions(host.settings, host.name, &record);
-    RecordOptions(moves_devices.settings, moves_devices.name, &record);
+    for (const Candidate* one : {&host, &std::as_const(candidates_[*chosen.device])})
+      RecordOptions(one->options, "backend." + one->name, &record);
   }
   plan->record["config.json"] = JsonText(record);
   program_ = plan->processes.front().argv.front();
@@ -362,7 +323,7 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
 
 Result<std::vector<preflight::Request>> Preparation::PreflightRequests(
     const std::vector<plan::HostOffer>& offers) const {
-  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, HardwareOf(offers));
+  auto hosts = plan::PlaceRanks(loaded_.spec, *hardware_, HardwareOf(offers));
   if (!hosts) return hosts.error();
   int world_size = 0;
   for (const plan::Host& host : *hosts) world_size += host.local_size;

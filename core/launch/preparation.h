@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/backend_choice.h"
-#include "core/config/settings.h"
+#include "core/spec/backend_choice.h"
+#include "core/spec/read.h"
 #include "core/hosts/launchers.h"
 #include "core/job/planner.h"
 #include "core/launch/environment.h"
@@ -28,10 +28,10 @@ class Preparation final : public job::Planner {
  public:
   // `problems` has the findings of Load and WrongValues; if it is empty, the config is usable.
   // `request` may omit the environment and the existing backends.
-  static Preparation Load(config::Request request, std::vector<std::string> plugin_dirs = {});
+  static Preparation Load(spec::Request request, std::vector<std::string> plugin_dirs = {});
 
-  const config::Settings& settings() const { return loaded_.settings; }
-  const std::vector<config::Problem>& problems() const { return loaded_.problems; }
+  const spec::JobSpec& spec() const { return loaded_.spec; }
+  const std::vector<spec::Problem>& problems() const { return loaded_.problems; }
 
   // The plan for this host alone; the first call queries the backend for what it would use here. REQUIRES: no
   // problems.
@@ -63,7 +63,7 @@ class Preparation final : public job::Planner {
   void AwaitProbes() { ending_.clear(); }
 
   // The launcher plugins, for connecting to hosts.
-  std::shared_ptr<hosts::Launchers> launchers() const;
+  std::shared_ptr<hosts::Launchers> launchers();
 
   // The backends in backend.name with their options, for a job of that size; then those that may join the
   // ranks beside them, once Check or a plan has found them. REQUIRES: no problems.
@@ -77,14 +77,14 @@ class Preparation final : public job::Planner {
   preflight::RouteWish Wish() const;
 
  private:
-  // One of the names in backend.name, with its own reading of the config.
+  // One of the names in backend.name, or a backend that joins them.
   struct Candidate {
     std::string name;
-    config::Settings settings;
-    std::optional<plugin::File> file;      // unset for "none", and if not available
-    std::unique_ptr<plugin::Probe> probe;  // has described it; until the first plan
-    std::string why_not;                   // why it cannot be used here
-    std::optional<plan::Backend> answer;   // set after the query
+    spec::PluginOptions options = {};
+    std::optional<plugin::File> file = {};           // unset for "none", and if not available
+    std::unique_ptr<plugin::Probe> probe = nullptr;  // has described it; until the first plan
+    std::string why_not = {};                        // why it cannot be used here
+    std::optional<plan::Backend> answer = {};        // set after the query
   };
   // Indices into the candidates.
   struct Chosen {
@@ -94,15 +94,13 @@ class Preparation final : public job::Planner {
     bool asked = true;                       // false: a draft that uses the first for host memory
   };
 
-  Result<options::Schema> SchemaOf(std::string_view kind, const std::string& name,
-                                   const config::Settings& so_far);
-  static std::unique_ptr<plugin::Probe> BeginBackend(const config::Settings& so_far,
-                                                     const std::vector<plugin::Folder>& folders);
+  Result<plugin::File> FileOf(plugin::Kind kind, const std::string& name, bool named,
+                              const spec::JobSpec& so_far) const;
+  Result<options::Schema> SchemaOfLauncher(const std::string& name, const spec::JobSpec& so_far);
+  Result<options::Schema> SchemaOfBackend(const std::string& name, const spec::JobSpec& so_far);
+  std::unique_ptr<plugin::Probe> BeginBackend(const spec::JobSpec& so_far) const;
   Result<std::unique_ptr<plugin::Probe>> Described(const plugin::File& backend);
   void End(std::unique_ptr<plugin::Probe> probe);
-  void AddProblems(std::vector<config::Problem> found);
-  void AddCandidate(config::Settings settings, std::string name);
-  config::Loaded ReadConfig();
   // preparation_backends.cc
   bool MayNeedUnnamed();
   Status AddUnnamed();
@@ -127,17 +125,14 @@ class Preparation final : public job::Planner {
                            const network::Decision* network, bool find_programs = true);
 
   // The plugin folders, by plugins.path as read so far.
-  std::vector<plugin::Folder> FoldersOf(const config::Settings& so_far) const;
-  void SetOptions(const config::Settings& so_far, LauncherPlugins* launchers) const;
-  std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
+  std::vector<plugin::Folder> FoldersOf(const spec::JobSpec& so_far) const;
+  std::shared_ptr<LauncherPlugins> LaunchersFor(const spec::JobSpec& so_far, const spec::OptionsReader& options);
 
   std::vector<std::string> plugin_dirs_;
-  config::Request request_;                     // of the last reading
   std::shared_ptr<LauncherPlugins> launchers_;  // created on first use
-  config::Loaded loaded_;
-  std::unique_ptr<plugin::Probe> probe_;  // of the backend that was read last
-  std::string probe_failure_;             // or why there is no probe_
-  config::BackendChoice choice_;
+  spec::Loaded loaded_;
+  bool joins_ = false;  // backends are being added beside those of backend.name
+  spec::BackendChoice choice_;
   std::vector<Candidate> candidates_;  // in order of preference; unnamed ones last
   std::string passed_over_;            // why each backend before the chosen host backend was rejected
   std::optional<Result<plan::HostOffer>> here_;  // read while plugins load
@@ -150,10 +145,10 @@ class Preparation final : public job::Planner {
   std::vector<std::string> warnings_;                   // from Warn
 };
 
-// The settings of a job with this backend and default options.
-Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
+// The spec of a job with this backend and default options.
+Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
-Result<std::string> DtrunOnHosts(const config::Settings& settings);
+Result<std::string> DtrunOnHosts(const spec::JobSpec& spec);
 
 }  // namespace dtrun::launch

@@ -22,22 +22,14 @@
 namespace dtrun::launch {
 namespace {
 
-constexpr char kOptionsPrefix[] = "backend.options.";
-
-bool IsCountedByGpus(const config::Settings& settings) {
-  const auto* word = std::get_if<std::string>(&settings.Get("job.processes_per_host").data);
-  return word != nullptr && *word == "gpu";
-}
-
-bool ExpectsDevices(const config::BackendChoice& choice) {
+bool ExpectsDevices(const spec::BackendChoice& choice) {
   return !choice.device.empty() ||
-         (!choice.automatic && std::ranges::any_of(choice.names, config::IsDeviceBackend));
+         (!choice.automatic && std::ranges::any_of(choice.names, spec::IsDeviceBackend));
 }
 
 // Puts the place of backend.name before an error about its names.
-Error AtName(const config::Settings& settings, const Error& error) {
-  constexpr char kName[] = "backend.name";
-  return settings.Get(kName).origin.place.empty() ? error : plan::At(settings, kName, error);
+Error AtName(const spec::JobSpec& spec, const Error& error) {
+  return spec.backend.name.place().empty() ? error : plan::At(spec.backend.name, error);
 }
 
 // The id required on `hosts` hosts; a file without a build id has an id that is valid on one host only.
@@ -65,9 +57,9 @@ bool IsPinned(const plugin::File& file) {
 // queried.
 bool Preparation::MayNeedUnnamed() {
   if (!choice_.host.empty() || choice_.automatic || candidates_.size() > choice_.names.size()) return false;
-  if (std::ranges::any_of(choice_.names, config::IsDeviceBackend)) return true;
+  if (std::ranges::any_of(choice_.names, spec::IsDeviceBackend)) return true;
   Candidate& only = candidates_.front();
-  const bool known = std::ranges::find(config::HostBackends(), only.name) != config::HostBackends().end();
+  const bool known = std::ranges::find(spec::HostBackends(), only.name) != spec::HostBackends().end();
   if (choice_.names.size() > 1 || known || only.name == "none" || !only.file) return false;
   const auto info = AskForInfo(only, {plan::Host{}});
   return !info || preflight::MovesDeviceMemoryOnly(*info);
@@ -76,20 +68,24 @@ bool Preparation::MayNeedUnnamed() {
 // Adds host-memory backends beside a backend that moves device memory only. Skips one that cannot be loaded;
 // wrong options for one that can be loaded are the user's error.
 Status Preparation::AddUnnamed() {
-  for (const std::string& name : config::HostBackends()) {
+  for (const std::string& name : spec::HostBackends()) {
     const auto same = std::ranges::find(candidates_, name, &Candidate::name);
     if (same != candidates_.end()) continue;
-    request_.backend = name;
-    config::Loaded loaded = ReadConfig();
-    AddCandidate(std::move(loaded.settings), name);
-    if (loaded.problems.empty()) continue;
-    if (candidates_.back().file) {
-      const config::Problem& first = loaded.problems.front();
+    joins_ = true;
+    const auto schema = SchemaOfBackend(name, spec());
+    Candidate& added = candidates_.back();
+    if (!schema) {
+      added.why_not = Printable(added.why_not);
+      continue;
+    }
+    spec::PluginRead read = loaded_.more("backend", name, *schema);
+    if (!read.problems.empty()) {
+      const spec::Problem& first = read.problems.front();
       return Error{DTRUN_INVALID_ARGUMENT,
                    Printable(fmt::format("{}: {}{}", first.place, first.message,
                                          first.hint.empty() ? "" : "; " + first.hint))};
     }
-    candidates_.back().why_not = Printable(loaded.problems.front().message);
+    added.options = std::move(read.options);
   }
   return {};
 }
@@ -97,14 +93,14 @@ Status Preparation::AddUnnamed() {
 std::vector<preflight::Check> Preparation::UnknownBackends() const {
   std::vector<preflight::Check> unknown;
   if (!choice_.falls_back() || choice_.automatic) return unknown;
-  const std::vector<plugin::Folder> folders = FoldersOf(settings());
+  const std::vector<plugin::Folder> folders = FoldersOf(spec());
   for (const Candidate& one : std::span(candidates_).first(choice_.names.size())) {
-    if (one.file || one.name == "none" || config::IsOwnBackend(one.name)) continue;
+    if (one.file || one.name == "none" || spec::IsOwnBackend(one.name)) continue;
     const auto found = plugin::Find(plugin::Kind::kBackend, one.name, folders);
     if (found || found.error().code != DTRUN_NOT_FOUND) continue;
     const Error what{DTRUN_NOT_FOUND, fmt::format("there is no backend plugin '{}' here", one.name)};
     unknown.push_back({"backend " + one.name, preflight::Level::kWarning,
-                       Printable(AtName(settings(), what).text),
+                       Printable(AtName(spec(), what).text),
                        "correct the name, or add the plugin's folder with --plugin-dir or plugins.path"});
   }
   return unknown;
@@ -119,7 +115,7 @@ preflight::RouteWish Preparation::Wish() const {
     one.unnamed = i >= choice_.names.size();
     one.host = choice_.host.empty() || one.name == choice_.host;
     one.device = !one.unnamed && (choice_.device.empty() || one.name == choice_.device);
-    one.expected = config::IsDeviceBackend(one.name);
+    one.expected = spec::IsDeviceBackend(one.name);
     wish.candidates.push_back(std::move(one));
   }
   return wish;
@@ -131,7 +127,7 @@ plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
   answer.name = candidate.name;
   if (candidate.file) {
     answer.path = candidate.file->path.string();
-    answer.options_json = options::ToJson(candidate.settings.SnapshotOf(kOptionsPrefix));
+    answer.options_json = options::ToJson(candidate.options.Snapshot());
   }
   return answer;
 }
@@ -144,7 +140,7 @@ Result<plugin::LaunchInfo> Preparation::AskForInfo(Candidate& candidate,
     if (!probe) return probe.error();
     candidate.probe = *std::move(probe);
   }
-  auto info = candidate.probe->Launch(candidate.settings.SnapshotOf(kOptionsPrefix),
+  auto info = candidate.probe->Launch(candidate.options.Snapshot(),
                                       static_cast<int>(hosts.size()), hosts.front().local_size);
   End(std::move(candidate.probe));
   return info;
@@ -155,7 +151,7 @@ Status Preparation::Ask(Candidate& candidate) {
   if (candidate.answer) return {};
   plan::Backend answer = AnswerOf(candidate);
   if (candidate.file) {
-    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, {});
+    auto hosts = plan::PlaceRanks(spec(), *hardware_, {});
     if (!hosts) return hosts.error();
     auto info = AskForInfo(candidate, *hosts);
     if (info) {
@@ -166,16 +162,16 @@ Status Preparation::Ask(Candidate& candidate) {
       for (const plan::Host& host : *hosts) ranks += host.local_size;
       if (candidate.why_not.empty()) {
         candidate.why_not =
-            plan::WhyNotServed(candidate.settings, candidate.name, static_cast<int>(hosts->size()), ranks);
+            plan::WhyNotServed(spec(), candidate.name, static_cast<int>(hosts->size()), ranks);
       }
       std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
       answer.info.push_back(*std::move(info));
     } else {
       candidate.why_not = info.error().text;
       const bool named = &candidate - candidates_.data() < std::ssize(choice_.names);
-      const bool elsewhere = choice_.by_memory() && plan::HasCluster(candidate.settings);
+      const bool elsewhere = choice_.by_memory() && plan::HasCluster(spec());
       if (named && !choice_.falls_back() && !elsewhere)
-        return plan::AtPlugin(candidate.settings, "backend", info.error());
+        return plan::AtPlugin(candidate.options, spec().backend.name, info.error());
     }
   }
   candidate.answer = std::move(answer);
@@ -184,7 +180,7 @@ Status Preparation::Ask(Candidate& candidate) {
 
 // Whether to query a device-memory backend although one for host memory was found.
 bool Preparation::MayUseDevices() const {
-  return !hardware_->gpus.empty() || ExpectsDevices(choice_) || IsCountedByGpus(loaded_.settings);
+  return !hardware_->gpus.empty() || ExpectsDevices(choice_) || spec().job.processes_per_host.is("gpu");
 }
 
 // Queries candidates until each kind of memory has its backend; candidates that were not queried
@@ -204,7 +200,7 @@ Result<preflight::Answer> Preparation::AskHere() {
     preflight::BackendAnswer& one = answer.backends.emplace_back();
     one = {candidate.name, candidate.why_not};
     if (!candidate.answer->info.empty()) one.info = candidate.answer->info.front();
-    const bool expected = one.info.facts.empty() && config::IsDeviceBackend(candidate.name);
+    const bool expected = one.info.facts.empty() && spec::IsDeviceBackend(candidate.name);
     const bool only_device = preflight::MovesDeviceMemoryOnly(one.info) || expected;
     if (one.why_not.empty()) {
       host = host || (!only_device && (i >= before.candidates.size() || before.candidates[i].host));
@@ -223,12 +219,12 @@ Result<Preparation::Chosen> Preparation::ChooseHere() {
   if (!answer) return answer.error();
   auto routes = preflight::ChooseRoutes(Wish(), {{hosts::HostName(), *std::move(answer)}});
   // The hosts of the job may have what this one lacks: they are queried before anything starts.
-  if (!routes && plan::HasCluster(loaded_.settings)) {
+  if (!routes && plan::HasCluster(spec())) {
     Candidate& last = candidates_[choice_.names.size() - 1];
     if (!last.answer) last.answer = AnswerOf(last);
     return Chosen{.host = choice_.names.size() - 1, .asked = false};
   }
-  if (!routes) return AtName(loaded_.settings, routes.error());
+  if (!routes) return AtName(spec(), routes.error());
   passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
   return Chosen{routes->host, routes->device, std::move(routes->no_device)};
 }
@@ -236,7 +232,7 @@ Result<Preparation::Chosen> Preparation::ChooseHere() {
 Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
                                                      const std::vector<preflight::Answer>& answers) {
   std::vector<std::pair<std::string, preflight::Answer>> by_host;
-  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
+  auto hosts = plan::PlaceRanks(spec(), *hardware_, reported);
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string& host = (*hosts)[i].name;
@@ -244,7 +240,7 @@ Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Har
     by_host.emplace_back(host, answers[i]);
   }
   auto routes = preflight::ChooseRoutes(Wish(), by_host);
-  if (!routes) return AtName(loaded_.settings, routes.error());
+  if (!routes) return AtName(spec(), routes.error());
   passed_over_ = fmt::format("{}", fmt::join(routes->passed_over, "; "));
   const auto take = [&](std::size_t index) {
     Candidate& chosen = candidates_[index];
@@ -267,7 +263,7 @@ plan::DeviceMemory Preparation::DeviceMemoryOf(const Chosen& chosen, std::size_t
   memory.why_not = chosen.no_device;
   memory.by_host = chosen.device == chosen.host;
   if (chosen.device && !memory.by_host) memory.backend = candidates_[*chosen.device].answer;
-  const std::vector<plugin::Folder> folders = FoldersOf(settings());
+  const std::vector<plugin::Folder> folders = FoldersOf(spec());
   for (const plugin::File& found : plugin::FindAll(folders)) {
     if (found.kind != plugin::Kind::kDevice) continue;
     auto file = plugin::Find(found.kind, found.name, folders);
@@ -275,7 +271,7 @@ plan::DeviceMemory Preparation::DeviceMemoryOf(const Chosen& chosen, std::size_t
       memory.no_plugins = file.error().text;
       continue;
     }
-    file->id = PinOf(settings(), "backend", file->path);
+    file->id = PinOf(spec().backend.sha256, file->path);
     if (!file->id.empty() && !IsPinned(*file)) {
       memory.no_plugins = fmt::format("backend.sha256 has no pin of the device plugin '{}'", found.name);
     } else if (file->path.string().find_first_of(":#") != std::string::npos) {
@@ -293,16 +289,16 @@ std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_cou
     const Candidate& candidate = candidates_[i];
     preflight::BackendRequest request;
     request.name = candidate.name;
-    request.options_json = options::ToJson(candidate.settings.SnapshotOf(kOptionsPrefix));
+    request.options_json = options::ToJson(candidate.options.Snapshot());
     request.why_not = candidate.why_not;
     request.wanted = i < choice_.names.size();
     request.needed = request.wanted && !choice_.falls_back();
     if (candidate.file) {
       request.path = candidate.file->path.string();
       request.file_id = candidate.file->id;
-      request.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
+      request.why_not = plan::WhyNotServed(spec(), candidate.name, host_count, world_size);
     }
-    request.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
+    request.pmix = plan::WantedPmi(spec(), candidate.name, host_count, world_size, program_) ==
                    pmi::Kind::kPmix;
     requests.push_back(std::move(request));
   }

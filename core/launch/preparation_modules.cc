@@ -34,8 +34,8 @@ bool IsOfPython(const std::string& variable) {
 
 // Whether ranks need the package, which replaces torch.distributed. If another program starts Python, that is
 // not known here, and the package is not checked.
-bool NeedsPackage(const config::Settings& settings, const std::string& program) {
-  return settings.Text(kTorch) == "dtrun" && IsPython(program);
+bool NeedsPackage(const spec::JobSpec& spec, const std::string& program) {
+  return spec.backend.torch.is("dtrun") && IsPython(program);
 }
 
 // Whether the config or the ranks' environment tells torch to load no backends: any value but "1" does.
@@ -51,23 +51,23 @@ bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
 
 Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   preflight::ModuleRequest request;
-  if (settings().Text(kTorch) == "dtrun" && LoadsNoBackends(plan::UserVariables(settings()))) {
+  if (spec().backend.torch.is("dtrun") && LoadsNoBackends(plan::UserVariables(spec()))) {
     return plan::At(
-        settings(), kTorch,
+        spec().backend.torch,
         fmt::format("{} is set, not to 1, in the environment of the ranks, which keeps torch from loading "
                     "dtrun, and the script "
                     "would get gloo; unset it, or take {} out and have the script import dtrun.torch "
                     "and ask for the backend \"dtrun\"",
                     kAutoload, kTorch));
   }
-  if (settings().Has(kModules)) request.names = settings().List(kModules);
-  if (NeedsPackage(settings(), program_)) {
+  if (spec().python.modules.has()) request.names = *spec().python.modules;
+  if (NeedsPackage(spec(), program_)) {
     request.names.insert(request.names.end(), {kPackage, kEntryPoint, kTorchVersion});
   }
   if (request.names.empty()) return request;
   if (!IsPython(program_)) {
     return plan::At(
-        settings(), kModules,
+        spec().python.modules,
         fmt::format(
             "ranks run '{}', which is not a Python interpreter; write the interpreter in front of the "
             "script, as in [\"python3\", \"train.py\"], or take {} out",
@@ -75,9 +75,8 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
   }
   request.interpreter = program_;
   std::error_code unknown;
-  request.folder = settings().Has("job.cwd") ? settings().Text("job.cwd")
-                                             : std::filesystem::current_path(unknown).string();
-  for (const auto& [name, value] : plan::UserVariables(settings())) {
+  request.folder = spec().job.cwd.value_or(std::filesystem::current_path(unknown).string());
+  for (const auto& [name, value] : plan::UserVariables(spec())) {
     if (IsOfPython(name) && value.find("${") == value.npos) request.variables[name] = value;
   }
   return request;
@@ -86,29 +85,29 @@ Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
 Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
   if (missing.empty()) return {};
   // These are queried last, so all modules before them were found.
-  if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
-    return plan::At(settings(), kTorch,
+  if (NeedsPackage(spec(), program_) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
+    return plan::At(spec().backend.torch,
                     fmt::format("on host '{}', {}, by which torch finds dtrun: the package is on its path, "
                                 "but not installed there; install dtrun's wheel, or put the folder with its "
                                 ".dist-info on PYTHONPATH too",
                                 host, missing));
   }
-  if (NeedsPackage(settings(), program_) && missing.ends_with(", older than 2.5")) {
-    return plan::At(settings(), kTorch,
+  if (NeedsPackage(spec(), program_) && missing.ends_with(", older than 2.5")) {
+    return plan::At(spec().backend.torch,
                     fmt::format("on host '{}', {}, which looks for no backends; take {} out, and have the "
                                 "script import dtrun.torch and ask for the backend \"dtrun\"",
                                 host, missing, kTorch));
   }
-  if (NeedsPackage(settings(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
+  if (NeedsPackage(spec(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     const auto folder = plan::PackageFolder(plan::ProgramFolder());
     const std::string ours = folder.empty() ? "" : fmt::format("set PYTHONPATH={}, ", folder.string());
-    return plan::At(settings(), kTorch,
+    return plan::At(spec().backend.torch,
                     fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; {}install dtrun's "
                                 "wheel for it there, or name the interpreter that has it in job.command",
                                 host, missing, ours));
   }
   return plan::At(
-      settings(), kModules,
+      spec().python.modules,
       fmt::format("on host '{}', {}; install it there, or name the interpreter that has it in job.command",
                   host, missing));
 }

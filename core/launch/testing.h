@@ -1,19 +1,19 @@
-// For tests: settings from --set alone, without plugins.
+// For tests: spec from --set alone, without plugins.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/config/settings.h"
+#include "core/spec/read.h"
 
 namespace dtrun::launch::testing {
 
-inline config::Settings SettingsOf(std::vector<std::string> sets) {
-  config::Request request;
+inline spec::JobSpec SettingsOf(std::vector<std::string> sets) {
+  spec::Request request;
   request.command = {"true"};
   request.sets = std::move(sets);
-  return config::Load(request, {}).settings;
+  return spec::Load(request, {}).spec;
 }
 
 }  // namespace dtrun::launch::testing

@@ -1,6 +1,6 @@
 // The description of an option as data: key, type, default, bounds and documentation.
 //
-// Core's own table (core/config/schema.cc) and plugins' tables share this form, so parsing,
+// Core's own table (core/spec/schema.cc) and plugins' tables share this form, so parsing,
 // messages, `config explain` and `plugins describe` exist once. Values; any thread.
 #pragma once
 

@@ -1,7 +1,5 @@
 #include "core/plan/at.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <variant>
 
@@ -23,33 +21,27 @@ std::string Prefix(const std::string& place, const std::string& key) {
 
 }  // namespace
 
-std::string PlacePrefix(const config::Settings& settings, const std::string& key) {
-  return Prefix(settings.Get(key).origin.place, key);
+std::string PlacePrefix(const spec::AnyField& field) { return Prefix(field.place(), field.key()); }
+
+Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name, const Error& error) {
+  return Error{error.code, Prefix(spec.PlaceOf(table, name), table.key()) + error.text};
 }
 
-Error AtEntry(const config::Settings& settings, const std::string& key, const std::string& name,
-              const Error& error) {
-  return Error{error.code, Prefix(settings.PlaceOf(key, name), key) + error.text};
+Error At(const spec::AnyField& field, const Error& error) {
+  return Error{error.code, PlacePrefix(field) + error.text};
 }
 
-Error At(const config::Settings& settings, const std::string& key, const Error& error) {
-  return Error{error.code, PlacePrefix(settings, key) + error.text};
+Error At(const spec::AnyField& field, std::string text) {
+  return At(field, Error{DTRUN_INVALID_ARGUMENT, std::move(text)});
 }
 
-Error At(const config::Settings& settings, const std::string& key, std::string text) {
-  return At(settings, key, Error{DTRUN_INVALID_ARGUMENT, std::move(text)});
-}
-
-Error AtPlugin(const config::Settings& settings, std::string_view kind, const Error& error) {
-  const std::string options = fmt::format("{}.options.", kind);
-  for (const options::Spec& spec : settings.schema()) {
-    const options::Value& value = settings.Get(spec.key);
-    if (!spec.key.starts_with(options) || value.origin.place.empty()) continue;
+Error AtPlugin(const spec::PluginOptions& options, const spec::AnyField& name, const Error& error) {
+  for (const auto& [key, value] : options.values) {
     const auto* text = std::get_if<std::string>(&value.data);
-    if (text != nullptr && Quotes(error.text, *text)) return At(settings, spec.key, error);
+    if (value.origin.place.empty() || text == nullptr || !Quotes(error.text, *text)) continue;
+    return Error{error.code, Prefix(value.origin.place, key) + error.text};
   }
-  const std::string name = fmt::format("{}.name", kind);
-  return settings.Get(name).origin.place.empty() ? error : At(settings, name, error);
+  return name.place().empty() ? error : At(name, error);
 }
 
 }  // namespace dtrun::plan

@@ -3,18 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/loader.h"
+#include "core/spec/read.h"
 
 namespace dtrun::plan {
 namespace {
 
 using ::testing::IsEmpty;
 
-config::Settings ChosenSettings(std::vector<std::string> sets) {
-  config::Request request;
+spec::JobSpec ChosenSettings(std::vector<std::string> sets) {
+  spec::Request request;
   request.sets = std::move(sets);
   request.command = {"true"};
-  const config::Loaded loaded = config::Load(request, [](std::string_view kind, const auto&, const auto&) {
+  const spec::Loaded loaded = spec::Load(request, [](std::string_view kind, const auto&, const auto&) {
     options::Schema schema;
     if (kind == "backend") {
       options::Spec spec;
@@ -24,17 +24,18 @@ config::Settings ChosenSettings(std::vector<std::string> sets) {
     return schema;
   });
   EXPECT_THAT(loaded.problems, IsEmpty());
-  return loaded.settings;
+  return loaded.spec;
 }
 
 std::string OfBackend(std::vector<std::string> sets, const std::string& text) {
-  return AtPlugin(ChosenSettings(std::move(sets)), "backend", Error{DTRUN_INVALID_ARGUMENT, text}).text;
+  const spec::JobSpec spec = ChosenSettings(std::move(sets));
+  return AtPlugin(spec.backend_options.front(), spec.backend.name, Error{DTRUN_INVALID_ARGUMENT, text}).text;
 }
 
 TEST(At, NamesPlaceAndOption) {
-  EXPECT_EQ(At(ChosenSettings({"job.name=a"}), "job.name", "is short").text, "--set job.name: is short");
-  EXPECT_EQ(At(ChosenSettings({}), "logs.dir", "is full").text, "logs.dir: is full");
-  EXPECT_EQ(At(ChosenSettings({}), "job.command", "no such program").text, "no such program");
+  EXPECT_EQ(At(ChosenSettings({"job.name=a"}).job.name, "is short").text, "--set job.name: is short");
+  EXPECT_EQ(At(ChosenSettings({}).logs.dir, "is full").text, "logs.dir: is full");
+  EXPECT_EQ(At(ChosenSettings({}).job.command, "no such program").text, "no such program");
 }
 
 TEST(AtPlugin, NamesTheOptionWhoseValueIsQuoted) {

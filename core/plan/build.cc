@@ -9,7 +9,6 @@
 
 #include "core/base/exhausted.h"
 #include "core/base/kernel_file.h"
-#include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/environments/libraries.h"
@@ -30,6 +29,7 @@
 #include "core/plan/python.h"
 #include "core/plan/routes.h"
 #include "core/plan/vendor.h"
+#include "core/spec/backend_choice.h"
 #include "sdk/helpers/helper.h"
 
 namespace dtrun::plan {
@@ -40,27 +40,26 @@ constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
 using Variables = std::map<std::string, std::string>;
 
 RouteInputs RoutesOf(const Inputs& inputs) {
-  return {inputs.settings, inputs.device, inputs.hardware, inputs.reported, inputs.network};
+  return {inputs.spec, inputs.device, inputs.hardware, inputs.reported, inputs.network};
 }
 
 bool OneHostByMemory(const Inputs& inputs, const Plan& plan) {
-  return inputs.settings.Text("comm.local") != "none" && plan.hosts.size() == 1 &&
-         inputs.settings.Int("comm.emulate_hosts") <= 1;
+  return !inputs.spec.comm.local.is("none") && plan.hosts.size() == 1 &&
+         *inputs.spec.comm.emulate_hosts <= 1;
 }
 
 // The transport among the ranks of one host, for the run header.
 std::string LocalText(const Inputs& inputs, const Plan& plan) {
-  if (inputs.settings.Text("comm.local") == "none") return plan.backend + " alone";
+  if (inputs.spec.comm.local.is("none")) return plan.backend + " alone";
   return OneHostByMemory(inputs, plan)
              ? fmt::format("shared memory; {} is not used on one host", plan.backend)
              : fmt::format("shared memory on each host, {} between them", plan.backend);
 }
 
 // Whether the number or placement of ranks depends on reports of other hosts.
-bool NeedsReports(const config::Settings& settings) {
-  return HasCluster(settings) &&
-         (settings.Text("job.bind") != "none" ||
-          !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data));
+bool NeedsReports(const spec::JobSpec& spec) {
+  return HasCluster(spec) &&
+         (!spec.job.bind.is("none") || spec.job.processes_per_host.as<std::int64_t>() == nullptr);
 }
 
 // The program that was looked up last, because most processes have the same.
@@ -84,7 +83,7 @@ Status FindOnce(const std::string& path, FoundProgram* last, Process* process) {
 Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& common, const OfHost& of_host,
                 const environments::RankTable& table, const std::string& program_name, FoundProgram* last,
                 Process* process) {
-  const config::Settings& settings = inputs.settings;
+  const spec::JobSpec& spec = inputs.spec;
   ProcessVariables contract;
   contract.ShareAll(common.shown);
   for (const auto& [name, value] : of_host.own) contract.emplace(name, value);
@@ -97,20 +96,20 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
                              plan.launcher, name)};
   }
   auto dialects = DialectVariables(plan, table, *process, contract);
-  if (!dialects) return At(settings, "job.dialects", dialects.error());
+  if (!dialects) return At(spec.job.dialects, dialects.error());
   for (const auto& [name, value] : dialects->set) contract.emplace(name, value);
   process->env = contract;
-  for (const auto& [name, value] : UserVariables(settings)) {
+  for (const auto& [name, value] : UserVariables(spec)) {
     if (contract.contains(name) || common.hidden.contains(name)) {
       return AtEntry(
-          settings, "job.env", name,
+          spec, spec.job.env, name,
           Error{DTRUN_INVALID_ARGUMENT,
                 fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
                             plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
     }
     auto expanded = Expand(value, contract);
     if (!expanded)
-      return AtEntry(settings, "job.env", name,
+      return AtEntry(spec, spec.job.env, name,
                      Error{expanded.error().code, name + ": " + expanded.error().text});
     process->env[name] = std::move(*expanded);
   }
@@ -120,9 +119,9 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   for (const auto& [name, value] : dialects->fallback) {
     if (!inputs.environment.contains(name)) process->env.emplace(name, value);
   }
-  if (settings.Text("python.horovod") == "shim") {
+  if (spec.python.horovod.is("shim")) {
     const auto shim = HorovodShim(ProgramFolder());
-    if (!shim) return At(settings, "python.horovod", shim.error());
+    if (!shim) return At(spec.python.horovod, shim.error());
     PutFirstOnPythonPath(*shim, inputs.environment, &process->env);
   }
   // Otherwise a Python program's output comes late, and is lost if the program is killed.
@@ -130,7 +129,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
 
   for (std::string& argument : process->argv) {
     auto expanded = Expand(argument, contract);
-    if (!expanded) return At(settings, "job.command", expanded.error());
+    if (!expanded) return At(spec.job.command, expanded.error());
     argument = std::move(*expanded);
   }
   if (!inputs.find_programs) return {};
@@ -144,8 +143,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   // A program that the launcher chose, such as mpirun, must not come from a folder that other users
   // may write.
   const Status found = FindOnce(own ? path : helpers::AbsoluteFolders(path), last, process);
-  if (!found && own) return At(settings, "job.command", found.error());
-  return found ? Status() : AtPlugin(settings, "launcher", found.error());
+  if (!found && own) return At(spec.job.command, found.error());
+  return found ? Status() : AtPlugin(spec.launcher_options, spec.launcher.name, found.error());
 }
 
 // One line for all hosts, or one part for each where they differ.
@@ -167,11 +166,9 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
 // for each rank.
 Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
   if (host < inputs.reported.size()) return inputs.reported[host];
-  Hardware hardware = Assumed(inputs.settings, inputs.hardware, static_cast<int>(host));
-  const auto* word = std::get_if<std::string>(&inputs.settings.Get("job.processes_per_host").data);
-  const bool wanted =
-      inputs.settings.Text("job.gpu_visibility") == "own" || (word != nullptr && *word == "gpu");
-  if (!HasCluster(inputs.settings) || !wanted || !hardware.gpus.empty() || hardware.gpus_given)
+  Hardware hardware = Assumed(inputs.spec, inputs.hardware, static_cast<int>(host));
+  const bool wanted = inputs.spec.job.gpu_visibility.is("own") || inputs.spec.job.processes_per_host.is("gpu");
+  if (!HasCluster(inputs.spec) || !wanted || !hardware.gpus.empty() || hardware.gpus_given)
     return hardware;
   for (int i = 0; i < ranks; ++i) hardware.gpus.push_back({"", -1, std::to_string(i)});
   return hardware;
@@ -193,7 +190,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
     Host& host = plan->hosts[i];
-    auto placed = Place(inputs.settings, AssumedOn(inputs, i, host.local_size), host.local_size,
+    auto placed = Place(inputs.spec, AssumedOn(inputs, i, host.local_size), host.local_size,
                         inputs.device.backend.has_value() || inputs.device.by_host);
     if (!placed && plan->hosts.size() > 1) {
       return Error{placed.error().code, fmt::format("host {}: {}", host.name, placed.error().text)};
@@ -204,7 +201,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     placements.push_back(*std::move(placed));
   }
   plan->binding = BindingText(*plan, placements);
-  const std::string& asked = inputs.settings.Text("job.bind");
+  const std::string& asked = *inputs.spec.job.bind;
   if (asked != "auto" && plan->binding.starts_with("none:"))
     plan->warnings.push_back(fmt::format("job.bind = \"{}\" binds no rank: {}", asked, plan->binding.substr(6)));
   if (const std::string& variable = placements[0].gpu_variable; !placements[0].gpu_lists.empty()) {
@@ -216,104 +213,94 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   return placements;
 }
 
-// cluster.port_range in the variables of libraries.
-Variables PortVariables(const config::Settings& settings) {
-  if (!settings.Has("cluster.port_range")) return {};
-  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
-  if (!range || range->last == 0) return {};  // ClusterOf has rejected it
-  return environments::PortVariables(*range);
-}
-
 // Names what listens outside cluster.port_range, unless the system's own range lies within it; empty:
 // nothing.
-std::string UnkeptPorts(const config::Settings& settings) {
-  if (!settings.Has("cluster.port_range")) return {};
-  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
-  if (!range || range->last == 0) return {};
+std::string UnkeptPorts(const spec::JobSpec& spec) {
+  if (spec.ports.last == 0) return {};
   std::istringstream usual(FirstLineOf("/proc/sys/net/ipv4/ip_local_port_range"));
   int first = 0, last = 0;
-  if (usual >> first >> last && first >= range->first && last <= range->last) return {};
+  if (usual >> first >> last && first >= spec.ports.first && last <= spec.ports.last) return {};
   return fmt::format(
       "cluster.port_range={} does not bind NCCL, nor torch's own Gloo and TensorPipe: they listen on ports "
       "of the "
       "system, {}-{} (net.ipv4.ip_local_port_range); set that to the same range on all hosts if they have to",
-      settings.Text("cluster.port_range"), first, last);
+      *spec.cluster.port_range, first, last);
 }
 
-std::vector<std::string> VariablesOf(const config::Settings& settings) {
+std::vector<std::string> VariablesOf(const spec::JobSpec& spec) {
   std::vector<std::string> names;
-  for (const options::Spec& spec : settings.schema()) names.push_back(config::EnvironmentName(spec.key));
+  for (const options::Spec& row : spec.schema()) names.push_back(spec::EnvironmentName(row.key));
   return names;
 }
 
 // The plugins that the config names.
-std::vector<std::string> PluginsOf(const config::Settings& settings) {
-  std::vector<std::string> names = config::BackendNames(settings);
-  names.push_back(settings.Text("launcher.name"));
-  names.insert(names.end(), settings.devices().begin(), settings.devices().end());
+std::vector<std::string> PluginsOf(const spec::JobSpec& spec) {
+  std::vector<std::string> names = spec::BackendNames(spec);
+  names.push_back(*spec.launcher.name);
+  names.insert(names.end(), spec.devices.begin(), spec.devices.end());
   return names;
 }
 
 Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
-  const config::Settings& settings = inputs.settings;
-  auto rules = NetworkRules(settings, hosts);
+  const spec::JobSpec& spec = inputs.spec;
+  auto rules = NetworkRules(spec, hosts);
   if (!rules) return rules.error();
 
   Plan plan;
-  plan.job = settings.Text("job.name");
+  plan.job = *spec.job.name;
   plan.hosts = hosts;
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
-  if (!settings.hosts_from().platform.empty())
+  if (!spec.hosts_from.platform.empty())
     plan.notes.push_back(
-        fmt::format("the hosts are those of {} (cluster.from)", settings.hosts_from().platform));
-  plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings), PluginsOf(settings));
-  if (plan.hosts.size() == 1 && !settings.Has("cluster.from")) {
+        fmt::format("the hosts are those of {} (cluster.from)", spec.hosts_from.platform));
+  plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(spec), PluginsOf(spec));
+  if (plan.hosts.size() == 1 && !spec.cluster.from.has()) {
     std::string wider = environments::OneOfSeveral(inputs.environment);
     if (wider.empty()) wider = environments::UnusedAllocation(inputs.environment);
     if (!wider.empty()) plan.warnings.push_back(std::move(wider));
   }
   // Inside an srun task the distribution applies to dtruns, one per node, and not to ranks.
-  if (settings.hosts_from().platform == "slurm" && settings.Text("cluster.connect") != "manual") {
+  if (spec.hosts_from.platform == "slurm" && !spec.cluster.connect.is("manual")) {
     std::vector<int> ranks;
     for (const Host& host : plan.hosts) ranks.push_back(host.local_size);
     if (std::string order = UnusedDistribution(inputs.environment, ranks); !order.empty())
       plan.warnings.push_back(std::move(order));
   }
   std::vector<Hardware> known = inputs.reported;
-  if (known.empty() && !HasCluster(settings)) known.push_back(inputs.hardware);
-  for (std::string& list : GpuListWarnings(settings, known)) plan.warnings.push_back(std::move(list));
+  if (known.empty() && !HasCluster(spec)) known.push_back(inputs.hardware);
+  for (std::string& list : GpuListWarnings(spec, known)) plan.warnings.push_back(std::move(list));
   plan.backend = inputs.backend.name;
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
-  const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(settings) : "";
+  const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(spec) : "";
   if (!unused.empty()) plan.warnings.push_back(unused);
-  if (const std::string unkept = UnkeptPorts(settings); plan.hosts.size() > 1 && !unkept.empty()) {
+  if (const std::string unkept = UnkeptPorts(spec); plan.hosts.size() > 1 && !unkept.empty()) {
     const bool nccl =
         inputs.backend.name == "nccl" || (inputs.device.backend && inputs.device.backend->name == "nccl");
     (nccl ? plan.warnings : plan.notes).push_back(unkept);
   }
-  plan.launcher = settings.Text("launcher.name");
+  plan.launcher = *spec.launcher.name;
   AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   if (Status routed = AddRoutes(RoutesOf(inputs), &plan); !routed) return routed.error();
   plan.backend_idle = plan.routes.empty() && OneHostByMemory(inputs, plan);
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
-  plan.master_port = static_cast<int>(settings.Int("job.master_port"));
-  const auto log_dir = options::ExpandPath(settings.Text("logs.dir"));
-  if (!log_dir) return At(settings, "logs.dir", log_dir.error());
+  plan.master_port = static_cast<int>(*spec.job.master_port);
+  const auto log_dir = options::ExpandPath(*spec.logs.dir);
+  if (!log_dir) return At(spec.logs.dir, log_dir.error());
   plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();
-  plan.log_dir_is_default = settings.Get("logs.dir").origin.kind == DTRUN_ORIGIN_DEFAULT;
-  plan.log_dir_place = PlacePrefix(settings, "logs.dir");
-  const auto log_mode = LogModeOf(settings);
+  plan.log_dir_is_default = !spec.logs.dir.given();
+  plan.log_dir_place = PlacePrefix(spec.logs.dir);
+  const auto log_mode = LogModeOf(spec);
   if (!log_mode) return log_mode.error();
   plan.log_mode = *log_mode;
-  auto style = StyleOf(settings);
+  auto style = StyleOf(spec);
   if (!style) return style.error();
   plan.output = *std::move(style);
-  plan.grace = settings.Duration("job.grace");
-  if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));
-  if (NeedsReports(settings) && inputs.reported.empty()) {
+  plan.grace = *spec.job.grace;
+  if (spec.job.memory.has()) plan.memory = static_cast<std::uint64_t>(*spec.job.memory);
+  if (NeedsReports(spec) && inputs.reported.empty()) {
     const bool without = inputs.hardware.gpus.empty() && plan.hosts.front().sees_gpus;
     plan.notes.push_back(without
                              ? "the plan assumes that each rank has a GPU, as this host has none; a run asks "
@@ -323,9 +310,9 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   }
 
   plan.withheld = environments::Withheld();
-  if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
+  if (Status chosen = ChooseDialects(spec, &plan); !chosen) return chosen.error();
 
-  const Variables& user = UserVariables(settings);
+  const Variables& user = UserVariables(spec);
   if (plan.master_port == 0) {
     const std::string port = UnusedMasterPort(inputs.environment, user);
     if (!port.empty()) plan.warnings.push_back(port);
@@ -339,14 +326,14 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
       wanted.back().insert(of_device.begin(), of_device.end());
     }
     wanted.back().insert(env.begin(), env.end());
-    wanted.back().merge(PortVariables(settings));
+    if (spec.ports.last != 0) wanted.back().merge(environments::PortVariables(spec.ports));
   }
   std::vector<Variables> vendor =
       VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.warnings);
-  const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
-  if (Status usable = CheckFolder(settings, cwd); !usable) return usable.error();
-  if (Status beside = CheckBeside(settings, cwd); !beside) return beside.error();
-  const std::vector<std::string> command = CommandOf(settings, inputs.environment, cwd);
+  const std::string cwd = spec.job.cwd.value_or(inputs.cwd);
+  if (Status usable = CheckFolder(spec, cwd); !usable) return usable.error();
+  if (Status beside = CheckBeside(spec, cwd); !beside) return beside.error();
+  const std::vector<std::string> command = CommandOf(spec, inputs.environment, cwd);
   auto processes = AskLauncher(inputs, plan, command, cwd);
   if (!processes) return processes.error();
   plan.processes = std::move(processes->processes);
@@ -367,7 +354,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
     if (!status) return status.error();
     const Placement& placement = (*placements)[host];
     if (placement.gpu_lists.empty() && process.env.contains(placement.gpu_variable)) {
-      return At(settings, "cluster.gpus",
+      return At(spec.cluster.gpus,
                 fmt::format("it sets {} of the ranks on {}, and so does launcher '{}'; leave one of them out",
                             placement.gpu_variable, plan.hosts[host].name, plan.launcher));
     }
@@ -383,7 +370,7 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
-  const auto hosts = PlaceRanks(inputs.settings, inputs.hardware, inputs.reported);
+  const auto hosts = PlaceRanks(inputs.spec, inputs.hardware, inputs.reported);
   if (!hosts) return hosts.error();
   const std::string what = fmt::format("planning {} ranks on {} hosts",
                                        hosts->back().first_rank + hosts->back().local_size, hosts->size());

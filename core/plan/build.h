@@ -1,6 +1,6 @@
-// Builds the plan from the settings: the rank table, the command, and each rank's environment.
+// Builds the plan from the spec: the rank table, the command, and each rank's environment.
 //
-// Pure except for looking up the command in PATH, so the same settings on the same hardware give
+// Pure except for looking up the command in PATH, so the same spec on the same hardware give
 // the same plan. Called on the launching process's main thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/network/decision.h"
 #include "core/plan/hosts.h"
 #include "core/plan/place.h"
@@ -46,7 +46,7 @@ struct DeviceMemory {
 };
 
 struct Inputs {
-  const config::Settings& settings;
+  const spec::JobSpec& spec;
   plugin::Probe& launcher;
   Backend backend;                                 // for host memory
   Hardware hardware;                               // of this host

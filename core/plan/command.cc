@@ -104,8 +104,8 @@ std::vector<std::string> FilesIn(const fs::path& folder) {
 }
 
 // The ranks' value of PATH.
-std::string RankPath(const config::Settings& settings, const Environment& environment) {
-  for (const auto* variables : {&UserVariables(settings), &environment}) {
+std::string RankPath(const spec::JobSpec& spec, const Environment& environment) {
+  for (const auto* variables : {&UserVariables(spec), &environment}) {
     if (const auto found = variables->find("PATH"); found != variables->end()) return found->second;
   }
   return {};
@@ -113,9 +113,11 @@ std::string RankPath(const config::Settings& settings, const Environment& enviro
 
 // Whether the launcher turns the words of job.command into a command, as torchrun does with a
 // script.
-bool MakesCommands(const config::Settings& settings) {
-  constexpr char kEntry[] = "launcher.options.entry";
-  return settings.Find(kEntry) != nullptr && settings.Text(kEntry) != "command";
+bool MakesCommands(const spec::JobSpec& spec) {
+  const auto entry = spec.launcher_options.values.find("launcher.options.entry");
+  if (entry == spec.launcher_options.values.end()) return false;
+  const auto* text = std::get_if<std::string>(&entry->second.data);
+  return text != nullptr && *text != "command";
 }
 
 // The program, and the script that is passed to an interpreter.
@@ -235,49 +237,49 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   return found;
 }
 
-std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
+std::vector<std::string> CommandOf(const spec::JobSpec& spec, const Environment& environment,
                                    const std::string& cwd) {
-  if (MakesCommands(settings)) return settings.List("job.command");
-  return ProgramOf(settings.List("job.command"), RankPath(settings, environment), cwd).command;
+  if (MakesCommands(spec)) return *spec.job.command;
+  return ProgramOf(*spec.job.command, RankPath(spec, environment), cwd).command;
 }
 
-Status CheckFolder(const config::Settings& settings, const std::string& cwd) {
+Status CheckFolder(const spec::JobSpec& spec, const std::string& cwd) {
   if (cwd == Printable(cwd)) return {};
   const std::string what =
       fmt::format("the ranks' folder '{}' has control characters in its name", Printable(cwd));
-  if (settings.Has("job.cwd")) return At(settings, "job.cwd", what + "; name another folder");
+  if (spec.job.cwd.has()) return At(spec.job.cwd, what + "; name another folder");
   return Error{DTRUN_INVALID_ARGUMENT, what + "; start dtrun from another folder, or set job.cwd to one"};
 }
 
-Status CheckBeside(const config::Settings& settings, const std::string& cwd) {
-  const fs::path& folder = settings.folder();
-  if (settings.file().empty() || settings.Has("job.cwd")) return {};
+Status CheckBeside(const spec::JobSpec& spec, const std::string& cwd) {
+  const fs::path& folder = spec.folder;
+  if (spec.file.empty() || spec.job.cwd.has()) return {};
   std::error_code failure;
-  for (const std::string& file : FilesOf(settings.List("job.command"))) {
+  for (const std::string& file : FilesOf(*spec.job.command)) {
     if (fs::path(file).is_absolute() || fs::exists(fs::path(cwd) / file, failure)) continue;
     if (!fs::is_regular_file(folder / file, failure)) continue;
-    return At(settings, "job.command",
+    return At(spec.job.command,
               fmt::format("'{}' lies beside {}, and ranks run in {}; write cwd = \".\" below [job]", file,
-                          settings.file().string(), cwd));
+                          spec.file.string(), cwd));
   }
   return {};
 }
 
-Status CheckCommand(const config::Settings& settings, const Environment& environment,
+Status CheckCommand(const spec::JobSpec& spec, const Environment& environment,
                     const std::string& folder) {
-  const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : folder;
-  if (Status beside = CheckBeside(settings, cwd); !beside) return beside;
-  const std::string program = CommandOf(settings, environment, cwd).front();
-  const std::string path = RankPath(settings, environment);
-  if (MakesCommands(settings) || program.find("${") != program.npos || path.find("${") != path.npos)
+  const std::string cwd = spec.job.cwd.value_or(folder);
+  if (Status beside = CheckBeside(spec, cwd); !beside) return beside;
+  const std::string program = CommandOf(spec, environment, cwd).front();
+  const std::string path = RankPath(spec, environment);
+  if (MakesCommands(spec) || program.find("${") != program.npos || path.find("${") != path.npos)
     return {};
   const auto found = FindProgram(program, path, cwd);
-  if (!found) return At(settings, "job.command", found.error());
-  const std::string script = ScriptOf(settings.List("job.command"));
+  if (!found) return At(spec.job.command, found.error());
+  const std::string script = ScriptOf(*spec.job.command);
   std::error_code failure;
   if (script.empty() || fs::exists(fs::path(cwd) / script, failure)) return {};
   const auto file = Nearest(script, FilesIn(cwd));
-  return At(settings, "job.command",
+  return At(spec.job.command,
             fmt::format("there is no script '{}' in '{}'; {}", Printable(script), cwd,
                         file ? fmt::format("did you mean '{}'?", *file) : "check the name, or set job.cwd"));
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 
@@ -19,18 +19,18 @@ using Environment = std::map<std::string, std::string>;
 
 // job.command as ranks run it in `cwd`, by the rules for a typed program (ProgramOf). The torchrun launcher
 // has its own rules and is exempt.
-std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
+std::vector<std::string> CommandOf(const spec::JobSpec& spec, const Environment& environment,
                                    const std::string& cwd);
 
 // Rejects a working folder that a terminal or log could not display unchanged.
-Status CheckFolder(const config::Settings& settings, const std::string& cwd);
+Status CheckFolder(const spec::JobSpec& spec, const std::string& cwd);
 
 // Rejects a command that names a file which is missing in `cwd` but exists beside the config.
-Status CheckBeside(const config::Settings& settings, const std::string& cwd);
+Status CheckBeside(const spec::JobSpec& spec, const std::string& cwd);
 
 // Checks the command before there is a plan, for a job on this host started in `folder`: CheckBeside, and
 // that its program exists.
-Status CheckCommand(const config::Settings& settings, const Environment& environment,
+Status CheckCommand(const spec::JobSpec& spec, const Environment& environment,
                     const std::string& folder);
 
 }  // namespace dtrun::plan

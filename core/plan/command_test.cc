@@ -105,9 +105,9 @@ TEST_F(FindProgramTest, NamesTheProgramThatItMayBeASlipOf) {
 }
 
 TEST(CheckFolder, NamesAFolderWithControlCharactersAndWhatChoosesAnother) {
-  config::Request request;
+  spec::Request request;
   request.command = {"true"};
-  const config::Settings here = config::Load(request, nullptr).settings;
+  const spec::JobSpec here = spec::Load(request, nullptr).spec;
   EXPECT_TRUE(CheckFolder(here, "/data/my run é"));
   for (const std::string name : {"/data/a\tb", "/data/a\nb", "/data/a\x7f"})
     EXPECT_FALSE(CheckFolder(here, name));
@@ -116,7 +116,7 @@ TEST(CheckFolder, NamesAFolderWithControlCharactersAndWhatChoosesAnother) {
       "the ranks' folder '/data/a\\u0009b' has control characters in its name; start dtrun from another "
       "folder, or set job.cwd to one");
   request.sets = {"job.cwd=/data"};
-  EXPECT_THAT(CheckFolder(config::Load(request, nullptr).settings, "/data/a\tb").error().text,
+  EXPECT_THAT(CheckFolder(spec::Load(request, nullptr).spec, "/data/a\tb").error().text,
               ::testing::EndsWith("control characters in its name; name another folder"));
 }
 

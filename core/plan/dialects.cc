@@ -29,21 +29,20 @@ Status Merge(const std::string& owner, const environments::Variables& from, envi
 }
 
 // The roles in job.success; empty: all ranks.
-Result<std::vector<std::string>> SuccessOf(const config::Settings& settings,
+Result<std::vector<std::string>> SuccessOf(const spec::JobSpec& spec,
                                            const std::vector<std::string>& roles) {
-  constexpr char kKey[] = "job.success";
   const auto there = [&](const std::string& role) { return std::ranges::count(roles, role) != 0; };
-  const options::Data& data = settings.Get(kKey).data;
+  const options::Data& data = spec.job.success.value.data;
   const auto* const list = std::get_if<std::vector<std::string>>(&data);
-  if (list == nullptr && settings.Text(kKey) == "all") return std::vector<std::string>();
-  if (list == nullptr && settings.Text(kKey) == "auto") {
+  if (list == nullptr && spec.job.success.is("all")) return std::vector<std::string>();
+  if (list == nullptr && spec.job.success.is("auto")) {
     if (!there("ps")) return std::vector<std::string>();
     return std::vector<std::string>{there("chief") ? "chief" : "worker"};
   }
-  std::vector<std::string> success = list != nullptr ? *list : std::vector{settings.Text(kKey)};
+  std::vector<std::string> success = list != nullptr ? *list : std::vector{*spec.job.success};
   for (const std::string& role : success) {
     if (there(role)) continue;
-    return At(settings, kKey,
+    return At(spec.job.success,
               Error{DTRUN_INVALID_ARGUMENT,
                     fmt::format("no rank is '{}'; give \"all\", or roles that job.roles has", role)});
   }
@@ -71,32 +70,32 @@ bool NeedsRendezvous(const Plan& plan) {
   return std::ranges::find(plan.dialects, "horovod") != plan.dialects.end();
 }
 
-Status CheckDialects(const config::Settings& settings) {
-  if (!settings.Has("job.dialects")) return {};
+Status CheckDialects(const spec::JobSpec& spec) {
+  if (!spec.job.dialects.has()) return {};
   std::set<std::string> named;
-  for (const std::string& name : settings.List("job.dialects")) {
+  for (const std::string& name : *spec.job.dialects) {
     if (const auto found = environments::FindDialect(name); !found)
-      return At(settings, "job.dialects", found.error());
+      return At(spec.job.dialects, found.error());
     if (!named.insert(name).second) {
-      return At(settings, "job.dialects",
+      return At(spec.job.dialects,
                 Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is named twice; leave one out", name)});
     }
   }
   return {};
 }
 
-Status ChooseDialects(const config::Settings& settings, Plan* plan) {
-  if (settings.Has("job.roles")) {
-    auto roles = environments::AssignRoles(settings.Map("job.roles"), plan->world_size());
-    if (!roles) return At(settings, "job.roles", roles.error());
+Status ChooseDialects(const spec::JobSpec& spec, Plan* plan) {
+  if (spec.job.roles.has()) {
+    auto roles = environments::AssignRoles(*spec.job.roles, plan->world_size());
+    if (!roles) return At(spec.job.roles, roles.error());
     plan->roles = std::move(*roles);
   }
-  auto success = SuccessOf(settings, plan->roles);
+  auto success = SuccessOf(spec, plan->roles);
   if (!success) return success.error();
   plan->success = *std::move(success);
-  if (Status known = CheckDialects(settings); !known) return known;
-  if (!settings.Has("job.dialects")) return {};
-  for (const std::string& name : settings.List("job.dialects")) {
+  if (Status known = CheckDialects(spec); !known) return known;
+  if (!spec.job.dialects.has()) return {};
+  for (const std::string& name : *spec.job.dialects) {
     auto found = environments::FindDialect(name);
     plan->dialects.push_back(name);
     if ((*found)->built_in_port == nullptr || plan->master_port != 0) continue;

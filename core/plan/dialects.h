@@ -3,7 +3,7 @@
 // Pure; any thread.
 #pragma once
 
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/environments/dialect.h"
 #include "core/plan/plan.h"
 
@@ -19,12 +19,12 @@ bool NeedsRendezvous(const Plan& plan);
 environments::RankTable TableOf(const Plan& plan);
 
 // Checks that the dialects in job.dialects exist. Errors carry the place.
-Status CheckDialects(const config::Settings& settings);
+Status CheckDialects(const spec::JobSpec& spec);
 
 // Checks job.dialects and job.roles, and fills Plan::dialects and Plan::roles. If the programs of a
 // dialect have a built-in port and the user has chosen none, the plan uses that port. REQUIRES:
 // hosts and master_port of the plan are final.
-Status ChooseDialects(const config::Settings& settings, Plan* plan);
+Status ChooseDialects(const spec::JobSpec& spec, Plan* plan);
 
 // The variables that the plan's dialects add for `process`, on top of `contract`, which has those
 // of the launcher and dtrun. Two values for a variable are an error that names both and their

@@ -10,13 +10,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-config::Settings SettingsWith(const std::vector<std::string>& sets) {
-  config::Request request;
+spec::JobSpec SettingsWith(const std::vector<std::string>& sets) {
+  spec::Request request;
   request.sets = sets;
   request.command = {"true"};
-  config::Loaded loaded = config::Load(request, nullptr);
-  EXPECT_EQ(config::Render(loaded.problems), "");
-  return std::move(loaded.settings);
+  spec::Loaded loaded = spec::Load(request, nullptr);
+  EXPECT_EQ(spec::Render(loaded.problems), "");
+  return std::move(loaded.spec);
 }
 
 Plan TwoHosts() {

@@ -10,11 +10,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-config::Settings SettingsOf(std::vector<std::string> sets) {
-  config::Request request;
+spec::JobSpec SettingsOf(std::vector<std::string> sets) {
+  spec::Request request;
   request.command = {"true"};
   request.sets = std::move(sets);
-  return config::Load(request, {}).settings;
+  return spec::Load(request, {}).spec;
 }
 
 Hardware With(std::size_t cores, std::size_t gpus, const std::string& name = "x", int number = 0) {

@@ -58,7 +58,7 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
 
 Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::vector<std::string>& command,
                              const std::string& cwd) {
-  const config::Settings& settings = inputs.settings;
+  const spec::JobSpec& spec = inputs.spec;
   plugin::LaunchJob job;
   job.name = plan.job;
   job.argv = command;
@@ -71,15 +71,15 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   job.run_dir = kTokenRunDir;
   job.generation = kTokenGeneration;
   job.program = inputs.program;
-  job.bind = settings.Text("job.bind");
+  job.bind = *spec.job.bind;
   for (const auto& [name, value] : inputs.environment) {
     if (!environments::MatchesAny(name, plan.withheld)) job.inherited[name] = value;
   }
-  for (const auto& [name, value] : UserVariables(settings)) job.inherited[name] = value;
+  for (const auto& [name, value] : UserVariables(spec)) job.inherited[name] = value;
 
-  auto answer = inputs.launcher.Plan(settings.SnapshotOf("launcher.options."), job);
+  auto answer = inputs.launcher.Plan(spec.launcher_options.Snapshot(), job);
   if (!answer && answer.error().code == DTRUN_OUT_OF_MEMORY) return answer.error();
-  if (!answer) return AtPlugin(settings, "launcher", answer.error());
+  if (!answer) return AtPlugin(spec.launcher_options, spec.launcher.name, answer.error());
   Launched launched{{}, std::move(answer->notes)};
   for (plugin::PlannedProcess& from : answer->processes) {
     Process process;

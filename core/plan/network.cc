@@ -12,17 +12,15 @@
 namespace dtrun::plan {
 namespace {
 
-constexpr char kInterface[] = "network.interface";
-constexpr char kInterfaceOn[] = "network.interface_on";
 constexpr char kAuto[] = "auto";
 constexpr char kOff[] = "off";
 
-std::string PlaceOf(const config::Settings& settings, const char* key) {
-  const std::string& place = settings.Get(key).origin.place;
-  return place.ends_with(key) ? place : place + (place.empty() ? "" : ": ") + key;
+std::string PlaceOf(const spec::AnyField& field) {
+  const std::string& place = field.place();
+  return place.ends_with(field.key()) ? place : place + (place.empty() ? "" : ": ") + field.key();
 }
 
-Error UnknownHost(const config::Settings& settings, const std::string& name, const std::vector<Host>& hosts) {
+Error UnknownHost(const spec::JobSpec& spec, const std::string& name, const std::vector<Host>& hosts) {
   std::vector<std::string> names;
   std::string list;
   for (const Host& host : hosts) {
@@ -31,55 +29,55 @@ Error UnknownHost(const config::Settings& settings, const std::string& name, con
   }
   const auto nearest = Nearest(name, names);
   return At(
-      settings, kInterfaceOn,
+      spec.network.interface_on,
       {DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a host of this job, which has {}{}", name, list,
                                            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")});
 }
 
 }  // namespace
 
-Status CheckRules(const config::Settings& settings) {
-  const std::string& text = settings.Text(kInterface);
+Status CheckRules(const spec::JobSpec& spec) {
+  const std::string& text = *spec.network.interface;
   if (const auto rule = network::Rule::Parse(text); text != kOff && !rule)
-    return At(settings, kInterface, rule.error());
-  if (!settings.Has(kInterfaceOn)) return {};
-  for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
-    if (const auto rule = network::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
+    return At(spec.network.interface, rule.error());
+  if (!spec.network.interface_on.has()) return {};
+  for (const auto& [name, own] : *spec.network.interface_on) {
+    if (const auto rule = network::Rule::Parse(own); !rule) return At(spec.network.interface_on, rule.error());
   }
   return {};
 }
 
-Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
+Result<std::vector<NetworkRule>> NetworkRules(const spec::JobSpec& spec,
                                               const std::vector<Host>& hosts) {
-  const std::string& text = settings.Text(kInterface);
+  const std::string& text = *spec.network.interface;
   const bool off = text == kOff;
   std::vector<NetworkRule> rules;
-  if (Status legal = CheckRules(settings); !legal) return legal.error();
-  if (!off) rules.assign(hosts.size(), {text, PlaceOf(settings, kInterface)});
-  const bool per_host = settings.Has(kInterfaceOn);
+  if (Status legal = CheckRules(spec); !legal) return legal.error();
+  if (!off) rules.assign(hosts.size(), {text, PlaceOf(spec.network.interface)});
+  const bool per_host = spec.network.interface_on.has();
   if (per_host) {
-    for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
+    for (const auto& [name, own] : *spec.network.interface_on) {
       const auto host = std::ranges::find(hosts, name, &Host::name);
-      if (host == hosts.end()) return UnknownHost(settings, name, hosts);
+      if (host == hosts.end()) return UnknownHost(spec, name, hosts);
       if (off) {
-        return At(settings, kInterfaceOn,
+        return At(spec.network.interface_on,
                   {DTRUN_INVALID_ARGUMENT,
                    "network.interface = \"off\" leaves nothing to choose; leave one of them out"});
       }
-      rules[static_cast<std::size_t>(host - hosts.begin())] = {own, PlaceOf(settings, kInterfaceOn)};
+      rules[static_cast<std::size_t>(host - hosts.begin())] = {own, PlaceOf(spec.network.interface_on)};
     }
   }
   if (hosts.size() == 1 && text == kAuto && !per_host) rules.clear();
   return rules;
 }
 
-std::string UnusedInterface(const config::Settings& settings) {
-  const std::string& text = settings.Text(kInterface);
+std::string UnusedInterface(const spec::JobSpec& spec) {
+  const std::string& text = *spec.network.interface;
   const bool asked = text != kAuto && text != kOff;
-  if (!asked && !settings.Has(kInterfaceOn)) return {};
+  if (!asked && !spec.network.interface_on.has()) return {};
   return fmt::format(
       "{} has no effect: the job is on one host; backend.options.interface chooses the backend's there",
-      PlaceOf(settings, asked ? kInterface : kInterfaceOn));
+      asked ? PlaceOf(spec.network.interface) : PlaceOf(spec.network.interface_on));
 }
 
 void AddNetwork(const network::Decision& decision, Plan* plan) {

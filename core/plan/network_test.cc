@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/loader.h"
+#include "core/spec/read.h"
 
 namespace dtrun::plan {
 namespace {
@@ -17,13 +17,13 @@ const std::vector<Host> kThree = {{"node0", 0, 1}, {"node1", 1, 1}, {"node2", 2,
 
 Result<std::vector<NetworkRule>> Rules(std::vector<std::string> sets,
                                        const std::vector<Host>& hosts = kThree) {
-  config::Request request;
+  spec::Request request;
   request.sets = std::move(sets);
   request.command = {"true"};
-  const config::Loaded loaded =
-      config::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); });
+  const spec::Loaded loaded =
+      spec::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); });
   EXPECT_THAT(loaded.problems, IsEmpty());
-  return NetworkRules(loaded.settings, hosts);
+  return NetworkRules(loaded.spec, hosts);
 }
 
 std::string ErrorOf(std::vector<std::string> sets) {
@@ -53,11 +53,11 @@ TEST(NetworkRules, OneHostNeedsNoneUnlessAsked) {
 
 TEST(NetworkRules, OneHostUsesNone) {
   const auto unused = [](std::vector<std::string> sets) {
-    config::Request request;
+    spec::Request request;
     request.sets = std::move(sets);
     request.command = {"true"};
     return UnusedInterface(
-        config::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); }).settings);
+        spec::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); }).spec);
   };
   EXPECT_EQ(unused({}), "");
   EXPECT_EQ(unused({"network.interface=off"}), "");

@@ -27,33 +27,32 @@ output::ColourWhen ColourNamed(const std::string& word) {
 
 }  // namespace
 
-Result<output::Style> StyleOf(const config::Settings& settings) {
+Result<output::Style> StyleOf(const spec::JobSpec& spec) {
   output::Style style;
-  style.prefix = PrefixNamed(settings.Text("output.prefix"));
-  style.timestamps = settings.Bool("output.timestamps");
-  style.fold = settings.Bool("output.fold");
-  style.colour = ColourNamed(settings.Text("output.color"));
-  const std::string& ranks = settings.Text(kRanks);
+  style.prefix = PrefixNamed(*spec.output.prefix);
+  style.timestamps = *spec.output.timestamps;
+  style.fold = *spec.output.fold;
+  style.colour = ColourNamed(*spec.output.color);
+  const std::string& ranks = *spec.output.ranks;
   if (ranks == "all") return style;
   style.ranks = ranks == "none" ? std::vector<int>() : ReadNumberList(ranks);
   if (!style.ranks) {
-    return At(settings, kRanks,
+    return At(spec.output.ranks,
               fmt::format("expected \"all\", \"none\" or ranks such as \"0\" and \"0,4-7\"; found {}",
                           options::QuoteShort(ranks)));
   }
   return style;
 }
 
-Result<unsigned> LogModeOf(const config::Settings& settings) {
-  constexpr char kMode[] = "logs.mode";
-  const std::string& text = settings.Text(kMode);
+Result<unsigned> LogModeOf(const spec::JobSpec& spec) {
+  const std::string& text = *spec.logs.mode;
   if (text == "private") return 0700u;
   if (text == "group") return 0750u;
   if (text == "all") return 0755u;
   const std::optional<unsigned> mode = NumberOf<unsigned>(text, 8);
   if (mode && *mode <= 0777 && (*mode & 0700) == 0700) return *mode;
   return At(
-      settings, kMode,
+      spec.logs.mode,
       fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
                   options::QuoteShort(text)));
 }

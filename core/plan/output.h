@@ -4,16 +4,16 @@
 #pragma once
 
 #include "core/base/result.h"
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/output/style.h"
 
 namespace dtrun::plan {
 
 // Errors name the option and its place.
-Result<output::Style> StyleOf(const config::Settings& settings);
+Result<output::Style> StyleOf(const spec::JobSpec& spec);
 
 // The mode of the run's folder. Errors name the option and its place.
-Result<unsigned> LogModeOf(const config::Settings& settings);
+Result<unsigned> LogModeOf(const spec::JobSpec& spec);
 
 // The ranks in output.ranks that the job does not have: a sentence, or nothing.
 std::string RanksThatAreMissing(const output::Style& style, int world_size);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/loader.h"
+#include "core/spec/read.h"
 
 namespace dtrun::plan {
 namespace {
@@ -15,13 +15,13 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 
 Result<output::Style> StyleWith(std::vector<std::string> sets) {
-  config::Request request;
+  spec::Request request;
   request.sets = std::move(sets);
   request.command = {"true"};
-  const config::Loaded loaded =
-      config::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); });
+  const spec::Loaded loaded =
+      spec::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); });
   EXPECT_THAT(loaded.problems, IsEmpty());
-  return StyleOf(loaded.settings);
+  return StyleOf(loaded.spec);
 }
 
 TEST(StyleOf, ShowsAllRanksByDefault) {

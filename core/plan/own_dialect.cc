@@ -35,16 +35,16 @@ CommonDialect CommonDialectOf(const Inputs& inputs, const Plan& plan) {
       {contract::kRunDir, kTokenRunDir},
       {contract::kConsole, kTokenConsole},
       {contract::kBackend, inputs.backend.name},
-      {contract::kLocal, inputs.settings.Text("comm.local")},
-      {contract::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
-      {contract::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
+      {contract::kLocal, *inputs.spec.comm.local},
+      {contract::kEmulatedHosts, std::to_string(*inputs.spec.comm.emulate_hosts)},
+      {contract::kBackendTimeout, FormatDuration(*inputs.spec.backend.timeout)},
   };
   Variables hidden = {{contract::kJobKey, kTokenJobKey}};
-  if (const std::string torch = inputs.settings.Text("backend.torch"); torch != "script") {
+  if (const std::string torch = *inputs.spec.backend.torch; torch != "script") {
     out[contract::kTorchBackend] = torch;
   }
-  if (inputs.settings.Has("cluster.port_range"))
-    out[contract::kPortRange] = inputs.settings.Text("cluster.port_range");
+  if (inputs.spec.cluster.port_range.has())
+    out[contract::kPortRange] = *inputs.spec.cluster.port_range;
   if (inputs.backend.name != "none") {
     out[contract::kBackendPath] = inputs.backend.path;
     hidden[contract::kBackendOptions] = inputs.backend.options_json;
@@ -65,7 +65,7 @@ Variables HostDialect(const Inputs& inputs, const Plan& plan, std::size_t index)
   const std::string id = FileIdOn(inputs.backend, index);
   out[contract::kBackendFileId] = id.empty() ? contract::kAnyFile : id;
   Variables devices = DeviceVariables(
-      {inputs.settings, inputs.device, inputs.hardware, inputs.reported, inputs.network}, index);
+      {inputs.spec, inputs.device, inputs.hardware, inputs.reported, inputs.network}, index);
   devices.erase(contract::kDeviceBackendOptions);  // hidden
   out.merge(devices);
   return out;

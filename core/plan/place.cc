@@ -20,23 +20,19 @@
 namespace dtrun::plan {
 namespace {
 
-constexpr char kProcesses[] = "job.processes_per_host";
-constexpr char kBind[] = "job.bind";
-constexpr char kVisibility[] = "job.gpu_visibility";
 constexpr char kGiven[] = "cluster.gpus";
 constexpr int kNoneOfTheHosts = -1;
 
 bool PerRank(const std::string& value) { return value.find("${") != std::string::npos; }
 
-bool CountedByGpus(const config::Settings& settings, const Hardware& hardware) {
-  const auto* word = std::get_if<std::string>(&settings.Get(kProcesses).data);
-  return word != nullptr && (*word == "gpu" || (*word == "auto" && !hardware.gpus.empty()));
+bool CountedByGpus(const spec::JobSpec& spec, const Hardware& hardware) {
+  const spec::CountField& asked = spec.job.processes_per_host;
+  return asked.is("gpu") || (asked.is("auto") && !hardware.gpus.empty());
 }
 
 // Whether the config requests GPUs by number.
-bool WantsGpus(const config::Settings& settings) {
-  const auto* word = std::get_if<std::string>(&settings.Get(kProcesses).data);
-  return settings.Text(kVisibility) == "own" || (word != nullptr && *word == "gpu");
+bool WantsGpus(const spec::JobSpec& spec) {
+  return spec.job.gpu_visibility.is("own") || spec.job.processes_per_host.is("gpu");
 }
 
 std::string HostText(const Hardware& hardware) {
@@ -44,10 +40,10 @@ std::string HostText(const Hardware& hardware) {
 }
 
 // Where the host has GPUs, those that cluster.gpus gives to it are among them.
-Status CheckGiven(const config::Settings& settings, const Hardware& hardware) {
+Status CheckGiven(const spec::JobSpec& spec, const Hardware& hardware) {
   if (!hardware.gpus_given || hardware.gpus_there == 0 || binding::MeansNone(*hardware.gpus_given)) return {};
   if (hardware.gpus.size() == Split(*hardware.gpus_given, ',').size()) return {};
-  return At(settings, kGiven,
+  return At(spec.cluster.gpus,
             fmt::format("'{}' is for {}, which has {} GPU{}, from 0; correct the list", *hardware.gpus_given,
                         HostText(hardware), hardware.gpus_there, hardware.gpus_there == 1 ? "" : "s"));
 }
@@ -63,9 +59,9 @@ std::vector<int> GpuNodes(const std::vector<binding::Gpu>& gpus, std::size_t ran
 
 }  // namespace
 
-const std::map<std::string, std::string>& UserVariables(const config::Settings& settings) {
+const std::map<std::string, std::string>& UserVariables(const spec::JobSpec& spec) {
   static const std::map<std::string, std::string> kNone;
-  return settings.Has("job.env") ? settings.Map("job.env") : kNone;
+  return spec.job.env.has() ? *spec.job.env : kNone;
 }
 
 Result<HostOffer> OfferHere() {
@@ -75,10 +71,10 @@ Result<HostOffer> OfferHere() {
   return HostOffer{*std::move(topology), binding::ReadGpus("/"), hosts::HostName()};
 }
 
-Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+Hardware HardwareOf(const spec::JobSpec& spec, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer) {
-  const auto& user = UserVariables(settings);
-  const auto given = GpusGiven(settings, offer.number);
+  const auto& user = UserVariables(spec);
+  const auto given = GpusGiven(spec, offer.number);
   const auto variable = [&](const char* name) -> std::optional<std::string> {
     if (given && name == std::string_view(binding::ListVariable(offer.gpus.vendor))) return given;
     // A list with placeholders is another one for each rank; it says nothing of the host.
@@ -97,26 +93,25 @@ Hardware HardwareOf(const config::Settings& settings, const std::map<std::string
       given};
 }
 
-std::optional<std::string> GpusGiven(const config::Settings& settings, int host) {
-  if (host == kNoneOfTheHosts || !settings.Has(kGiven)) return std::nullopt;
-  const auto& lists = settings.Map(kGiven);
-  if (!settings.Has("cluster.hosts"))  // the loader has seen to it that the one entry is this machine's
+std::optional<std::string> GpusGiven(const spec::JobSpec& spec, int host) {
+  if (host == kNoneOfTheHosts || !spec.cluster.gpus.has()) return std::nullopt;
+  const auto& lists = *spec.cluster.gpus;
+  if (!spec.cluster.hosts.has())  // the loader has seen to it that the one entry is this machine's
     return lists.empty() ? std::nullopt : std::optional(lists.begin()->second);
-  const auto listed = hosts::ParseHost(settings.List("cluster.hosts")[static_cast<std::size_t>(host)]);
-  const auto found = listed ? lists.find(listed->name) : lists.end();
+  const auto found = lists.find(spec.listed[static_cast<std::size_t>(host)].name);
   return found == lists.end() ? std::nullopt : std::optional(found->second);
 }
 
-Hardware HardwareHere(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+Hardware HardwareHere(const spec::JobSpec& spec, const std::map<std::string, std::string>& environment,
                       HostOffer offer) {
-  if (HasCluster(settings)) offer.number = kNoneOfTheHosts;
-  return HardwareOf(settings, environment, offer);
+  if (HasCluster(spec)) offer.number = kNoneOfTheHosts;
+  return HardwareOf(spec, environment, offer);
 }
 
-Hardware Assumed(const config::Settings& settings, const Hardware& here, int host) {
+Hardware Assumed(const spec::JobSpec& spec, const Hardware& here, int host) {
   Hardware out = here;
-  if (!HasCluster(settings)) return out;
-  out.gpus_given = GpusGiven(settings, host);
+  if (!HasCluster(spec)) return out;
+  out.gpus_given = GpusGiven(spec, host);
   if (!out.gpus_given) return out;
   out.gpus.clear();
   out.gpus_there = 0;
@@ -126,9 +121,9 @@ Hardware Assumed(const config::Settings& settings, const Hardware& here, int hos
   return out;
 }
 
-std::vector<std::string> GpuListWarnings(const config::Settings& settings,
+std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec,
                                          const std::vector<Hardware>& hosts) {
-  const auto& user = UserVariables(settings);
+  const auto& user = UserVariables(spec);
   std::vector<std::string> warnings;
   for (const Hardware& host : hosts) {
     const auto own = user.find(binding::ListVariable(host.vendor));
@@ -139,7 +134,7 @@ std::vector<std::string> GpuListWarnings(const config::Settings& settings,
     if (typed && host.gpus.empty()) {
       wrong = fmt::format("{}, which selects no GPU of {} (it has {})", host.gpu_list, HostText(host),
                           host.gpus_there == 0 ? "none" : std::to_string(host.gpus_there));
-    } else if (!host.gpus.empty() && host.gpus_there == 0 && (typed || WantsGpus(settings))) {
+    } else if (!host.gpus.empty() && host.gpus_there == 0 && (typed || WantsGpus(spec))) {
       wrong = fmt::format("{}, and no GPU is there on {} that could have such slices", host.gpu_list,
                           HostText(host));
     }
@@ -152,10 +147,9 @@ std::vector<std::string> GpuListWarnings(const config::Settings& settings,
   return warnings;
 }
 
-Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
-  const options::Value& value = settings.Get(kProcesses);
-  if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
-  if (CountedByGpus(settings, hardware)) {
+Result<int> ProcessesPerHost(const spec::JobSpec& spec, const Hardware& hardware) {
+  if (const auto* number = spec.job.processes_per_host.as<std::int64_t>()) return static_cast<int>(*number);
+  if (CountedByGpus(spec, hardware)) {
     if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
     std::string why = "there is no /dev/nvidia<N> and no AMD device";
     if (!hardware.gpu_list.empty()) {
@@ -163,7 +157,7 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
                                      : fmt::format("{}, which selects none of its {} GPUs", hardware.gpu_list,
                                                    hardware.gpus_there);
     }
-    return At(settings, kProcesses,
+    return At(spec.job.processes_per_host,
               fmt::format(
                   "\"gpu\", but no GPU is visible on {}: {}; {}", HostText(hardware), why,
                   hardware.gpus_there == 0 ? "write a number or \"cpu\"" : "correct that list, or unset it"));
@@ -171,37 +165,37 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
   return hardware.topology.core_count();
 }
 
-Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,
+Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks,
                         bool device_backend) {
   Placement out;
-  const bool own = settings.Text(kVisibility) == "own";
-  if (Status there = CheckGiven(settings, hardware); !there) return there.error();
+  const bool own = spec.job.gpu_visibility.is("own");
+  if (Status there = CheckGiven(spec, hardware); !there) return there.error();
   if (hardware.gpus_given) {
     out.gpu_variable = binding::ListVariable(hardware.vendor);
     out.gpus_given = *hardware.gpus_given;
   }
   if (own) {
     out.gpu_variable = binding::ListVariable(hardware.vendor);
-    const auto& user = UserVariables(settings);
+    const auto& user = UserVariables(spec);
     if (const auto found = user.find(out.gpu_variable); found != user.end() && PerRank(found->second)) {
       return At(
-          settings, kVisibility,
+          spec.job.gpu_visibility,
           fmt::format("\"own\" sets {} for each rank, and so does job.env with '{}'; remove one of them",
                       out.gpu_variable, found->second));
     }
     auto lists = binding::OwnLists(hardware.gpus, ranks, hardware.gpu_list, hardware.gpus_there);
-    if (!lists) return At(settings, kVisibility, lists.error().text);
+    if (!lists) return At(spec.job.gpu_visibility, lists.error().text);
     out.gpu_lists = std::move(*lists);
   }
 
-  const std::string& policy = settings.Text(kBind);
+  const std::string& policy = *spec.job.bind;
   if (!binding::KnowsMachine() && policy != "none" && policy != "auto") {
-    return At(settings, kBind,
+    return At(spec.job.bind,
               fmt::format("'{}' needs hwloc, and this dtrun was built without it; write "
                           "\"none\", or build dtrun where libhwloc-dev is installed",
                           policy));
   }
-  const bool gpus_in_use = own || device_backend || CountedByGpus(settings, hardware);
+  const bool gpus_in_use = own || device_backend || CountedByGpus(spec, hardware);
   out.processors = binding::Bind(
       hardware.topology, ranks, binding::ParsePolicy(binding::KnowsMachine() ? policy : "none"),
       gpus_in_use ? GpuNodes(hardware.gpus, static_cast<std::size_t>(ranks), own) : std::vector<int>{});

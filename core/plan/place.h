@@ -12,13 +12,13 @@
 
 #include "core/binding/gpu.h"
 #include "core/binding/policy.h"
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::plan {
 
 // job.env; empty when unset.
-const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
+const std::map<std::string, std::string>& UserVariables(const spec::JobSpec& spec);
 
 // The hardware that a host's agent reports: the processors that dtrun may use there, and all GPUs.
 struct HostOffer {
@@ -43,23 +43,23 @@ struct Hardware {
   std::optional<std::string> gpus_given = {};  // the list of cluster.gpus
 };
 // The list of cluster.gpus for the host with that number; nothing: none is given.
-std::optional<std::string> GpusGiven(const config::Settings& settings, int host);
+std::optional<std::string> GpusGiven(const spec::JobSpec& spec, int host);
 
 // Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
-Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+Hardware HardwareOf(const spec::JobSpec& spec, const std::map<std::string, std::string>& environment,
                     const HostOffer& offer);
 // Of this machine, which may be none of the hosts.
-Hardware HardwareHere(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+Hardware HardwareHere(const spec::JobSpec& spec, const std::map<std::string, std::string>& environment,
                       HostOffer offer);
 // What the host with that number is taken to have before it joins: what `here` has, and the GPUs given to it.
-Hardware Assumed(const config::Settings& settings, const Hardware& here, int host);
+Hardware Assumed(const spec::JobSpec& spec, const Hardware& here, int host);
 
 // Warnings about GPU visibility lists that are probably wrong, one for each host and text.
-std::vector<std::string> GpuListWarnings(const config::Settings& settings,
+std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec,
                                          const std::vector<Hardware>& hosts);
 
 // The number of ranks that job.processes_per_host requests on a host with this hardware.
-Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware);
+Result<int> ProcessesPerHost(const spec::JobSpec& spec, const Hardware& hardware);
 
 struct Placement {
   binding::Binding processors;
@@ -71,7 +71,7 @@ struct Placement {
 
 // `device_backend`: the backend moves device memory, so ranks use GPUs however the ranks were
 // counted. Errors carry the place of the value that caused them.
-Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,
+Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks,
                         bool device_backend);
 
 // Copies the placement of its ranks into a process from a launcher's plan.

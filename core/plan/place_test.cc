@@ -17,13 +17,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-config::Settings With(std::vector<std::string> sets) {
-  config::Request request;
+spec::JobSpec With(std::vector<std::string> sets) {
+  spec::Request request;
   request.command = {"true"};
   request.sets = std::move(sets);
-  config::Loaded loaded = config::Load(request, {});
-  EXPECT_EQ(config::Render(loaded.problems), "");
-  return std::move(loaded.settings);
+  spec::Loaded loaded = spec::Load(request, {});
+  EXPECT_EQ(spec::Render(loaded.problems), "");
+  return std::move(loaded.spec);
 }
 
 // Two sockets of four cores, two hardware threads each; two GPUs at the second socket.
@@ -81,8 +81,8 @@ TEST(ProcessesPerHost, WithoutAGpuIsCoresOrAnErrorAsAsked) {
 }
 
 TEST(Place, KnowsEveryWordOfTheOption) {
-  const config::Settings settings = With({});
-  EXPECT_EQ(settings.Find("job.bind")->choices, binding::PolicyNames());
+  const spec::JobSpec spec = With({});
+  EXPECT_EQ(spec.Find("job.bind")->choices, binding::PolicyNames());
 }
 
 TEST_F(Bound, RanksGetWhatWasAsked) {
@@ -174,8 +174,8 @@ TEST(GpuListWarnings, TellOfAListThatSelectsNothingUnlessThatIsMeant) {
   offer.name = "a";
   offer.gpus.devices = {{"GPU-aaaa", 1, "0"}};
   const auto warnings = [&](const std::vector<std::string>& sets, const char* inherited = "0") {
-    const config::Settings settings = With(sets);
-    return GpuListWarnings(settings, {HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", inherited}}, offer)});
+    const spec::JobSpec spec = With(sets);
+    return GpuListWarnings(spec, {HardwareOf(spec, {{"CUDA_VISIBLE_DEVICES", inherited}}, offer)});
   };
   EXPECT_THAT(
       warnings({"job.env.CUDA_VISIBLE_DEVICES=banana"}),
@@ -202,15 +202,15 @@ TEST(Place, OwnPartsKeepTheNamesOfTheUsersList) {
       {"MIG-11111111-2222,MIG-33333333-4444", {"MIG-11111111-2222", "MIG-33333333-4444"}},
       {"GPU-b,0", {"GPU-b", "0"}}};
   for (const auto& [list, parts] : cases) {
-    const config::Settings settings = With({"job.gpu_visibility=own"});
-    const Hardware hardware = HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", list}}, offer);
-    const auto placement = Place(settings, hardware, 2, false);
+    const spec::JobSpec spec = With({"job.gpu_visibility=own"});
+    const Hardware hardware = HardwareOf(spec, {{"CUDA_VISIBLE_DEVICES", list}}, offer);
+    const auto placement = Place(spec, hardware, 2, false);
     ASSERT_TRUE(placement) << list << ": " << placement.error().text;
     EXPECT_EQ(placement->gpu_lists, parts) << list;
   }
-  const config::Settings settings = With({"job.gpu_visibility=own"});
-  const Hardware one = HardwareOf(settings, {{"CUDA_VISIBLE_DEVICES", "GPU-bbbb,GPU-none"}}, offer);
-  EXPECT_THAT(Place(settings, one, 2, false).error().text, HasSubstr("(GPU-bbbb)"));
+  const spec::JobSpec spec = With({"job.gpu_visibility=own"});
+  const Hardware one = HardwareOf(spec, {{"CUDA_VISIBLE_DEVICES", "GPU-bbbb,GPU-none"}}, offer);
+  EXPECT_THAT(Place(spec, one, 2, false).error().text, HasSubstr("(GPU-bbbb)"));
 }
 
 // Two hosts, of which cluster.gpus names the second.
@@ -238,7 +238,7 @@ class GivenGpus : public ::testing::Test {
   }
 
   binding::Vendor vendor_ = binding::Vendor::kNvidia;
-  config::Settings settings_;
+  spec::JobSpec settings_;
   Hardware hardware_;
 };
 
@@ -271,11 +271,11 @@ TEST_F(GivenGpus, ThatAHostDoesNotHaveAreAnError) {
 }
 
 TEST_F(GivenGpus, OfAHostWithoutAnyAreTold) {
-  const config::Settings settings = With({"cluster.hosts=a.invalid", "cluster.gpus={\"a.invalid\" = \"0\"}"});
+  const spec::JobSpec spec = With({"cluster.hosts=a.invalid", "cluster.gpus={\"a.invalid\" = \"0\"}"});
   HostOffer offer;
   offer.name = "a";
   EXPECT_THAT(
-      GpuListWarnings(settings, {HardwareOf(settings, {}, offer)}),
+      GpuListWarnings(spec, {HardwareOf(spec, {}, offer)}),
       ElementsAre(
           "cluster.gpus gives '0', which selects no GPU of host a (it has none); correct cluster.gpus"));
 }

@@ -1,6 +1,6 @@
 // The plan of a job: every process that will be started, to the byte.
 //
-// Build makes it once from the settings, `dtrun plan` prints it, the agent executes it, and the run
+// Build makes it once from the spec, `dtrun plan` prints it, the agent executes it, and the run
 // directory stores it. A value known only during a run (a port, the run directory, the job key)
 // appears as a token such as "⟦master_port⟧"; Resolve replaces tokens and nothing else. Values; any
 // thread.

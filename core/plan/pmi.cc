@@ -20,22 +20,22 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 // Whether ranks communicate through the backend at all.
-bool BackendCarries(const config::Settings& settings, std::size_t host_count) {
-  return host_count > 1 || settings.Int("comm.emulate_hosts") > 1 || settings.Text("comm.local") == "none";
+bool BackendCarries(const spec::JobSpec& spec, std::size_t host_count) {
+  return host_count > 1 || *spec.comm.emulate_hosts > 1 || spec.comm.local.is("none");
 }
 
 // Whether the communicator's traffic uses MPI.
-bool NeedsMpi(const config::Settings& settings, const std::string& backend, int host_count) {
-  return backend == "mpi" && BackendCarries(settings, static_cast<std::size_t>(host_count));
+bool NeedsMpi(const spec::JobSpec& spec, const std::string& backend, int host_count) {
+  return backend == "mpi" && BackendCarries(spec, static_cast<std::size_t>(host_count));
 }
 
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   const int host_count = static_cast<int>(plan->hosts.size());
-  const pmi::Kind kind = WantedPmi(inputs.settings, plan->backend, host_count, plan->world_size(),
+  const pmi::Kind kind = WantedPmi(inputs.spec, plan->backend, host_count, plan->world_size(),
                                    plan->processes.front().argv.front());
   const Status servable = pmi::Servable(kind);
   if (servable) return kind;
-  if (inputs.settings.Text("job.pmi") != "auto" || NeedsMpi(inputs.settings, plan->backend, host_count))
+  if (!inputs.spec.job.pmi.is("auto") || NeedsMpi(inputs.spec, plan->backend, host_count))
     return servable.error();
   plan->warnings.push_back("the program is linked with Open MPI: " + servable.error().text);
   return pmi::Kind::kNone;
@@ -44,11 +44,11 @@ Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
 // A program that is itself linked with MPI is one rank to MPI, and waits in MPI_Init for the others forever.
 // A program that starts a process for each rank is usually not linked with MPI; users who set job.pmi accept
 // the risk.
-Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
-  if (settings.Text("job.pmi") != "auto") return {};
+Status CheckOneRankEach(const spec::JobSpec& spec, const Plan& plan) {
+  if (!spec.job.pmi.is("auto")) return {};
   for (const Process& process : plan.processes) {
     if (process.rank_count == 1 || pmi::KindOfProgram(process.argv.front()) == pmi::Kind::kNone) continue;
-    return At(settings, "launcher.name",
+    return At(spec.launcher.name,
               Error{DTRUN_INVALID_ARGUMENT,
                     fmt::format("'{}' is linked with MPI, where each process is one rank, and launcher '{}' "
                                 "starts {} ranks in one process; set launcher.name = \"per-process\"",
@@ -58,13 +58,13 @@ Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
 }
 
 // Settings of Open MPI's library in a job where nothing reads them; empty: none.
-std::string UnreadMca(const config::Settings& settings, const Plan& plan) {
+std::string UnreadMca(const spec::JobSpec& spec, const Plan& plan) {
   // A program that runs once per node may start mpirun itself.
   if (plan.pmi == pmi::Kind::kPmix || plan.backend == "mpi" || plan.launcher == "mpirun" ||
-      plan.launcher == "per-node" || settings.Text("job.pmi") != "auto")
+      plan.launcher == "per-node" || !spec.job.pmi.is("auto"))
     return {};
   std::vector<std::string> names;
-  for (const auto& [name, value] : UserVariables(settings)) {
+  for (const auto& [name, value] : UserVariables(spec)) {
     if (name.starts_with("OMPI_MCA_")) names.push_back(name);
   }
   if (names.empty()) return {};
@@ -99,26 +99,26 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 
 }  // namespace
 
-pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend, int host_count,
+pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int host_count,
                     int world_size, const std::string& program) {
-  const std::string& wish = settings.Text("job.pmi");
+  const std::string& wish = *spec.job.pmi;
   for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
     if (wish == pmi::KindName(kind)) return kind;
   }
   // "auto". mpirun serves its own ranks.
-  if (settings.Text("launcher.name") == "mpirun" || world_size == 1) return pmi::Kind::kNone;
-  if (NeedsMpi(settings, backend, host_count)) return pmi::Kind::kPmix;
+  if (spec.launcher.name.is("mpirun") || world_size == 1) return pmi::Kind::kNone;
+  if (NeedsMpi(spec, backend, host_count)) return pmi::Kind::kPmix;
   const pmi::Kind kind = pmi::KindOfProgram(program);
   // Ranks in separate containers share no memory and fall back to the backend.
   const bool spare = kind == pmi::Kind::kNone && backend == "mpi" && pmi::Servable(pmi::Kind::kPmix);
   return spare ? pmi::Kind::kPmix : kind;
 }
 
-std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,
+std::string WhyNotServed(const spec::JobSpec& spec, const std::string& backend, int host_count,
                          int world_size) {
-  if (world_size < 2 || settings.Text("launcher.name") == "mpirun") return {};
-  if (!NeedsMpi(settings, backend, host_count)) return {};
-  const std::string& wish = settings.Text("job.pmi");
+  if (world_size < 2 || spec.launcher.name.is("mpirun")) return {};
+  if (!NeedsMpi(spec, backend, host_count)) return {};
+  const std::string& wish = *spec.job.pmi;
   if (wish != "auto" && wish != pmi::KindName(pmi::Kind::kPmix)) {
     return fmt::format(
         "its ranks find each other through PMIx, and job.pmi is \"{}\"; leave it at \"auto\", or set "
@@ -130,23 +130,23 @@ std::string WhyNotServed(const config::Settings& settings, const std::string& ba
 }
 
 Status ServePmi(const Inputs& inputs, Plan* plan) {
-  const config::Settings& settings = inputs.settings;
-  const Variables& user = UserVariables(settings);
-  if (settings.Text("launcher.name") == "mpirun") {
+  const spec::JobSpec& spec = inputs.spec;
+  const Variables& user = UserVariables(spec);
+  if (spec.launcher.name.is("mpirun")) {
     for (Process& process : plan->processes)
-      process.env[contract::kIsolatedRanks] = settings.Text("job.isolated_ranks");
+      process.env[contract::kIsolatedRanks] = *spec.job.isolated_ranks;
   }
   Result<pmi::Kind> kind = Choose(inputs, plan);
-  if (!kind) return At(settings, "job.pmi", kind.error());
+  if (!kind) return At(spec.job.pmi, kind.error());
   plan->pmi = *kind;
-  if (std::string unread = UnreadMca(settings, *plan); !unread.empty())
+  if (std::string unread = UnreadMca(spec, *plan); !unread.empty())
     plan->warnings.push_back(std::move(unread));
   if (*kind == pmi::Kind::kNone) return {};
-  if (Status status = CheckOneRankEach(settings, *plan); !status) return status;
+  if (Status status = CheckOneRankEach(spec, *plan); !status) return status;
   for (Process& process : plan->processes) {
     if (*kind == pmi::Kind::kPmi1 && process.rank_count > 1) {
       return At(
-          settings, "job.pmi",
+          spec.job.pmi,
           Error{DTRUN_UNSUPPORTED,
                 fmt::format("PMI-1 serves processes of one rank each, and launcher '{}' starts {} ranks in "
                             "one; choose another launcher",
@@ -156,7 +156,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
          *kind == pmi::Kind::kPmix ? PmixVariables(process) : Pmi1Variables(*plan, process)) {
       if (user.contains(name)) {
         return At(
-            settings, "job.env",
+            spec.job.env,
             Error{DTRUN_INVALID_ARGUMENT,
                   fmt::format("'{}' is set for each rank because of job.pmi; remove it from job.env", name)});
       }

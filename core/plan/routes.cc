@@ -14,9 +14,6 @@
 namespace dtrun::plan {
 namespace {
 
-constexpr char kStaging[] = "backend.staging";
-constexpr char kName[] = "backend.name";
-constexpr char kRanksOfHost[] = "job.processes_per_host";
 
 std::string_view KindOf(binding::Vendor vendor) {
   return vendor == binding::Vendor::kNvidia ? "cuda" : "rocm";
@@ -27,17 +24,12 @@ const Hardware& HardwareOf(const RouteInputs& inputs, std::size_t host) {
   return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
 }
 
-bool RanksAreCountedByGpus(const config::Settings& settings) {
-  const auto* word = std::get_if<std::string>(&settings.Get(kRanksOfHost).data);
-  return word != nullptr && *word == "gpu";
-}
-
 bool SeesGpus(const RouteInputs& inputs, std::size_t host) { return !HardwareOf(inputs, host).gpus.empty(); }
 
 // Whether this job may use device memory.
 bool CanHaveDevices(const RouteInputs& inputs, std::size_t hosts) {
   if (inputs.device.named || inputs.device.backend || !inputs.device.kind.empty()) return true;
-  if (RanksAreCountedByGpus(inputs.settings)) return true;
+  if (inputs.spec.job.processes_per_host.is("gpu")) return true;
   for (std::size_t i = 0; i < hosts; ++i) {
     if (SeesGpus(inputs, i)) return true;
   }
@@ -73,8 +65,8 @@ std::string Fact(const std::vector<std::pair<std::string, std::string>>& facts, 
 
 // "shm+gloo": the transport of the ranks in host memory.
 std::string HostCarrier(const RouteInputs& inputs, const Plan& plan) {
-  const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
-  if (inputs.settings.Text("comm.local") == "none") return plan.backend;
+  const bool several = plan.hosts.size() > 1 || *inputs.spec.comm.emulate_hosts > 1;
+  if (inputs.spec.comm.local.is("none")) return plan.backend;
   return several ? "shm+" + plan.backend : "shm";
 }
 
@@ -115,15 +107,15 @@ Status CheckKinds(const RouteInputs& inputs, Plan* plan) {
   const std::string wrong =
       fmt::format("the devices of a job are of one kind{}, and {}; leave out the hosts of the other kind",
                   inputs.device.kind.empty() ? "" : fmt::format(", here {}", inputs.device.kind), kinds);
-  if (wanted) return At(inputs.settings, kName, wrong);
-  if (RanksAreCountedByGpus(inputs.settings)) return At(inputs.settings, kRanksOfHost, wrong);
+  if (wanted) return At(inputs.spec.backend.name, wrong);
+  if (inputs.spec.job.processes_per_host.is("gpu")) return At(inputs.spec.job.processes_per_host, wrong);
   plan->warnings.push_back(wrong);
   return {};
 }
 
 Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
   const DeviceMemory& device = inputs.device;
-  return At(inputs.settings, kStaging,
+  return At(inputs.spec.backend.staging,
             fmt::format("\"off\", and no backend moves {} memory ({}); set it to \"auto\", or {}", kind,
                         device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not,
                         device.kind.empty() ? "leave that backend out of backend.name"
@@ -134,7 +126,7 @@ Error NoStaging(const RouteInputs& inputs, const Plan& plan, const std::string& 
 Result<Route> StagedRoute(const RouteInputs& inputs, const Plan& plan, const std::string& kind) {
   const DeviceMemory& device = inputs.device;
   const std::string why = device.why_not.empty() ? plan.backend + " moves host memory" : device.why_not;
-  if (inputs.settings.Text(kStaging) == "off") {
+  if (inputs.spec.backend.staging.is("off")) {
     if (device.named || !device.kind.empty()) return NoStaging(inputs, plan, kind);
     return Route{kind, "none", fmt::format("because backend.staging is \"off\" and {}", why)};
   }
@@ -144,7 +136,7 @@ Result<Route> StagedRoute(const RouteInputs& inputs, const Plan& plan, const std
   const std::string missing =
       device.no_plugins.empty() ? fmt::format("there is no device plugin '{}'", kind) : device.no_plugins;
   if (!device.kind.empty()) {
-    return At(inputs.settings, kName,
+    return At(inputs.spec.backend.name,
               fmt::format("{} memory would be staged over {}, because {}, and {}; add the folder of "
                           "libdtrun_device_{}.so with --plugin-dir or plugins.path",
                           kind, plan.backend, why, missing, kind));
@@ -187,7 +179,7 @@ Status AddRoutes(const RouteInputs& inputs, Plan* plan) {
 }
 
 std::map<std::string, std::string> DeviceVariables(const RouteInputs& inputs, std::size_t host) {
-  std::map<std::string, std::string> out = {{contract::kStaging, inputs.settings.Text(kStaging)}};
+  std::map<std::string, std::string> out = {{contract::kStaging, *inputs.spec.backend.staging}};
   if (const auto& backend = inputs.device.backend) {
     out[contract::kDeviceBackend] = backend->name;
     out[contract::kDeviceBackendPath] = backend->path;

@@ -14,7 +14,7 @@
 namespace dtrun::plan {
 
 struct RouteInputs {
-  const config::Settings& settings;
+  const spec::JobSpec& spec;
   const DeviceMemory& device;
   const Hardware& hardware;               // of this host
   const std::vector<Hardware>& reported;  // of the job's hosts, after they have joined

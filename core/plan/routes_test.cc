@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/contract/environment.h"
+#include "core/spec/read.h"
 
 namespace dtrun::plan {
 namespace {
@@ -24,11 +25,11 @@ class RoutesTest : public ::testing::Test {
     plan_.backend = "gloo";
   }
 
-  config::Settings Settings() {
-    config::Request request;
+  spec::JobSpec Settings() {
+    spec::Request request;
     request.command = {"true"};
     request.sets = sets_;
-    return config::Load(request, {}).settings;
+    return spec::Load(request, {}).spec;
   }
   Status Add() {
     settings_ = Settings();
@@ -62,7 +63,7 @@ class RoutesTest : public ::testing::Test {
   }
 
   std::vector<std::string> sets_;
-  config::Settings settings_;
+  spec::JobSpec settings_;
   DeviceMemory device_;
   Hardware hardware_;
   std::vector<Hardware> reported_;

@@ -104,11 +104,11 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
   for (const auto& [name, choice] : kept) {
     const std::string wrong =
         inputs.network == nullptr ? "" : environments::CheckInterfaces(name, choice.values, *inputs.network);
-    std::vector<std::string> settings;
+    std::vector<std::string> spec;
     for (const std::string& value : choice.values)
-      settings.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));
+      spec.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));
     notes->push_back(
-        fmt::format("{} {} and is kept; dtrun would set {}{}", TellByHost(inputs.hosts, settings), choice.by,
+        fmt::format("{} {} and is kept; dtrun would set {}{}", TellByHost(inputs.hosts, spec), choice.by,
                     TellByHost(inputs.hosts, choice.instead), wrong.empty() ? "" : "; " + wrong));
   }
   return out;

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/config/settings.h"
+#include "core/spec/read.h"
 #include "tests/fuzz/target.h"
 
 namespace config_fuzz {
 
-using dtrun::config::Loaded;
+using dtrun::spec::Loaded;
 
 // A file in memory, so that a run touches no disk.
 class MemoryFile {
@@ -36,7 +36,7 @@ class MemoryFile {
 };
 
 dtrun::Result<dtrun::options::Schema> DemoSchema(std::string_view kind, const std::string& name,
-                                                 const dtrun::config::Settings&) {
+                                                 const dtrun::spec::JobSpec&) {
   if (name == "none such") return dtrun::Error{DTRUN_NOT_FOUND, "no such plugin"};
   using dtrun::options::Type;
   dtrun::options::Schema schema;
@@ -64,14 +64,15 @@ void Check(const Loaded& loaded) {
     Require(OneLine(problem.place) && OneLine(problem.message) && OneLine(problem.hint), "texts are lines");
   }
   if (!loaded.problems.empty()) return;
-  const auto& settings = loaded.settings;
-  Require(!settings.List("job.command").empty(), "there is a command");
-  for (const auto& spec : settings.schema()) {
-    if (settings.Has(spec.key))
-      Require(CheckBounds(spec, settings.Get(spec.key).data).ok(), "values are legal");
-    Require(Explain(settings, spec.key).ok(), "every option is explained");
+  const auto& spec = loaded.spec;
+  Require(!spec.job.command->empty(), "there is a command");
+  for (const auto& row : spec.schema()) {
+    const auto& value = spec.Get(row.key);
+    if (value.set()) Require(CheckBounds(row, value.data).ok(), "values are legal");
+    Require(Explain(spec, row.key).ok(), "every option is explained");
   }
-  const dtrun_options options = settings.SnapshotOf("backend.options.");
+  if (spec.backend_options.empty()) return;
+  const dtrun_options options = spec.backend_options.front().Snapshot();
   const auto copy = dtrun::options::FromJson(dtrun::options::ToJson(options));
   Require(copy.ok(), "snapshots survive JSON");
   for (const auto& [key, entry] : options.entries) {
@@ -82,7 +83,7 @@ void Check(const Loaded& loaded) {
 DTRUN_FUZZ_TARGET(config)(const std::uint8_t* data, std::size_t size) {
   static const MemoryFile file;
   file.Fill(data, size);
-  dtrun::config::Request request;
+  dtrun::spec::Request request;
   request.file = file.path();
   // The same bytes as overrides: key=value, and the text of a variable and of a value.
   const std::string text(reinterpret_cast<const char*>(data), size < 256 ? size : 256);

@@ -56,7 +56,7 @@ int ShowCandidates(const CLI::App& root, std::vector<const CLI::App*> runs,
   CompletionSources sources;
   sources.root = &root;
   sources.runs = std::move(runs);
-  sources.options = config::CoreSchema();
+  sources.options = spec::CoreSchema();
   for (const auto& dialect : environments::Dialects())
     sources.dialects.push_back({dialect.name, dialect.summary});
   for (const auto& option : torchrun::Options(torchrun::Program::kTorchrun)) {

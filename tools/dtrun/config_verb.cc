@@ -10,8 +10,8 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
-#include "core/config/backend_choice.h"
-#include "core/config/lookup.h"
+#include "core/spec/backend_choice.h"
+#include "core/spec/lookup.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/foreign_variable.h"
@@ -28,26 +28,27 @@ launch::Preparation LoadWithoutCommand(ConfigArguments arguments) {
   return Load(arguments);
 }
 
-int Report(const std::vector<config::Problem>& problems) {
+int Report(const std::vector<spec::Problem>& problems) {
   return problems.empty() ? 0 : PrintProblems(problems);
 }
 
 // Checks the program as a run would; other hosts check it themselves.
-Status CheckProgram(const config::Settings& settings) {
+Status CheckProgram(const spec::JobSpec& spec) {
   std::error_code failure;
-  return plan::CheckCommand(settings, launch::RankEnvironment(),
+  return plan::CheckCommand(spec, launch::RankEnvironment(),
                             std::filesystem::current_path(failure).string());
 }
 
 // What can only be known after querying hosts and backends, in a run or by doctor.
-std::string NotTried(const config::Settings& settings, bool elsewhere, const std::string& file) {
+std::string NotTried(const spec::JobSpec& spec, bool elsewhere, const std::string& file) {
   if (elsewhere) return "; its hosts are known only where that platform starts dtrun";
-  if (plan::HasCluster(settings)) return "; its hosts were not asked: dtrun doctor --config " + file;
-  const bool asked = std::ranges::any_of(settings.schema(), [&](const options::Spec& spec) {
-    return spec.key.starts_with("backend.") && settings.Get(spec.key).origin.kind != DTRUN_ORIGIN_DEFAULT;
+  if (plan::HasCluster(spec)) return "; its hosts were not asked: dtrun doctor --config " + file;
+  const options::Schema rows = spec.schema();
+  const bool asked = std::ranges::any_of(rows, [&](const options::Spec& row) {
+    return row.key.starts_with("backend.") && spec.Get(row.key).origin.kind != DTRUN_ORIGIN_DEFAULT;
   });
   if (!asked) return {};
-  const config::BackendChoice choice = config::BackendChoiceOf(settings);
+  const spec::BackendChoice choice = spec::BackendChoiceOf(spec);
   if (choice.automatic || choice.names == std::vector<std::string>{"none"}) return {};
   return fmt::format("; whether backend {} works here was not tried: dtrun doctor --config {}",
                      fmt::join(choice.names, " or "), file);
@@ -57,20 +58,20 @@ int Check(ConfigArguments arguments) {
   arguments.elsewhere = true;
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  const config::Settings& settings = preparation->settings();
-  const bool cluster = plan::HasCluster(settings);
-  const bool elsewhere = !cluster && !settings.Has("cluster.hosts") && settings.Has("cluster.from");
+  const spec::JobSpec& spec = preparation->spec();
+  const bool cluster = plan::HasCluster(spec);
+  const bool elsewhere = !cluster && !spec.cluster.hosts.has() && spec.cluster.from.has();
   Status checked;
   if (!elsewhere) checked = preparation->Check();
-  if (checked && !cluster && !elsewhere) checked = CheckProgram(settings);
+  if (checked && !cluster && !elsewhere) checked = CheckProgram(spec);
   if (!checked) return Complain(checked.error());
   const std::string file = arguments.file.string();
   for (const preflight::Check& unknown : preparation->UnknownBackends())
     PrintMessage("dtrun: warning: {}; {}\n", unknown.what, unknown.fix);
-  const std::string& platform = settings.hosts_from().platform;
+  const std::string& platform = spec.hosts_from.platform;
   PrintOutput("{}: ok{}{}\n", file,
               platform.empty() ? "" : fmt::format("; the hosts are those of {}", platform),
-              NotTried(settings, elsewhere, file));
+              NotTried(spec, elsewhere, file));
   return 0;
 }
 
@@ -96,16 +97,16 @@ std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
 
 int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
   const launch::Preparation preparation = Load(arguments);
-  if (NamesVariable(key) && config::FindSpec(preparation.settings().schema(), key) == nullptr) {
+  if (NamesVariable(key) && preparation.spec().Find(key) == nullptr) {
     std::string told = VariableText(key, PluginTables(arguments));
     const std::string option = OptionInPlaceOf(key);
     if (auto more =
-            option.empty() ? Result<std::string>("") : config::Explain(preparation.settings(), option))
+            option.empty() ? Result<std::string>("") : spec::Explain(preparation.spec(), option))
       told += (option.empty() ? "" : "\n") + *more;
     WriteForReading(told);
     return 0;
   }
-  auto text = config::Explain(preparation.settings(), key);
+  auto text = spec::Explain(preparation.spec(), key);
   if (!text) {
     PrintMessage("dtrun: {}\n", text.error().text);
     return kUserError;
@@ -123,19 +124,19 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   }
   const launch::Preparation preparation = LoadWithoutCommand(arguments);
   if (!preparation.problems().empty()) return Report(preparation.problems());  // the defaults would hide them
-  const config::Settings& settings = preparation.settings();
+  const spec::JobSpec& spec = preparation.spec();
   if (own.json) {
     Json out = Json::array();
-    for (const options::Spec& spec : settings.schema()) {
-      if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec, settings.Get(spec.key)));
+    for (const options::Spec& row : spec.schema()) {
+      if (row.key.starts_with(own.prefix)) out.push_back(ToJson(row, spec.Get(row.key)));
     }
     WriteOutput(JsonDocument(1, {{"options", out}}));
     return 0;
   }
-  const std::string text = ListOptions(settings, own.prefix);
+  const std::string text = ListOptions(spec, own.prefix);
   if (text.empty()) {
     PrintMessage("dtrun: no option begins with '{}'; {}\n", own.prefix,
-                 config::UnknownHint(settings.schema(), own.prefix, true, ""));
+                 spec::UnknownHint(spec.schema(), own.prefix, true, ""));
     return kUserError;
   }
   WriteTable(text);

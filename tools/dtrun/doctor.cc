@@ -49,7 +49,7 @@ struct Visit {
 BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
   BackendRequest request{file.name, file.path.string(), "", "", false};
   if (const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs)) {
-    request.options_json = options::ToJson(defaults->SnapshotOf("backend.options."));
+    request.options_json = options::ToJson(defaults->backend_options.front().Snapshot());
   } else {
     request.why_not = defaults.error().text;
   }
@@ -64,9 +64,9 @@ std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const lau
   std::vector<BackendRequest> requests =
       preparation.BackendRequests(static_cast<int>(hosts.size()), world_size);
   std::erase_if(requests, [](const BackendRequest& one) { return one.name == "none"; });
-  const config::Settings& settings = preparation.settings();
+  const spec::JobSpec& spec = preparation.spec();
   const auto folders =
-      plugin::SearchPath(arguments.plugin_dirs, settings.Has("plugins.path") ? settings.List("plugins.path")
+      plugin::SearchPath(arguments.plugin_dirs, spec.plugins.path.has() ? *spec.plugins.path
                                                                              : std::vector<std::string>());
   for (const plugin::File& file : plugin::FindAll(folders)) {
     const bool known = std::ranges::any_of(requests, [&](const auto& one) { return one.name == file.name; });
@@ -90,38 +90,38 @@ void Limit(Nanoseconds timeout, membership::Cluster* cluster) {
 }
 
 Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& preparation, Nanoseconds timeout) {
-  const config::Settings& settings = preparation.settings();
+  const spec::JobSpec& spec = preparation.spec();
   const auto environment = launch::RankEnvironment();
   const auto here = plan::OfferHere();
   if (!here) return here.error();
-  auto hosts = plan::PlaceRanks(settings, plan::HardwareHere(settings, environment, *here), {});
+  auto hosts = plan::PlaceRanks(spec, plan::HardwareHere(spec, environment, *here), {});
   if (!hosts) return hosts.error();
-  auto cluster = launch::ClusterOf(settings, {}, preparation.launchers());
+  auto cluster = launch::ClusterOf(spec, {}, preparation.launchers());
   if (!cluster) return cluster.error();
   if (*cluster) Limit(timeout, &**cluster);
-  auto rules = plan::NetworkRules(settings, *hosts);
+  auto rules = plan::NetworkRules(spec, *hosts);
   if (!rules) return rules.error();
-  Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
-  visit.platform = settings.hosts_from().platform;
+  Visit visit{*spec.job.name, {}, {}, *std::move(rules), *std::move(cluster)};
+  visit.platform = spec.hosts_from.platform;
   if (const Status checked = preparation.Check(); !checked) visit.refusal = checked.error().text;
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   visit.wish = preparation.Wish();
-  visit.stages = settings.Text("backend.staging") == "auto";
+  visit.stages = spec.backend.staging.is("auto");
   visit.unknown = preparation.UnknownBackends();
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   auto variables = environment;
-  if (settings.Has("job.env")) {
-    for (const auto& [name, value] : settings.Map("job.env")) variables[name] = value;
+  if (spec.job.env.has()) {
+    for (const auto& [name, value] : *spec.job.env) variables[name] = value;
   }
   std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
   // Without a command a placeholder is used.
-  const bool any_program = settings.Get("job.command").origin.place.empty() && arguments.command.empty();
+  const bool any_program = spec.job.command.place().empty() && arguments.command.empty();
   const bool asks_modules = !any_program && visit.refusal.empty();
   const auto modules = asks_modules ? preparation.ModulesToAsk() : preflight::ModuleRequest();
   if (!modules) visit.refusal = modules.error().text;
   std::error_code unknown;
   const std::string folder =
-      settings.Has("job.cwd") ? settings.Text("job.cwd") : std::filesystem::current_path(unknown).string();
+      spec.job.cwd.value_or(std::filesystem::current_path(unknown).string());
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     preflight::Request request;
     request.backends = backends;
@@ -130,9 +130,9 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
     request.checks = true;
     if (hosts->size() > 1) request.host_names = visit.hosts;
     request.host = static_cast<int>(i);
-    request.master_port = static_cast<int>(settings.Int("job.master_port"));
+    request.master_port = static_cast<int>(*spec.job.master_port);
     if (!any_program) {
-      request.program = plan::CommandOf(settings, environment, folder).front();
+      request.program = plan::CommandOf(spec, environment, folder).front();
     }
     if (modules) request.modules = *modules;
     request.folder = folder;
@@ -221,7 +221,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   }
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
-  // A single machine needs no network, but explicit user settings are still checked.
+  // A single machine needs no network, but explicit user spec are still checked.
   if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
     if (Status here = membership::CheckNamesHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,

@@ -12,8 +12,8 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
-#include "core/config/lookup.h"
-#include "core/config/settings.h"
+#include "core/spec/lookup.h"
+#include "core/spec/read.h"
 #include "core/failures/log.h"
 #include "core/failures/report.h"
 #include "core/output/display.h"
@@ -143,8 +143,8 @@ int ExplainWords(const ExplainArguments& arguments) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }
   if (findings.empty() &&
-      (config::FindSpec(config::CoreSchema(), text) != nullptr ||
-       config::IsTable(config::CoreSchema(), text) || text.starts_with("backend.options."))) {
+      (spec::FindSpec(spec::CoreSchema(), text) != nullptr ||
+       spec::IsTable(spec::CoreSchema(), text) || text.starts_with("backend.options."))) {
     return Fail(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {

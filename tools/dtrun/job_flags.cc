@@ -19,8 +19,8 @@ CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::str
   return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
 }
 
-std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
-  std::vector<config::Given> given;
+std::vector<spec::Given> GivenBy(const ConfigArguments& arguments) {
+  std::vector<spec::Given> given;
   const auto typed = [&](const std::string& flag, const std::string& value) {
     const auto found = arguments.spelled.find(flag + " " + value);
     return found == arguments.spelled.end() ? flag : found->second;
@@ -109,8 +109,8 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
 }
 
 launch::Preparation Load(const ConfigArguments& arguments) {
-  config::Request request = arguments;
-  std::vector<config::Given> given = GivenBy(arguments);
+  spec::Request request = arguments;
+  std::vector<spec::Given> given = GivenBy(arguments);
   request.given.insert(request.given.begin(), std::make_move_iterator(given.begin()),
                        std::make_move_iterator(given.end()));
   return launch::Preparation::Load(std::move(request), arguments.plugin_dirs);
@@ -129,8 +129,8 @@ int Complain(const Error& error) {
   return kUserError;
 }
 
-int PrintProblems(const std::vector<config::Problem>& problems) {
-  WriteMessage(config::Render(problems));
+int PrintProblems(const std::vector<spec::Problem>& problems) {
+  WriteMessage(spec::Render(problems));
   return kUserError;
 }
 

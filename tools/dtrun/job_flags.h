@@ -11,7 +11,7 @@
 namespace dtrun::cli {
 
 // Command-line arguments of every verb with a config. An empty text was not given.
-struct ConfigArguments : config::Request {
+struct ConfigArguments : spec::Request {
   std::string ranks;               // a total number, or a keyword of job.processes_per_host
   std::string processes_per_host;  // on each host
   std::vector<std::string> hosts;  // comma-separated lists, or a number of hosts
@@ -35,7 +35,7 @@ launch::Preparation Load(const ConfigArguments& arguments);
 // Unset, after an error message on stderr, if it is invalid.
 std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments);
 // Prints the problems and returns the exit code.
-int PrintProblems(const std::vector<config::Problem>& problems);
+int PrintProblems(const std::vector<spec::Problem>& problems);
 // The same for a user error.
 int Complain(const Error& error);
 

@@ -67,22 +67,23 @@ Json ValueOf(const Spec& spec, const options::Value& value) {
 
 }  // namespace
 
-std::string ListOptions(const config::Settings& settings, const std::string& prefix) {
+std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix) {
   std::vector<const Spec*> listed;
   std::size_t widest = 0;
-  for (const Spec& spec : settings.schema()) {
-    if (!spec.key.starts_with(prefix)) continue;
-    listed.push_back(&spec);
-    widest = std::max(widest, spec.key.size());
+  const options::Schema rows = spec.schema();
+  for (const Spec& row : rows) {
+    if (!row.key.starts_with(prefix)) continue;
+    listed.push_back(&row);
+    widest = std::max(widest, row.key.size());
   }
   std::string out;
-  for (const Spec* spec : listed) {
-    const options::Value& value = settings.Get(spec->key);
+  for (const Spec* row : listed) {
+    const options::Value& value = spec.Get(row->key);
     const bool given = value.origin.kind != DTRUN_ORIGIN_DEFAULT;
-    const std::string text = value.set() && given ? options::Format(*spec, value.data) : DefaultOf(*spec);
-    fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", spec->key, widest,
+    const std::string text = value.set() && given ? options::Format(*row, value.data) : DefaultOf(*row);
+    fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", row->key, widest,
                    text.size() <= kWidestValue ? text : Shortened(text, kWidestValue - 3), kWidestValue,
-                   spec->doc, given ? fmt::format(" ({})", value.origin.place) : "");
+                   row->doc, given ? fmt::format(" ({})", value.origin.place) : "");
   }
   return out;
 }
@@ -112,7 +113,7 @@ Json ToJson(const options::Spec& spec, const options::Value& value) {
 
 std::vector<OptionTable> CoreTables() {
   std::vector<OptionTable> tables;
-  for (const Spec& spec : config::CoreSchema()) {
+  for (const Spec& spec : spec::CoreSchema()) {
     const std::string table = spec.key.substr(0, spec.key.find('.'));
     const auto found = std::ranges::find(tables, table, &OptionTable::title);
     OptionTable& to = found == tables.end() ? tables.emplace_back(OptionTable{table, "", {}}) : *found;

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/config/settings.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::cli {
 
 // A line for each option with the key prefix `prefix`: key, value, description, and the origin of a
 // non-default value. Empty if there is none.
-std::string ListOptions(const config::Settings& settings, const std::string& prefix);
+std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix);
 
 Json ToJson(const options::Spec& spec);
 Json ToJson(const options::Spec& spec, const options::Value& value);  // with its value and origin

@@ -104,7 +104,7 @@ Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const
                                          plugin::Probe& probe) {
   const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs);
   if (!defaults) return defaults.error();
-  return probe.Launch(defaults->SnapshotOf("backend.options."), 1, 1);
+  return probe.Launch(defaults->backend_options.front().Snapshot(), 1, 1);
 }
 
 // What the plugin found on this host: a backend's library, a device plugin's devices.

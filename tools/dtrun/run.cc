@@ -102,9 +102,9 @@ std::string HeaderOf(const plan::Plan& plan, const std::string& run_dir, bool ve
 std::optional<launch::Preparation> LoadToRun(const ConfigArguments& arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return preparation;
-  const config::Settings& settings = preparation->settings();
+  const spec::JobSpec& spec = preparation->spec();
   preparation->Warn(UnusedVariables(launch::RankEnvironment(),
-                                    {settings.Text("launcher.name"), settings.hosts_from().platform}));
+                                    {*spec.launcher.name, spec.hosts_from.platform}));
   return preparation;
 }
 

@@ -19,7 +19,7 @@
 #include "core/base/secrets.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
-#include "core/config/lookup.h"
+#include "core/spec/lookup.h"
 #include "core/plan/program.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
@@ -289,14 +289,14 @@ int CommandLine::Run(const std::vector<std::string>& words) {
         return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
       },
       [](const std::string& name) {
-        const auto& schema = dtrun::config::CoreSchema();
-        return dtrun::config::FindSpec(schema, name) != nullptr || dtrun::config::IsTable(schema, name);
+        const auto& schema = dtrun::spec::CoreSchema();
+        return dtrun::spec::FindSpec(schema, name) != nullptr || dtrun::spec::IsTable(schema, name);
       },
       [](const std::string& name) {
         std::error_code failure;
         return std::filesystem::is_regular_file(name, failure);
       },
-      [](const std::string& name) { return dtrun::config::KeyNamed(dtrun::config::CoreSchema(), name); }};
+      [](const std::string& name) { return dtrun::spec::KeyNamed(dtrun::spec::CoreSchema(), name); }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {
     dtrun::PrintMessage("dtrun: {}\n", split.error().text);
@@ -365,7 +365,7 @@ int CommandLine::Dispatch() {
   if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
   if (keys_->parsed()) {
-    for (const auto& spec : dtrun::config::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
+    for (const auto& spec : dtrun::spec::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
     return 0;
   }
   for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {

@@ -21,7 +21,7 @@ struct SplitWords {
   std::vector<std::string> words;              // for CLI11, without the program name
   std::vector<std::string> command;            // of the job; empty: none given
   std::string verb;                            // "config check"; empty: none
-  std::map<std::string, std::string> spelled;  // config::Request::spelled
+  std::map<std::string, std::string> spelled;  // spec::Request::spelled
   std::vector<std::string> assumed;            // a line for each conversion from another launcher's spelling
   std::string swallowed;            // the last word is an option's value but may be meant as the program
   std::vector<std::string> warned;  // a line for each input that has no effect or may be a mistake

@@ -10,7 +10,7 @@
 
 namespace dtrun::cli {
 
-// The launch settings that decide which variables are read.
+// The launch spec that decide which variables are read.
 struct Started {
   std::string launcher;  // launcher.name
   std::string platform;  // the source of the hosts; empty: none

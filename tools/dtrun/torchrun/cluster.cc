@@ -127,11 +127,11 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
   return rendezvous;
 }
 
-std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous) {
-  std::vector<config::Given> settings;
+std::vector<spec::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous) {
+  std::vector<spec::Given> spec;
   const auto add = [&](const char* key, std::string value, std::string_view name) {
     const auto origin = arguments.origins.find(name);
-    settings.push_back({key, std::move(value),
+    spec.push_back({key, std::move(value),
                         origin == arguments.origins.end()
                             ? options::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"}
                             : origin->second});
@@ -139,7 +139,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Ren
   if (arguments.max_restarts > 0) {
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
   }
-  if (rendezvous.most_nodes == 1) return settings;
+  if (rendezvous.most_nodes == 1) return spec;
   add("cluster.connect", "manual", "nnodes");
   add("cluster.root", EndpointText(rendezvous.host, std::to_string(rendezvous.port.value_or(kC10dPort))),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
@@ -151,7 +151,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Ren
   if (!rendezvous.join_timeout.empty())
     add("cluster.join_timeout", rendezvous.join_timeout + "s", "rdzv_conf");
   if (!rendezvous.last_call.empty()) add("cluster.last_call", rendezvous.last_call + "s", "rdzv_conf");
-  return settings;
+  return spec;
 }
 
 }  // namespace dtrun::torchrun

@@ -1,6 +1,6 @@
-// The meeting point of a torchrun job's nodes, and the corresponding dtrun settings.
+// The meeting point of a torchrun job's nodes, and the corresponding dtrun spec.
 //
-// The only code that knows the settings for several nodes and for restarts. Pure; any thread.
+// The only code that knows the spec for several nodes and for restarts. Pure; any thread.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/settings.h"
+#include "core/spec/read.h"
 #include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/torchrun/grammar.h"
 
@@ -34,7 +34,7 @@ using MeetHere = std::function<bool(const std::string& host, int port)>;
 Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& uuid,
                                 const MeetHere& meet_here);
 
-// The settings for several nodes and for restarts.
-std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous);
+// The spec for several nodes and for restarts.
+std::vector<spec::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous);
 
 }  // namespace dtrun::torchrun

@@ -110,7 +110,7 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
                                      "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
   const auto rendezvous = RendezvousOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values, places;
-  for (const config::Given& given : ClusterSettings(arguments, *rendezvous)) {
+  for (const spec::Given& given : ClusterSettings(arguments, *rendezvous)) {
     values[given.key] = std::get<std::string>(given.value);
     places[given.key] = given.origin.place;
   }
@@ -130,7 +130,7 @@ TEST(ClusterSettings, AnElasticJobSaysHowFewNodesWillDo) {
                                      "--rdzv-conf", "last_call_timeout=5"});
   const auto rendezvous = RendezvousOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values;
-  for (const config::Given& given : ClusterSettings(arguments, *rendezvous)) {
+  for (const spec::Given& given : ClusterSettings(arguments, *rendezvous)) {
     values[given.key] = std::get<std::string>(given.value);
   }
   EXPECT_EQ(values, (std::map<std::string, std::string>{{"cluster.connect", "manual"},

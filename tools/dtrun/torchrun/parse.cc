@@ -7,7 +7,7 @@
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "core/config/settings.h"
+#include "core/spec/read.h"
 #include "tools/dtrun/torchrun/assign.h"
 #include "tools/dtrun/torchrun/grammar.h"
 #include "tools/dtrun/torchrun/options.h"
@@ -163,7 +163,7 @@ class Parser {
     return fmt::format(
         "unrecognized arguments: --set; torchrun has no --set: dtrun's options are variables there, {} "
         "dtrun torchrun ...",
-        whole ? MaskText(config::EnvironmentName(key) + assignment.substr(equals))
+        whole ? MaskText(spec::EnvironmentName(key) + assignment.substr(equals))
               : "DTRUN_CONFIG_BACKEND_NAME=gloo");
   }
 

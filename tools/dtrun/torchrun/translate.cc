@@ -59,7 +59,7 @@ class Translator {
     if (Status refused = RefuseUnserved(); !refused) return refused.error();
     const auto rendezvous = RendezvousOf(arguments_, surroundings_.uuid, surroundings_.meet_here);
     if (!rendezvous) return rendezvous.error();
-    const std::vector<config::Given> cluster = ClusterSettings(arguments_, *rendezvous);
+    const std::vector<spec::Given> cluster = ClusterSettings(arguments_, *rendezvous);
     out_.run_id = arguments_.rdzv_id;
     out_.secret = SecretOf(arguments_, *rendezvous);
 
@@ -167,7 +167,7 @@ class Translator {
     Give("launcher.options.error_files", out_.keeps_logs ? "attempt" : "none", "log_dir");
   }
 
-  // As in torchrun 2.x, a single node ignores rendezvous settings.
+  // As in torchrun 2.x, a single node ignores rendezvous spec.
   void AddLoneNodeNote(const Rendezvous& rendezvous) {
     if (rendezvous.most_nodes > 1 || arguments_.standalone) return;
     std::vector<std::string> ignored;

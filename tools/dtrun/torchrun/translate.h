@@ -1,4 +1,4 @@
-// Translates a torchrun command line into dtrun's settings.
+// Translates a torchrun command line into dtrun's spec.
 //
 // Pure; any thread. Every setting records the option or variable that caused it as its origin, so that errors
 // and `dtrun config explain` show the user's own input.
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/settings.h"
+#include "core/spec/read.h"
 #include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/torchrun/cluster.h"
 #include "tools/dtrun/torchrun/secret.h"
@@ -30,8 +30,8 @@ struct Surroundings {
 };
 
 struct Translation {
-  std::vector<config::Given> base;   // torchrun's own defaults, overridden by the user's config
-  std::vector<config::Given> given;  // the user's options
+  std::vector<spec::Given> base;   // torchrun's own defaults, overridden by the user's config
+  std::vector<spec::Given> given;  // the user's options
   std::vector<std::string> notes;    // lines for the user
   bool keeps_logs = true;            // false: --log-dir is the null device
   Secret secret;                     // shared by the nodes, if the user shares no key

@@ -36,7 +36,7 @@ class TranslateTest : public ::testing::Test {
     if (!translated.ok()) return "";
     std::string value;
     for (const auto* layer : {&translated->base, &translated->given}) {
-      for (const config::Given& given : *layer) {
+      for (const spec::Given& given : *layer) {
         if (given.key == key && given.value.index() == 0) value = std::get<std::string>(given.value);
         if (given.key == key) place_ = given.origin.place;
       }
@@ -70,7 +70,7 @@ TEST_F(TranslateTest, IsAJobOfTheTorchrunLauncherWithTorchrunsDefaults) {
 TEST_F(TranslateTest, GivesTheCommandAsItWasTyped) {
   const auto translated = Run({"train.py", "-x", "${y}", "$local_rank"});
   ASSERT_TRUE(translated.ok());
-  for (const config::Given& given : translated->given) {
+  for (const spec::Given& given : translated->given) {
     if (given.key != "job.command") continue;
     EXPECT_THAT(std::get<Words>(given.value), ElementsAre("train.py", "-x", "${y}", "$local_rank"));
     EXPECT_EQ(given.origin.place, "training_script");

@@ -245,7 +245,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
                                          std::filesystem::current_path(failure).string()));
   }
   TorchrunFront front(asked, here, translated->keeps_logs, std::move(translated->notes),
-                      launch::HasClusterKey(preparation->settings()) ? "" : translated->secret.note);
+                      launch::HasClusterKey(preparation->spec()) ? "" : translated->secret.note);
   const Result<int> code = launch::Launch(*std::move(preparation), front, {RuleOf(*translated)});
   if (!code) return Complain(code.error());
   return *code == 0 || *code == kUserError ? *code : kFailed;

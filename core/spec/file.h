@@ -1,0 +1,21 @@
+// Reads a config file and reports errors that come before parsing. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "core/base/result.h"
+
+namespace dtrun::spec {
+
+inline constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+// The bytes of `path`, which may be a pipe, without a UTF-8 byte order mark. Ends in bounded time. The error
+// does not repeat the path.
+Result<std::string> ReadFile(const std::filesystem::path& path);
+
+// The hint for an unreadable `path`: a file with a similar name, or else where dtrun looked.
+std::string WhereElse(const std::filesystem::path& path);
+
+}  // namespace dtrun::spec
