@@ -154,7 +154,7 @@ std::string ToJson(const dtrun_options& options) {
     if (entry.spec.secret) json["secret"] = true;
     json["value"] = DataToJson(entry.value.data);
     json["origin"] = entry.value.origin.kind;
-    json["place"] = entry.place();
+    json["place"] = entry.value.origin.place;
   }
   return JsonLine(root);
 }
