@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::SettingsOf;
 
-// Two manually started hosts, and additional spec.
+// Two manually started hosts, and additional options.
 spec::JobSpec ManualWith(std::vector<std::string> more) {
   more.insert(more.end(), {"cluster.hosts=node0,node1", "cluster.connect=manual"});
   return SettingsOf(std::move(more));

@@ -10,15 +10,19 @@
 
 #include "core/base/json.h"
 #include "core/base/printable.h"
+#include "core/environments/libraries.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
-#include "core/launch/interface_notes.h"
 #include "core/launch/launchers.h"
+#include "core/launch/modules.h"
 #include "core/launch/policies.h"
+#include "core/network/interface.h"
 #include "core/plan/at.h"
+#include "core/plan/command.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/search_path.h"
+#include "core/preflight/check/checks.h"
 
 namespace dtrun::launch {
 namespace {
@@ -42,6 +46,27 @@ Json RecordOf(const spec::JobSpec& spec, const spec::PluginOptions* backend) {
   RecordOptions(spec.launcher_options, "launcher.options", &out);
   if (backend != nullptr) RecordOptions(*backend, "backend.options", &out);
   return out;
+}
+
+// For a job on one host: warns of rank variables that name a network interface which this host lacks. On several hosts
+// the connectivity checks report them.
+void AddInterfaceNotes(const spec::JobSpec& spec, plan::Plan* plan) {
+  const plan::Process& rank = plan->processes.front();
+  auto variables = RankEnvironment();
+  const std::string path = variables["PATH"];
+  for (const auto& [name, value] : rank.env) variables[name] = value;
+  std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
+  if (variables.empty()) return;  // avoids loading libnl, which reads the interfaces
+  auto interfaces = network::ReadInterfaces();
+  if (!interfaces) return;
+  const auto command = plan::CommandOf(spec, RankEnvironment(), rank.cwd);
+  const auto program = preflight::ProgramOf(command.front(), rank.cwd, path);
+  auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
+  std::ranges::move(preflight::VariablesOfBackend(plan->hosts.front().device_facts),
+                    std::back_inserter(of_backend));
+  for (const preflight::Check& check :
+       preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
+    plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
 }
 
 }  // namespace
@@ -225,7 +250,10 @@ Result<plan::Plan> Preparation::MakePlan() {
   for (Candidate& candidate : candidates_) End(std::move(candidate.probe));
   auto plan = Build(*chosen, {}, nullptr);
   if (!plan) return plan;
-  if (Status modules = CheckModulesHere(); !modules) return modules.error();
+  const auto modules = ModulesToAsk(spec(), program_);
+  if (!modules) return modules.error();
+  if (Status found = CheckModules(spec(), program_, hosts::HostName(), preflight::MissingModules(*modules, {})); !found)
+    return found.error();
   return plan;
 }
 
@@ -333,7 +361,7 @@ Result<std::vector<preflight::Request>> Preparation::PreflightRequests(
   const bool idle = std::ranges::all_of(
       request.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
   std::vector<preflight::Request> requests;
-  auto modules = ModulesToAsk();
+  auto modules = ModulesToAsk(spec(), program_);
   if (!modules) return modules.error();
   request.modules = *std::move(modules);
   if (idle && request.modules.names.empty()) return requests;

@@ -47,9 +47,8 @@ class Preparation final : public job::Planner {
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
 
-  // For python.modules and backend.torch: the query for the ranks' program. REQUIRES: a plan was made, or
-  // Check.
-  Result<preflight::ModuleRequest> ModulesToAsk() const;
+  // What ranks run. REQUIRES: a plan was made, or Check.
+  const std::string& program() const { return program_; }
 
   // The checks that a run does before it queries other hosts or backends, except for the program, which other
   // hosts may have although this one does not. REQUIRES: no problems.
@@ -108,9 +107,6 @@ class Preparation final : public job::Planner {
   Result<plugin::LaunchInfo> AskForInfo(Candidate& candidate, const std::vector<plan::Host>& hosts);
   Status Ask(Candidate& candidate);
   bool MayUseDevices() const;
-  // preparation_modules.cc
-  Status CheckModules(const std::string& host, const std::string& missing) const;
-  Status CheckModulesHere() const;
   Result<preflight::Answer> AskHere();
   Result<Chosen> ChooseHere();
   Result<Chosen> ChooseByAll(const std::vector<plan::Hardware>& reported,
@@ -145,7 +141,7 @@ class Preparation final : public job::Planner {
   std::vector<std::string> warnings_;                   // from Warn
 };
 
-// The spec of a job with this backend and default options.
+// The JobSpec of a job with this backend and default options.
 Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.

@@ -10,6 +10,7 @@
 
 #include "core/base/printable.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/modules.h"
 #include "core/launch/policies.h"
 #include "core/launch/preparation.h"
 #include "core/plan/at.h"
@@ -236,7 +237,7 @@ Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Har
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string& host = (*hosts)[i].name;
-    if (Status modules = CheckModules(host, answers[i].missing_modules); !modules) return modules.error();
+    if (Status modules = CheckModules(spec(), program_, host, answers[i].missing_modules); !modules) return modules.error();
     by_host.emplace_back(host, answers[i]);
   }
   auto routes = preflight::ChooseRoutes(Wish(), by_host);

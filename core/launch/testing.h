@@ -1,4 +1,4 @@
-// For tests: spec from --set alone, without plugins.
+// For tests: a JobSpec from --set alone, without plugins.
 #pragma once
 
 #include <string>

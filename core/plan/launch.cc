@@ -1,4 +1,4 @@
-#include "core/plan/launch.h"
+#include "core/plan/steps.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/plan/own_dialect.h"
+#include "core/plan/steps.h"
 
 #include <string>
 #include <utility>
@@ -7,8 +7,6 @@
 #include "core/base/number_list.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
-#include "core/plan/facts.h"
-#include "core/plan/routes.h"
 
 namespace dtrun::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plan/own_variables.h"
+#include "core/plan/steps.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "core/plan/routes.h"
+#include "core/plan/steps.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "core/contract/environment.h"
 #include "core/plan/at.h"
-#include "core/plan/facts.h"
 
 namespace dtrun::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plan/routes.h"
+#include "core/plan/steps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

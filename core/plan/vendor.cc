@@ -1,10 +1,9 @@
-#include "core/plan/vendor.h"
+#include "core/plan/steps.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "core/environments/libraries.h"
-#include "core/plan/facts.h"
 
 namespace dtrun::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/plan/vendor.h"
+#include "core/plan/steps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

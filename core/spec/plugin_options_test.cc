@@ -216,7 +216,6 @@ TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
 }
 
 TEST_F(PluginOptionsTest, OnTheCommandLineThatOneOfSeveralLacksAreWrittenByName) {
-  request_.backends = {"demo", "other"};
   request_.sets = {"backend.options.library=x"};
   EXPECT_EQ(
       Problems("[backend]\nname = [\"demo\", \"other\"]\n"),

@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/environments/libraries.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/modules.h"
 #include "core/launch/cluster.h"
 #include "core/launch/launch.h"
 #include "core/membership/ask_hosts.h"
@@ -117,7 +118,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   // Without a command a placeholder is used.
   const bool any_program = spec.job.command.place().empty() && arguments.command.empty();
   const bool asks_modules = !any_program && visit.refusal.empty();
-  const auto modules = asks_modules ? preparation.ModulesToAsk() : preflight::ModuleRequest();
+  const auto modules = asks_modules ? launch::ModulesToAsk(spec, preparation.program()) : preflight::ModuleRequest();
   if (!modules) visit.refusal = modules.error().text;
   std::error_code unknown;
   const std::string folder =
@@ -221,7 +222,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   }
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
-  // A single machine needs no network, but explicit user spec are still checked.
+  // A single machine needs no network, but explicit user settings are still checked.
   if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
     if (Status here = membership::CheckNamesHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,

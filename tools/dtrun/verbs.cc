@@ -268,13 +268,13 @@ int CommandLine::WriteManPages() const {
   return written ? 0 : dtrun::kUserError;
 }
 
-// The program as it will run; --verbose shows how it differs from the input.
+// The plan decides what runs; --verbose shows how it differs from the input.
 void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");
-  dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(std::move(typed), path == nullptr ? "" : path,
-                                                             std::filesystem::current_path(failure));
-  arguments_.command = std::move(program.command);
+  arguments_.command = std::move(typed);
+  const dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(arguments_.command, path == nullptr ? "" : path,
+                                                                   std::filesystem::current_path(failure));
   if (arguments_.verbose && !program.assumed.empty()) {
     dtrun::PrintMessage("dtrun: {}\n", dtrun::MaskText(program.assumed));
   }

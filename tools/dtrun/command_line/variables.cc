@@ -22,7 +22,7 @@ struct SameAs {
 };
 
 // srun(1), "INPUT ENVIRONMENT VARIABLES": those that affect how ranks are started. The others are properties
-// of the allocation, or match what dtrun does anyway. SLURM_DISTRIBUTION: core/plan/own_variables.h.
+// of the allocation, or match what dtrun does anyway. SLURM_DISTRIBUTION: core/plan/own_variables.cc.
 constexpr SameAs kSrun[] = {{"SLURM_BCAST", "--bcast"},
                             {"SLURM_COMPRESS", "--compress"},
                             {"SLURM_CPU_BIND", "--cpu-bind"},

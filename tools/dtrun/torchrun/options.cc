@@ -17,7 +17,7 @@ std::vector<Option> CommonOptions() {
       {"rdzv_backend", 0, "NAME", true, "static or c10d (static)"},
       {"rdzv_endpoint", 0, "HOST[:PORT]", true, "where the nodes meet"},
       {"rdzv_id", 0, "ID", true, "name of the job, the same on all nodes (none)"},
-      {"rdzv_conf", 0, "KEY=VALUE,...", true, "further spec, such as join_timeout=600"},
+      {"rdzv_conf", 0, "KEY=VALUE,...", true, "further settings, such as join_timeout=600"},
       {"standalone", 0, "", true, "this node alone, on a free port"},
       {"max_restarts", 0, "N", true, "restarts of all ranks after a failure (0)"},
       {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once"},

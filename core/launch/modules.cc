@@ -1,22 +1,19 @@
-// Python modules that hosts must have: builds the query and interprets the answers.
+#include "core/launch/modules.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <map>
 #include <string>
 
-#include "core/hosts/this_machine.h"
 #include "core/launch/environment.h"
-#include "core/launch/preparation.h"
 #include "core/plan/at.h"
+#include "core/plan/place.h"
 #include "core/plan/python.h"
-#include "core/preflight/modules.h"
 
 namespace dtrun::launch {
 namespace {
 
-constexpr char kModules[] = "python.modules";
-constexpr char kTorch[] = "backend.torch";
 constexpr char kPackage[] = "dtrun";
 constexpr char kEntryPoint[] = "torch.backends:dtrun";  // through which torch finds the package
 constexpr char kAutoload[] = "TORCH_DEVICE_BACKEND_AUTOLOAD";
@@ -49,73 +46,68 @@ bool LoadsNoBackends(const std::map<std::string, std::string>& chosen) {
 
 }  // namespace
 
-Result<preflight::ModuleRequest> Preparation::ModulesToAsk() const {
+Result<preflight::ModuleRequest> ModulesToAsk(const spec::JobSpec& spec, const std::string& program) {
   preflight::ModuleRequest request;
-  if (spec().backend.torch.is("dtrun") && LoadsNoBackends(plan::UserVariables(spec()))) {
+  if (spec.backend.torch.is("dtrun") && LoadsNoBackends(plan::UserVariables(spec))) {
     return plan::At(
-        spec().backend.torch,
+        spec.backend.torch,
         fmt::format("{} is set, not to 1, in the environment of the ranks, which keeps torch from loading "
                     "dtrun, and the script "
                     "would get gloo; unset it, or take {} out and have the script import dtrun.torch "
                     "and ask for the backend \"dtrun\"",
-                    kAutoload, kTorch));
+                    kAutoload, spec.backend.torch.key()));
   }
-  if (spec().python.modules.has()) request.names = *spec().python.modules;
-  if (NeedsPackage(spec(), program_)) {
+  if (spec.python.modules.has()) request.names = *spec.python.modules;
+  if (NeedsPackage(spec, program)) {
     request.names.insert(request.names.end(), {kPackage, kEntryPoint, kTorchVersion});
   }
   if (request.names.empty()) return request;
-  if (!IsPython(program_)) {
+  if (!IsPython(program)) {
     return plan::At(
-        spec().python.modules,
+        spec.python.modules,
         fmt::format(
             "ranks run '{}', which is not a Python interpreter; write the interpreter in front of the "
             "script, as in [\"python3\", \"train.py\"], or take {} out",
-            program_, kModules));
+            program, spec.python.modules.key()));
   }
-  request.interpreter = program_;
+  request.interpreter = program;
   std::error_code unknown;
-  request.folder = spec().job.cwd.value_or(std::filesystem::current_path(unknown).string());
-  for (const auto& [name, value] : plan::UserVariables(spec())) {
+  request.folder = spec.job.cwd.value_or(std::filesystem::current_path(unknown).string());
+  for (const auto& [name, value] : plan::UserVariables(spec)) {
     if (IsOfPython(name) && value.find("${") == value.npos) request.variables[name] = value;
   }
   return request;
 }
 
-Status Preparation::CheckModules(const std::string& host, const std::string& missing) const {
+Status CheckModules(const spec::JobSpec& spec, const std::string& program, const std::string& host,
+                    const std::string& missing) {
   if (missing.empty()) return {};
   // These are queried last, so all modules before them were found.
-  if (NeedsPackage(spec(), program_) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
-    return plan::At(spec().backend.torch,
+  if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
+    return plan::At(spec.backend.torch,
                     fmt::format("on host '{}', {}, by which torch finds dtrun: the package is on its path, "
                                 "but not installed there; install dtrun's wheel, or put the folder with its "
                                 ".dist-info on PYTHONPATH too",
                                 host, missing));
   }
-  if (NeedsPackage(spec(), program_) && missing.ends_with(", older than 2.5")) {
-    return plan::At(spec().backend.torch,
+  if (NeedsPackage(spec, program) && missing.ends_with(", older than 2.5")) {
+    return plan::At(spec.backend.torch,
                     fmt::format("on host '{}', {}, which looks for no backends; take {} out, and have the "
                                 "script import dtrun.torch and ask for the backend \"dtrun\"",
-                                host, missing, kTorch));
+                                host, missing, spec.backend.torch.key()));
   }
-  if (NeedsPackage(spec(), program_) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
+  if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     const auto folder = plan::PackageFolder(plan::ProgramFolder());
     const std::string ours = folder.empty() ? "" : fmt::format("set PYTHONPATH={}, ", folder.string());
-    return plan::At(spec().backend.torch,
+    return plan::At(spec.backend.torch,
                     fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; {}install dtrun's "
                                 "wheel for it there, or name the interpreter that has it in job.command",
                                 host, missing, ours));
   }
   return plan::At(
-      spec().python.modules,
+      spec.python.modules,
       fmt::format("on host '{}', {}; install it there, or name the interpreter that has it in job.command",
                   host, missing));
-}
-
-Status Preparation::CheckModulesHere() const {
-  const auto request = ModulesToAsk();
-  if (!request) return request.error();
-  return CheckModules(hosts::HostName(), preflight::MissingModules(*request, {}));
 }
 
 }  // namespace dtrun::launch
