@@ -1,4 +1,4 @@
-// The dialects' writers, one per file, registered in dialect.cc. Pure; any thread.
+// The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc. Pure; any thread.
 #pragma once
 
 #include "core/environments/dialect.h"

@@ -1,6 +1,6 @@
 // The immutable options that a plugin instance sees: dtrun_options of the ABI.
 //
-// The launching process builds it in core/config from validated values. It travels to probe
+// The launching process builds it in core/spec from validated values. It travels to probe
 // processes and ranks as JSON, and the plugin reads it through "dtrun.options/1". Keys are the
 // plugin's own, without the "backend.options." prefix. Immutable once built; any thread may read.
 #pragma once

@@ -112,7 +112,7 @@ std::vector<std::map<std::string, std::string>> VendorEnvironments(const VendorI
                                                                    std::vector<std::string>* notes);
 
 // --- own variables: Warns about variables that the user may have set in vain: DTRUN_... names that are misspelt
-// or have meaning only in ranks. (A misspelt DTRUN_CONFIG_... is an error: core/config.)
+// or have meaning only in ranks. (A misspelt DTRUN_CONFIG_... is an error: core/spec.)
 
 // A note for each such variable in `environment`. `options`: the DTRUN_CONFIG_... variables of the options.
 // `plugins`: plugin names that DTRUN_LOG may use.

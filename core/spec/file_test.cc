@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/spec/test_folder.h"
+#include "core/spec/testing.h"
 
 namespace dtrun::spec {
 namespace {

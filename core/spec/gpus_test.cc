@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/spec/read.h"
-#include "core/spec/test_folder.h"
+#include "core/spec/testing.h"
 #include "core/hosts/this_machine.h"
 
 namespace dtrun::spec {

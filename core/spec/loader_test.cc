@@ -3,7 +3,7 @@
 
 #include "core/spec/file.h"
 #include "core/spec/read.h"
-#include "core/spec/test_folder.h"
+#include "core/spec/testing.h"
 
 namespace dtrun::spec {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/spec/backend_choice.h"
 #include "core/spec/read.h"
-#include "core/spec/test_folder.h"
+#include "core/spec/testing.h"
 
 namespace dtrun::spec {
 namespace {

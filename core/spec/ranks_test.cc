@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/spec/read.h"
-#include "core/spec/test_folder.h"
+#include "core/spec/testing.h"
 
 namespace dtrun::spec {
 namespace {

@@ -1,6 +1,6 @@
 """Fails where a file is opened for reading in a way that may wait for ever, or read without end.
 
-core/base/foreign_file.h reads what others may have put somewhere, config::ReadFile what the user names, and
+core/base/foreign_file.h reads what others may have put somewhere, spec::ReadFile what the user names, and
 core/base/kernel_file.h what the kernel says. Streams, fopen, and an open() without O_NONBLOCK wait for the writer of a
 pipe, and read a device without end. PLACES has the files that do so all the same, and what they read.
 

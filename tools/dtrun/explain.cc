@@ -176,7 +176,7 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
       ->required();
   explain
       ->add_option("--failures", to->failures,
-                   "A file with known failures of your own, as failures.path names it")
+                   "A file of your own that explains error messages, as in failures.path")
       ->type_name("FILE")
       ->allow_extra_args(false);
   explain->add_flag("--json", to->json, "Machine-readable");
