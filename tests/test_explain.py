@@ -10,9 +10,8 @@ import sys
 import unittest
 from pathlib import Path
 
-from support.job import DTRUN, JobTest, main
+from support.job import DTRUN, JobTest, main, needs_torch
 
-HAS_TORCH = subprocess.run([sys.executable, "-c", "import torch.distributed"], capture_output=True).returncode == 0
 WARNING = "NCCL WARN Bootstrap : no socket interface found"
 
 
@@ -76,14 +75,14 @@ class Verdict(JobTest):
         known, _ = self.fail(sys.executable, "-c", "import no_such_module")
         self.assertEqual(known["what"], f"Python has no module no_such_module on this host; the interpreter is {sys.executable}")
 
-    @unittest.skipUnless(HAS_TORCH, "this python has no torch.distributed")
+    @needs_torch
     def test_a_wrong_interface_of_gloo(self):
         script = "import torch.distributed as d; d.init_process_group('gloo')"
         known, _ = self.fail(sys.executable, "-c", script, count=2, sets=["job.env.GLOO_SOCKET_IFNAME=eth77"])
         self.assertEqual(known["id"], "gloo-interface")
         self.assertIn("'eth77'", known["what"])
 
-    @unittest.skipUnless(HAS_TORCH, "this python has no torch.distributed")
+    @needs_torch
     def test_a_rank_that_never_comes_is_a_rendezvous_failure(self):
         script = ("import os, time\n"
                   "if os.environ['RANK'] == '1': time.sleep(1000)\n"

@@ -19,25 +19,23 @@ class RankDies(JobTest):
     def test_before_init(self):
         result = self.die("before-init", "exit=7")
         self.assertEqual(result.code, 7, str(result))
-        self.assertIn("rank 1", result.err)
-        self.assertIn("exited with code 7", result.err)
+        self.assert_verdict(result, ending=(1, 7), exit_class="user-error", first_failed_rank=1)
         self.assertIn("| dying before-init", result.err)
 
     def test_in_the_middle_of_an_allreduce(self):
         result = self.die("in-allreduce", str(int(signal.SIGKILL)))
         self.assertEqual(result.code, 137, str(result))
-        verdict = result.err[result.err.rindex("dtrun: job"):]
-        self.assertIn("rank 1", verdict.splitlines()[0])
-        self.assertIn("SIGKILL", verdict.splitlines()[0])
+        self.assert_verdict(result, ending=(1, "SIGKILL"), exit_class="signal", first_failed_rank=1)
 
     def test_of_a_segmentation_fault(self):
         result = self.die("in-allreduce", str(int(signal.SIGSEGV)))
         self.assertEqual(result.code, 139, str(result))
+        self.assert_verdict(result, ending=(1, "SIGSEGV"), exit_class="signal", first_failed_rank=1)
 
     def test_at_exit(self):
         result = self.die("at-exit", "exit=9", rank=2)
         self.assertEqual(result.code, 9, str(result))
-        self.assertIn("rank 2", result.err)
+        self.assert_verdict(result, ending=(2, 9), first_failed_rank=2)
 
     def test_the_code_is_that_of_the_first_and_the_others_are_folded_under_it(self):
         command = f"""if [ $RANK = 2 ]; then read go < {self.folder}/go; exit 42; fi
@@ -49,7 +47,9 @@ class RankDies(JobTest):
         (self.folder / "go").write_text("go\n")
         result = job.finish()
         self.assertEqual(result.code, 42, str(result))
-        self.assertIn("because of it: ranks 0, 1, 3 exited with code 5", result.err)
+        self.assert_verdict(result, first_failed_rank=2)
+        for rank in (0, 1, 3):
+            self.assert_verdict(result, ending=(rank, 5))
 
     def test_the_verdict_is_also_json(self):
         job = self.start_ranks(2, "sh", "-c", 'echo last words; [ $RANK = 0 ] && exit 3; sleep 1000')

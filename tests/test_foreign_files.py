@@ -3,19 +3,12 @@
 import os
 import resource
 import shutil
-import socket
 import subprocess
 
-from support.job import DTRUN, JobTest, Result, main
+from support.job import DTRUN, JobTest, Result, free_port, main
 
 MEMORY = 3 << 30  # of addresses; a device or a file with holes would take all of it
 KINDS = ("pipe", "device", "link to a pipe", "holes")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def make(kind, path):

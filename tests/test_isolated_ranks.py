@@ -1,15 +1,12 @@
 """Ranks that never join each other are noticed: a program would train N times alone, and every one succeed."""
 
 import ctypes
-import importlib.util
-import json
 import shutil
-import socket
 import sys
 import unittest
 
 from support.cluster import ClusterTest, open_lab
-from support.job import JobTest, main, nightly
+from support.job import JobTest, free_port, main, needs_stacks, needs_torch, nightly
 
 WARNING = "the ranks have not joined each other"
 # dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old, twice until
@@ -41,16 +38,6 @@ APART = "import os, tempfile; os.environ['OMPI_MCA_orte_tmpdir_base'] = tempfile
 def mpi(library):
     start = f"import ctypes; mpi = ctypes.CDLL('{library}', ctypes.RTLD_GLOBAL); mpi.MPI_Init(None, None)"
     return f"{BEGIN}{start}{LINGER}; mpi.MPI_Finalize()"
-
-
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
-
-
-needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch here (python3-torch)")
-needs_stacks = unittest.skipUnless(sys.version_info[:2] == (3, 11), "stacks of this Python are not read")
 
 
 def setUpModule():
@@ -109,9 +96,7 @@ class OneHost(JobTest):
         result = self.python(IMPORT + TRAIN, sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assertIn(WARNING, result.err)
-        self.assertIn("class: isolated-ranks", result.err)
-        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
-        self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "isolated-ranks", 1))
+        self.assert_verdict(result, exit_class="isolated-ranks", exit_code=1)
 
     @nightly
     @needs_torch
@@ -186,7 +171,7 @@ class ChangedVariables(JobTest):
         for left in self.folder.glob("runs"):
             left.rename(self.folder / f"runs-before-{way}")
         result = self.ranks(2, sys.executable, script, way, str(limit_s), sets=["backend.name=none", *sets])
-        return result, json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        return result, self.last_verdict()
 
     def test_the_rank_that_has_changed_them_is_named(self):
         for way, rank, said in (

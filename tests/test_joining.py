@@ -85,7 +85,7 @@ class TheLink(JoiningTest):
         file = self.through_the_wall(["sh", "-c", script], ["node1", "node2"], "[restart]\nmax = 1\n")
         result = self.start_on(0, "--config", file).finish()
         self.assertEqual(result.code, 5, str(result))
-        self.assertIn("rank 2 exited with code 5", result.err)
+        self.assert_verdict(result, ending=(2, 5), first_failed_rank=2)
         self.assertEqual(result.err.count("goes through ssh"), 2, result.err)
 
     def test_a_lost_host_is_still_noticed(self):

@@ -146,9 +146,7 @@ class OneHost(JobTest):
     def test_the_rank_that_failed_is_named_and_its_code_is_the_jobs(self):
         result = self.mpirun(2, "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 1000")
         self.assertEqual(result.code, 7, str(result))
-        self.assertIn("rank 1 exited with code 7", result.err)
-        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
-        self.assertEqual(verdict["first_failed_rank"], 1)
+        self.assert_verdict(result, exit_code=7, first_failed_rank=1)
 
     def test_so_it_is_under_a_hydra_which_would_wait_for_the_others(self):
         if shutil.which("mpiexec.hydra") is None:
@@ -223,7 +221,7 @@ class OnThreeHosts:
         result = self.run_cluster("sh", "-c", "[ $RANK = 5 ] && echo I am $$ && exit 7; sleep 1000", more=self.launcher)
         self.assertEqual(result.code, 7, str(result))
         pid = re.search(r"I am (\d+)", result.out).group(1)
-        self.assertIn("rank 5 exited with code 7\n", result.err, str(result))
+        self.assert_verdict(result, exit_code=7, first_failed_rank=5)
         self.assertIn(f"host node2, pid {pid}", result.err, str(result))
         self.assertIn(f"| I am {pid}\n", result.err, str(result))
 

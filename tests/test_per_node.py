@@ -1,11 +1,10 @@
 """The per-node launcher: one process per host; the program makes the ranks."""
 
-import importlib.util
 import json
 import sys
 import unittest
 
-from support.job import BUILD, RANK, JobTest, main
+from support.job import BUILD, RANK, JobTest, main, needs_torch
 from support.local_launcher import BY_SHELL
 
 SHOW = [sys.executable, "-c", "import json,os; print(json.dumps(dict(os.environ)))"]
@@ -92,18 +91,16 @@ class PerNode(JobTest):
         self.assertEqual(result.code, 137, str(result))
         self.assertIn("the process of ranks 0, 1 was killed by signal 9", result.err)  # and tearDown looks for survivors
 
+    @needs_torch
     def test_torchs_torchrun_needs_no_arguments(self):
-        if importlib.util.find_spec("torch") is None:
-            self.skipTest("python3-torch is not installed")
         # What it would do; that of Debian's torch 1.13 does nothing more with its Python 3.11.
         result = self.node(2, sys.executable, "-c", TORCHRUN, sets=["backend.name=none"])
         self.assert_ok(result)
         port = json.loads((self.folder / "runs/job/latest/runtime.json").read_text())["master_port"]
         self.assertIn(f"1 to 1 nodes, 2 processes, static at 127.0.0.1:{port}, node 0\n", result.out)
 
+    @needs_torch
     def test_spawned_ranks_of_torch_meet(self):
-        if importlib.util.find_spec("torch") is None:
-            self.skipTest("python3-torch is not installed")
         result = self.node(2, sys.executable, self.write(SPAWN, "spawn.py"), sets=["backend.name=none"])
         self.assert_ok(result)
         for rank in range(2):

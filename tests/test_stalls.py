@@ -1,14 +1,10 @@
 """Jobs in which nothing moves: what is said of them, which of them are ended, and what counts as progress."""
 
-import importlib.util
-import json
 import shutil
 import sys
-import unittest
 
-from support.job import JobTest, main, until
+from support.job import READS_STACKS, JobTest, main, needs_stacks, needs_torch, until
 
-READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # dtrun reads the stacks of these interpreters
 
 
 class Stalls(JobTest):
@@ -29,11 +25,9 @@ class Stalls(JobTest):
     def test_it_fails_where_it_is_asked_to(self):
         result = self.ranks(2, sys.executable, self.wait, sets=["watch.stall=1s", "watch.on_stall=fail"])
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("class: hang", result.err)
-        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
-        self.assertEqual((verdict["result"], verdict["exit_class"]), ("failed", "hang"))
+        self.assert_verdict(result, exit_class="hang")
 
-    @unittest.skipIf(importlib.util.find_spec("torch") is None, "there is no torch here (python3-torch)")
+    @needs_torch
     def test_silent_steps_are_progress(self):
         script = self.write(
             "import time, torch, torch.distributed as d\n"
@@ -45,8 +39,8 @@ class Stalls(JobTest):
         sets = ["backend.name=none", "watch.stall=3s", "watch.on_stall=fail"]
         self.assert_ok(self.ranks(2, sys.executable, script, sets=sets))
 
-    @unittest.skipIf(importlib.util.find_spec("torch") is None, "there is no torch here (python3-torch)")
-    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    @needs_torch
+    @needs_stacks
     def test_ranks_in_different_collectives_are_told_of_long_before_the_limit(self):
         script = self.write(
             "import torch, torch.distributed as d\n"
@@ -71,7 +65,7 @@ class Stalls(JobTest):
         )
         result = self.ranks(2, sys.executable, script, sets=["watch.stall=1s", "watch.on_stall=fail"])
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("class: hang", result.err)
+        self.assert_verdict(result, exit_class="hang")
 
     def test_a_rank_at_work_is_not_ended_but_named(self):
         script = (

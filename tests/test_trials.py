@@ -6,7 +6,6 @@ its root is fuzzed (fuzz/).
 
 import contextlib
 import glob
-import json
 import os
 import shutil
 import signal
@@ -15,24 +14,18 @@ import sys
 import unittest
 from pathlib import Path
 
-from support.job import BUILD, DTRUN, SOURCE, JobTest, main, processes_with, until
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main, needs_torch, processes_with, until
 
 TRIALS = SOURCE / "tests/programs/trials"
 MPI = BUILD / "tests" / "open_mpi_program"
 STRANGER = 4242
 PYTHON = sys.executable
-HAS_TORCH = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
-
-
-def torch_test(method):
-    return unittest.skipUnless(HAS_TORCH, "python3-torch is not installed")(method)
 
 
 class Trials(JobTest):
     def named_ranks(self):
         """Those that the newest verdict names."""
-        newest = max(self.folder.glob("runs/*/2*"), key=os.path.getmtime)
-        verdict = json.loads((newest / "verdict.json").read_text())
+        verdict = self.last_verdict()
         return [verdict["first_failed_rank"]] if verdict["blamed"] is None else verdict["blamed"]["ranks"]
 
     def program(self, name):
@@ -63,7 +56,7 @@ class Security(Trials):
         self.assertEqual(self.last_verdict()["exit_class"], "user-error")
         result = self.ranks(2, PYTHON, TRIALS / "garb.py", "fail", "1")
         self.assertEqual(result.code, 3, str(result))
-        self.assertIn("exited with code 3", result.err)
+        self.assert_verdict(result, ending=(1, 3), exit_class="user-error")
         self.assertNotIn("allreduce", result.err, "no call was made")
 
     def test_a_remote_shell_that_prints_without_newlines(self):
@@ -111,7 +104,7 @@ class Security(Trials):
 
 
 class Frameworks(Trials):
-    @torch_test
+    @needs_torch
     def test_the_culprit_is_named_among_those_that_miss_it(self):
         result = self.ranks(3, PYTHON, TRIALS / "casc2.py", "segv")  # other ends: the fault matrix and test_hangs.py
         self.assertNotEqual(result.code, 0)
@@ -123,7 +116,7 @@ class Frameworks(Trials):
             self.ranks(2, PYTHON, TRIALS / "shm.py", "x", how)
             self.assertEqual(self.in_shared_memory("h4leak_*") - before, set(), how)
 
-    @torch_test
+    @needs_torch
     def test_segments_of_torch_go_with_the_job(self):
         before = self.in_shared_memory("torch_*")
         for how in ("ok", "fail"):

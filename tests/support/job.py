@@ -6,10 +6,12 @@ found by reading /proc/*/environ, whatever they did to their process group or se
 
 import contextlib
 import faulthandler
+import importlib.util
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -49,6 +51,18 @@ def processes_with(text):
         except OSError:
             continue  # gone, or another user's
     return found
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that was free at this moment."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # dtrun reads the stacks of these interpreters
+needs_stacks = unittest.skipUnless(READS_STACKS, "dtrun does not read the stacks of this Python")
+needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch here (python3-torch)")
 
 
 class Result:
@@ -125,6 +139,15 @@ class JobTest(unittest.TestCase):
     def last_verdict(self):
         """verdict.json of the newest run."""
         return json.loads((max(self.folder.glob("runs/*/2*"), key=os.path.getmtime) / "verdict.json").read_text())
+
+    def assert_verdict(self, result, ending=None, **facts):
+        """verdict.json of the newest run has these facts; `ending` is (rank, exit code or name of a signal) of a rank."""
+        verdict = self.last_verdict()
+        self.assertEqual({name: verdict[name] for name in facts}, facts, str(result))
+        if ending:
+            rank, how = ending
+            found = next(one["ending"] for one in verdict["ranks"] if one["rank"] == rank)
+            self.assertEqual(found["signal"] or found["code"], how, str(result))
 
     def start(self, *arguments, stdin=subprocess.DEVNULL, env=None, **more):
         process = subprocess.Popen(
