@@ -100,7 +100,7 @@ struct dtrun_comm {
   void Link(dtrun_work& work);
   static void Unlink(dtrun_work& work);
 
-  dtrun::comm::CommState state_;  // whose `order` guards the works and the group
+  dtrun::comm::CommState state_;  // its `order` guards the works and the group
   dtrun::comm::CommDevices devices_{state_};
   dtrun::comm::CommMemory memory_{state_, devices_};
   dtrun_work* works_ = nullptr;
