@@ -236,6 +236,9 @@ class Program(JobTest):
         self.assert_ok(self.dtrun("config", "check", file))
         self.assertIn("-u train.py\n", self.dtrun("plan", file).out)
         self.assertNotIn("-u python3", self.dtrun("plan", file).out)
+        entry = ["--set", "launcher.name=torchrun", "--set", "launcher.options.entry=script"]
+        self.assertNotIn("-u python3", self.dtrun("plan", *entry, "train.py").out)
+        self.assertEqual(self.dtrun(*entry, "train.py").out, "by python\n")
 
     def test_a_file_beside_the_config_is_named_with_the_next_step(self):
         folder = self.folder / "sub"

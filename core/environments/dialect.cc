@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/suggest.h"
 #include "core/environments/contracts.h"
 
@@ -43,6 +46,12 @@ Result<const Dialect*> FindDialect(std::string_view name) {
   return Error{DTRUN_NOT_FOUND, fmt::format("no dialect '{}'; {}", name,
                                             nearest ? fmt::format("did you mean '{}'?", *nearest)
                                                     : fmt::format("there are {}", fmt::join(names, ", ")))};
+}
+
+Place PlaceOf(const RankTable& table, int rank) {
+  const auto after = std::ranges::upper_bound(table.hosts, rank, {}, &TableHost::first_rank);
+  const auto host = std::prev(after);
+  return {rank, rank - host->first_rank, static_cast<int>(host - table.hosts.begin()), host->local_size};
 }
 
 }  // namespace dtrun::environments

@@ -1,7 +1,7 @@
 // Environment dialects: the variables that tell frameworks and other launchers' programs their rank, written
 // from one rank table.
 //
-// One file per dialect. docs/environments.md lists them with the source and the pitfalls of each contract.
+// docs/environments.md lists them with the source and the pitfalls of each contract.
 // Pure functions; any thread.
 #pragma once
 
@@ -35,5 +35,9 @@ const std::vector<Dialect>& Dialects();
 
 // The error for an unknown name suggests the nearest one.
 Result<const Dialect*> FindDialect(std::string_view name);
+
+// The scopes of Horovod's rendezvous store and their sizes: all ranks, the ranks of a host, and the ranks
+// with the same local rank.
+std::map<std::string, std::size_t> HorovodScopes(const RankTable& table);
 
 }  // namespace dtrun::environments

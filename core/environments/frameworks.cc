@@ -4,7 +4,6 @@
 #include "core/base/endpoint.h"
 #include "core/base/json.h"
 #include "core/environments/contracts.h"
-#include "core/environments/horovod.h"
 
 namespace dtrun::environments {
 

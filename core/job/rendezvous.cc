@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/environments/horovod.h"
+#include "core/environments/dialect.h"
 #include "core/hosts/this_machine.h"
 #include "core/membership/cluster.h"
 #include "core/plan/dialects.h"

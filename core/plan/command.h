@@ -1,6 +1,7 @@
 // Builds the command of a job and finds its program, as execvp would. Any thread.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +10,18 @@
 #include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
+
+struct TypedProgram {
+  std::vector<std::string> command;  // what to run
+  std::string assumed;  // a line that explains how it differs from the typed command; empty: it does not
+  bool found = true;    // false: neither `path` nor `folder` has that name
+};
+
+// As with torchrun, a Python file that is not executable is run by python3 from the absolute folders of
+// `path`. As with mpirun, a name that is not in `path` (the variable PATH) is looked up in `folder`, the
+// current one. Anything else stays unchanged. REQUIRES: typed is not empty
+TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path,
+                       const std::filesystem::path& folder);
 
 // Absolute path of `program`: relative to `cwd` if it has a slash, else the first executable file
 // in `path` (the PATH variable). Errors name the cause: no such file, a folder, not executable

@@ -1,4 +1,4 @@
-#include "core/plan/program.h"
+#include "core/plan/command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -81,7 +81,6 @@ void Loader::TakeHosts() {
   CheckSize();
   CheckMinimum();
   CheckIndex();
-  CheckPorts();
 }
 
 // Makes this the list of hosts, unless the user gave one.

@@ -203,5 +203,14 @@ TEST_F(HostsTest, AListThatMakesNoSenseIsRefused) {
   EXPECT_THAT(Problems("hosts = []\n"), HasSubstr("the list of hosts is empty"));
 }
 
+TEST_F(HostsTest, ThePortRangeIsParsedOnce) {
+  const JobSpec spec = Good("port_range = \"40000-40100\"\n");
+  EXPECT_EQ(spec.ports.first, 40000);
+  EXPECT_EQ(spec.ports.last, 40100);
+  EXPECT_EQ(Good("").ports.last, 0);
+  request_.sets = {"cluster.port_range=many"};
+  EXPECT_THAT(Problems(""), HasSubstr("--set cluster.port_range=many: 'many' is not a range of ports"));
+}
+
 }  // namespace
 }  // namespace dtrun::spec

@@ -148,6 +148,7 @@ Loaded Loader::Run(const PluginSchema& plugin_schema) {
   // Cluster options may query the launcher for hosts, with its options.
   if (asks && !Failed(spec_.launcher.name)) ReadPlugin(plugin_schema, "launcher", *spec_.launcher.name);
   TakeHosts();
+  CheckPorts();
   Finish(CoreSchema());
   CheckBackendName();
   CheckCommunicator();

@@ -20,7 +20,7 @@
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/spec/lookup.h"
-#include "core/plan/program.h"
+#include "core/plan/command.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
