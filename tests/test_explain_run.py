@@ -168,6 +168,12 @@ class ExplainRun(JobTest):
     def test_changed_records_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
         self.assertEqual(job.finish().code, 3)
+        events = job.run_dir() / "events.log"
+        events.write_text(events.read_text().replace('"job":"job"', r'"job":"a\u001b[2Jb\u009bc"'))
+        result = self.dtrun("explain", job.run_dir())
+        self.assertIn("failed after", result.out)
+        self.assertFalse([c for c in re.sub(r"\x1b\[(0|31)?m", "", result.out) if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")])
+        events.write_text("nothing of dtrun's\n")  # the verdict is then that of verdict.json
         file = job.run_dir() / "verdict.json"
         verdict = json.loads(file.read_text())
         verdict["job"] = "a\x1b[2Jb"
@@ -180,6 +186,17 @@ class ExplainRun(JobTest):
         self.assertNotIn("EVIL", result.out)
         plain = re.sub(r"\x1b\[(0|31)?m", "", result.out)
         self.assertFalse([c for c in plain if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")], repr(result.out))
+
+    def test_the_verdict_is_made_from_the_events_wherever_the_folder_is(self):
+        job = self.start_ranks(2, "sh", "-c", "echo hello; exit 3")
+        self.assertEqual(job.finish().code, 3)
+        folder = job.run_dir()
+        told = json.loads((folder / "verdict.json").read_text())["text"]
+        (folder / "verdict.json").unlink()
+        self.assertEqual(json.loads(self.dtrun("explain", folder, "--json").out)["verdict"], told)
+        kept = folder.rename(self.folder / "kept")
+        moved = json.loads(self.dtrun("explain", "kept", "--json").out)["verdict"]
+        self.assertEqual(moved, told.replace(str(folder), str(kept)))
 
     def test_the_blamed_rank_and_its_place(self):
         script = self.write("import sys, time, os\nrank = os.environ['RANK']\nif rank == '1':\n    time.sleep(1000)\n"
@@ -211,7 +228,7 @@ class ExplainRun(JobTest):
         job.wait_for_line(0, "up")
         result = self.dtrun("explain", job.run_dir())
         self.assert_ok(result)
-        self.assertIn("running, or ended without a verdict", result.out)
+        self.assertIn("is running, or dtrun was killed", result.out)
         self.assertIn("of ranks that call dtrun_init: the run has not ended", " ".join(result.out.split()))
         self.assertIn("ranks      2 (", result.out)
         job.signal(signal.SIGTERM)

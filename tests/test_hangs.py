@@ -185,6 +185,19 @@ class Hangs(JobTest):
         self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
         self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_a_rank_that_left_its_group_and_lives_is_named(self):
+        script = self.write(
+            "import time, torch, torch.distributed as d; d.init_process_group('gloo'); t = torch.ones(9); d.all_reduce(t)\n"
+            "if d.get_rank() == 1: d.destroy_process_group(); time.sleep(1000)\n"
+            "d.all_reduce(t); d.all_reduce(t)\n",
+            "gone.py",
+        )
+        result = self.ranks(3, sys.executable, script, sets=["backend.name=none"])
+        self.assertEqual(self.last_verdict()["blamed"]["ranks"], [1], str(result))
+        self.assertEqual(self.last_verdict()["blamed"]["why"], "closed its connections")
+        self.assertIn("in time.sleep at gone.py:2", result.err)
+
     def test_of_two_bad_ranks_the_one_with_an_error_is_blamed_and_the_other_mentioned(self):
         script = self.write(
             "import datetime, sys, time, torch, torch.distributed as d, traceback\n"

@@ -1,9 +1,23 @@
 #include "core/failures/finding.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/result.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 
@@ -103,6 +117,111 @@ const Finding* Foremost(const std::vector<Finding>& findings) {
     }
   }
   return foremost;
+}
+
+namespace {
+
+// Lines that a dying process may print after the cause: tracebacks, warnings of other threads.
+constexpr std::size_t kRecentLines = 400;
+// Time to wait for the output of a shell's process substitution, <(...).
+constexpr int kPipePatienceMs = 10'000;
+
+Error CannotRead(const std::filesystem::path& file, int number) {
+  return Error::System(fmt::format("read '{}'", file.string()), number);
+}
+
+// Facts recorded beside a log.
+Captures FactsBeside(const std::filesystem::path& file) {
+  const std::filesystem::path calls = file.parent_path() / "calls.txt";
+  std::error_code none;
+  return std::filesystem::is_regular_file(calls, none) ? Captures{{"calls", calls.string()}} : Captures();
+}
+
+Error NoLog(const std::filesystem::path& file, std::string_view what) {
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' is {}; name a file with the text of the failure, or pipe the text into "
+                           "'dtrun explain -'",
+                           file.string(), what)};
+}
+
+// Recent cause, then recent symptom, then anything old.
+int Weight(const LogFinding& one) {
+  constexpr int kDepths = 3;
+  const int weight = kDepths - 1 - static_cast<int>(one.finding.failure->depth);
+  return one.recent ? kDepths + weight : weight;
+}
+
+}  // namespace
+
+Captures FactsOf(const std::filesystem::path& program) {
+  return program.filename().string().starts_with("python") ? Captures{{"python", program.string()}}
+                                                           : Captures();
+}
+
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
+                                            Whose whose, const Captures& facts) {
+  // A user with write access to the folder could have put a pipe there, and opening it would block.
+  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : whose == Whose::kNamed ? O_NONBLOCK : 0;
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
+  struct stat status {};
+  if (!fd && errno == ENXIO && whose == Whose::kNamed) return NoLog(file, "a socket or a device");
+  if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
+  if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
+  if (whose == Whose::kOurs && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("'{}' is not the log that dtrun has written: something else has taken its place",
+                             file.string())};
+  }
+  if (whose == Whose::kNamed && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
+    return NoLog(file, "a device");
+  // Pipes and /proc files have no size: read from the beginning.
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const bool cut = size > most_bytes;
+  if (cut && ::lseek(fd.get(), static_cast<off_t>(size - most_bytes), SEEK_SET) < 0)
+    return CannotRead(file, errno);
+  std::string text;
+  constexpr std::size_t kBlock = std::size_t{1} << 18;
+  while (text.size() < most_bytes) {
+    const std::size_t had = text.size();
+    text.resize(had + kBlock);
+    const ssize_t got = ::read(fd.get(), text.data() + had, kBlock);
+    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno == EAGAIN && S_ISFIFO(status.st_mode)) {
+      pollfd ready{fd.get(), POLLIN, 0};
+      if (::poll(&ready, 1, kPipePatienceMs) == 0)
+        return NoLog(file, "a pipe into which nothing was written");
+      continue;
+    }
+    if (got < 0 && errno != EINTR) return CannotRead(file, errno);
+    if (got == 0) break;
+  }
+  if (whose == Whose::kNamed && text.empty() && S_ISFIFO(status.st_mode))
+    return NoLog(file, "a pipe into which nothing was written");
+  Captures known = FactsBeside(file);
+  known.insert(known.end(), facts.begin(), facts.end());
+  std::vector<Finding> findings = FindFailures(text, known);
+  if (cut) {
+    for (Finding& finding : findings) finding.line_number = 0;
+  }
+  return findings;
+}
+
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
+                                             const Captures& facts) {
+  std::optional<LogFinding> best;
+  for (const std::filesystem::path& file : files) {
+    const auto findings = FindFailuresIn(file, kMostBytes, whose, facts);
+    if (!findings) return findings.error();
+    std::vector<Finding> recent;
+    for (const Finding& finding : *findings) {
+      if (finding.lines_after <= kRecentLines) recent.push_back(finding);
+    }
+    const Finding* const foremost = Foremost(recent.empty() ? *findings : recent);
+    if (foremost == nullptr) continue;
+    LogFinding one{*foremost, file, !recent.empty()};
+    if (!best || Weight(one) > Weight(*best)) best = std::move(one);
+  }
+  return best;
 }
 
 }  // namespace dtrun::failures

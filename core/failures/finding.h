@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/failures/pattern.h"
 #include "core/failures/table.h"
 
@@ -40,5 +43,34 @@ std::vector<Mention> FindMentions(std::string_view words);
 
 // The finding to report first: the last cause, else the last symptom, else the last report. Null: none.
 const Finding* Foremost(const std::vector<Finding>& findings);
+
+// Only this many bytes at the end of a longer log are read. Line numbers are then unknown.
+inline constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+enum class Whose {
+  kAnybodys,  // any source, waiting for it: stdin
+  kNamed,     // a path that the user named: a file, or a pipe with a writer
+  kOurs,      // a log written by this user's dtrun; anything else in its place is an error
+};
+
+// Values for the sentences about a rank's program, given the first word of its command: {python} if it is a
+// Python interpreter.
+Captures FactsOf(const std::filesystem::path& program);
+
+// Errors name the file. `facts`: further values for the sentences.
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,
+                                            std::size_t most_bytes = kMostBytes,
+                                            Whose whose = Whose::kAnybodys, const Captures& facts = {});
+
+struct LogFinding {
+  Finding finding;
+  std::filesystem::path file;  // empty: found in the last lines alone
+  bool recent = true;          // near the end of the log
+};
+
+// The finding to report for a failed rank: a cause before a symptom, recent before old, then in the order of
+// `files`.
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
+                                             const Captures& facts = {});
 
 }  // namespace dtrun::failures

@@ -1,10 +1,10 @@
-#include "core/failures/log.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <fstream>
+
+#include "core/failures/finding.h"
 
 namespace dtrun::failures {
 namespace {

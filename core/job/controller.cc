@@ -3,43 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "core/base/printable.h"
-#include "core/base/visit.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
-#include "core/verdict/verdict.h"
+#include "core/verdict/suspect.h"
 
 namespace dtrun::job {
 namespace {
 
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
-constexpr std::size_t kMostReports = 64;  // reports by one rank about its peers
+constexpr std::size_t kEvidenceLines = 60;
+
+std::string RankName(int rank) { return fmt::format("rank {}", rank); }
 
 }  // namespace
 
 Controller::Controller(boost::asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
-                       const std::vector<protocol::Host*>& hosts, Say say)
+                       const std::vector<protocol::Host*>& hosts, Say say, verdict::EventLog& log)
     : loop_(loop),
       signals_(signals),
       plan_(plan),
       say_(std::move(say)),
+      log_(log),
       deadline_(loop),
       idle_(loop),
       inspection_(loop),
-      run_id_(store::NewJobKey().substr(0, 8)),
-      exchange_([this](int host, const std::string& exchange, const Result<std::string>& all) {
-        Member& member = members_[static_cast<std::size_t>(host)];
-        if (member.state != State::kRunning) return;
-        member.host->Do(all ? protocol::Exchanged{exchange, "", *all}
-                            : protocol::Exchanged{exchange, all.error().text, ""});
-      }) {
+      run_id_(store::NewJobKey().substr(0, 8)) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    hosts[i]->Attach([this, i](const protocol::Event& event) { On(i, event); });
     members_.push_back({hosts[i], plan.hosts[i].name, State::kIdle, {}});
   }
+  TakeOver();
+}
+
+void Controller::TakeOver() {
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    members_[i].host->Attach([this, i](const protocol::Event& event) { On(i, event); });
   signals_.Handle([this](int signal) { OnSignal(signal); });
 }
 
@@ -55,8 +55,6 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
   generation_ = generation;
   refusal_.reset();
   calls_.clear();
-  exchange_.Reset();
-  differed_ = false;
   mpi_job_ = fmt::format("{}-{}.{}", plan_.job, run_id_, generation);
   const std::vector<int> tasks = plan::TaskPortsUsed(plan_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -99,38 +97,41 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
   return refusal_ ? *refusal_ : Error{DTRUN_ABORTED, "the job was ended while it was being prepared"};
 }
 
-Result<verdict::Facts> Controller::Run(World world) {
+Status Controller::Run(World world) {
   world_ = std::move(world);
-  facts_ = verdict::Facts();
-  frameworks_.clear();
-  locked_out_.clear();
-  look_apart_ = std::chrono::seconds(1);
-  look_next_ = {};
-  have_joined_ = alone_ = late_ = awaits_who_leaves_ = false;
+  awaits_who_leaves_ = false;
+  fact::Began began = world_.began;
+  began.generation = generation_;
   for (const plan::Process& process : plan_.processes) {
-    verdict::RankFacts rank;
-    rank.rank = process.rank;
-    rank.count = process.rank_count;
-    rank.host = plan_.hosts[static_cast<std::size_t>(process.host)].name;
-    if (!process.argv.empty()) rank.program = process.argv.front();
-    facts_.ranks.push_back(std::move(rank));
+    began.processes.push_back({process.rank, process.rank_count,
+                               plan_.hosts[static_cast<std::size_t>(process.host)].name,
+                               process.argv.empty() ? "" : process.argv.front()});
   }
-  begin_ = Clock::now();
+  Record(std::move(began));
+  auto stalls = observe::WatchStalls(
+      loop_, world_.stall,
+      {[this](const Inspection::Done& done) {
+         if (phase_ == Phase::kRunning) Look(done);
+       },
+       [this](const std::string& why, const auto& ranks) { return KeepStacks(why, ranks); },
+       [this](const observe::Finding& finding) {
+         if (phase_ == Phase::kRunning) Act(finding);
+       }});
+  stalls_ = stalls.get();
+  observers_.clear();
+  observers_.push_back(std::move(stalls));
+  observers_.push_back(observe::WatchLocks());
+  observers_.push_back(observe::WatchCalls());
+  observers_.push_back(observe::WatchJoining(world_.isolated_ranks));
+  observers_.push_back(observe::WatchMpi([this](int host, const protocol::Exchanged& exchanged) {
+    Member& member = members_[static_cast<std::size_t>(host)];
+    if (member.state == State::kRunning) member.host->Do(exchanged);
+  }));
   phase_ = Phase::kRunning;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].state = State::kRunning;
     members_[i].host->Do(protocol::Start{std::move(world_.tokens[i]), world_.rendezvous_ports});
   }
-  stall_watch_.emplace(
-      loop_, world_.stall,
-      StallWatch::Events{[this](Inspection::Done done) {
-                           if (phase_ != Phase::kRunning) return;
-                           Look([this, done = std::move(done)](const protocol::Inspected& all) {
-                             KeepLocks(all.ranks, false);
-                             done(all);
-                           });
-                         },
-                         [this](const Stall& stall) { OnStall(stall); }});
   if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
@@ -138,11 +139,25 @@ Result<verdict::Facts> Controller::Run(World world) {
   deadline_.cancel();
   idle_.cancel();
   inspection_.Cancel();
-  stall_watch_.reset();
-  if (phase_ == Phase::kRunning && !refusal_) JudgeJoining();
+  for (const auto& observer : observers_) {
+    if (phase_ == Phase::kRunning && !refusal_) Act(observer->AllEnded(Now()));
+  }
+  stalls_ = nullptr;
+  observers_.clear();
   phase_ = Phase::kIdle;
-  if (refusal_) return *refusal_;
-  return Finish();
+  if (refusal_) {
+    Record(fact::Withdrawn());
+    return *refusal_;
+  }
+  for (const verdict::RankFacts& rank : facts_.ranks) {
+    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(rank.blamed())];
+    fact::SaidLast said{{{rank.rank}, output.Tail(kEvidenceLines)}, {}, output.cut()};
+    for (const std::filesystem::path& file : output.Files()) said.files.push_back(file.string());
+    Record(std::move(said), RankName(rank.rank));
+  }
+  world_.outputs.clear();
+  Record(fact::Over());
+  return {};
 }
 
 bool Controller::IsEnding() const {
@@ -153,7 +168,7 @@ bool Controller::IsEnding() const {
 void Controller::Regroup(const std::string& why) {
   if (phase_ == Phase::kPreparing) regroup_ = why;
   if (phase_ != Phase::kRunning) return;
-  facts_.regroup = why;
+  Note(fact::Noted::What::kRegroup, why);
   StopAll(SIGTERM);
 }
 
@@ -169,152 +184,115 @@ bool Controller::Wait(std::chrono::nanoseconds time) {
   return false;
 }
 
-void Controller::Joined(int rank) {
-  have_joined_ = true;
-  if (const int index = IndexOf(rank); index >= 0) {
-    verdict::RankFacts& facts = facts_.ranks[static_cast<std::size_t>(index)];
-    facts.joined = true;
-    facts.left = false;  // it may have left to rejoin after a failure: its earlier reports are obsolete
-    facts.reports.clear();
-  }
-}
-
-void Controller::Left(int rank) {
-  if (const int index = IndexOf(rank); index >= 0) facts_.ranks[static_cast<std::size_t>(index)].left = true;
-}
-
-void Controller::Reported(int rank, verdict::PeerReport report) {
-  if (const int index = IndexOf(rank); index >= 0) {
-    std::vector<verdict::PeerReport>& reports = facts_.ranks[static_cast<std::size_t>(index)].reports;
-    if (reports.size() < kMostReports) reports.push_back(std::move(report));
-  }
-}
-
 void Controller::On(std::size_t host, const protocol::Event& event) {
-  Visit([&](const auto& seen) { On(host, seen); }, event);
+  Member& member = members_[host];
+  if (const auto* const prepared = std::get_if<protocol::Prepared>(&event)) {
+    member.prepared = *prepared;
+    if (phase_ != Phase::kKilling) member.state = State::kPrepared;  // otherwise it answers Kill next
+  } else if (const auto* const refused = std::get_if<protocol::Refused>(&event)) {
+    OnRefused(member, refused->error);
+  } else if (const auto* const started = std::get_if<protocol::Started>(&event)) {
+    std::size_t next = 0;
+    for (const plan::Process& process : plan_.processes) {
+      if (process.host == static_cast<int>(host) && next < started->pids.size())
+        Record(fact::Started{{process.rank}, started->pids[next++]}, member.name);
+    }
+  } else if (const auto* const said = std::get_if<protocol::Said>(&event)) {
+    say_(said->line);
+  } else if (const auto* const gone = std::get_if<protocol::Gone>(&event)) {
+    member.state = State::kIdle;
+    calls_ += gone->calls;
+  } else if (const auto* const asked = std::get_if<protocol::Asked>(&event)) {
+    OnAsked(host, asked->signal);
+  } else if (const auto* const lost = std::get_if<protocol::Lost>(&event)) {
+    OnLost(member, *lost);
+  } else if (const auto* const inspected = std::get_if<protocol::Inspected>(&event)) {
+    inspection_.Answer(host, *inspected);
+  } else if (const auto* const ended = std::get_if<protocol::Ended>(&event)) {
+    OnEnded(*ended);
+  }
+  for (const auto& observer : observers_) Act(observer->On(Now(), host, event), static_cast<int>(host));
+  if (const auto* const output = std::get_if<protocol::Output>(&event)) OnOutput(*output);
 }
 
-void Controller::On(std::size_t host, const protocol::Prepared& prepared) {
-  members_[host].prepared = prepared;
-  if (phase_ != Phase::kKilling) members_[host].state = State::kPrepared;  // otherwise it answers Kill next
+void Controller::Act(const observe::Finding& finding, int host) {
+  using Then = observe::Finding::Then;
+  for (const fact::Any& fact : finding.facts)
+    Record(fact, host < 0 ? "root" : members_[static_cast<std::size_t>(host)].name);
+  if (!finding.line.empty()) say_(finding.line);
+  if (finding.tell) Tell(*finding.tell, finding.tell_sender ? -1 : host);
+  switch (finding.then) {
+    case Then::kGoOn: break;
+    case Then::kLook: Look([](const protocol::Inspected&) {}); break;
+    case Then::kStop:
+      if (Busy()) StopAll(SIGTERM);
+      break;
+    case Then::kLookAndStop: LookAndStop(SIGTERM, false); break;
+    case Then::kFailed:
+      if (const auto* const rank = facts_.Find(finding.rank)) FailedFirst(*rank);
+      break;
+  }
 }
 
-void Controller::On(std::size_t host, const protocol::Refused& refused) {
-  members_[host].state = State::kIdle;
+void Controller::OnRefused(Member& member, const Error& error) {
+  member.state = State::kIdle;
   if (!refusal_) {
-    refusal_ = refused.error;
-    if (members_.size() > 1) refusal_->text = fmt::format("host {}: {}", members_[host].name, refusal_->text);
+    refusal_ = error;
+    if (members_.size() > 1) refusal_->text = fmt::format("host {}: {}", member.name, refusal_->text);
   }
   if (phase_ != Phase::kPreparing) KillAll();
 }
 
-void Controller::On(std::size_t host, const protocol::Started& started) {
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < plan_.processes.size() && next < started.pids.size(); ++i) {
-    if (plan_.processes[i].host == static_cast<int>(host)) facts_.ranks[i].pid = started.pids[next++];
-  }
-}
-
-void Controller::On(std::size_t, const protocol::Output& output) {
+void Controller::OnOutput(const protocol::Output& output) {
   const auto rank = static_cast<std::size_t>(output.rank);
   if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
-  if (stall_watch_) stall_watch_->Progress();
-  locked_out_.erase(output.rank);  // it no longer waits
-  LookForLocks(output);
   output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
 }
 
-void Controller::On(std::size_t, const protocol::Ended& ended) {
-  const int index = IndexOf(ended.rank);
-  if (index < 0) return;
-  verdict::RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
-  rank.ending = rank.failed ? rank.failed->ending : ended.ending;
-  if (rank.failed) return;
-  if (!rank.abort) rank.ended_at = Clock::now() - begin_;
-  rank.signal_sent = ended.signal_sent;
+void Controller::OnEnded(const protocol::Ended& ended) {
+  const verdict::RankFacts* const rank = facts_.Find(ended.rank);
+  if (rank == nullptr) return;
+  process::Ending ending = ended.ending;
+  if (phase_ == Phase::kRunning && !ending.failed()) {
+    ending.early_exit =
+        ended.under_way.main_thread ? process::EarlyExit::kInMember : observe::EarlyExitOf(facts_, *rank);
+  }
+  Record(fact::Ended{{ended.rank}, ending, ended.signal_sent}, rank->host);
+  if (rank->failed) return;
   if (!ended.under_way.members.empty()) {
-    Reported(
-        ended.rank,
+    Record(fact::Reported{
+        {ended.rank},
         {-1, fmt::format("its process ended by _exit in the middle of a call: {}; _exit is the program's to "
                          "call, so report it to the plugin's author if the program does not call it",
-                         Printable(ended.under_way.members))});
+                         Printable(ended.under_way.members))}});
   }
-  if (TellsWhoLeft(rank)) return StopAll(SIGTERM);
+  if (TellsWhoLeft(*rank)) return StopAll(SIGTERM);
   if (phase_ != Phase::kRunning) return;
-  if (!rank.ending->failed())
-    rank.ending->early_exit = ended.under_way.main_thread ? process::EarlyExit::kInMember : EarlyExitOf(rank);
-  if (rank.ending->failed()) return FailedFirst(static_cast<std::size_t>(index));
-  EndWhenAccomplished();
+  rank->ending->failed() ? FailedFirst(*rank) : EndWhenAccomplished();
 }
 
-void Controller::On(std::size_t, const protocol::Said& said) { say_(said.line); }
-
-void Controller::On(std::size_t host, const protocol::Gone& gone) {
-  members_[host].state = State::kIdle;
-  calls_ += gone.calls;
+void Controller::OnAsked(std::size_t host, int signal) {
+  const bool leaves = process::UserSignals::EndsJob(signal) && phase_ == Phase::kRunning && may_leave_ &&
+                      may_leave_(host, signal);
+  if (!leaves) return OnSignal(signal);
+  Regroup(fmt::format("host {} leaves ({} there)", members_[host].name, process::SignalName(signal)));
 }
 
-void Controller::On(std::size_t host, const protocol::Asked& asked) {
-  const bool leaves = process::UserSignals::EndsJob(asked.signal) && phase_ == Phase::kRunning &&
-                      may_leave_ && may_leave_(host, asked.signal);
-  if (!leaves) return OnSignal(asked.signal);
-  Regroup(fmt::format("host {} leaves ({} there)", members_[host].name, process::SignalName(asked.signal)));
-}
-
-void Controller::On(std::size_t host, const protocol::Lost& lost) {
-  Member& member = members_[host];
+void Controller::OnLost(Member& member, const protocol::Lost& lost) {
   member.state = State::kLost;
-  facts_.losses.push_back({member.name, lost.why, lost.agent_died, Clock::now() - begin_, lost.next});
+  Record(fact::HostLost{{member.name, lost.why, lost.agent_died, {}, lost.next}});
   if (phase_ == Phase::kPreparing && !refusal_) {
     refusal_ = Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost.why)};
   }
   if (phase_ == Phase::kRunning) StopAll(SIGTERM);
 }
 
-void Controller::On(std::size_t host, const protocol::Called& called) {
+void Controller::Tell(const protocol::Command& command, int but) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (i != host && members_[i].state == State::kRunning) members_[i].host->Do(called);
-  }
-}
-
-void Controller::On(std::size_t, const protocol::Differed& differed) {
-  if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts may report it
-  facts_.calls_differ = differed.difference.text;
-  say_("dtrun: " + differed.difference.text);
-  Tell(differed);
-}
-
-void Controller::On(std::size_t, const protocol::Looked& looked) {
-  for (const verdict::Override& one : looked.overrides) {
-    const int index = IndexOf(one.rank);
-    if (index < 0) continue;
-    std::vector<verdict::Override>& known = facts_.ranks[static_cast<std::size_t>(index)].overrides;
-    std::erase_if(known, [&](const verdict::Override& other) { return other.name == one.name; });
-    known.push_back(one);
-  }
-  have_joined_ = have_joined_ || looked.joined;
-  if (frameworks_.empty()) frameworks_ = looked.frameworks;
-  late_ = late_ || looked.late;
-  alone_ = alone_ || looked.alone;
-  if (alone_ && phase_ == Phase::kRunning) JudgeJoining();
-}
-
-void Controller::JudgeJoining() {
-  if (have_joined_ || frameworks_.empty()) return;
-  have_joined_ = true;            // report only once
-  if (!alone_ && !late_) return;  // seeing nothing proves nothing
-  verdict::IsolatedRanks found = verdict::DescribeIsolatedRanks(frameworks_, plan_.pmi, alone_);
-  if (world_.isolated_ranks == verdict::IsolationPolicy::kWarn || !alone_) {
-    return say_(fmt::format("dtrun: warning: {}; next: {}", found.what, found.next));
-  }
-  facts_.isolated_ranks = std::move(found);
-  if (Busy()) StopAll(SIGTERM);
-}
-
-void Controller::Tell(const protocol::Command& command) {
-  for (Member& member : members_) {
-    if (member.state == State::kPrepared || member.state == State::kRunning) member.host->Do(command);
+    const State state = members_[i].state;
+    if (static_cast<int>(i) != but && (state == State::kPrepared || state == State::kRunning))
+      members_[i].host->Do(command);
   }
 }
 
@@ -329,30 +307,29 @@ void Controller::AwaitIdle() {
   });
 }
 
-bool Controller::Any(State state) const {
-  return std::ranges::any_of(members_, [state](const Member& member) { return member.state == state; });
+bool Controller::Busy() const {
+  return std::ranges::any_of(members_, [](const Member& member) {
+    return member.state == State::kBusy || member.state == State::kRunning;
+  });
 }
 
-int Controller::IndexOf(int rank) const {
-  const auto after = std::ranges::upper_bound(plan_.processes, rank, {}, &plan::Process::rank);
-  if (after == plan_.processes.begin()) return -1;
-  const plan::Process& process = *std::prev(after);
-  if (rank >= process.rank + process.rank_count || facts_.ranks.empty()) return -1;
-  return static_cast<int>(std::prev(after) - plan_.processes.begin());
+std::vector<std::string> Controller::LastLines(const verdict::RankFacts& rank) const {
+  const auto& output = world_.outputs[static_cast<std::size_t>(rank.blamed())];
+  return output == nullptr ? std::vector<std::string>() : output->Tail(kEvidenceLines);
 }
 
-verdict::Facts Controller::Finish() {
-  for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
-    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].blamed())];
-    facts_.ranks[i].tail = output.Tail(kEvidenceLines);
-    facts_.ranks[i].log_files = output.Files();
-    facts_.ranks[i].log_cut = output.cut();
+void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
+  std::map<std::size_t, protocol::Host*> hosts;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
   }
-  world_.outputs.clear();
-  facts_.job = plan_.job;
-  facts_.generation = generation_;
-  facts_.duration = Clock::now() - begin_;
-  return facts_;
+  inspection_.Begin(
+      hosts,
+      [this, done = std::move(done)](const protocol::Inspected& all) {
+        for (const auto& observer : observers_) Act(observer->Looked(Now(), all.ranks));
+        done(all);
+      },
+      closely);
 }
 
 }  // namespace dtrun::job

@@ -18,39 +18,46 @@ namespace {
 
 // A job that the user ends after this long without output may be stuck.
 constexpr std::chrono::seconds kQuiet{5};
+// A rank that is exiting makes progress within this time; a stuck one does not.
+constexpr std::chrono::milliseconds kStandsStillAfter{250};
+// Number of ranks to take native stacks of before they are ended.
+constexpr std::size_t kMostClosely = 8;
 
-// Whether a rank reports that it waited for a peer until a timeout.
-bool SaysItWaited(const verdict::PeerReport& report) {
-  return report.what.find("timed out") != std::string::npos ||
-         report.what.find("within") != std::string::npos;
+// Ranks that do not wait for others come first, then those with unknown state.
+std::vector<int> WorthACloserLook(const std::vector<verdict::RankDoing>& ranks) {
+  std::vector<int> closely;
+  for (const stacks::Stand stand : {stacks::Stand::kElsewhere, stacks::Stand::kUnknown}) {
+    for (const verdict::RankDoing& doing : ranks) {
+      if (doing.stand == stand && closely.size() < kMostClosely) closely.push_back(doing.rank);
+    }
+  }
+  return closely;
 }
 
 }  // namespace
 
-void Controller::FailedFirst(std::size_t index) {
-  facts_.first_failed = static_cast<int>(index);
-  const verdict::RankFacts& first = facts_.ranks[index];
-  for (verdict::RankFacts& rank : facts_.ranks) {
-    const auto lock = locked_out_.find(rank.rank);
-    if (lock != locked_out_.end() && IndexOf(lock->second.holder) == static_cast<int>(index))
-      rank.locked_out_by = lock->second.holder;
-  }
+void Controller::FailedFirst(const verdict::RankFacts& first) {
+  Record(fact::FailedFirst{{first.rank}});
   // A rank that was killed from outside has printed nothing about its end.
   const bool killed = first.ending && !verdict::EndedByItself(*first.ending);
   const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
   const bool differ = verdict::SaysCallsDiffer(lines);
   if (first.abort) return StopAll(SIGTERM);
-  if (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)) {
-    return !have_joined_ && !lines.empty() ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
+  for (const verdict::RankFacts& rank : facts_.ranks) {
+    if (!rank.ending || &rank == &first) Record(fact::SaidBefore{{rank.rank}, LastLines(rank)});
   }
-  KeepLastLines();
+  if (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)) {
+    const auto index = static_cast<std::size_t>(&first - facts_.ranks.data());
+    if (!killed && verdict::ErredBefore(facts_, index)) return LookAndStop(SIGTERM, false);
+    return !facts_.met && !lines.empty() ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
+  }
   if (MissesOneThatLives(first, true)) {
     awaits_who_leaves_ = true;
     return StopAfter(world_.ends_within);
   }
   const bool waited =
       verdict::SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
-        return verdict::SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
+        return verdict::SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, verdict::SaysItWaited);
       });
   // An error printed by a living rank counts only if that rank has not continued since.
   const bool erred = std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
@@ -67,19 +74,14 @@ void Controller::FailedFirst(std::size_t index) {
 
 bool Controller::MissesOneThatLives(const verdict::RankFacts& rank, bool left) const {
   return std::ranges::any_of(rank.reports, [&](const verdict::PeerReport& report) {
-    const int index = rank.IsOfAnother(report) ? IndexOf(report.peer) : -1;
-    if (index < 0) return false;
-    const verdict::RankFacts& peer = facts_.ranks[static_cast<std::size_t>(index)];
-    return !peer.ending && (peer.left || !left);
+    const verdict::RankFacts* const peer = rank.IsOfAnother(report) ? facts_.Find(report.peer) : nullptr;
+    return peer != nullptr && !peer->ending && (peer->left || !left);
   });
 }
 
-void Controller::StopAfter(std::chrono::nanoseconds pause) {
-  phase_ = Phase::kLooking;
-  deadline_.expires_after(pause);
-  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
-    if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
-  });
+bool Controller::TellsWhoLeft(const verdict::RankFacts& ended) const {
+  if (phase_ != Phase::kLooking || !awaits_who_leaves_) return false;
+  return !ended.ending->failed() || (ended.reports.empty() && !verdict::SaysPeerIsMissing(LastLines(ended)));
 }
 
 void Controller::EndWhenAccomplished() {
@@ -95,26 +97,68 @@ void Controller::EndWhenAccomplished() {
     others.push_back(process.rank);
   }
   if (others.empty()) return;
-  facts_.accomplished = true;
+  Note(fact::Noted::What::kAccomplished);
   say_(fmt::format("dtrun: every {} has succeeded: asked {} to end", fmt::join(plan_.success, " and "),
                    verdict::FoldRanks(others)));
   StopAll(SIGTERM);
 }
 
-bool Controller::TellsWhoLeft(const verdict::RankFacts& ended) const {
-  if (phase_ != Phase::kLooking || !awaits_who_leaves_) return false;
-  return !ended.ending->failed() || (ended.reports.empty() && !verdict::SaysPeerIsMissing(LastLines(ended)));
+void Controller::After(std::chrono::nanoseconds pause, std::function<void()> then) {
+  deadline_.expires_after(pause);
+  deadline_.async_wait(
+      [phase = phase_, then = std::move(then), this, ended = ended_](const boost::system::error_code& error) {
+        if (!error && !*ended && phase_ == phase) then();
+      });
+}
+
+void Controller::StopAfter(std::chrono::nanoseconds pause) {
+  phase_ = Phase::kLooking;
+  // If no rank has left by then, one that lives has closed its connections.
+  After(pause, [this] { awaits_who_leaves_ ? LookAndStop(SIGTERM, true) : StopAll(SIGTERM); });
+}
+
+void Controller::LookAndStop(int signal, bool again, const std::vector<int>& closely) {
+  phase_ = Phase::kLooking;
+  const bool last = !closely.empty();
+  const auto judge = [this, signal, again, last](const protocol::Inspected& all) {
+    if (phase_ != Phase::kLooking) return;
+    fact::Looked looked{true, {}};
+    bool still = false;
+    for (const verdict::RankDoing& doing : all.ranks) {
+      looked.ranks.push_back({{doing.rank}, doing});
+      still = still || doing.stand == stacks::Stand::kElsewhere;
+      for (const verdict::Override& one : doing.overrides)
+        Record(fact::Overrode{{doing.rank}, one.name, one.given, one.now});
+    }
+    Record(std::move(looked));
+    const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks);
+    if (again && still) {
+      return After(kStandsStillAfter, [this, signal, next] {
+        for (const verdict::RankFacts& rank : facts_.ranks) {  // some only had to print the same as others
+          auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
+          if (verdict::SaysPeerIsMissing(lines)) Record(fact::SaidBefore{{rank.rank}, std::move(lines)});
+        }
+        LookAndStop(signal, false, next);
+      });
+    }
+    if (!next.empty()) return LookAndStop(signal, false, next);
+    KeepStacks("before the ranks were ended", all.ranks);
+    StopAll(signal);
+  };
+  Look(judge, closely);
+}
+
+std::string Controller::KeepStacks(const std::string& why, const std::vector<verdict::RankDoing>& ranks) {
+  std::string file = world_.keep_stacks && !ranks.empty() ? world_.keep_stacks(why, ranks) : "";
+  if (!file.empty()) Note(fact::Noted::What::kStacks);
+  return file;
 }
 
 void Controller::StopAll(int signal) {
   phase_ = Phase::kStopping;
-  exchange_.Fail(Error{DTRUN_ABORTED, "the job is ending"});
+  for (const auto& observer : observers_) observer->Ends();
   Tell(protocol::Stop{signal});
-  deadline_.expires_after(plan_.grace);
-  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
-    if (error || *ended || phase_ != Phase::kStopping) return;
-    KillLate();
-  });
+  After(plan_.grace, [this] { KillLate(); });
 }
 
 void Controller::KillAll() {
@@ -145,11 +189,15 @@ void Controller::KillLate() {
   Look(kill, closely);
 }
 
+bool Controller::AllEnded() const {
+  return std::ranges::all_of(facts_.ranks,
+                             [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
+}
+
 void Controller::OnSignal(int signal) {
-  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kLooking || phase_ == Phase::kStopping ||
-                      phase_ == Phase::kKilling;
+  const bool active = phase_ != Phase::kIdle && phase_ != Phase::kPreparing;
   if (signal == process::Lifeline::kGuardGone) {
-    facts_.guard_died = true;
+    if (active) Note(fact::Noted::What::kGuardDied);
     if (interrupted_ == 0) interrupted_ = signal;
     if (active) KillAll();
     return;
@@ -162,30 +210,25 @@ void Controller::OnSignal(int signal) {
   if (!process::UserSignals::EndsJob(signal)) return Tell(protocol::Signal{signal});
   const bool again = std::exchange(user_wants_end_, true);
   if (interrupted_ == 0) interrupted_ = signal;
-  const bool all_ended = active && std::ranges::all_of(facts_.ranks, [](const verdict::RankFacts& rank) {
-                           return rank.ending.has_value();
-                         });
-  if (active && (all_ended || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
+  if (active && (AllEnded() || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
   if (phase_ == Phase::kRunning) {
-    facts_.interrupt = signal;
+    Record(fact::Interrupted{signal});
     say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", process::SignalName(signal),
                      FormatDuration(plan_.grace),
                      signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
-    const bool quiet = stall_watch_ && stall_watch_->Quiet() >= kQuiet;
-    return quiet ? LookAndStop(signal, false) : StopAll(signal);
+    return stalls_->Quiet() >= kQuiet ? LookAndStop(signal, false) : StopAll(signal);
   }
   if (phase_ == Phase::kStopping) Tell(protocol::Stop{signal});
 }
 
 void Controller::OnTimeLimit() {
-  const bool all_ended = std::ranges::all_of(
-      facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
-  if (phase_ == Phase::kRunning && all_ended) return;  // just in time
+  if (phase_ == Phase::kRunning && AllEnded()) return;  // just in time
   if (interrupted_ == 0) interrupted_ = process::UserSignals::kTimeLimit;
   if (phase_ != Phase::kRunning) return;  // it is already ending, or has not begun
-  facts_.time_limit = FormatDuration(signals_.limit());
-  say_(fmt::format("dtrun: the job reached job.time_limit = {}: asked all ranks to stop, they have {}",
-                   facts_.time_limit, FormatDuration(plan_.grace)));
+  const std::string limit = FormatDuration(signals_.limit());
+  Note(fact::Noted::What::kTimeLimit, limit);
+  say_(fmt::format("dtrun: the job reached job.time_limit = {}: asked all ranks to stop, they have {}", limit,
+                   FormatDuration(plan_.grace)));
   LookAndStop(SIGTERM, false);
 }
 

@@ -189,14 +189,15 @@ TEST_F(ControllerTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
   // Plus its own Prepared.
   const int until_it_left = static_cast<int>(at_start.size()) + 1;
   ScriptedHost host(loop_, at_start, {protocol::Ended{3, kTerminated, SIGTERM}, protocol::Gone()});
-  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  Controller controller(
+      loop_, signals_, plan_, {&host}, [](const std::string&) {}, log_);
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
   World world;
   world.tokens.resize(1);
   for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
   world.leaves_within = std::chrono::hours(1);
-  const Result<verdict::Facts> facts = controller.Run(std::move(world));
-  ASSERT_TRUE(facts);
+  ASSERT_TRUE(controller.Run(std::move(world)));
+  const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(host.told_at_stop, until_it_left);
   EXPECT_EQ(facts->first_failed, 0);
   EXPECT_EQ(facts->ranks[2].ending->code, 0);
@@ -211,23 +212,24 @@ TEST_F(ControllerTest, AwaitsTheEndOfOneThatLeftInTheMiddle) {
                                                  protocol::Ended{2, {1, 0}}, protocol::Ended{1, {3, 0}}};
   const int until_it_ended = static_cast<int>(at_start.size()) + 1;  // plus its own Prepared
   ScriptedHost host(loop_, at_start, {protocol::Gone()});
-  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  Controller controller(
+      loop_, signals_, plan_, {&host}, [](const std::string&) {}, log_);
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
   boost::asio::post(loop_, [&] {
-    controller.Reported(1, {2, "rank 2 left the communicator"});
-    controller.Left(1);
-    controller.Joined(1);  // again
-    controller.Left(1);
-    controller.Reported(0, {1, why});
-    controller.Reported(2, {1, why});
+    log_.Add(fact::Reported{{1}, {2, "rank 2 left the communicator"}});
+    log_.Add(fact::Left{{1}});
+    log_.Add(fact::Joined{{1}});  // again
+    log_.Add(fact::Left{{1}});
+    log_.Add(fact::Reported{{0}, {1, why}});
+    log_.Add(fact::Reported{{2}, {1, why}});
   });
   World world;
   world.tokens.resize(1);
   for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
   world.leaves_within = std::chrono::nanoseconds(0);
   world.ends_within = std::chrono::hours(1);
-  const Result<verdict::Facts> facts = controller.Run(std::move(world));
-  ASSERT_TRUE(facts);
+  ASSERT_TRUE(controller.Run(std::move(world)));
+  const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(host.told_at_stop, until_it_ended);
   EXPECT_EQ(facts->ranks[1].ending->code, 3);
   EXPECT_EQ(verdict::FindCause(*facts).index, 1U);
@@ -254,15 +256,17 @@ TEST_F(ControllerTest, KnowsWhoWaitedForALockThatTheEndOfARankFreed) {
                        "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
                        "4000ms for recv operation to complete\n"},
       protocol::Ended{0, {1, 0}}};
-  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  Controller controller(
+      loop_, signals_, plan_, {&host}, [](const std::string&) {}, log_);
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
   World world;
   world.tokens.resize(1);
   for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
-  const Result<verdict::Facts> facts = controller.Run(std::move(world));
-  ASSERT_TRUE(facts);
+  ASSERT_TRUE(controller.Run(std::move(world)));
+  const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(facts->ranks[1].doing->stand, stacks::Stand::kElsewhere);
-  EXPECT_EQ(facts->ranks[1].locked_out_by, 0);
+  ASSERT_TRUE(facts->ranks[1].lock);
+  EXPECT_EQ(facts->ranks[1].lock->holder, 0);
 }
 
 }  // namespace

@@ -83,12 +83,15 @@ Result<verdict::Facts> RunMpirun(boost::asio::io_context& loop, process::UserSig
       ended ? std::vector<protocol::Event>() : std::vector{end, protocol::Event(protocol::Gone())});
   ScriptedHost other(loop, {protocol::Started{{2}}},
                      {then, protocol::Ended{1, kTerminated, SIGTERM}, protocol::Gone()});
-  Controller controller(loop, signals, plan, {&root, &other}, [](const std::string&) {});
+  verdict::EventLog log;
+  Controller controller(
+      loop, signals, plan, {&root, &other}, [](const std::string&) {}, log);
   if (auto prepared = controller.Prepare(0, std::string(64, '0')); !prepared) return prepared.error();
   World world;
   world.tokens.resize(2);
   for (auto& output : outputs) world.outputs.push_back(std::make_unique<Keeper>(*output));
-  return controller.Run(std::move(world));
+  if (const Status ran = controller.Run(std::move(world)); !ran) return ran.error();
+  return log.facts();
 }
 
 TEST_F(ControllerTest, BlamesTheRankWhoseEndMadeAnMpirunEndItselfOrOthers) {

@@ -94,10 +94,10 @@ TEST_F(ControllerTest, UndoesTheStartWhenARankCannotBeStarted) {
 TEST_F(ControllerTest, NotesWhatTheStoreTells) {
   Plan({"echo ready; exit 0", "exit 0"});
   WhenReady([this] {
-    controller_->Joined(0);
-    controller_->Left(0);
-    controller_->Reported(1, {0, "connection reset by rank 0"});
-    controller_->Joined(99);
+    log_.Add(fact::Joined{{0}});
+    log_.Add(fact::Left{{0}});
+    log_.Add(fact::Reported{{1}, {0, "connection reset by rank 0"}});
+    log_.Add(fact::Joined{{99}});
   });
   const verdict::Facts facts = MustRun();
   EXPECT_TRUE(facts.ranks[0].joined);
@@ -113,14 +113,15 @@ TEST_F(ControllerTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob)
                     {protocol::Started{{1}}, protocol::Looked{false, {"PyTorch"}, false, false},
                      protocol::Looked{false, {"PyTorch"}, true, true}},
                     {protocol::Ended{0, kTerminated, SIGTERM}, protocol::Gone()});
-  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  Controller controller(
+      loop_, signals_, plan_, {&host}, [](const std::string&) {}, log_);
   ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
   World world;
   world.tokens.resize(1);
   world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
   world.isolated_ranks = verdict::IsolationPolicy::kFail;
-  const Result<verdict::Facts> facts = controller.Run(std::move(world));
-  ASSERT_TRUE(facts);
+  ASSERT_TRUE(controller.Run(std::move(world)));
+  const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(facts->first_failed, -1);
   ASSERT_TRUE(facts->isolated_ranks);
   EXPECT_THAT(facts->isolated_ranks->what, HasSubstr("PyTorch"));
@@ -133,8 +134,8 @@ TEST_F(ControllerTest, RunsAsManyGenerationsAsItIsAsked) {
   World world;
   world.tokens.resize(1);
   world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
-  const Result<verdict::Facts> facts = controller_->Run(std::move(world));
-  ASSERT_TRUE(facts);
+  ASSERT_TRUE(controller_->Run(std::move(world)));
+  const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(facts->generation, 1u);
   EXPECT_EQ(facts->ranks[0].ending->code, 3);
 }

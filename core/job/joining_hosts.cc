@@ -1,10 +1,11 @@
 #include "core/job/joining_hosts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "core/membership/host_preflight.h"
-#include "core/membership/network.h"
 
 namespace dtrun::job {
 
@@ -34,9 +35,11 @@ Result<bool> JoiningHosts::Gather() {
   std::vector<plan::HostOffer> offers;
   hosts_.clear();
   remote_.clear();
+  machines_.clear();
   for (const membership::Membership::Present& one : *present) {
     offers.push_back(one.offer);
     remote_.push_back(one.host);
+    machines_.push_back(one.machine);
     hosts_.push_back(one.host == nullptr ? &here_ : one.host);
   }
   if (!first && offers == offers_) return false;
@@ -45,7 +48,7 @@ Result<bool> JoiningHosts::Gather() {
   plan_ = *std::move(draft);
   // Search for the network first: one that loses large packets would swallow a request, but its connectivity
   // check identifies it.
-  const Result<std::optional<network::Decision>> network = FindNetwork(*present);
+  const Result<std::optional<network::Decision>> network = FindNetwork();
   if (!network) return network.error();
   const Result<std::vector<preflight::Answer>> answers = AskBackends(offers);
   if (!answers) return answers.error();
@@ -70,26 +73,41 @@ Result<std::vector<preflight::Answer>> JoiningHosts::AskBackends(const std::vect
 
 // The network between the hosts. One host, or several on one machine, need none, but the user's network
 // options are still checked.
-Result<std::optional<network::Decision>> JoiningHosts::FindNetwork(
-    const std::vector<membership::Membership::Present>& present) {
+Result<std::optional<network::Decision>> JoiningHosts::FindNetwork() {
   if (plan_.network_rules.empty()) return {std::nullopt};
   if (hosts_.size() == 1) {
     if (Status chosen = membership::CheckNamesHere(plan_.network_rules[0]); !chosen) return chosen.error();
     return {std::nullopt};
   }
-  const auto is_first = [&](const membership::Membership::Present& one) {
-    return one.machine == present[0].machine;
-  };
-  if (std::ranges::all_of(present, is_first)) return {std::nullopt};
-  std::vector<membership::NetworkSearch::Member> members;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    members.push_back({plan_.hosts[i].name, present[i].machine, hosts_[i]});
-  }
-  membership::NetworkSearch search(loop_, signals_, std::move(members));
+  if (OnOneMachine()) return {std::nullopt};
+  membership::NetworkSearch search(loop_, signals_, Members());
   Result<network::Decision> decision = search.Run(plan_.network_rules);
   interrupted_ = search.interrupted();
   if (!decision) return decision.error();
   return {*std::move(decision)};
+}
+
+std::vector<membership::NetworkSearch::Member> JoiningHosts::Members() const {
+  std::vector<membership::NetworkSearch::Member> members;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    members.push_back({plan_.hosts[i].name, machines_[i], hosts_[i]});
+  return members;
+}
+
+std::string JoiningHosts::Apart() {
+  if (membership_ == nullptr || hosts_.size() < 2 || plan_.network_rules.empty() || LostAHost() ||
+      OnOneMachine())
+    return {};
+  membership::NetworkSearch search(loop_, signals_, Members());
+  const Result<network::Evidence> evidence = search.CheckAgain(plan_.network_rules);
+  interrupted_ = search.interrupted();
+  std::string text;
+  for (const auto& [one, other] : evidence ? evidence->Apart() : std::vector<std::pair<int, int>>()) {
+    text += fmt::format("{}{} and {}", text.empty() ? "hosts " : ", ",
+                        plan_.hosts[static_cast<std::size_t>(one)].name,
+                        plan_.hosts[static_cast<std::size_t>(other)].name);
+  }
+  return text.empty() ? text : text + " cannot reach each other";
 }
 
 std::optional<std::string> JoiningHosts::TakeFallback(const verdict::Facts& facts,

@@ -4,6 +4,7 @@
 // Owned by the root's run; loop thread. Its functions run the loop.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/job/fallback.h"
 #include "core/job/run.h"
 #include "core/membership/membership.h"
+#include "core/membership/network.h"
 #include "core/process/user_signals.h"
 #include "core/protocol/host.h"
 #include "core/verdict/facts.h"
@@ -28,6 +30,10 @@ class JoiningHosts {
   // the user ended it.
   Result<bool> Gather();
 
+  // After a failure of the network: the hosts that do not reach each other now, in lines; empty: none. Takes
+  // over signals and the hosts' events.
+  std::string Apart();
+
   // Disables one path between GPUs if that may have failed; returns the line for the user. `environment`:
   // inherited by ranks.
   std::optional<std::string> TakeFallback(const verdict::Facts& facts,
@@ -43,8 +49,11 @@ class JoiningHosts {
 
  private:
   Result<std::vector<preflight::Answer>> AskBackends(const std::vector<plan::HostOffer>& offers);
-  Result<std::optional<network::Decision>> FindNetwork(
-      const std::vector<membership::Membership::Present>& present);
+  Result<std::optional<network::Decision>> FindNetwork();
+  std::vector<membership::NetworkSearch::Member> Members() const;
+  bool OnOneMachine() const {
+    return std::ranges::count(machines_, machines_.front()) == std::ssize(machines_);
+  }
   void ApplyFallbacks();
 
   boost::asio::io_context& loop_;
@@ -55,6 +64,7 @@ class JoiningHosts {
   plan::Plan plan_;
   std::vector<protocol::Host*> hosts_;
   std::vector<membership::RemoteHost*> remote_;
+  std::vector<std::string> machines_;  // by host: its identity
   std::vector<plan::HostOffer> offers_;
   std::vector<Fallback> fallbacks_;  // taken so far
   int interrupted_ = 0;

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/own_folder.h"
 #include "core/base/secrets.h"
+#include "core/output/file_write.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::job {
@@ -33,6 +34,11 @@ Json EnvironmentJson(const std::vector<std::string>& environment) {
     sorted[name] = MaskValue(name, entry.substr(equals + 1));
   }
   return sorted;
+}
+
+Status Append(int file, const std::filesystem::path& path, std::string_view text) {
+  const int number = output::WriteAll(file, text);
+  return number == 0 ? Status() : Error::System(fmt::format("write '{}'", path.string()), number);
 }
 
 }  // namespace
@@ -73,8 +79,8 @@ Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
   return Write(generation, "runtime.json", JsonText(json));
 }
 
-Status Record::WriteVerdict(const verdict::History& history) const {
-  return dir_.Write("verdict.json", verdict::VerdictJson(history));
+Status Record::WriteVerdict(const verdict::Story& story) const {
+  return dir_.Write("verdict.json", verdict::VerdictJson(story));
 }
 
 Status Record::WriteNotStarted(const std::string& job, const std::string& error) const {
@@ -95,12 +101,19 @@ Status Record::AddStacks(std::uint64_t generation, const std::string& why,
   const std::filesystem::path path = LogsOf(generation) / verdict::kStacksFile;
   const Result<UniqueFd> file = AppendToOwnFileAt(folder->get(), path, kPrivateFile);
   if (!file) return file.error();
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t size = ::write(file->get(), rest.data(), rest.size());
-    if (size <= 0) return Error::System(fmt::format("write '{}'", path.string()), errno);
-    rest.remove_prefix(static_cast<std::size_t>(size));
+  return Append(file->get(), path, text);
+}
+
+Status Record::AddEvent(std::string_view line, bool anew) const {
+  const std::filesystem::path path = dir_.path() / verdict::kEventsFile;
+  const auto mode = FileModeIn(dir_.mode());
+  if (anew) ::renameat(dir_.descriptor(), verdict::kEventsFile, dir_.descriptor(), verdict::kEventsBefore);
+  if (anew || !events_) {
+    Result<UniqueFd> file = MakeOwnFileAt(dir_.descriptor(), path, mode);
+    if (!file) return file.error();
+    events_ = *std::move(file);
   }
-  return {};
+  return Append(events_.get(), path, line);
 }
 
 std::filesystem::path Record::LogsOf(std::uint64_t generation) const {

@@ -10,7 +10,7 @@
 
 #include "core/job/run_dir.h"
 #include "core/plan/plan.h"
-#include "core/verdict/history.h"
+#include "core/verdict/event_log.h"
 
 namespace dtrun::job {
 
@@ -30,10 +30,12 @@ class Record {
   Status WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                       const std::vector<Tokens>& tokens) const;
   // Writes how the generations so far ended; the last one in full.
-  Status WriteVerdict(const verdict::History& history) const;
+  Status WriteVerdict(const verdict::Story& story) const;
   Status WriteNotStarted(const std::string& job, const std::string& error) const;
   Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
 
+  // Appends to events.log (verdict::EventLog::Write).
+  Status AddEvent(std::string_view line, bool anew) const;
   // Appends the ranks' stacks and the reason for the inspection.
   Status AddStacks(std::uint64_t generation, const std::string& why,
                    const std::vector<verdict::RankDoing>& ranks) const;
@@ -47,6 +49,7 @@ class Record {
   Status Write(std::uint64_t generation, const std::string& name, std::string_view content) const;
 
   const RunDir& dir_;
+  mutable UniqueFd events_;
 };
 
 }  // namespace dtrun::job

@@ -1,6 +1,7 @@
 #include "core/job/run.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@
 #include "core/plan/plan.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
+#include "core/verdict/cause.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/verdict.h"
 
@@ -97,21 +99,26 @@ class Runner {
     if (Status told = dir->TellPath(request_.dir_file); !told)
       return Error{told.error().code, request_.dir_file_place + told.error().text};
     const Record record(*dir);
-    Result<verdict::Facts> facts = RunGenerations(record);
-    if (!facts) {
-      Note(record.WriteNotStarted(asked.job, facts.error().text));
-      return facts.error();
+    log_.emplace([&](std::string_view line, bool anew) { NoteEvent(record.AddEvent(line, anew)); }, begun_);
+    log_->Add(fact::Opened{fact::Opened::kVersion, asked.job, outcome_.run_dir,
+                           fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))});
+    const Status ran = RunGenerations(record);
+    if (!ran) {
+      log_->Add(fact::NotStarted{ran.error().text});
+      Note(record.WriteNotStarted(asked.job, ran.error().text));
+      return ran;
     }
+    const verdict::Facts& facts = log_->facts();
     if (const std::string moved = dir->Moved(); !moved.empty()) Say("dtrun: " + moved);
-    Note(record.WriteVerdict(history_));
-    const bool tells = !request_.quiet || verdict::ExitCode(*facts) != 0;
-    if (tells) Say(WithoutNewline(ShownIn(verdict::VerdictText(*facts), facts->logs)));
+    Note(record.WriteVerdict(log_->story()));
+    const bool tells = !request_.quiet || verdict::ExitCode(facts) != 0;
+    if (tells) Say(WithoutNewline(ShownIn(verdict::VerdictText(facts), facts.logs)));
     if (const std::uint64_t missing =
-            ShowTheRest(console_, lifeline_, facts->interrupt != 0 || facts->guard_died)) {
-      history_.NotShown(missing);
-      Note(record.WriteVerdict(history_));
+            ShowTheRest(console_, lifeline_, facts.interrupt != 0 || facts.guard_died)) {
+      log_->Add(fact::NotShown{missing});
+      Note(record.WriteVerdict(log_->story()));
     }
-    outcome_.facts = *std::move(facts);
+    outcome_.facts = facts;
     return {};
   }
 
@@ -126,8 +133,7 @@ class Runner {
     return second;
   }
 
-  // Returns the facts of the last generation.
-  Result<verdict::Facts> RunGenerations(const Record& record) {
+  Status RunGenerations(const Record& record) {
     process::UserSignals signals(loop_, lifeline_);
     if (request_.time_limit.count() > 0) signals.EndAfter(request_.time_limit);
     open_files_ = node::RaiseOpenFiles();
@@ -140,30 +146,34 @@ class Runner {
                              [this](const std::string& line) { Say(line); }});
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
-    auto facts = RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
+    const Status ran = RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
     outcome_.plan = joining_hosts.plan();
     if (membership)
-      membership->Dismiss(facts ? verdict::ExitCode(*facts) : kUserError, WhyNotBegun(facts, joining_hosts));
-    return facts;
+      membership->Dismiss(ran ? verdict::ExitCode(log_->facts()) : kUserError,
+                          WhyNotBegun(ran, joining_hosts));
+    return ran;
   }
 
   // The reason sent to hosts that joined a job that never began.
-  static std::string WhyNotBegun(const Result<verdict::Facts>& facts, const JoiningHosts& joining_hosts) {
-    if (!facts) return facts.error().text;
+  static std::string WhyNotBegun(const Status& ran, const JoiningHosts& joining_hosts) {
+    if (!ran) return ran.error().text;
     return joining_hosts.hosts().empty() ? "it was ended while its hosts were joining" : "";
   }
 
-  Result<verdict::Facts> RunPlan(const Record& record, process::UserSignals& signals,
-                                 JoiningHosts& joining_hosts, membership::Membership* membership) {
+  Status RunPlan(const Record& record, process::UserSignals& signals, JoiningHosts& joining_hosts,
+                 membership::Membership* membership) {
     int restarts = 0, regroups = 0;
+    const verdict::Facts& facts = log_->facts();
     for (std::uint64_t generation = 0;; ++generation) {
       if (Status gathered = Gather(generation, record, joining_hosts); !gathered) {
-        if (joining_hosts.interrupted() != 0) return Ended(joining_hosts.interrupted());
-        if (history_.empty() || !history_.last().regroup.empty()) return gathered.error();
+        if (joining_hosts.interrupted() != 0)
+          return Interrupted(joining_hosts.interrupted(), facts.generation);
+        if (!log_->story().begun() || !facts.regroup.empty()) return gathered;
         return NotRestarted(gathered.error());
       }
-      Controller controller(loop_, signals, joining_hosts.plan(), joining_hosts.hosts(),
-                            [this](const std::string& line) { Say(line); });
+      Controller controller(
+          loop_, signals, joining_hosts.plan(), joining_hosts.hosts(),
+          [this](const std::string& line) { Say(line); }, *log_);
       if (membership != nullptr) {
         membership->OnNewcomer([&](const std::string& host) {
           if (!controller.IsEnding()) controller.Regroup("host " + host + " has joined");
@@ -173,48 +183,49 @@ class Runner {
           return asked != nullptr && membership->Release(*asked, signal);
         });
       }
-      Result<verdict::Facts> facts = RunGeneration(generation, record, controller, joining_hosts);
+      const Status ran = RunGeneration(generation, regroups, record, controller, joining_hosts);
       if (membership != nullptr) membership->OnNewcomer({});
-      if (!facts && joining_hosts.LostAHost() && restarts < request_.restart.max) {
+      if (!ran && joining_hosts.LostAHost() && restarts < request_.restart.max) {
         ++restarts;
-        Say(fmt::format("dtrun: {}: restarting all ranks", facts.error().text));
+        Say(fmt::format("dtrun: {}: restarting all ranks", ran.error().text));
         continue;
       }
-      if (!facts && !history_.empty() && history_.last().regroup.empty()) return NotRestarted(facts.error());
-      if (!facts) return facts;
-      facts->logs = record.LogsOf(generation).string();
-      facts->regroups = regroups;
-      facts->names_class = request_.restart.max > 0;
-      if (!facts->time_limit.empty())
-        facts->duration = std::chrono::steady_clock::now() - begun_;  // of the job
-      Note(verdict::Recognise(&*facts));
-      history_.Add(*facts);
-      if (!facts->regroup.empty() && controller.interrupted() == 0) {
-        Note(record.WriteVerdict(history_));
-        Say(fmt::format("dtrun: {}: restarting all ranks", facts->regroup));
+      if (!ran && log_->story().begun() && facts.regroup.empty()) return NotRestarted(ran.error());
+      if (!ran) return ran;
+      Recognise();
+      if (const verdict::Cause cause = verdict::FindCause(facts);
+          cause.kind == verdict::Cause::Kind::kRank && cause.exit_class == verdict::ExitClass::kNetwork) {
+        if (const std::string apart = joining_hosts.Apart(); !apart.empty())
+          log_->Add(fact::HostsApart{apart});
+        if (joining_hosts.interrupted() != 0) return Interrupted(joining_hosts.interrupted(), generation);
+        controller.TakeOver();
+      }
+      if (!facts.regroup.empty() && controller.interrupted() == 0) {
+        Note(record.WriteVerdict(log_->story()));
+        Say(fmt::format("dtrun: {}: restarting all ranks", facts.regroup));
         ++regroups;
         continue;
       }
-      if (verdict::ExitCode(*facts) == 0) return facts;
+      if (verdict::ExitCode(facts) == 0) return {};
       TellUnreadFailures();
-      if (const auto line = joining_hosts.TakeFallback(*facts, environment_)) {
+      if (const auto line = joining_hosts.TakeFallback(facts, environment_)) {
         Say("dtrun: " + *line);
-        Note(record.WriteVerdict(history_));
+        Note(record.WriteVerdict(log_->story()));
         Note(record.WriteNextPlan(generation + 1, joining_hosts.plan()));
         continue;
       }
-      const RestartDecision decision = DecideRestart(request_.restart, restarts, *facts);
+      const RestartDecision decision = DecideRestart(request_.restart, restarts, facts);
       if (!decision.restart) {
         if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
-        return facts;
+        return {};
       }
       ++restarts;
-      facts->restarts = true;
-      Note(record.WriteVerdict(history_));
-      Say(WithoutNewline(ShownIn(verdict::VerdictText(*facts), facts->logs)));
+      Note(record.WriteVerdict(log_->story()));
+      log_->Add(fact::Noted{fact::Noted::What::kRestarts});
+      Say(WithoutNewline(ShownIn(verdict::VerdictText(facts), facts.logs)));
       Say(fmt::format("dtrun: {}{}", decision.why,
                       decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
-      if (!controller.Wait(decision.wait)) return Interrupted(controller.interrupted(), *facts);
+      if (!controller.Wait(decision.wait)) return Interrupted(controller.interrupted(), generation);
     }
   }
 
@@ -240,23 +251,24 @@ class Runner {
 
   void Serve(store::Socket client) { store_->Serve(std::move(client)); }
 
-  Result<verdict::Facts> RunGeneration(std::uint64_t generation, const Record& record, Controller& controller,
-                                       const JoiningHosts& joining_hosts) {
+  Status RunGeneration(std::uint64_t generation, int regroups, const Record& record, Controller& controller,
+                       const JoiningHosts& joining_hosts) {
     const plan::Plan& plan = joining_hosts.plan();
     const std::string key = store::NewJobKey();
-    const auto reported = [&](int rank, const store::Report& report) {
-      controller.Reported(rank, {report.failure.peer, report.failure.text, report.members, report.failure.id,
-                                 report.failure.args});
+    const auto add = [&](int rank, fact::Any fact) {
+      log_->Add(std::move(fact), fmt::format("rank {}", rank));
     };
     store_.emplace(
         key, generation,
-        store::Events{[&](int r) { controller.Joined(r); }, [&](int r) { controller.Left(r); }, reported});
+        store::Events{[add](int rank) { add(rank, fact::Joined{{rank}}); },
+                      [add](int rank) { add(rank, fact::Left{{rank}}); },
+                      [add](int rank, const store::Report& report) {
+                        add(rank, fact::Reported{{rank},
+                                                 {report.failure.peer, report.failure.text, report.members,
+                                                  report.failure.id, report.failure.args}});
+                      }});
     Result<std::vector<protocol::Prepared>> prepared = controller.Prepare(generation, key);
-    if (!prepared && controller.interrupted() != 0) {
-      verdict::Facts nothing;
-      nothing.generation = generation;
-      return Interrupted(controller.interrupted(), std::move(nothing));
-    }
+    if (!prepared && controller.interrupted() != 0) return Interrupted(controller.interrupted(), generation);
     if (!prepared) return prepared.error();
     auto rendezvous = Rendezvous::Open(loop_, plan, joining_hosts.remote(), *std::move(prepared));
     if (!rendezvous) return rendezvous.error();
@@ -269,9 +281,12 @@ class Runner {
     const std::filesystem::path logs = record.LogsOf(generation);
     const Result<UniqueFd> logs_folder = record.OpenLogsOf(generation);
     if (!logs_folder) return logs_folder.error();
-    if (Status written = record.WriteRuntime(generation, plan, tokens); !written) return written.error();
+    if (Status written = record.WriteRuntime(generation, plan, tokens); !written) return written;
 
     World world;
+    world.began.logs = logs.string();
+    world.began.regroups = regroups;
+    world.began.names_class = request_.restart.max > 0;
     world.tokens = tokens;
     if (MayBeAlone(plan)) world.rendezvous_ports = rendezvous->Ports();
     world.isolated_ranks = request_.isolated_ranks;
@@ -305,11 +320,11 @@ class Runner {
     if (generation > 0 && request_.cluster)
       Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
     kJobLog.Info("generation {}: all hosts are ready", generation);
-    Result<verdict::Facts> facts = controller.Run(std::move(world));
-    if (facts)
-      kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(*facts));
+    const Status ran = controller.Run(std::move(world));
+    if (ran)
+      kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(log_->facts()));
     if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
-    return facts;
+    return ran;
   }
 
   // Whether ranks could end up in separate worlds: not in a single process with all ranks, and not below an
@@ -319,32 +334,28 @@ class Runner {
            plan.launcher != "mpirun";
   }
 
-  // The facts of the last generation after a restart was announced: adds why it did not happen.
-  verdict::Facts NotRestarted(const Error& why) {
-    verdict::Facts facts = history_.last();
-    facts.not_restarted = why.text;
-    history_.Add(facts);
-    return facts;
+  // A known failure in the output of the rank that is the cause.
+  void Recognise() {
+    verdict::Facts facts = log_->facts();
+    Note(verdict::Recognise(&facts));
+    for (const verdict::RankFacts& rank : facts.ranks) {
+      if (rank.known) log_->Add(fact::Recognised{{rank.rank}, *rank.known});
+    }
   }
 
-  // The job was ended while its hosts were joining.
-  verdict::Facts Ended(int signal) {
-    return Interrupted(signal, history_.empty() ? verdict::Facts() : history_.last());
+  // A restart was announced and could not begin.
+  Status NotRestarted(const Error& why) {
+    log_->Add(fact::Noted{fact::Noted::What::kNotRestarted, why.text});
+    return {};
   }
 
   // The job was ended while no rank ran.
-  verdict::Facts Interrupted(int signal, verdict::Facts facts) {
-    facts.job = request_.plan.job;
-    facts.logs = outcome_.run_dir;
-    facts.first_failed = -1;
-    facts.losses.clear();
-    facts.regroup.clear();
-    facts.duration = std::chrono::steady_clock::now() - begun_;  // of the job, not of its last generation
-    facts.guard_died = signal == process::Lifeline::kGuardGone;
-    if (signal == process::UserSignals::kTimeLimit) facts.time_limit = FormatDuration(request_.time_limit);
-    facts.interrupt = signal > 0 ? signal : 0;
-    history_.Add(facts);
-    return facts;
+  Status Interrupted(int signal, std::uint64_t generation) {
+    const bool limit = signal == process::UserSignals::kTimeLimit;
+    log_->Add(fact::EndedBetween{generation, std::max(signal, 0),
+                                 limit ? FormatDuration(request_.time_limit) : "",
+                                 signal == process::Lifeline::kGuardGone});
+    return {};
   }
 
   // Prints text that may quote ranks or other hosts.
@@ -360,13 +371,17 @@ class Runner {
   void Note(const Status& written) {
     if (!written) Say("dtrun: " + written.error().text);
   }
+  // A full disk is reported once.
+  void NoteEvent(const Status& written) {
+    if (!written && !std::exchange(told_event_, true)) Note(written);
+  }
 
   const RunRequest& request_;
   const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // base environment of every rank
   process::Lifeline& lifeline_;
   output::Console& console_;
   Outcome& outcome_;
-  bool told_unread_ = false;
+  bool told_unread_ = false, told_event_ = false;
   boost::asio::io_context loop_;
   const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -374,7 +389,7 @@ class Runner {
   std::set<pid_t> shells_;  // living ones
   std::optional<store::Server> store_;
   std::unique_ptr<protocol::Host> here_;
-  verdict::History history_;
+  std::optional<verdict::EventLog> log_;  // once there is a folder
 };
 
 }  // namespace

@@ -12,9 +12,9 @@
 #include "core/job/planner.h"
 #include "core/job/presenter.h"
 #include "core/job/restart.h"
-#include "core/job/stall_watch.h"
 #include "core/membership/cluster.h"
 #include "core/node/guard.h"
+#include "core/observe/stall_watch.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::job {
@@ -27,11 +27,11 @@ struct RunRequest {
   std::optional<membership::Cluster> cluster = {};
   Planner* planner = nullptr;
   verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;
-  StallPolicy stall = {};
+  observe::StallPolicy stall = {};
   std::chrono::nanoseconds time_limit{};  // for the job including its restarts; 0: none
-  bool quiet = false;               // no verdict on stderr for a successful job
-  std::string dir_file = {};        // file that gets the path of the run directory; empty: none
-  std::string dir_file_place = {};  // prefix for errors about that file
+  bool quiet = false;                     // no verdict on stderr for a successful job
+  std::string dir_file = {};              // file that gets the path of the run directory; empty: none
+  std::string dir_file_place = {};        // prefix for errors about that file
 };
 
 struct Outcome {

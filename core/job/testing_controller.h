@@ -59,10 +59,13 @@ class ControllerTest : public ::testing::Test {
     options.stdin_fd = stdin_fd;
     controller_.reset();  // it refers to the host
     host_ = node::MakeLocalHost(loop_, std::move(options));
-    controller_.emplace(loop_, signals_, plan_, std::vector{host_.get()}, [this](const std::string& line) {
-      said_.push_back(line);
-      if (on_say_) on_say_();
-    });
+    controller_.emplace(
+        loop_, signals_, plan_, std::vector{host_.get()},
+        [this](const std::string& line) {
+          said_.push_back(line);
+          if (on_say_) on_say_();
+        },
+        log_);
     Result<std::vector<protocol::Prepared>> prepared = controller_->Prepare(0, std::string(64, '0'));
     if (!prepared) return prepared.error();
     World world;
@@ -70,13 +73,14 @@ class ControllerTest : public ::testing::Test {
     world.fails_alike_within = fails_alike_within_;
     // Outputs end with the run, so keep those that the test reads.
     for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
-    Result<verdict::Facts> facts = controller_->Run(std::move(world));
+    const Status ran = controller_->Run(std::move(world));
     for (auto& output : owned_) {
       printed_.push_back(output->out);
       complained_.push_back(output->err);
       closed_.push_back(output->closed);
     }
-    return facts;
+    if (!ran) return ran.error();
+    return log_.facts();
   }
 
   verdict::Facts MustRun(int stdin_fd = -1) {
@@ -109,6 +113,7 @@ class ControllerTest : public ::testing::Test {
   process::UserSignals signals_{loop_, lifeline_};
   std::vector<std::unique_ptr<process::testing::MemoryOutput>> owned_;
   std::unique_ptr<protocol::Host> host_;
+  verdict::EventLog log_;
   std::optional<Controller> controller_;
   std::vector<std::string> printed_, complained_;
   std::vector<int> closed_;

@@ -47,15 +47,16 @@ inline int RunHere(const plan::Plan& plan, process::Lifeline& lifeline) {
   options.serve = [](store::Socket) {};
   options.environment = node::OwnEnvironment();
   const std::unique_ptr<protocol::Host> host = node::MakeLocalHost(loop, std::move(options));
-  Controller controller(loop, signals, plan, {host.get()}, [](const std::string&) {});
+  verdict::EventLog log;
+  Controller controller(
+      loop, signals, plan, {host.get()}, [](const std::string&) {}, log);
   if (!controller.Prepare(0, std::string(64, '0'))) return 2;
   World world;
   world.tokens.resize(1);
   for (std::size_t i = 0; i < plan.processes.size(); ++i) {
     world.outputs.push_back(std::make_unique<process::testing::MemoryOutput>());
   }
-  const Result<verdict::Facts> facts = controller.Run(std::move(world));
-  return facts ? verdict::ExitCode(*facts) : 2;
+  return controller.Run(std::move(world)) ? verdict::ExitCode(log.facts()) : 2;
 }
 
 }  // namespace dtrun::job::testing

@@ -39,17 +39,16 @@ Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec) {
   for (const std::string& word : *spec.restart.on) {
     const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
-      return plan::At(spec.restart.on,
-                      fmt::format("'{}' is not a failure class; {}", word, Meant(word)));
+      return plan::At(spec.restart.on, fmt::format("'{}' is not a failure class; {}", word, Meant(word)));
     }
     policy.on.insert(*exit_class);
   }
   return policy;
 }
 
-Result<job::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
+Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
   constexpr std::chrono::seconds kShortest{1};
-  job::StallPolicy policy;
+  observe::StallPolicy policy;
   policy.fails = spec.watch.on_stall.is("fail");
   const std::string& text = *spec.watch.stall;
   if (text == "off") return policy;

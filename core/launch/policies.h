@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/spec/job_spec.h"
 #include "core/job/restart.h"
-#include "core/job/stall_watch.h"
+#include "core/observe/stall_watch.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::launch {
 
@@ -17,7 +17,7 @@ namespace dtrun::launch {
 Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec);
 
 // Errors name the place of a limit that is not a duration.
-Result<job::StallPolicy> StallPolicyOf(const spec::JobSpec& spec);
+Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec);
 
 // Values that are wrong on every host but that a spec cannot reject, each with its place. `spec` may have
 // other problems.

@@ -40,7 +40,7 @@ TEST(RestartPolicyOf, NamesTheNearestClass) {
 TEST(StallPolicyOf, TakesOffOrADuration) {
   const auto off = StallPolicyOf(SettingsOf({"watch.stall=off"}));
   ASSERT_TRUE(off);
-  EXPECT_EQ(off->after, job::StallPolicy().after);
+  EXPECT_EQ(off->after, observe::StallPolicy().after);
   const auto policy = StallPolicyOf(SettingsOf({"watch.stall=10m", "watch.on_stall=fail"}));
   ASSERT_TRUE(policy);
   EXPECT_EQ(policy->after, 10min);

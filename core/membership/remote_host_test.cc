@@ -59,15 +59,16 @@ class RemoteHostTest : public ::testing::Test {
   }
 
   Result<verdict::Facts> Run() {
-    controller_.emplace(loop_, signals_, plan_,
-                        std::vector<protocol::Host*>{hosts_[0].get(), hosts_[1].get()},
-                        [this](const std::string& line) { said_.push_back(line); });
+    controller_.emplace(
+        loop_, signals_, plan_, std::vector<protocol::Host*>{hosts_[0].get(), hosts_[1].get()},
+        [this](const std::string& line) { said_.push_back(line); }, log_);
     Result<std::vector<protocol::Prepared>> prepared = controller_->Prepare(0, std::string(64, '0'));
     if (!prepared) return prepared.error();
     job::World world;
     world.tokens.resize(2);
     for (int i = 0; i < 2; ++i) world.outputs.push_back(std::make_unique<process::testing::MemoryOutput>());
-    return controller_->Run(std::move(world));
+    if (const Status ran = controller_->Run(std::move(world)); !ran) return ran.error();
+    return log_.facts();
   }
   std::string ErrorOfRun() {
     const Result<verdict::Facts> facts = Run();
@@ -92,6 +93,7 @@ class RemoteHostTest : public ::testing::Test {
   std::vector<std::shared_ptr<protocol::testing::AgentStub>> stubs_;
   std::vector<std::unique_ptr<RemoteHost>> hosts_;
   plan::Plan plan_;
+  verdict::EventLog log_;
   std::optional<job::Controller> controller_;
   std::vector<std::string> said_;
 };

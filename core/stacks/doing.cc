@@ -15,11 +15,9 @@
 #include "core/base/foreign_file.h"
 #include "core/base/kernel_file.h"
 #include "core/base/text.h"
-#include "core/stacks/file_lock.h"
-#include "core/stacks/handler.h"
 #include "core/stacks/kernel.h"
-#include "core/stacks/loader.h"
 #include "core/stacks/memory.h"
+#include "core/stacks/place.h"
 #include "core/stacks/python.h"
 
 namespace dtrun::stacks {

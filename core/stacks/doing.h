@@ -22,7 +22,7 @@ struct Doing {
   bool stopped = false;  // stopped by a signal or a debugger
   bool trains = false;
   bool joins = false;
-  bool may_handle = true;  // an error that it met may still propagate (core/stacks/handler.h)
+  bool may_handle = true;  // an error that it met may still propagate (core/stacks/place.h)
   bool python = false;     // an interpreter, readable or not
   std::string what;        // "time.sleep"; empty: not known
   std::string where;       // "train.py:40"; empty: not known

@@ -20,7 +20,6 @@
 
 #include "core/stacks/kernel.h"
 #include "core/stacks/memory.h"
-#include "core/stacks/symbol.h"
 
 namespace dtrun::stacks {
 namespace {

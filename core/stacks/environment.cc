@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/base/text.h"
-#include "core/stacks/symbol.h"
+#include "core/stacks/memory.h"
 
 namespace dtrun::stacks {
 namespace {

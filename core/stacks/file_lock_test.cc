@@ -1,5 +1,3 @@
-#include "core/stacks/file_lock.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -11,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+
+#include "core/stacks/kernel.h"
 
 namespace dtrun::stacks {
 namespace {

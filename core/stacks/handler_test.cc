@@ -1,9 +1,9 @@
-#include "core/stacks/handler.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "core/stacks/place.h"
 
 namespace dtrun::stacks {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtrun::stacks {
@@ -31,5 +32,10 @@ struct Used {
   std::int64_t bytes = 0;
 };
 Used UsedBy(pid_t pid);
+
+// The process that holds it; 0: unknown, for example if another host or a container holds it. `locks`: text
+// of /proc/locks.
+pid_t HolderOfLock(std::string_view locks, pid_t waits);
+pid_t HolderOfLock(pid_t waits);
 
 }  // namespace dtrun::stacks

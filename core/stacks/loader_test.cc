@@ -1,6 +1,6 @@
-#include "core/stacks/loader.h"
-
 #include <gtest/gtest.h>
+
+#include "core/stacks/place.h"
 
 namespace dtrun::stacks {
 namespace {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dtrun::stacks {
 
@@ -58,5 +59,8 @@ class ProcessMemory final : public Memory {
  private:
   bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const override;
 };
+
+// The address of the exported symbol in the ELF object mapped at `base`; 0: not found.
+std::uint64_t FindSymbol(const Memory& memory, std::uint64_t base, std::string_view name);
 
 }  // namespace dtrun::stacks

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/base/text.h"
+#include "core/stacks/frame.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -173,6 +176,84 @@ std::string FramesText(const std::vector<Frame>& frames) {
     text += fmt::format("    File \"{}\", line {}, in {}\n", frame.file, frame.line, frame.function);
   }
   return text;
+}
+
+namespace {
+
+constexpr int kMostLines = 2000;  // of a function, above the current line
+
+// The line without its indentation; empty if it is blank or a comment.
+std::string_view Statement(std::string_view line) {
+  const auto begin = line.find_first_not_of(" \t\f\r");
+  if (begin == std::string_view::npos || line[begin] == '#') return {};
+  return line.substr(begin);
+}
+
+// Whether the line is a clause of `keyword`.
+bool Opens(std::string_view statement, std::string_view keyword) {
+  if (!statement.starts_with(keyword)) return false;
+  const std::string_view rest = statement.substr(keyword.size());
+  return rest.empty() || rest.front() == ':' || rest.front() == ' ' || rest.front() == '(' ||
+         rest.front() == '*';
+}
+
+bool InClause(const Frame& frame, const Source& source) {
+  const auto indentation = [](std::string_view line, std::string_view statement) {
+    return line.size() - statement.size();
+  };
+  if (frame.file.starts_with("<frozen")) return false;
+  const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
+  if (Statement(own).empty()) return true;  // for example of `python3 -c`
+  if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
+  std::size_t deepest = indentation(own, Statement(own));
+  for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {
+    const std::string line = source(frame.file, at);
+    const std::string_view statement = Statement(line);
+    if (statement.empty() || indentation(line, statement) >= deepest) continue;
+    if (Opens(statement, "except") || Opens(statement, "finally")) return true;
+    if (Opens(statement, "def") || Opens(statement, "async def") || Opens(statement, "class")) return false;
+    deepest = indentation(line, statement);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool MayHandleError(const PythonThread& thread, const Source& source) {
+  const auto is_script = [](const Frame& frame) { return frame.function == "<module>"; };
+  if (!thread.cut && std::ranges::none_of(thread.frames, is_script)) return true;
+  return std::ranges::any_of(thread.frames, [&](const Frame& frame) { return InClause(frame, source); });
+}
+
+namespace {
+
+// Whether `function`, for example "_try_get_data", is the last part of the frame's name,
+// "_MultiProcessingDataLoaderIter._try_get_data".
+bool IsFunction(const Frame& frame, std::string_view file, std::string_view function) {
+  const std::string_view name = frame.function;
+  return frame.file.ends_with(file) && name.substr(name.rfind('.') + 1) == function;
+}
+
+bool IsLoop(const Frame& frame) {
+  return IsFunction(frame, "/torch/utils/data/_utils/worker.py", "_worker_loop");
+}
+
+}  // namespace
+
+bool WaitsForLoader(const std::vector<Frame>& frames) {
+  return std::ranges::any_of(frames, [](const Frame& frame) {
+    return IsFunction(frame, "/torch/utils/data/dataloader.py", "_try_get_data");
+  });
+}
+
+bool IsWorker(const std::vector<Frame>& frames) { return std::ranges::any_of(frames, IsLoop); }
+
+std::optional<Place> PlaceInWorker(const std::vector<Frame>& frames, const Source& source) {
+  const auto loop = std::ranges::find_if(frames, IsLoop);
+  // Outer frames belong to the rank that forked the worker.
+  if (loop == frames.end() || loop == frames.begin()) return std::nullopt;
+  if (IsFunction(*(loop - 1), "/multiprocessing/queues.py", "get")) return std::nullopt;
+  return PlaceOf(std::vector<Frame>(frames.begin(), loop), source);
 }
 
 }  // namespace dtrun::stacks

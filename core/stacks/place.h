@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,5 +44,20 @@ std::string Plain(std::string_view name);
 
 // "File "train.py", line 40, in main", one line each, in Python's format with the innermost frame last.
 std::string FramesText(const std::vector<Frame>& frames);
+
+// True if a line of the stack is in an `except` or `finally` clause. Also true if the script is no longer on
+// the stack, for example while the interpreter exits, or if there is no source with indentation to examine.
+// Otherwise the error is over.
+bool MayHandleError(const PythonThread& thread, const Source& source);
+
+// torch's DataLoader: whether a thread waits for its workers, and where in the program a worker is.
+
+// Whether the thread waits for a batch that worker processes make.
+bool WaitsForLoader(const std::vector<Frame>& frames);
+
+bool IsWorker(const std::vector<Frame>& frames);
+
+// Where a worker works on a batch; nullopt if it waits for work or is not a worker.
+std::optional<Place> PlaceInWorker(const std::vector<Frame>& frames, const Source& source);
 
 }  // namespace dtrun::stacks

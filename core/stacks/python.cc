@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/stacks/python_layout.h"
-#include "core/stacks/symbol.h"
+#include "core/stacks/memory.h"
 
 namespace dtrun::stacks {
 namespace {

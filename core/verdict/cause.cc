@@ -4,7 +4,7 @@
 #include <csignal>
 #include <set>
 
-#include "core/verdict/missed.h"
+#include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/waits.h"
 
@@ -111,6 +111,7 @@ ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFac
     case Suspicion::Kind::kErred:
       return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
     case Suspicion::Kind::kLeft:
+    case Suspicion::Kind::kClosed:
     case Suspicion::Kind::kOverrode: return ExitClass::kUserError;
     case Suspicion::Kind::kNone: break;
   }
@@ -174,6 +175,8 @@ Cause FindCause(const Facts& facts) {
       const std::size_t suspect = overrode.indices.front();
       return {Cause::Kind::kRank, suspect, ExitClass::kUserError, index, std::move(overrode)};
     }
+    if (exit_class == ExitClass::kNetwork && !facts.apart.empty())
+      return {Cause::Kind::kRank, index, exit_class, index};
     const bool outside = FailedOutside(facts.ranks[index]);
     if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
       if (const auto still = StandingStill(facts))
@@ -190,6 +193,13 @@ Cause FindCause(const Facts& facts) {
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
       if (NeededRanksThatHadFinished(facts, index))
         return {Cause::Kind::kRank, index, ExitClass::kUserError, index};
+    }
+    if (const auto before = ErredBefore(facts, index); before && EndedByItself(*facts.ranks[index].ending)) {
+      return {Cause::Kind::kRank,
+              *before,
+              ClassOfSuspect(Suspicion::Kind::kErred, exit_class, facts.ranks[*before]),
+              index,
+              {Suspicion::Kind::kErred, {*before}}};
     }
     return {Cause::Kind::kRank, index, exit_class, index};
   }

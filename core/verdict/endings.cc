@@ -67,6 +67,7 @@ bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->fail
 // Describes the state of a rank without a known end, for one rank and for several.
 std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
+  if (facts.cut) return {"ran when the record ends", "ran when the record ends"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};
   return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
 }

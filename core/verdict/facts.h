@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/failures/log.h"
+#include "core/failures/finding.h"
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
 #include "core/verdict/isolated_ranks.h"
@@ -57,7 +57,7 @@ struct RankDoing {
   stacks::Stand stand = stacks::Stand::kUnknown;
   bool trains = false;            // a training step is in progress; not sent to other hosts
   bool joins = false;             // it is connecting to the other ranks at startup
-  bool may_handle = true;         // it may be handling an error (core/stacks/handler.h)
+  bool may_handle = true;         // it may be handling an error (core/stacks/place.h)
   std::string phrase;             // "in time.sleep at train.py:40"
   std::string beside = {};        // details of what it waits for; may be empty
   std::string text;               // its stacks
@@ -65,7 +65,7 @@ struct RankDoing {
   std::int64_t bytes = 0;         // read and written, including descendants
   int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
 
-  std::vector<Override> overrides = {};
+  std::vector<Override> overrides = {};  // as the look found them
 
   void Fields(auto& io) {
     io("rank", rank);
@@ -82,6 +82,12 @@ struct RankDoing {
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
+};
+
+// A file lock that another rank held.
+struct FileLock {
+  int holder = 0;
+  std::chrono::nanoseconds seen{};  // since the start of the run
 };
 
 struct RankFacts {
@@ -116,19 +122,11 @@ struct RankFacts {
   std::vector<std::string> before;
   std::optional<RankDoing> doing;
   std::vector<RankDoing> inside;  // instead of `doing` if its process, an mpirun, has started others
-  int locked_out_by = -1;         // the rank seen holding the file lock that this rank waited for; -1: none
+  std::optional<RankDoing> seen;  // at the last look of all, which may be long ago
+  std::optional<FileLock> lock;   // that it was seen waiting for, unless it has moved on since
+  std::optional<std::chrono::nanoseconds> erred_at;  // its last traceback began
 
-  std::vector<Override> overrides = {};  // at the last look
-
-  void Saw(const RankDoing& seen) {
-    if (locked_out_by < 0) locked_out_by = seen.waits_for;
-    if (!seen.overrides.empty()) overrides = seen.overrides;
-    if (count == 1) {
-      doing = seen;
-    } else {
-      inside.push_back(seen);
-    }
-  }
+  std::vector<Override> overrides = {};
 
   // A failure that dtrun's signals did not cause.
   bool FailedByItself() const { return ending && ending->failed() && signal_sent == 0; }
@@ -165,6 +163,14 @@ struct MpiServerLoss {
 };
 
 struct Facts {
+  // The facts of the process with this rank; null: there is none.
+  const RankFacts* Find(int rank) const {
+    const auto after = std::ranges::upper_bound(ranks, rank, {}, &RankFacts::rank);
+    if (after == ranks.begin()) return nullptr;
+    const RankFacts& process = *std::prev(after);
+    return rank < process.rank + process.count ? &process : nullptr;
+  }
+
   std::string job;
   std::string logs;  // folder of this generation's logs
   std::uint64_t generation = 0;
@@ -187,6 +193,30 @@ struct Facts {
   std::string not_restarted;  // why the planned restart could not begin; empty: none was planned
   bool names_class = true;    // name the exit class even for program errors, because restarts depend on it
   bool accomplished = false;  // the ranks that decide the job's success succeeded before the others ended
+  bool met = false;           // a rank has joined another
+  std::string apart = {};     // hosts that cannot reach each other, found after a failure of the network
+  bool cut = false;           // the record ends before the run: dtrun still runs, or was killed
+};
+
+// One generation in short, as verdict.json lists it.
+struct GenerationSummary {
+  static constexpr std::size_t kFirst = 16;    // kept from the beginning of a job
+  static constexpr std::size_t kLatest = 239;  // kept from its end, beside the last one
+
+  std::uint64_t generation = 0;
+  std::string result;      // "succeeded", "failed", ...: as in verdict.json
+  std::string exit_class;  // empty: none
+  int exit_code = 0;
+  std::chrono::nanoseconds duration{};
+  std::optional<int> first_failed_rank;
+  std::string lost_host;  // empty: none
+  int interrupt = 0;      // signal; 0: none
+
+  void Fields(auto& io) {
+    io("generation", generation), io("result", result), io("exit_class", exit_class);
+    io("exit_code", exit_code), io("duration", duration), io("first_failed_rank", first_failed_rank);
+    io("lost_host", lost_host), io("interrupt", interrupt);
+  }
 };
 
 }  // namespace dtrun::verdict

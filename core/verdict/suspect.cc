@@ -8,9 +8,11 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/error_id.h"
 #include "core/base/text.h"
 #include "core/failures/finding.h"
-#include "core/verdict/missed.h"
+#include "core/stacks/doing.h"
+#include "core/verdict/waits.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -81,6 +83,25 @@ std::optional<std::size_t> Erred(const Facts& facts, std::size_t first, const st
   return std::nullopt;
 }
 
+// The ranks that others name in reports of a timeout, and that made no such report themselves, at a known
+// place that is no call which waits.
+std::vector<std::size_t> Missing(const Facts& facts) {
+  std::set<int> named;
+  for (const RankFacts& rank : facts.ranks) {
+    const std::optional<MissedCall> missed = MissedCallOf(rank);
+    if (missed && missed->message.empty()) named.insert(missed->peer);
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (!named.contains(rank.rank) || !rank.reports.empty() || !rank.doing || rank.count > 1 || rank.lock)
+      continue;
+    const bool known = rank.doing->phrase != stacks::kUnknownPlace && !rank.doing->phrase.empty();
+    if (known && rank.doing->stand != stacks::Stand::kWaits) out.push_back(i);
+  }
+  return out;
+}
+
 std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::set<int>& members) {
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
@@ -94,7 +115,7 @@ std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::
 }
 
 bool Waited(const RankFacts& rank) {
-  return SaysPeerIsMissing(rank.before) || !rank.reports.empty() || rank.locked_out_by >= 0 ||
+  return SaysPeerIsMissing(rank.before) || !rank.reports.empty() || rank.lock ||
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
@@ -203,7 +224,9 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
   auto left = Left(facts, first, members);
   // A lost connection points to the rank that left; a timeout points to the rank that stands still.
   if (!left.empty() && !SaysTimeOut(facts.ranks[first].tail)) return {Kind::kLeft, std::move(left)};
-  if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
+  const bool closed = facts.ranks[first].reports.empty() && !SaysTimeOut(facts.ranks[first].tail);
+  if (!still.empty()) return {closed ? Kind::kClosed : Kind::kStoodStill, std::move(still)};
+  if (auto missing = Missing(facts); !missing.empty()) return {Kind::kStoodStill, std::move(missing)};
   if (const auto differs = Differs(facts, members)) return {Kind::kDiffers, {*differs}};
   if (!left.empty()) return {Kind::kLeft, std::move(left)};
   return {};
@@ -211,6 +234,28 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
 
 Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
   return FailedToJoin(facts.ranks[first]) ? Overrode(facts) : Suspicion();
+}
+
+std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {
+  constexpr std::chrono::seconds kExitsWithin{5};
+  const auto said = [](const RankFacts& rank) {
+    return ErrorIn(rank.tail.empty() ? rank.before : rank.tail);
+  };
+  const RankFacts& other = facts.ranks[first];
+  const std::string seen = WithoutNumbers(said(other));
+  if (!other.erred_at || seen.empty()) return std::nullopt;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (!rank.erred_at || *rank.erred_at >= facts.ranks[found.value_or(first)].erred_at ||
+        *rank.erred_at + kExitsWithin < other.erred_at || (rank.ending && !rank.ending->failed()))
+      continue;
+    const std::vector<std::string>& lines = rank.FailedByItself() ? rank.tail : rank.before;
+    const std::string error = ErrorIn(lines);
+    if (!error.empty() && WithoutNumbers(error) != seen && !HasGoneOn(rank) && !SaysPeerIsMissing(lines))
+      found = i;
+  }
+  return found;
 }
 
 bool FailedToJoin(const RankFacts& rank) {
@@ -231,6 +276,13 @@ Suspicion SuspectOfStall(const Facts& facts) {
     return {Kind::kStoodStill, std::move(still)};
   if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
   return {};
+}
+
+bool SaysItWaited(const PeerReport& report) {
+  const auto says = [&](std::string_view words) { return report.what.find(words) != report.what.npos; };
+  if (report.id == ErrorId::kPeerFailed) return says(" gave up: ");  // it repeats that rank's report
+  return report.id == ErrorId::kNone ? says("timed out") || says("within")
+                                     : report.id == ErrorId::kTimeout || report.id == ErrorId::kOverrun;
 }
 
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {

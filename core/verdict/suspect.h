@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Suspicion {
     kStoodStill,  // it was elsewhere while the others waited
     kDiffers,     // it waited in a different call than all others
     kLeft,        // it had already exited with code 0
+    kClosed,      // it lived and was elsewhere when the others lost their connections
     kOverrode,    // it looked for the others at another address, or as another rank, than dtrun had set
   };
   Kind kind = Kind::kNone;
@@ -32,6 +34,9 @@ Suspicion Suspect(const Facts& facts, std::size_t first);
 // made the same change: they may have met.
 Suspicion SuspectOfJoining(const Facts& facts, std::size_t first);
 
+// The rank, if any, that printed another error before `first` printed its own, and was slower to exit.
+std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first);
+
 // Whether its output says that it failed to join the others.
 bool FailedToJoin(const RankFacts& rank);
 
@@ -40,6 +45,9 @@ Suspicion SuspectOfStall(const Facts& facts);
 
 // Whether it lost a connection without evidence that the peer was a rank. Other ranks are then not suspected.
 bool FailedOutside(const RankFacts& rank);
+
+// Whether a rank reports that it waited for a peer until a timeout.
+bool SaysItWaited(const PeerReport& report);
 
 // Whether the lines report only that a peer was lost or did not join.
 bool SaysPeerIsMissing(const std::vector<std::string>& lines);

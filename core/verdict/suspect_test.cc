@@ -49,7 +49,7 @@ TEST_F(SuspectTest, TellsThePlacesOfRanksThatAnMpirunHasStarted) {
   RankDoing sleeps;
   sleeps.rank = 2;
   sleeps.phrase = "in time.sleep at train.py:4";
-  facts_.ranks[1].Saw(sleeps);
+  facts_.ranks[1].inside.push_back(sleeps);
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
   EXPECT_THAT(Verdict(), HasSubstr("; rank 2 in time.sleep at train.py:4\n"));
 }
@@ -134,6 +134,45 @@ TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   EXPECT_THAT(Verdict(), HasSubstr(": the ranks waited in different calls: "));
 }
 
+TEST_F(SuspectTest, IsTheRankThatLivesAndHasClosedItsConnections) {
+  facts_.ranks[0].tail = kClosed;
+  for (std::size_t i : {2, 3}) {
+    facts_.ranks[i].ending = process::Ending{1, 0};
+    facts_.ranks[i].signal_sent = 0;
+    facts_.ranks[i].tail = kClosed;
+  }
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:8");
+  const Suspicion suspicion = Suspect(facts_, 0);
+  EXPECT_EQ(suspicion.kind, Suspicion::Kind::kClosed);
+  EXPECT_THAT(suspicion.indices, ElementsAre(1));
+  EXPECT_THAT(Verdict(), HasSubstr("rank 1 lived, and was in time.sleep at train.py:8, when the others"));
+}
+
+TEST_F(SuspectTest, IsTheRankThatAllReportsMissAtAPlaceOfUnknownKind) {
+  const std::string what = "allreduce #6 on 'world' (float32 x 4) did not end within 6s: rank 1 is missing";
+  facts_.ranks[0].tail = {"allreduce: " + what};
+  for (std::size_t i : {0, 2, 3}) facts_.ranks[i].reports = {{1, what, {}}};
+  Does(1, Stand::kUnknown, "in pthread_mutex_lock at s.c:20");
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(1));
+  EXPECT_THAT(Verdict(), HasSubstr("rank 1 was in pthread_mutex_lock at s.c:20"));
+  facts_.ranks[1].reports = {{2, what, {}}};  // it waited itself
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+}
+
+TEST_F(SuspectTest, IsTheRankWhoseErrorWasPrintedFirst) {
+  facts_.ranks[0].tail = kOwn;
+  facts_.ranks[0].erred_at = std::chrono::milliseconds(19'900);
+  facts_.ranks[2].before = {"Traceback (most recent call last):",
+                            "  File \"/home/u/train.py\", line 3, in <module>", "KeyError: 'labels'"};
+  facts_.ranks[2].erred_at = std::chrono::milliseconds(19'850);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 failed: KeyError: 'labels'\n"));
+  Does(2, Stand::kWaits, "in all_reduce at train.py:9");  // it has caught that error
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  facts_.ranks[2].doing.reset();
+  facts_.ranks[2].erred_at = std::chrono::milliseconds(19'950);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+}
+
 TEST_F(SuspectTest, OfAStallInDifferentCollectivesIsNobody) {
   facts_.first_failed = -1;
   facts_.stalled = "10.0 s";
@@ -208,7 +247,7 @@ TEST_F(SuspectTest, IsNobodyWhoWaitedForALockOfTheFirst) {
   facts_.ranks.resize(2);
   facts_.ranks[0].tail = kTimedOut;
   Does(1, Stand::kElsewhere, "in time.sleep at train.py:5");  // rank 0 ended and freed the lock
-  facts_.ranks[1].locked_out_by = 0;
+  facts_.ranks[1].lock = FileLock{0, std::chrono::seconds(19)};
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
   EXPECT_THAT(Verdict(), HasSubstr("  rank 1 waited for the lock of a file that rank 0 held\n"));
   EXPECT_THAT(Verdict(), HasSubstr("  next: release that lock before the call"));

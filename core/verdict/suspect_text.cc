@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/stacks/doing.h"
-#include "core/verdict/missed.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -45,6 +44,7 @@ const char* SuspicionName(Suspicion::Kind kind) {
     case Suspicion::Kind::kStoodStill: return "stood still";
     case Suspicion::Kind::kDiffers: return "waited elsewhere";
     case Suspicion::Kind::kLeft: return "exited early";
+    case Suspicion::Kind::kClosed: return "closed its connections";
     case Suspicion::Kind::kOverrode: return "changed variables";
     case Suspicion::Kind::kNone: break;
   }
@@ -88,6 +88,12 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
     case Suspicion::Kind::kDiffers:
     case Suspicion::Kind::kStoodStill: return StandText(facts, suspicion.indices);
     case Suspicion::Kind::kOverrode: return OverridesText(facts);
+    case Suspicion::Kind::kClosed: {
+      std::vector<RankDoing> places;
+      for (const std::size_t index : suspicion.indices) places.push_back(*facts.ranks[index].doing);
+      for (RankDoing& doing : places) doing.phrase = "lived, and was " + doing.phrase;
+      return PlacesText(places) + ", when the others had lost their connections";
+    }
     default: break;
   }
   const std::vector<int> ranks = RanksThatLeft(facts, suspicion);
@@ -103,6 +109,9 @@ std::string SuspicionHint(Suspicion::Kind kind) {
     case Suspicion::Kind::kLeft:
       return "every rank has to take as many steps as the others: look at its share of the data, and at its "
              "last output";
+    case Suspicion::Kind::kClosed:
+      return "look for what closed its connections before the others were done: destroy_process_group, or an "
+             "error that the program caught";
     case Suspicion::Kind::kOverrode:
       return "let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE from its environment as "
              "they "

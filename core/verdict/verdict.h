@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/verdict/facts.h"
-#include "core/verdict/history.h"
+#include "core/verdict/story.h"
 
 namespace dtrun::verdict {
 
@@ -23,8 +23,13 @@ int ExitCode(const Facts& facts);
 // One line for success; otherwise a block that names the first cause. Ends in a newline.
 std::string VerdictText(const Facts& facts);
 
-// The content of verdict.json: the last generation in full, earlier ones as summaries. REQUIRES: not empty.
-std::string VerdictJson(const History& history);
+GenerationSummary Summarise(const Facts& facts);
+// The content of verdict.json: the last generation in full, earlier ones as summaries.
+std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier = {},
+                        std::uint64_t lines_not_shown = 0);
+inline std::string VerdictJson(const Story& story) {
+  return VerdictJson(story.facts(), story.earlier(), story.lines_not_shown());
+}
 
 // verdict.json for a job that never started.
 std::string NotStartedJson(const std::string& job, const std::string& error);

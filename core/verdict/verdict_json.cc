@@ -55,10 +55,34 @@ Json SummaryJson(const GenerationSummary& summary) {
       {"interrupt", summary.interrupt == 0 ? Json(nullptr) : Json(process::SignalName(summary.interrupt))}};
 }
 
+const char* ResultName(const Facts& facts) {
+  if (facts.guard_died) return "guard killed";
+  if (!facts.regroup.empty()) return "regrouped";
+  switch (FindCause(facts).kind) {
+    case Cause::Kind::kNone:
+    case Cause::Kind::kGuard: return "succeeded";
+    case Cause::Kind::kInterrupt: return "interrupted";
+    default: return "failed";
+  }
+}
+
 }  // namespace
 
-std::string VerdictJson(const History& history) {
-  const Facts& facts = history.last();
+GenerationSummary Summarise(const Facts& facts) {
+  const Cause cause = FindCause(facts);
+  GenerationSummary summary;
+  summary.generation = facts.generation;
+  summary.result = ResultName(facts);
+  if (cause.kind != Cause::Kind::kNone) summary.exit_class = ClassName(cause.exit_class);
+  summary.exit_code = ExitCode(facts);
+  summary.duration = facts.duration;
+  if (cause.kind == Cause::Kind::kRank) summary.first_failed_rank = facts.ranks[cause.index].blamed();
+  if (cause.kind == Cause::Kind::kHost) summary.lost_host = facts.losses[cause.index].host;
+  summary.interrupt = facts.interrupt;
+  return summary;
+}
+
+std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::uint64_t lines_not_shown) {
   Json ranks = Json::array();
   for (const RankFacts& rank : facts.ranks) {
     Json reports = Json::array();
@@ -96,18 +120,20 @@ std::string VerdictJson(const History& history) {
     losses.push_back({{"host", loss.host}, {"why", loss.why}, {"at_seconds", Seconds(loss.at)}});
   }
   Json all = Json::array();
-  for (const GenerationSummary& generation : history.first()) all.push_back(SummaryJson(generation));
-  for (const GenerationSummary& generation : history.latest()) all.push_back(SummaryJson(generation));
+  const GenerationSummary last = Summarise(facts);
+  for (const GenerationSummary& generation : earlier.first) all.push_back(SummaryJson(generation));
+  for (const GenerationSummary& generation : earlier.latest) all.push_back(SummaryJson(generation));
+  all.push_back(SummaryJson(last));
   Json verdict = {{"job", facts.job}};
-  verdict.update(SummaryJson(Summarise(facts)));
+  verdict.update(SummaryJson(last));
   const Cause cause = FindCause(facts);
   verdict["blamed"] = SuspicionJson(facts, cause);
   verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
-  verdict["lines_not_shown"] = history.lines_not_shown();
+  verdict["lines_not_shown"] = lines_not_shown;
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
-  verdict["generations_omitted"] = history.omitted();  // between the first and the latest
+  verdict["generations_omitted"] = earlier.omitted;  // between the first and the latest
   return JsonDocument(kVerdictSchema, verdict);
 }
 

@@ -22,7 +22,7 @@ TEST(VerdictJson, WritesTheSameForPrograms) {
   Facts facts =
       RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   facts.ranks[1].tail = {"not \xff utf-8"};
-  const auto json = ParseJson(VerdictJson({facts}));
+  const auto json = ParseJson(VerdictJson(facts));
   EXPECT_EQ(json["result"], "failed");
   EXPECT_EQ(json["exit_code"], 3);
   EXPECT_EQ(json["first_failed_rank"], 1);
@@ -38,7 +38,7 @@ TEST(VerdictJson, ListsEveryGeneration) {
   Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
   good.generation = 1;
   EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
-  const auto json = ParseJson(VerdictJson({failed, good}));
+  const auto json = ParseJson(VerdictJson(good, {{Summarise(failed)}, {}, 0}));
   EXPECT_EQ(json["result"], "succeeded");
   EXPECT_EQ(json["exit_class"], nullptr);
   ASSERT_EQ(json["generations"].size(), 2u);
@@ -55,7 +55,7 @@ TEST(Verdict, NamesTheTimeLimitThatTheJobReached) {
   EXPECT_THAT(VerdictText(facts), HasSubstr(": the job reached job.time_limit = 2h\n"));
   EXPECT_THAT(VerdictText(facts), HasSubstr("  stacks: /runs/1/stacks.txt\n"));
   EXPECT_THAT(VerdictText(facts), HasSubstr("  class: time-limit\n"));
-  EXPECT_THAT(VerdictJson({facts}), HasSubstr("\"exit_class\": \"time-limit\""));
+  EXPECT_THAT(VerdictJson(facts), HasSubstr("\"exit_class\": \"time-limit\""));
   facts.stalled = "10 min";  // in an earlier generation
   EXPECT_EQ(ExitCode(facts), 124);
   facts.first_failed = 0;

@@ -3,6 +3,10 @@
 // Pure; any thread.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "core/verdict/facts.h"
@@ -25,5 +29,22 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
 
 // The ranks that waited for a file lock that rank `index` held.
 std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
+
+// A call that waited until a timeout, its own or another rank's.
+struct MissedCall {
+  int peer = -1;             // the missed peer, as a rank of the world
+  std::string message;       // "recv from", "send to"; empty: a collective
+  std::string communicator;  // name
+};
+
+// The first missed call that the rank reported. Ignores receives from any rank.
+std::optional<MissedCall> MissedCallOf(const RankFacts& rank);
+
+// The members of the communicators with a missed call, starting at rank `first` and following the missed
+// peers. Empty: any rank may be the missing one. `first`: index into ranks.
+std::set<int> MembersMissed(const Facts& facts, std::size_t first);
+
+// Whether the process holds one of `members`. True if `members` is empty.
+bool IsAmong(const std::set<int>& members, const RankFacts& process);
 
 }  // namespace dtrun::verdict

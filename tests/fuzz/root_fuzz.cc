@@ -265,7 +265,7 @@ class Root {
     if (hosts.size() > 1 && in_.Coin() && !FindNetwork(*present, plan)) return false;
     if (in_.Coin() && !RunPreflight(remote)) return false;
 
-    Controller controller(loop_, signals_, plan, hosts, [](const std::string&) {});
+    Controller controller(loop_, signals_, plan, hosts, [](const std::string&) {}, log_);
     membership_->OnNewcomer([&](const std::string& host) { controller.Regroup(host); });
     controller.OnAsked(
         [&](std::size_t host, int signal) { return membership_->Release(*remote[host], signal); });
@@ -287,8 +287,8 @@ class Root {
       const bool speaks = together_ || i % 2 == 0 || plan.processes.size() > plan.hosts.size();
       world.outputs.push_back(speaks ? std::make_unique<dtrun::process::testing::MemoryOutput>() : nullptr);
     }
-    const Result<Facts> facts = controller.Run(std::move(world));
-    if (!facts) return controller.interrupted() == 0;
+    if (!controller.Run(std::move(world))) return controller.interrupted() == 0;
+    const Facts* const facts = &log_.facts();
     (void)ExitCode(*facts);
     (void)(VerdictText(*facts) + VerdictJson({*facts}));
     return controller.interrupted() == 0;
@@ -312,6 +312,7 @@ class Root {
   RemoteHost::Services services_;
   std::optional<store::Server> store_;
   std::deque<Agent> agents_;
+  dtrun::verdict::EventLog log_;
   std::optional<Membership> membership_;
 };
 

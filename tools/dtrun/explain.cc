@@ -12,12 +12,12 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
-#include "core/spec/lookup.h"
-#include "core/spec/read.h"
-#include "core/failures/log.h"
+#include "core/failures/finding.h"
 #include "core/failures/report.h"
 #include "core/output/display.h"
 #include "core/process/process.h"
+#include "core/spec/lookup.h"
+#include "core/spec/read.h"
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/latest_run.h"
 #include "tools/dtrun/reading.h"
@@ -115,7 +115,8 @@ int ExplainWords(const ExplainArguments& arguments) {
   std::string text;
   for (const std::string& word : arguments.words) {
     if (!text.empty()) text += ' ';
-    text += word.starts_with(" [") || word.starts_with(" -") ? word.substr(1) : word;  // added by KeepBrackets
+    text +=
+        word.starts_with(" [") || word.starts_with(" -") ? word.substr(1) : word;  // added by KeepBrackets
   }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {
@@ -142,9 +143,8 @@ int ExplainWords(const ExplainArguments& arguments) {
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }
-  if (findings.empty() &&
-      (spec::FindSpec(spec::CoreSchema(), text) != nullptr ||
-       spec::IsTable(spec::CoreSchema(), text) || text.starts_with("backend.options."))) {
+  if (findings.empty() && (spec::FindSpec(spec::CoreSchema(), text) != nullptr ||
+                           spec::IsTable(spec::CoreSchema(), text) || text.starts_with("backend.options."))) {
     return Fail(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {

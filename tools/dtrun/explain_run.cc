@@ -17,6 +17,7 @@
 #include "core/base/json.h"
 #include "core/base/printable.h"
 #include "core/failures/report.h"
+#include "core/verdict/event_log.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::cli {
@@ -116,6 +117,15 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
+// The job's records, named as the folder is now; nullopt: it has none that this dtrun reads.
+std::optional<verdict::Story> ReadEvents(const fs::path& folder) {
+  const Result<std::string> text = ReadWholeForeignFile(folder / verdict::kEventsFile, kMostOfAFile);
+  Result<verdict::Story> story = text ? verdict::Replay(*text) : text.error();
+  if (!story) return std::nullopt;
+  story->MoveTo(fs::absolute(folder).lexically_normal());
+  return *std::move(story);
+}
+
 // The verdict refers to logs that may have been deleted or moved since.
 std::string WithoutLostLogs(std::string verdict) {
   constexpr std::string_view kAll = "(all of it: ", kStar = ".*)";
@@ -138,10 +148,14 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     auto verdict = ReadJson(folder / "verdict.json");
     if (!verdict) return verdict.error();
     files.verdict = *std::move(verdict);
-    story.job = Printable(TextAt(*files.verdict, "/job"));
   }
+  const std::optional<verdict::Story> events = ReadEvents(folder);
+  if (events && events->over()) files.verdict = ParseJson(verdict::VerdictJson(*events));
+  if (files.verdict) story.job = Printable(TextAt(*files.verdict, "/job"));
   story.state = StateText(files.verdict);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
+  // The job still runs, or dtrun was killed.
+  if (events && events->facts().cut) story.verdict = verdict::VerdictText(events->facts());
   // A job that could not start may have left only a verdict.
   if (files.verdict && !fs::exists(folder / "plan.json")) return story;
   // A later generation has its own plan if something changed.

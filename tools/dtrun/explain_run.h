@@ -9,7 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/base/result.h"
-#include "core/failures/log.h"
+#include "core/failures/finding.h"
 #include "tools/dtrun/explain_choices.h"
 #include "tools/dtrun/explain_gpus.h"
 

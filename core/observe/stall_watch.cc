@@ -1,0 +1,115 @@
+#include "core/observe/stall_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/verdict/waits.h"
+
+namespace dtrun::observe {
+namespace {
+
+constexpr int kLooksPerLimit = 8;
+constexpr std::chrono::nanoseconds kNotMoreOften = std::chrono::milliseconds(100);
+// Timeout for an answer that never arrives because another look replaced it. Longer than any answer takes.
+constexpr std::chrono::nanoseconds kNoAnswer = std::chrono::seconds(5);
+
+// CPU share that a waiting rank may use: heartbeats, watchdogs, rounding to clock ticks.
+constexpr int kIdlePercent = 2;
+constexpr std::int64_t kIdleMs = 20;
+
+}  // namespace
+
+void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
+  // Ranks that have ended or are new count as a change, too.
+  bool moved = calls_ != seen.calls || ranks_.size() != seen.ranks.size();
+  std::map<int, Rank> ranks;
+  for (const verdict::RankDoing& now : seen.ranks) {
+    const auto known = ranks_.find(now.rank);
+    moved = moved || known == ranks_.end();
+    Rank rank = known == ranks_.end() ? Rank{now, at, now.processor_ms} : std::move(known->second);
+    const auto still_ms = std::chrono::duration_cast<std::chrono::milliseconds>(at - rank.since).count();
+    rank.works = now.processor_ms - rank.used_then_ms > kIdleMs + still_ms * kIdlePercent / 100;
+    const bool elsewhere = now.phrase != rank.seen.phrase;
+    const bool transfers = now.bytes != rank.seen.bytes;
+    // A computing rank is at another line each time: that is its work, and may be an endless loop.
+    moved = moved || transfers || (elsewhere && !rank.works);
+    // The end of a child process removes its times.
+    if (rank.works || elsewhere || transfers || now.processor_ms < rank.used_then_ms) {
+      rank.since = at;
+      rank.used_then_ms = now.processor_ms;
+    }
+    rank.seen = now;
+    rank.seen.text.clear();
+    ranks.emplace(now.rank, std::move(rank));
+  }
+  ranks_ = std::move(ranks);
+  calls_ = seen.calls;
+  looked_ = at;
+  if (moved) moved_ = at;
+}
+
+StallWatch::StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events)
+    : timer_(loop),
+      policy_(policy),
+      every_(std::max(std::min(policy.after / kLooksPerLimit, policy.deadlock_after / 2), kNotMoreOften)),
+      events_(std::move(events)) {
+  if (policy_.after.count() > 0) WaitUntil(printed_ + every_);
+}
+
+void StallWatch::Progress() {
+  printed_ = Clock::now();
+  standstill_.Forget();
+  told_ = Told::kNothing;
+}
+
+void StallWatch::WaitUntil(Clock::time_point at) {
+  timer_.expires_at(at);
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;
+    const auto due = printed_ + every_;
+    Clock::now() < due ? WaitUntil(due) : Look();
+  });
+}
+
+void StallWatch::Look() {
+  const auto begin = Clock::now();
+  WaitUntil(begin + std::max(every_, kNoAnswer));
+  events_.look([this, begin, ended = ended_](const protocol::Inspected& now) {
+    if (*ended) return;
+    WaitUntil(std::max(begin + every_, Clock::now()));
+    if (printed_ < begin) Judge(now);
+  });
+}
+
+void StallWatch::Judge(const protocol::Inspected& now) {
+  standstill_.Add(now, Clock::now());
+  Stall stall{standstill_.Lasts(), now.ranks, {}};
+  if (stall.standstill == std::chrono::nanoseconds(0)) told_ = Told::kNothing;
+  stall.deadlock = IsDeadlock(now);
+  if (stall.standstill < policy_.after) {
+    if (!stall.deadlock || told_ != Told::kNothing || stall.standstill < policy_.deadlock_after) return;
+    told_ = Told::kDeadlock;
+    return events_.stalled(stall);
+  }
+  for (const verdict::RankDoing& rank : now.ranks) {
+    if (standstill_.Works(rank.rank)) {
+      stall.working.push_back(rank.rank);
+    } else {
+      stall.standstill = std::min(stall.standstill, standstill_.Lasts(rank.rank));
+    }
+  }
+  // Ranks that do not work now may have worked a moment ago.
+  if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
+  const Told tells = stall.working.empty() ? Told::kAll : Told::kSomeWork;
+  if (told_ >= tells) return;
+  told_ = tells;
+  events_.stalled(stall);
+}
+
+bool StallWatch::IsDeadlock(const protocol::Inspected& now) const {
+  return verdict::WaitInDifferentCollectives(now.ranks) &&
+         std::ranges::none_of(now.ranks,
+                              [&](const verdict::RankDoing& rank) { return standstill_.Works(rank.rank); });
+}
+
+}  // namespace dtrun::observe

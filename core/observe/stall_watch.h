@@ -1,0 +1,105 @@
+// Detects a job without progress. For a whole time limit no rank prints, calls a recorded collective, reads,
+// writes or changes its code location, and at least one rank does not compute either.
+//
+// Costs nothing while ranks print. When they are quiet, it inspects them several times within each limit, and
+// any change between looks is progress. Ranks that wait for each other in different
+// collectives are reported long before the limit. Owned by an observer; loop thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/asio.h"
+#include "core/protocol/host.h"
+
+namespace dtrun::observe {
+
+// watch.stall and watch.on_stall.
+struct StallPolicy {
+  std::chrono::nanoseconds after{};  // 0: off
+  bool fails = false;                // a stall in which no rank works ends the job
+  // Limit for ranks that wait for each other in different collectives, even if `after` is longer.
+  std::chrono::nanoseconds deadlock_after = std::chrono::seconds(20);
+};
+
+struct Stall {
+  std::chrono::nanoseconds standstill{};  // measured duration
+  std::vector<verdict::RankDoing> ranks;
+  std::vector<int> working;  // ranks that still compute
+  bool deadlock = false;     // they wait for each other in different collectives
+};
+
+// Determines since when each rank is stuck, from several looks. A rank moves when it reads, writes or changes
+// its code location; it works when it uses CPU time. A rank that does neither between looks is stuck.
+class Standstill {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Adds a look made at `at`, later than all before.
+  void Add(const protocol::Inspected& seen, Clock::time_point at);
+  // Discards all earlier looks.
+  void Forget() { *this = Standstill(); }
+
+  // How long nothing has moved; 0 before the first look.
+  std::chrono::nanoseconds Lasts() const { return looked_ - moved_; }
+  // How long this rank has neither moved nor worked.
+  std::chrono::nanoseconds Lasts(int rank) const { return looked_ - ranks_.at(rank).since; }
+  // Whether it worked between the last two looks.
+  bool Works(int rank) const { return ranks_.at(rank).works; }
+
+ private:
+  struct Rank {
+    verdict::RankDoing seen;      // at the last look, without stacks
+    Clock::time_point since{};    // when it became stuck
+    std::int64_t used_then_ms{};  // its CPU time at `since`
+    bool works = false;
+  };
+
+  std::map<int, Rank> ranks_;
+  std::optional<std::uint64_t> calls_;
+  Clock::time_point moved_{}, looked_{};
+};
+
+class StallWatch {
+ public:
+  struct Events {
+    std::function<void(std::function<void(const protocol::Inspected&)> done)> look;
+    // Called once until there is progress again, and once more when the ranks that worked then are stuck too.
+    // Before `after`, only for a deadlock.
+    std::function<void(const Stall& stall)> stalled;
+  };
+
+  StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events);
+  ~StallWatch() { *ended_ = true; }
+  StallWatch(const StallWatch&) = delete;
+  StallWatch& operator=(const StallWatch&) = delete;
+
+  // Call when a rank has printed something.
+  void Progress();
+  // Time since the last output.
+  std::chrono::nanoseconds Quiet() const { return Clock::now() - printed_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Told : std::uint8_t { kNothing, kDeadlock, kSomeWork, kAll };
+
+  void WaitUntil(Clock::time_point at);
+  void Look();
+  void Judge(const protocol::Inspected& now);
+  bool IsDeadlock(const protocol::Inspected& now) const;
+
+  boost::asio::steady_timer timer_;
+  const StallPolicy policy_;
+  const std::chrono::nanoseconds every_;  // interval between looks
+  const Events events_;
+  Clock::time_point printed_ = Clock::now();
+  Standstill standstill_;  // since the last output
+  Told told_ = Told::kNothing;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for late timer handlers and answers
+};
+
+}  // namespace dtrun::observe

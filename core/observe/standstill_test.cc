@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "core/observe/stall_watch.h"
+
+namespace dtrun::observe {
+namespace {
+
+using std::chrono::seconds;
+
+class StandstillTest : public ::testing::Test {
+ protected:
+  // Adds a look one second later.
+  void Look(std::int64_t used_ms, std::int64_t bytes, const std::string& phrase, std::uint64_t calls = 0) {
+    verdict::RankDoing waits, other;
+    waits.rank = 0;
+    waits.phrase = "in all_reduce at t.py:3";
+    other.rank = 1;
+    other.processor_ms = used_ms;
+    other.bytes = bytes;
+    other.phrase = phrase;
+    at_ += seconds(1);
+    still_.Add(protocol::Inspected{0, {waits, other}, calls}, at_);
+  }
+
+  Standstill still_;
+  Standstill::Clock::time_point at_{};
+};
+
+TEST_F(StandstillTest, LastsSinceTheFirstLookThatWasLikeAllAfterIt) {
+  for (int i = 0; i < 5; ++i) Look(100, 7, "in time.sleep at t.py:5");
+  EXPECT_EQ(still_.Lasts(), seconds(4));
+  EXPECT_EQ(still_.Lasts(1), seconds(4));
+  EXPECT_FALSE(still_.Works(1));
+}
+
+TEST_F(StandstillTest, IsNotEndedByAHeartbeat) {
+  for (int i = 0; i < 50; ++i) Look(100 + 10L * i, 7, "in time.sleep at t.py:5");
+  EXPECT_EQ(still_.Lasts(1), seconds(49));
+}
+
+TEST_F(StandstillTest, EndsWithAByteAPlaceOrACall) {
+  Look(100, 7, "in time.sleep at t.py:5");
+  Look(100, 8, "in time.sleep at t.py:5");
+  EXPECT_EQ(still_.Lasts(), seconds(0));
+  Look(100, 8, "in time.sleep at t.py:6");
+  EXPECT_EQ(still_.Lasts(), seconds(0));
+  EXPECT_EQ(still_.Lasts(0), seconds(2));
+  Look(100, 8, "in time.sleep at t.py:6", 1);
+  EXPECT_EQ(still_.Lasts(), seconds(0));
+  Look(100, 8, "in time.sleep at t.py:6", 1);
+  EXPECT_EQ(still_.Lasts(), seconds(1));
+}
+
+TEST_F(StandstillTest, TellsARankThatWorksFromOneThatMoves) {
+  for (int i = 0; i < 4; ++i) Look(100 + 1000L * i, 7, "at t.py:" + std::to_string(i));
+  EXPECT_EQ(still_.Lasts(), seconds(3));  // it may be an endless loop
+  EXPECT_TRUE(still_.Works(1));
+  EXPECT_EQ(still_.Lasts(1), seconds(0));
+  Look(3100, 7, "at t.py:3");
+  EXPECT_FALSE(still_.Works(1));
+  EXPECT_EQ(still_.Lasts(1), seconds(1));
+  EXPECT_EQ(still_.Lasts(), seconds(4));
+}
+
+TEST_F(StandstillTest, GoesOnWhenHelpersTakeTheirTimesAway) {
+  Look(5000, 7, "in wait at t.py:5");
+  Look(100, 7, "in wait at t.py:5");
+  Look(100, 7, "in wait at t.py:5");
+  EXPECT_FALSE(still_.Works(1));
+  EXPECT_EQ(still_.Lasts(1), seconds(1));
+}
+
+}  // namespace
+}  // namespace dtrun::observe

@@ -1,0 +1,71 @@
+#include "core/verdict/event_log.h"
+
+#include "core/base/text.h"
+#include "core/wire/json.h"
+
+namespace dtrun::verdict {
+namespace {
+
+// Records that a job may repeat without end.
+bool Repeats(const fact::Any& fact) {
+  const auto* const looked = std::get_if<fact::Looked>(&fact);
+  return (looked != nullptr && !looked->last) || std::holds_alternative<fact::Joined>(fact) ||
+         std::holds_alternative<fact::Left>(fact) || std::holds_alternative<fact::Reported>(fact) ||
+         std::holds_alternative<fact::Overrode>(fact) || std::holds_alternative<fact::MovedOn>(fact) ||
+         std::holds_alternative<fact::PrintedError>(fact);
+}
+
+}  // namespace
+
+std::string ToLine(const Entry& entry) {
+  Json line = {{"at", entry.at.count()}, {"from", entry.from}};
+  line.update(wire::ToJson(entry.fact));
+  return JsonLine(line);
+}
+
+void EventLog::Add(fact::Any fact, std::string from) {
+  const Entry entry{Clock::now() - begun_, std::move(from), std::move(fact)};
+  if (const auto* const opened = std::get_if<fact::Opened>(&entry.fact)) opened_ = *opened;
+  if (std::holds_alternative<fact::Began>(entry.fact) && size_ > most_ / 2 && opened_) {
+    size_ = 0;
+    Put({entry.at, "root", *opened_}, true);
+    story_.Apply(entry);  // it adds the generation before to the earlier ones
+    Put({entry.at, "root", story_.earlier()});
+  } else {
+    story_.Apply(entry);
+  }
+  if (size_ <= most_ || !Repeats(entry.fact)) Put(entry);
+}
+
+void EventLog::Put(const Entry& entry, bool anew) {
+  if (!write_) return;
+  const std::string line = ToLine(entry) + "\n";
+  size_ += line.size();
+  write_(line, anew);
+}
+
+Result<Story> Replay(std::string_view text) {
+  Story story;
+  std::chrono::nanoseconds last{};
+  bool opened = false;
+  for (const std::string_view line : LinesOf(text)) {
+    const Json json = ParseJson(line);
+    if (!json.is_object()) continue;
+    const auto fact = wire::FromJson<fact::Any>(json, "record");
+    const auto at = json.find("at");
+    if (!fact || at == json.end() || !at->is_number_integer()) continue;
+    last = std::chrono::nanoseconds(at->get<std::int64_t>());
+    if (const auto* const first = std::get_if<fact::Opened>(&*fact)) {
+      if (first->version != fact::Opened::kVersion)
+        return Error{DTRUN_INVALID_ARGUMENT,
+                     "it has layout " + std::to_string(first->version) + ", which this dtrun does not read"};
+      opened = true;
+    }
+    if (opened) story.Apply({last, "", *fact});
+  }
+  if (!opened) return Error{DTRUN_INVALID_ARGUMENT, "it holds no record of a job"};
+  story.End(last);
+  return story;
+}
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,166 @@
+#include "core/verdict/story.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "core/base/json.h"
+#include "core/verdict/event_log.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+using ::testing::HasSubstr;
+using What = fact::Noted::What;
+
+// The text of a file, and of the one before.
+struct File {
+  std::string text, before;
+  EventLog::Write Writer() {
+    return [this](std::string_view line, bool anew) {
+      if (anew) before = std::exchange(text, {});
+      text += line;
+    };
+  }
+};
+
+fact::Began Generation(std::uint64_t number, int ranks = 2) {
+  fact::Began began;
+  began.generation = number;
+  began.logs = "/runs/j/1";
+  for (int rank = 0; rank < ranks; ++rank) began.processes.push_back({rank, 1, "node0", "/usr/bin/python3"});
+  return began;
+}
+
+void AddAFailure(EventLog& log, std::uint64_t generation = 0) {
+  log.Add(Generation(generation));
+  log.Add(fact::Started{{1}, 42});
+  log.Add(fact::Joined{{1}}, "rank 1");
+  log.Add(fact::Reported{{0}, {1, "lost rank 1", {0, 1}}}, "rank 0");
+  log.Add(fact::Overrode{{0}, "RANK", "0", "1"});
+  log.Add(fact::Looked{
+      false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
+  log.Add(fact::PrintedError{{1}});
+  log.Add(fact::Ended{{1}, {3, 0}, 0});
+  log.Add(fact::FailedFirst{{1}});
+  log.Add(fact::SaidBefore{{0}, {"still here", "\xff"}});
+  log.Add(fact::Noted{What::kStacks});
+  log.Add(fact::Ended{{0}, {0, SIGTERM}, SIGTERM});
+  log.Add(fact::SaidLast{{{1}, {"ValueError: x"}}, {"/runs/j/1/rank-1.err"}, false});
+  log.Add(fact::Over());
+  failures::LogFinding found;
+  found.finding = {std::make_shared<failures::KnownFailure>(), "a cause", "a fix", "ValueError: x", 7, 0, 1};
+  found.file = "/runs/j/1/rank-1.err";
+  log.Add(fact::Recognised{{1}, found});
+}
+
+TEST(EventLog, GivesTheSameVerdictAgain) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", "2026-11-28T00:00:00Z"});
+  AddAFailure(log);
+  AddAFailure(log, 1);
+  const Result<Story> story = Replay(file.text);
+  ASSERT_TRUE(story) << story.error().text;
+  EXPECT_EQ(VerdictJson(*story), VerdictJson(log.story()));
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 1 exited with code 3\n"));
+  EXPECT_THAT(VerdictText(story->facts()),
+              HasSubstr("rank 0 waited for the lock of a file that rank 1 held\n"));
+  EXPECT_EQ(story->facts().ranks[1].known->finding.what, "a cause");
+}
+
+TEST(EventLog, IsJudgedByWhatIsThereWhereverItIsCut) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", "2026-11-28T00:00:00Z"});
+  AddAFailure(log);
+  for (std::size_t size = 0; size < file.text.size(); ++size) {
+    const Result<Story> story = Replay(file.text.substr(0, size));
+    if (!story) continue;
+    EXPECT_FALSE(VerdictJson(*story).empty());
+    EXPECT_EQ(story->facts().cut, story->begun() && !story->over());
+  }
+  const auto failed = file.text.find("failed-first");
+  const Result<Story> story = Replay(file.text.substr(0, file.text.find('\n', failed)));
+  EXPECT_EQ(ExitCode(story->facts()), 3);
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 1 exited with code 3\n"));
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 0 ran when the record ends"));
+}
+
+TEST(EventLog, TellsWhereRanksWereOfAJobThatRuns) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  log.Add(fact::Looked{
+      false,
+      {{{1},
+        {1, stacks::Stand::kWaits, false, false, true, "in all_reduce at t.py:3", "", "", 0, 0, -1, {}}}}});
+  EXPECT_THAT(VerdictText(Replay(file.text)->facts()), HasSubstr("rank 1 in all_reduce at t.py:3"));
+}
+
+TEST(EventLog, IsBoundedHoweverLongAJobRuns) {
+  constexpr std::size_t kMost = 200'000;
+  File file;
+  EventLog log(file.Writer(), EventLog::Clock::now(), kMost);
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  for (int i = 0; i < 10'000; ++i) log.Add(fact::PrintedError{{0}});
+  EXPECT_LT(file.text.size(), kMost + 1000);
+  for (std::uint64_t generation = 1; generation < 1000; ++generation) AddAFailure(log, generation);
+  EXPECT_LT(file.text.size(), kMost);
+  EXPECT_EQ(VerdictJson(*Replay(file.text)), VerdictJson(log.story()));
+  EXPECT_EQ(Replay(file.text)->earlier().omitted,
+            999 - GenerationSummary::kFirst - GenerationSummary::kLatest);
+}
+
+TEST(EventLog, NamesTheFilesOfARunThatWasMoved) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  AddAFailure(log);
+  Result<Story> story = Replay(file.text);
+  story->MoveTo("/kept");
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("(all of it: /kept/rank-1.*)"));
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("logs: /kept\n"));
+}
+
+TEST(EventLog, RefusesWhatIsNoneOfThisVersion) {
+  EXPECT_FALSE(Replay("{}\nhello\n"));
+  EXPECT_FALSE(
+      Replay("{\"at\":0,\"from\":\"root\",\"kind\":\"opened\",\"version\":2,\"job\":\"\",\"folder\":\"\","
+             "\"began\":\"\"}"));
+}
+
+TEST(Story, KeepsWhatEndedAJobBetweenItsGenerations) {
+  EventLog log;
+  AddAFailure(log);
+  log.Add(fact::Noted{What::kRestarts});
+  EXPECT_THAT(VerdictText(log.facts()), HasSubstr(" and is started again"));
+  log.Add(fact::Joined{{0}});
+  EXPECT_FALSE(log.facts().ranks[0].joined) << "it is over";
+  log.Add(fact::EndedBetween{0, SIGINT});
+  EXPECT_EQ(ExitCode(log.facts()), 128 + SIGINT);
+  EXPECT_TRUE(log.story().earlier().first.empty());
+  log.Add(fact::EndedBetween{1, 0, "1h"});
+  EXPECT_EQ(ExitCode(log.facts()), 124);
+  EXPECT_EQ(log.story().earlier().first.size(), 1U);
+}
+
+TEST(Story, ForgetsAGenerationThatCouldNotStart) {
+  EventLog log;
+  log.Add(Generation(0));
+  log.Add(fact::Withdrawn());
+  EXPECT_FALSE(log.story().begun());
+  AddAFailure(log);
+  const std::string before = VerdictJson(log.story());
+  log.Add(Generation(1));
+  log.Add(fact::Withdrawn());
+  EXPECT_EQ(VerdictJson(log.story()), before);
+  EXPECT_TRUE(log.story().over());
+}
+
+}  // namespace
+}  // namespace dtrun::verdict
