@@ -1,6 +1,7 @@
 """Ways to hang with torch's gloo: the verdict names the rank that others waited for, and where it stood.
 
-And what must not be named: ranks of healthy jobs, and ranks that only waited.
+And what must not be named: ranks of healthy jobs, and ranks that only waited. Cases that are nightly are replayed from recorded logs by
+core/verdict/replay_test.cc (logs/README.md).
 """
 
 import importlib.util
@@ -75,12 +76,12 @@ class Hangs(JobTest):
 
     @needs_stacks
     def test_the_rank_that_stands_still_is_named_with_its_place(self):
-        self.stand_still("sleep", "lock", "fifo", "worker", "flock")
+        self.stand_still("sleep", "fifo", "worker", "flock")
 
     @nightly
     @needs_stacks
     def test_other_ways_to_stand_still(self):
-        self.stand_still("loop", "pipe", "socket", "child", "queue")
+        self.stand_still("loop", "lock", "pipe", "socket", "child", "queue")
 
     def stand_still(self, *ways):
         for way in ways:
@@ -98,6 +99,7 @@ class Hangs(JobTest):
                 self.assertRegex(result.err, r"; the others waited in all_reduce at ways_to_hang\.py:\d+\n")
                 self.assertRegex((logs / "stacks.txt").read_text(), r'File ".*ways_to_hang.py", line \d+, in differ')
 
+    @nightly
     @needs_stacks
     def test_of_two_ranks_it_is_the_one_without_the_text_of_a_timeout(self):
         result, verdict, _ = self.hang("sleep", ranks=2)
@@ -109,17 +111,20 @@ class Hangs(JobTest):
         self.assertRegex(result.err, r"thread \d+ keeps Python's lock, in sleep at ways_to_hang\.py:\d+")
         self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
 
+    @nightly
     def test_a_stopped_rank_is_named(self):
         result, verdict, _ = self.hang("stop")
         self.assertIn("rank 1 was stopped by signal 19 (SIGSTOP) and not resumed", result.err, str(result))
         self.assertEqual(verdict["first_failed_rank"], 1)
 
+    @nightly
     def test_a_rank_that_left_early_is_named(self):
         for way in ("left", "skip"):
             with self.subTest(way=way):
                 result, verdict, _ = self.hang(way)
                 self.assertIn("rank 1 exited with code 0 while others still needed it", result.err, str(result))
 
+    @nightly
     def test_a_rank_in_another_collective_is_named(self):
         result, verdict, _ = self.hang("order")
         self.assertRegex(result.err, r"rank 1 was in barrier at ways_to_hang\.py:\d+; the others waited in all_reduce at", str(result))
@@ -166,12 +171,14 @@ class Hangs(JobTest):
                 self.assertRegex(result.err, rf"  {waited} waited for the lock of a file that rank 0 held\n", str(result))
                 self.assert_verdict(result, exit_class="hang", blamed=None)
 
+    @nightly
     def test_of_another_shape_no_rank_is_accused(self):
         result, verdict, _ = self.hang("shape")
         self.assertNotEqual(result.code, 0)
         self.assertIn("different sizes", result.err, str(result))
         self.assertIsNone(verdict["blamed"], str(result))
 
+    @nightly
     def test_an_error_that_a_slow_rank_has_printed_counts(self):
         script = (
             "import torch, torch.distributed as d, sys, time, traceback; d.init_process_group('gloo'); t = torch.ones(9)\n"
@@ -198,6 +205,7 @@ class Hangs(JobTest):
         self.assertEqual(self.last_verdict()["blamed"]["why"], "closed its connections")
         self.assertIn("in time.sleep at gone.py:2", result.err)
 
+    @nightly
     def test_of_two_bad_ranks_the_one_with_an_error_is_blamed_and_the_other_mentioned(self):
         script = self.write(
             "import datetime, sys, time, torch, torch.distributed as d, traceback\n"
@@ -214,6 +222,7 @@ class Hangs(JobTest):
         if READS_STACKS:
             self.assertRegex(result.err, r"when rank \d failed: .*rank 1 in time\.sleep at two\.py:3")
 
+    @nightly
     @needs_stacks
     def test_an_error_that_a_rank_has_caught_does_not_count(self):
         script = self.write(
@@ -254,6 +263,7 @@ class Hangs(JobTest):
         self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
         self.assertIn("rank 1 exited with code 0 while others still needed it", result.err, str(result))
 
+    @nightly
     def test_ranks_that_fail_alike_are_said_to(self):
         script = (
             "import os, sys, time\n"
