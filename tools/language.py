@@ -4,7 +4,7 @@
 - sentences of more than 30 words in messages (string literals of programs that are installed)
 - cells of tables in pages with more than 200 characters, not counting the targets of links
 
-Text in backticks, fenced blocks and single words in quotes are not read: they name things.
+Text in backticks, fenced blocks, single words in quotes and raw literals of C++ are not read: they name things, or are code.
 """
 
 import ast
@@ -30,7 +30,7 @@ def c_texts(source):
     for token in C_TOKEN.finditer(source):
         between = source[end:token.start()]
         line += between.count("\n")
-        text = token["text"] if token["text"] is not None else token["raw"]
+        text = token["text"]  # a raw literal is a script or JSON
         if text is None or joined is None or between.strip():
             if joined:
                 yield joined[0], True, joined[1]
