@@ -135,6 +135,17 @@ class Runs(ClusterTest):
 
 
 class Failures(ClusterTest):
+    def test_hosts_that_cannot_reach_each_other_are_named(self):
+        job = self.start_cluster(RANK, "loop", ranks=1, more='[backend]\nname = "gloo"\ntimeout = "5s"\n')
+        for rank in range(3):
+            job.wait_for_line(rank, "looping")
+        for here, there in (1, 2), (2, 1):
+            self.lab.ip(self.lab.holders[here], "route", "add", "blackhole", f"{self.lab.address(there)}/32")
+            self.addCleanup(self.lab.ip, self.lab.holders[here], "route", "del", "blackhole", f"{self.lab.address(there)}/32")
+        result = job.finish()
+        self.assertIn("hosts node1 and node2 cannot reach each other", result.err, str(result))
+        self.assertEqual(self.last_verdict()["exit_class"], "network", str(result))
+
     def test_a_rank_that_fails_ends_all_hosts_and_is_named(self):
         for rank in (0, 5):
             with self.subTest(rank=rank):
