@@ -92,12 +92,12 @@ class OneHost(JobTest):
                                "backend.options belongs to no one backend", "[backend.ucx]")
 
     def test_tables_of_backends_that_the_job_does_not_use_are_checked_too(self):
-        text = '[job]\ncommand = ["true"]\n[backend]\nname = "gloo"\n[backend.ucx]\ninterface = "lo"\n[backend.gloo]\ninterface = "lo"\n'
+        text = '[job]\ncommand = ["true"]\n[backend]\nname = "gloo"\n[backend.ucx]\ndevices = "lo"\n[backend.gloo]\ninterface = "lo"\n'
         self.assert_ok(self.dtrun("--config", self.write(text)))
         wrong = self.write(text.replace("backend.ucx", "backend.uxc"), "wrong.toml")
         self.assert_user_error(self.dtrun("--config", wrong), "unknown table 'backend.uxc'")
-        unknown = self.write(text.replace("interface", "interfce"), "unknown.toml")
-        self.assert_user_error(self.dtrun("--config", unknown), "'backend.ucx.interfce'", "'backend.gloo.interfce'",
+        unknown = self.write(text.replace("interface", "interfce").replace("devices", "devces"), "unknown.toml")
+        self.assert_user_error(self.dtrun("--config", unknown), "'backend.ucx.devces'", "'backend.gloo.interfce'",
                                "did you mean 'interface'")
 
     def test_every_backend_that_may_serve_has_its_options_checked(self):
@@ -110,7 +110,7 @@ class OneHost(JobTest):
         self.assert_user_error(result, "job.toml:6:1: unknown option 'backend.ucx.wibble'")
 
     def test_an_override_may_name_the_backend(self):
-        sets = ["backend.name=gloo", "backend.ucx.interface=lo", "backend.gloo.interface=lo", "comm.local=none"]
+        sets = ["backend.name=gloo", "backend.ucx.devices=lo", "backend.gloo.interface=lo", "comm.local=none"]
         result = self.ranks(1, "true", sets=sets, flags=["-v"])
         self.assert_ok(result)
         self.assertIn("interface  lo 127.0.0.1", result.err)
