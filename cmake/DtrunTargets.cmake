@@ -1,6 +1,6 @@
 # dtrun_core_library(base|rank|launch DEPS target ...): one of the three libraries of core, compiled in units of about 24 files:
-# most of a unit's time is its headers. rank is optimised for speed; what waits for the kernel and the network needs -O1 only,
-# which compiles a quarter faster, and checks indices in the C++ library.
+# most of a unit's time is its headers. launch waits for the kernel and the network and needs -O1 only, which compiles a quarter
+# faster. base and launch check indices in the C++ library.
 function(dtrun_core_library name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   set(target dtrun_${name})
@@ -11,11 +11,13 @@ function(dtrun_core_library name)
   if(name STREQUAL "rank")
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)  # a unit for each folder: they have names in common
   else()
-    dtrun_supervises(${target})
     dtrun_asserts(${target})
-    if(DTRUN_UNITY)  # with the same definitions
+    if(name STREQUAL "launch")
+      dtrun_supervises(${target})
+    endif()
+    if(DTRUN_UNITY)  # with the same options
       target_link_libraries(${target} PRIVATE ${DTRUN_PRECOMPILED})
-      target_precompile_headers(${target} REUSE_FROM dtrun_core_headers)
+      target_precompile_headers(${target} REUSE_FROM dtrun_${name}_headers)
     endif()
   endif()
 endfunction()
@@ -56,8 +58,10 @@ function(dtrun_precompiled name file)
     target_link_libraries(${name} PRIVATE dtrun_base)  # Asio
   else()
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
-    dtrun_supervises(${name})
     dtrun_asserts(${name})
+    if(name STREQUAL "dtrun_launch_headers")
+      dtrun_supervises(${name})
+    endif()
   endif()
   target_link_libraries(${name} PRIVATE dtrun_build ${ARG_DEPS})
   target_precompile_headers(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/${file}>)
