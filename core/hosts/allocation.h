@@ -20,6 +20,10 @@ using Environment = std::map<std::string, std::string>;
 struct HostCount {
   int min = 1;
   int max = 1;  // greater than min: hosts may join and leave
+  void Fields(auto& io) {
+    io("min", min);
+    io("max", max);
+  }
   bool operator==(const HostCount&) const = default;
 };
 
@@ -38,6 +42,20 @@ struct Allocation {
   std::string connect;               // default of cluster.connect; empty: a remote shell
   std::string evidence;              // the variable that identified the platform
   std::vector<std::string> implies;  // platforms that also have their variables set here
+  // What a launcher plugin answers.
+  void Fields(auto& io) {
+    io("hosts", hosts, wire::kMostHosts);
+    io("count", count);
+    io("everywhere", everywhere);
+    io("own_index", own_index);
+    io("root_address", root_address);
+    io("rank_port", rank_port);
+    io("rank_port_taken", rank_port_taken);
+    io("processes_per_host", processes_per_host);
+    io("evidence", evidence);
+    io("implies", implies, wire::kMostEntries);
+    io("sharing", sharing);
+  }
 };
 
 struct Platform {

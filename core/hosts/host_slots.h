@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::hosts {
 
@@ -21,6 +22,10 @@ inline constexpr int kMaxRanks = 1'000'000;  // for all hosts together; the boun
 struct HostSlots {
   std::string name;          // a name or an address, IPv6 without brackets; may begin with "user@"
   std::optional<int> slots;  // unset: not given
+  void Fields(auto& io) {
+    io("name", name);
+    io("slots", slots);
+  }
   bool operator==(const HostSlots&) const = default;
 };
 

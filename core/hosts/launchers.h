@@ -20,6 +20,13 @@ struct StartCommand {
   std::string host_variable;  // passes its name to each of several hosts; empty: hosts know their own names
   std::string trial;          // a command for the user to try manually; empty: none
   std::string ending;         // text of output lines that only report the end of an agent
+  void Fields(auto& io) {
+    io("argv", argv, wire::kMostEntries);
+    io("hosts", hosts, wire::kMostHosts);
+    io("host_variable", host_variable);
+    io("trial", trial);
+    io("ending", ending);
+  }
 };
 
 class Launchers {

@@ -23,9 +23,8 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
   auto work = boost::asio::make_work_guard(loop_);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i] != nullptr) {
-      hosts[i]->RunPreflight(Encode(requests[i]), [this, i](const Result<std::string>& answer) {
-        Take(i, answer ? preflight::DecodeAnswer(*answer) : answer.error());
-      });
+      hosts[i]->RunPreflight(requests[i],
+                             [this, i](Result<preflight::Answer> answer) { Take(i, std::move(answer)); });
       continue;
     }
     here_ = std::thread([this, i, request = requests[i]] {

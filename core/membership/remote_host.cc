@@ -156,7 +156,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string
   Emit(protocol::Lost{why, agent_died, next});
 }
 
-void RemoteHost::RunPreflight(const std::string& request, PreflightDone done) {
+void RemoteHost::RunPreflight(const preflight::Request& request, PreflightDone done) {
   preflight_done_ = std::move(done);
   if (!lost_) return Send(protocol::RunPreflight{request, services_.environment});
   boost::asio::post(loop_, [this, ended = ended_] {

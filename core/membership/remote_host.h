@@ -47,8 +47,8 @@ class RemoteHost final : public protocol::Host {
   void Lose(const std::string& why, bool agent_died, const std::string& next = {});
   // Sends the agent a request of core/preflight; `done` gets the answer, or the loss of the host. Only while
   // no generation runs, one at a time.
-  using PreflightDone = std::function<void(Result<std::string> answer)>;
-  void RunPreflight(const std::string& request, PreflightDone done);
+  using PreflightDone = std::function<void(Result<preflight::Answer> answer)>;
+  void RunPreflight(const preflight::Request& request, PreflightDone done);
   void ForgetPreflight() { preflight_done_ = {}; }
 
   // Tells the agent to leave, with `why` if the job never began; `done` once it has received that.

@@ -205,7 +205,7 @@ TEST_F(RemoteHostTest, TellsWhoAsksAHostThatWasLostBefore) {
   stubs_[1]->SayBytes("nonsense");
   std::string error;
   hosts_[1]->RunPreflight(
-      "{}", [&](const Result<std::string>& answer) { error = answer ? "" : answer.error().text; });
+      {}, [&](const Result<preflight::Answer>& answer) { error = answer ? "" : answer.error().text; });
   while (error.empty() && loop_.run_one() > 0) {
   }
   EXPECT_EQ(error, "host node1 was lost before it was asked");

@@ -160,10 +160,10 @@ void AgentLink::TellDifferences(const protocol::Prepare& prepare) {
 }
 
 // Uses its own thread: plugins may take seconds, and the root needs heartbeats.
-void AgentLink::StartPreflight(std::string request, std::vector<std::string> environment) {
+void AgentLink::StartPreflight(preflight::Request request, std::vector<std::string> environment) {
   if (preflight_.joinable()) preflight_.join();
   preflight_ = std::thread([this, request = std::move(request), environment = std::move(environment)] {
-    std::string answer = preflight::RunPreflight(request, environment);
+    preflight::Answer answer = preflight::RunPreflight(request, environment);
     boost::asio::post(loop_,
                       [this, answer = std::move(answer)] { Tell(protocol::PreflightAnswered{answer}); });
   });

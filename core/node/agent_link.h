@@ -57,7 +57,7 @@ class AgentLink {
   void TellDifferences(const protocol::Prepare& prepare);
   void OnLost(const protocol::Loss& loss);
   void OnEvent(const protocol::Event& event);
-  void StartPreflight(std::string request, std::vector<std::string> environment);
+  void StartPreflight(preflight::Request request, std::vector<std::string> environment);
 
   boost::asio::io_context& loop_;
   UserReport* report_ = nullptr;

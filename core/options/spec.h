@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/wire/limits.h"
 #include "dtrun/abi/options.h"
 
 namespace dtrun::options {
@@ -50,6 +51,26 @@ struct Spec {
   bool experimental = false;
   bool secret = false;
   bool must_exist = false;
+  void Fields(auto& io) {
+    io("key", key);
+    io("type", type, wire::Between{Type::kBool, Type::kNames});
+    io("scope", scope);
+    io("default_text", default_text);
+    io("doc", doc);
+    io("long_doc", long_doc);
+    io("unit", unit);
+    io("min_text", min_text);
+    io("max_text", max_text);
+    io("choices", choices, wire::kMostEntries);
+    io("since", since);
+    io("env_alias", env_alias);
+    io("replaced_by", replaced_by);
+    io("reader", reader);
+    io("required", required);
+    io("experimental", experimental);
+    io("secret", secret);
+    io("must_exist", must_exist);
+  }
 };
 
 using Schema = std::vector<Spec>;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/process_variables.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::plugin {
 
@@ -16,6 +17,12 @@ struct LaunchJob {
   struct Host {
     std::string name;
     int first_rank = 0, local_size = 0, cores = 0;
+    void Fields(auto& io) {
+      io("name", name);
+      io("first_rank", first_rank);
+      io("local_size", local_size);
+      io("cores", cores);
+    }
   };
 
   std::string name;
@@ -25,6 +32,20 @@ struct LaunchJob {
   int world_size = 0;
   std::string master_addr, master_port, run_dir, generation, program, bind;
   std::map<std::string, std::string> inherited;  // the environment that ranks inherit
+  void Fields(auto& io) {
+    io("name", name);
+    io("argv", argv, wire::kMostEntries);
+    io("cwd", cwd);
+    io("hosts", hosts, wire::kMostHosts);
+    io("world_size", world_size);
+    io("master_addr", master_addr);
+    io("master_port", master_port);
+    io("run_dir", run_dir);
+    io("generation", generation);
+    io("program", program);
+    io("bind", bind);
+    io("inherited", inherited, wire::kMostEntries);
+  }
 };
 
 // dtrun_process of the ABI.
@@ -41,6 +62,11 @@ struct ConnectRequest {
   std::vector<std::string> hosts;
   std::vector<std::string> argv;  // run once on each host
   std::map<std::string, std::string> environment;
+  void Fields(auto& io) {
+    io("hosts", hosts, wire::kMostHosts);
+    io("argv", argv, wire::kMostEntries);
+    io("environment", environment, wire::kMostEntries);
+  }
 };
 
 struct LaunchPlan {

@@ -108,12 +108,27 @@ struct Description {
   std::string abi;                   // "0.1"
   std::vector<std::string> members;  // optional members of a launcher: "plan", "find_hosts", "connect"
   options::Schema options;
+  void Fields(auto& io) {
+    io("name", file.name);  // the parent knows the rest
+    io("version", version);
+    io("vendor", vendor);
+    io("license", license);
+    io("summary", summary);
+    io("abi", abi);
+    io("members", members, wire::kMostEntries);
+    io("options", options, wire::kMostEntries);
+  }
 };
 
 struct LaunchInfo {
   std::vector<std::pair<std::string, std::string>> facts;  // "library", "interface", ...
   std::vector<std::pair<std::string, std::string>> env;    // for every rank
   std::string file_id = {};                                // of the answering plugin (file_id.h)
+  void Fields(auto& io) {
+    io("facts", facts, wire::kMostEntries);
+    io("env", env, wire::kMostEntries);
+    io("file_id", file_id);
+  }
 };
 
 // Why the backend or device cannot be used on this host, from its fact of that name; empty if it can.
@@ -121,7 +136,7 @@ std::string Unusable(const LaunchInfo& info);
 
 // A child process that loads one plugin, so that a plugin's crash is reported as an error and the
 // launching process never loads plugins. Runs `<self> --probe-plugin KIND PATH NAME ID` of the
-// executable given to SetProbeProgram. Exchanges JSON lines over a socketpair; each answer is due
+// executable given to SetProbeProgram. Exchanges frames over a socketpair; each answer is due
 // in 10 s. Start it from a thread that outlives it: the child dies with that thread. Not shared
 // between threads.
 class Probe {

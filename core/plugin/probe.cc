@@ -19,12 +19,10 @@
 
 #include "core/base/exhausted.h"
 #include "core/base/text.h"
-#include "core/plugin/hosts_wire.h"
-#include "core/plugin/line_socket.h"
-#include "core/plugin/plan_wire.h"
+#include "core/plugin/frame_socket.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/probe_keeper.h"
-#include "core/plugin/wire.h"
+#include "core/plugin/probe_messages.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -43,6 +41,16 @@ struct Settings {
 Nanoseconds Deadline() {
   const std::lock_guard lock(Settings::Get().mutex);
   return Settings::Get().deadline;
+}
+
+// The answer in a frame: a T, or the child's error.
+template <class T>
+Result<T> As(const Result<std::string>& frame) {
+  Result<FromProbe> answer = frame ? DecodeAnswer(*frame) : frame.error();
+  if (!answer) return std::move(answer).error();
+  if (Error* const error = std::get_if<Error>(&*answer)) return std::move(*error);
+  if (T* const right = std::get_if<T>(&*answer)) return std::move(*right);
+  return Error{DTRUN_INTERNAL, "a plugin probe sent an answer to another question"};
 }
 
 // The arguments of posix_spawn; the C objects are destroyed with it.
@@ -198,7 +206,7 @@ struct Probe::Child {
 
   File file;
   pid_t pid;
-  LineSocket socket;
+  FrameSocket socket;
   UniqueFd output;
   std::string tail;
   bool ending = false;
@@ -302,9 +310,7 @@ Result<std::unique_ptr<Probe>> Probe::Begin(const File& file, const std::vector<
 }
 
 Status Probe::Describe() {
-  auto line = child_->Answer("loading");
-  if (!line) return std::move(line).error();
-  auto description = wire::DecodeDescription(*line);
+  auto description = As<Description>(child_->Answer("loading"));
   if (!description) return std::move(description).error();
   File file = std::move(description_.file);
   file.name = description->file.name;
@@ -339,44 +345,39 @@ Result<std::string> Probe::Ask(const std::string& request, std::string_view doin
 }
 
 Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
-  auto line = Ask(wire::Encode(wire::LaunchRequest{options::ToJson(options), host_count, local_ranks}),
-                  "asked for its launch information");
-  if (!line) return std::move(line).error();
-  return wire::DecodeLaunchInfo(*line);
+  return As<LaunchInfo>(Ask(Encode(LaunchRequest{options::ToJson(options), host_count, local_ranks}),
+                            "asked for its launch information"));
 }
 
 Result<LaunchInfo> Probe::Devices() {
-  auto line = Ask(wire::Encode(wire::LaunchRequest{}), "asked for its devices");
-  if (!line) return std::move(line).error();
-  return wire::DecodeLaunchInfo(*line);
+  return As<LaunchInfo>(Ask(Encode(LaunchRequest{}), "asked for its devices"));
 }
 
 Result<LaunchPlan> Probe::Plan(const dtrun_options& options, const LaunchJob& job) {
   constexpr std::string_view kDoing = "planning the job";
   LaunchPlan plan;
-  auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), kDoing);
+  auto part = As<PlanPart>(Ask(Encode(PlanRequest{options::ToJson(options), job}), kDoing));
   for (;;) {
-    if (!line) return std::move(line).error();
-    const Result<bool> more = wire::DecodePlan(*line, &plan);
-    if (!more) return more.error();
-    if (!*more) return plan;
-    line = child_->Answer(kDoing);
+    if (!part) return std::move(part).error();
+    const bool more = part->more;
+    AddTo(&plan, *std::move(part));
+    if (!more) return plan;
+    part = As<PlanPart>(child_->Answer(kDoing));
   }
 }
 
 Result<hosts::Allocation> Probe::FindHosts(const dtrun_options& options,
                                            const hosts::Environment& environment) {
-  auto line = Ask(wire::Encode(wire::HostsRequest{options::ToJson(options), environment}), "finding hosts");
-  if (!line) return std::move(line).error();
-  return wire::DecodeAllocation(*line);
+  return As<hosts::Allocation>(
+      Ask(Encode(HostsRequest{options::ToJson(options), environment}), "finding hosts"));
 }
 
 Result<std::vector<hosts::StartCommand>> Probe::Connect(const dtrun_options& options,
                                                         const ConnectRequest& request) {
-  auto line =
-      Ask(wire::Encode(wire::ConnectCall{options::ToJson(options), request}), "asked how to reach the hosts");
-  if (!line) return std::move(line).error();
-  return wire::DecodeCommands(*line);
+  auto answer = As<StartCommands>(
+      Ask(Encode(ConnectCall{options::ToJson(options), request}), "asked how to reach the hosts"));
+  if (!answer) return std::move(answer).error();
+  return std::move(answer->commands);
 }
 
 }  // namespace dtrun::plugin

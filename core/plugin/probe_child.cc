@@ -14,18 +14,16 @@
 #include "core/base/exhausted.h"
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
 #include "core/plugin/ask_hosts.h"
 #include "core/plugin/ask_plan.h"
-#include "core/plugin/decode.h"
-#include "core/plugin/hosts_wire.h"
-#include "core/plugin/line_socket.h"
-#include "core/plugin/plan_wire.h"
+#include "core/plugin/frame_socket.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/probe_keeper.h"
+#include "core/plugin/probe_messages.h"
 #include "core/plugin/services.h"
-#include "core/plugin/wire.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::plugin {
@@ -99,7 +97,7 @@ dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance
 }
 
 // Calls init, launch_info, query_caps and shutdown. The instance never outlives `options`.
-Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
+Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const LaunchRequest& request) {
   LaunchInfo info{{}, {}, plugin.id()};
   if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
   Result<dtrun_options> options = options::FromJson(request.options);
@@ -148,7 +146,7 @@ Result<LaunchInfo> DescribeDevices(const dtrun_device& table, dtrun_instance* in
 }
 
 // Calls init, count, describe for each device, and shutdown. If init fails there is no device.
-Result<LaunchInfo> AskDevices(const Plugin& plugin, const wire::LaunchRequest&) {
+Result<LaunchInfo> AskDevices(const Plugin& plugin) {
   const Result<dtrun_options> options = plugin.Defaults();
   if (!options) return options.error();
   const std::string who = fmt::format("device plugin '{}'", plugin.file().name);
@@ -163,62 +161,49 @@ Result<LaunchInfo> AskDevices(const Plugin& plugin, const wire::LaunchRequest&) 
   return info;
 }
 
-Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& request, LineSocket* socket) {
-  Result<dtrun_options> options = options::FromJson(request.options);
-  if (!options) return std::move(options).error();
-  return AskPlan(plugin, *options, request.job,
-                 [&](const LaunchPlan& part) { return socket->Send(wire::Encode(part, /*more=*/true)); });
-}
-
-Result<hosts::Allocation> FindHosts(const Plugin& plugin, const wire::HostsRequest& request) {
-  Result<dtrun_options> options = options::FromJson(request.options);
-  if (!options) return std::move(options).error();
-  return AskHosts(plugin, *options, request.environment);
-}
-
-Result<std::vector<hosts::StartCommand>> Connect(const Plugin& plugin, const wire::ConnectCall& call) {
-  Result<dtrun_options> options = options::FromJson(call.options);
-  if (!options) return std::move(options).error();
-  return AskConnect(plugin, *options, call.request);
-}
-
-// Reads the request, runs it, and writes the answer or the error.
-template <class Request, class Do>
-std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& what) {
-  const auto answer = request ? what(plugin, *request) : request.error();
-  return answer ? wire::Encode(*answer) : wire::Encode(answer.error());
-}
-
 // A backend answers with its launch information, a launcher with its plan, hosts or commands, a device plugin
 // with its devices.
-std::string AnswerTo(std::string_view line, const Plugin& plugin, LineSocket* socket) {
-  if (plugin.file().kind == Kind::kLauncher) {
-    if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
-    if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectCall(line), plugin, Connect);
-    const auto plan = [&](const Plugin& launcher, const wire::PlanRequest& request) {
-      return PlanJob(launcher, request, socket);
-    };
-    return Answered(wire::DecodePlanRequest(line), plugin, plan);
+Result<FromProbe> AnswerTo(const ToProbe& request, const Plugin& plugin, FrameSocket* socket) {
+  const auto answer = [](auto&& result) {
+    return result ? Result<FromProbe>(*std::move(result)) : Result<FromProbe>(std::move(result).error());
+  };
+  if (const auto* launch = std::get_if<LaunchRequest>(&request))
+    return answer(plugin.file().kind == Kind::kDevice ? AskDevices(plugin) : AskLaunchInfo(plugin, *launch));
+  const Result<dtrun_options> options = options::FromJson(
+      Visit([](const auto& asked) -> const std::string& { return asked.options; }, request));
+  if (!options) return options.error();
+  if (const auto* hosts = std::get_if<HostsRequest>(&request))
+    return answer(AskHosts(plugin, *options, hosts->environment));
+  if (const auto* call = std::get_if<ConnectCall>(&request)) {
+    auto commands = AskConnect(plugin, *options, call->request);
+    if (!commands) return commands.error();
+    return FromProbe(StartCommands{*std::move(commands)});
   }
-  const auto ask = plugin.file().kind == Kind::kDevice ? AskDevices : AskLaunchInfo;
-  return Answered(wire::DecodeLaunchRequest(line), plugin, ask);
+  auto plan = AskPlan(plugin, *options, std::get<PlanRequest>(request).job, [&](const LaunchPlan& part) {
+    return socket->Send(Encode(PartOf(part, /*more=*/true)));
+  });
+  if (!plan) return plan.error();
+  return FromProbe(PartOf(*plan, /*more=*/false));
 }
 
 // Out of memory is not the plugin's fault; the parent reports it.
-Status SendAnswer(LineSocket* socket, std::string_view line, const Plugin& plugin) {
-  Error exhausted;
+Status SendAnswer(FrameSocket* socket, std::string_view frame, const Plugin& plugin) {
+  Error error;
   try {
-    return socket->Send(AnswerTo(line, plugin, socket));
-  } catch (const std::bad_alloc& thrown) {  // before a byte of the line was sent
-    exhausted = {DTRUN_OUT_OF_MEMORY, Exhausted(thrown)};
+    const Result<ToProbe> request = DecodeRequest(frame);
+    const Result<FromProbe> answer = request ? AnswerTo(*request, plugin, socket) : request.error();
+    if (answer) return socket->Send(Encode(*answer));
+    error = answer.error();
+  } catch (const std::bad_alloc& thrown) {  // before a byte of the frame was sent
+    error = {DTRUN_OUT_OF_MEMORY, Exhausted(thrown)};
   }
-  return socket->Send(wire::Encode(exhausted));
+  return socket->Send(Encode(error));
 }
 
 int Serve(const File& file) {
-  LineSocket socket{UniqueFd(kSocket)};
+  FrameSocket socket{UniqueFd(kSocket)};
   const Result<const Plugin*> plugin = Load(file, /*in_probe=*/true);
-  if (!plugin) return socket.Send(wire::Encode(plugin.error())).ok() ? 0 : 1;
+  if (!plugin) return socket.Send(Encode(plugin.error())).ok() ? 0 : 1;
 
   const dtrun_plugin& table = (*plugin)->table();
   Description description;
@@ -235,13 +220,13 @@ int Serve(const File& file) {
     if (launcher.connect != nullptr) description.members.emplace_back("connect");
   }
   description.options = (*plugin)->schema();
-  if (!socket.Send(wire::Encode(description))) return 1;
+  if (!socket.Send(Encode(description))) return 1;
 
   for (;;) {
-    const auto line = socket.Receive(std::nullopt, -1, nullptr);
-    if (!line) return 1;
-    if (!*line) return 0;  // the parent has finished
-    if (!SendAnswer(&socket, **line, **plugin)) return 1;
+    const auto frame = socket.Receive(std::nullopt, -1, nullptr);
+    if (!frame) return 1;
+    if (!*frame) return 0;  // the parent has finished
+    if (!SendAnswer(&socket, **frame, **plugin)) return 1;
   }
 }
 
@@ -268,7 +253,7 @@ int ProbeMain(int argc, char** argv) {
     return 2;
   }
   if (const Status kept = KeepProbe(kSocket); !kept)
-    return LineSocket{UniqueFd(kSocket)}.Send(wire::Encode(kept.error())).ok() ? 0 : 1;
+    return FrameSocket{UniqueFd(kSocket)}.Send(Encode(kept.error())).ok() ? 0 : 1;
   // dtrun itself reports invalid log variables.
   log::Start(log::OptionsOfEnvironment(), hosts::HostName(), std::nullopt);
   return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});

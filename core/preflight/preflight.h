@@ -1,7 +1,7 @@
 // The results of checks on a host before a job starts there: of the backends in a list, and of `dtrun
 // doctor`.
 //
-// Values that travel between root and agents as JSON; any thread.
+// Values that travel between root and agents (core/protocol/messages.h); any thread.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "core/base/result.h"
 #include "core/plugin/plugin.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::preflight {
 
@@ -23,6 +24,16 @@ struct BackendRequest {
   bool pmix = false;         // its ranks use PMIx, so the host needs libpmix
   std::string file_id = {};  // required id of its file; empty: any
   bool needed = false;       // no other backend can replace it
+  void Fields(auto& io) {
+    io("name", name);
+    io("path", path);
+    io("options_json", options_json);
+    io("why_not", why_not);
+    io("wanted", wanted);
+    io("pmix", pmix);
+    io("file_id", file_id);
+    io("needed", needed);
+  }
 };
 
 struct ModuleRequest {
@@ -30,6 +41,12 @@ struct ModuleRequest {
   std::string interpreter = {};
   std::string folder = {};                            // of the ranks
   std::map<std::string, std::string> variables = {};  // the ranks' variables that Python reads
+  void Fields(auto& io) {
+    io("names", names, wire::kMostEntries);
+    io("interpreter", interpreter);
+    io("folder", folder);
+    io("variables", variables, wire::kMostEntries);
+  }
 };
 
 struct Request {
@@ -46,6 +63,20 @@ struct Request {
   std::string folder = {};                            // their working directory; empty: unknown
   std::string search_path = {};                       // their PATH
   std::map<std::string, std::string> variables = {};  // the ranks' variables that name interfaces
+  void Fields(auto& io) {
+    io("backends", backends, wire::kMostEntries);
+    io("host_count", host_count);
+    io("local_ranks", local_ranks);
+    io("modules", modules);
+    io("checks", checks);
+    io("host_names", host_names, wire::kMostHosts);
+    io("host", host);
+    io("master_port", master_port);
+    io("program", program);
+    io("folder", folder);
+    io("search_path", search_path);
+    io("variables", variables, wire::kMostEntries);
+  }
 };
 
 struct BackendAnswer {
@@ -53,6 +84,12 @@ struct BackendAnswer {
   std::string why_not = {};      // empty: usable there
   std::string library = {};      // name, version, and its text about peer access between GPUs
   plugin::LaunchInfo info = {};  // its complete launch info for ranks there
+  void Fields(auto& io) {
+    io("name", name);
+    io("why_not", why_not);
+    io("library", library);
+    io("info", info);
+  }
 };
 
 enum class Level { kNotHere, kOk, kWarning, kProblem };  // kNotHere: not usable there, but not needed
@@ -63,6 +100,12 @@ struct Check {
   Level level = Level::kOk;
   std::string what;
   std::string fix = {};  // for a warning or a problem
+  void Fields(auto& io) {
+    io("topic", topic);
+    io("level", level, wire::Between{Level::kNotHere, Level::kProblem});
+    io("what", what);
+    io("fix", fix);
+  }
 };
 
 struct Answer {
@@ -70,6 +113,12 @@ struct Answer {
   std::vector<Check> checks = {};
   std::string missing_modules = {};  // result of MissingModules
   double clock_seconds = 0;          // Unix time by that host's clock
+  void Fields(auto& io) {
+    io("backends", backends, wire::kMostEntries);
+    io("checks", checks, wire::kMostEntries);
+    io("missing_modules", missing_modules);
+    io("clock_seconds", clock_seconds);
+  }
 };
 
 // "ok", "warning", "problem"
@@ -78,14 +127,5 @@ const char* LevelName(Level level);
 // Queries every backend in a child process, which takes a while; then checks the host. `environment`: the
 // ranks' base environment, "NAME=value"; empty: this process's own.
 Answer RunPreflight(const Request& request, const std::vector<std::string>& environment = {});
-
-// The same with encoded request and answer, between root and agent. The answer to an unreadable request is
-// the error.
-std::string RunPreflight(const std::string& request, const std::vector<std::string>& environment = {});
-
-std::string Encode(const Request& request);
-std::string Encode(const Answer& answer);
-Result<Request> DecodeRequest(const std::string& text);
-Result<Answer> DecodeAnswer(const std::string& text);
 
 }  // namespace dtrun::preflight

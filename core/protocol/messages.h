@@ -14,6 +14,7 @@
 
 #include "core/base/result.h"
 #include "core/binding/gpu.h"
+#include "core/preflight/preflight.h"
 #include "core/protocol/host.h"
 
 namespace dtrun::protocol {
@@ -55,7 +56,7 @@ struct ClientClosed {
 // A request of core/preflight, and its answer.
 struct RunPreflight {
   static constexpr Rule kRule{.name = "RunPreflight", .phases = kWhileIdle, .asks = Request::kPreflight};
-  std::string request;
+  preflight::Request request;
   std::vector<std::string> environment;  // of the ranks, as in Prepare; empty: the host's own
   void Fields(auto& io) {
     io("request", request);
@@ -65,7 +66,7 @@ struct RunPreflight {
 struct PreflightAnswered {
   static constexpr Rule kRule{
       .name = "PreflightAnswered", .phases = kWhileIdle, .answers = Request::kPreflight};
-  std::string answer;
+  preflight::Answer answer;
   void Fields(auto& io) { io("answer", answer); }
 };
 // A line of the agent's log with its line feed. Sent only if the join request asked for a log

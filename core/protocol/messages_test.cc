@@ -178,10 +178,12 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");
-  const RunPreflight run = ThroughAgent(RunPreflight{"{\"a\": 1}", {"A=b"}});
-  EXPECT_EQ(run.request, "{\"a\": 1}");
+  preflight::Request request;
+  request.program = "train.py";
+  const RunPreflight run = ThroughAgent(RunPreflight{request, {"A=b"}});
+  EXPECT_EQ(run.request.program, "train.py");
   EXPECT_EQ(run.environment, std::vector<std::string>{"A=b"});
-  EXPECT_EQ(ThroughRoot(PreflightAnswered{"{}"}).answer, "{}");
+  EXPECT_EQ(ThroughRoot(PreflightAnswered{{{}, {}, "torch"}}).answer.missing_modules, "torch");
   ThroughAgent(Kill{});
 }
 

@@ -119,9 +119,9 @@ TEST_F(ProtocolTest, HearsAnswersOnlyToWhatWasAsked) {
   for (const ToRoot& answer :
        {ToRoot(Surveyed{}), ToRoot(ConnectivityChecked{}), ToRoot(Measured{}), ToRoot(PreflightAnswered{})})
     EXPECT_THAT(ErrorOf(answer), HasSubstr("it was not requested"));
-  protocol_.Note(RunPreflight{"{}", {}});
-  MustTake(PreflightAnswered{"{}"});
-  EXPECT_THAT(ErrorOfRoot(PreflightAnswered{"{}"}), HasSubstr("it was not requested"));
+  protocol_.Note(RunPreflight{});
+  MustTake(PreflightAnswered{});
+  EXPECT_THAT(ErrorOfRoot(PreflightAnswered{}), HasSubstr("it was not requested"));
 }
 
 TEST_F(ProtocolTest, GoneEndsWhatRunsOrWasToldToEnd) {

@@ -71,7 +71,7 @@ class Commands {
   protocol::Differed operator()(A<protocol::Differed>) const {
     return {{in_.Byte(), in_.Index(6), in_.Index(6), in_.Name(), true, in_.Coin()}};
   }
-  protocol::RunPreflight operator()(A<protocol::RunPreflight>) const { return {"no request", {}}; }
+  protocol::RunPreflight operator()(A<protocol::RunPreflight>) const { return {}; }
   protocol::Inspect operator()(A<protocol::Inspect>) const {
     return {static_cast<std::uint32_t>(in_.Number())};
   }

@@ -81,7 +81,9 @@ class Events {
     return {{in_.Byte(), in_.Index(4), in_.Index(4), in_.Name(), in_.Coin(), in_.Coin()}};
   }
   protocol::PreflightAnswered operator()(A<protocol::PreflightAnswered>) const {
-    return {in_.Coin() ? R"({"backends":[],"checks":[],"clock_seconds":0})" : in_.Bytes(200)};
+    preflight::Answer answer;
+    if (!in_.Coin()) answer.missing_modules = in_.Bytes(200);
+    return {answer};
   }
   protocol::Lost operator()(A<protocol::Lost>) const { return {in_.Name(), in_.Coin()}; }
   protocol::Looked operator()(A<protocol::Looked>) const {

@@ -10,11 +10,11 @@
 
 #include "core/base/port_user.h"
 #include "core/binding/topology.h"
-#include "core/plugin/wire.h"
+#include "core/plugin/probe_messages.h"
 #include "core/pmi/open_mpi_message.h"
-#include "core/preflight/preflight.h"
 #include "core/process/rank_fifo.h"
 #include "core/protocol/join_request.h"
+#include "core/protocol/messages.h"
 #include "tests/fuzz/target.h"
 
 namespace wires_fuzz {
@@ -35,14 +35,14 @@ void Same(const std::string& text, const Read& read, const Write& write) {
 }
 
 void Read(std::uint8_t reader, const std::string& text) {
-  const auto of_plugin = [](const auto& message) { return plugin::wire::Encode(message); };
-  const auto of_preflight = [](const auto& message) { return preflight::Encode(message); };
+  const auto payload = [](const auto& message) { return plugin::Encode(message).substr(4); };
+  const auto message = [](const auto& one) { return protocol::Encode(one); };
   switch (reader % 9) {
-    case 0: return Same(text, plugin::wire::DecodeDescription, of_plugin);
-    case 1: return Same(text, plugin::wire::DecodeLaunchInfo, of_plugin);
-    case 2: return Same(text, plugin::wire::DecodeLaunchRequest, of_plugin);
-    case 3: return Same(text, preflight::DecodeRequest, of_preflight);
-    case 4: return Same(text, preflight::DecodeAnswer, of_preflight);
+    case 0:
+    case 1: return Same(text, plugin::DecodeAnswer, payload);
+    case 2: return Same(text, plugin::DecodeRequest, payload);
+    case 3: return Same(text, protocol::DecodeToAgent, message);
+    case 4: return Same(text, protocol::DecodeToRoot, message);
     case 5: {
       if (const auto topology = binding::ParseTopology(text))
         Require(*binding::ParseTopology(binding::ToText(*topology)) == *topology);

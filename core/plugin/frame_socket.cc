@@ -1,4 +1,4 @@
-#include "core/plugin/line_socket.h"
+#include "core/plugin/frame_socket.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,10 +10,7 @@
 namespace dtrun::plugin {
 namespace {
 
-// A longer answer is a defect: a description has a few kilobytes.
-constexpr std::size_t kMaxLineBytes = 64 << 20;
-
-int RemainingMs(std::optional<LineSocket::Time> deadline) {
+int RemainingMs(std::optional<FrameSocket::Time> deadline) {
   if (!deadline) return -1;
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now()).count();
@@ -30,13 +27,11 @@ bool DrainTail(int fd, std::string* tail) {
     if (bytes < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     if (bytes == 0) return false;
     tail->append(chunk, static_cast<std::size_t>(bytes));
-    if (tail->size() > LineSocket::kTailBytes) tail->erase(0, tail->size() - LineSocket::kTailBytes);
+    if (tail->size() > FrameSocket::kTailBytes) tail->erase(0, tail->size() - FrameSocket::kTailBytes);
   }
 }
 
-Status LineSocket::Send(std::string line) {
-  line += '\n';
-  std::string_view rest = line;
+Status FrameSocket::Send(std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t sent = ::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -49,19 +44,12 @@ Status LineSocket::Send(std::string line) {
   return {};
 }
 
-Result<std::optional<std::string>> LineSocket::Receive(std::optional<Time> deadline, int other,
-                                                       std::string* tail) {
-  std::size_t looked_at = 0;
+Result<std::optional<std::string>> FrameSocket::Receive(std::optional<Time> deadline, int other,
+                                                        std::string* tail) {
   for (;;) {
-    const std::size_t newline = buffer_.find('\n', looked_at);
-    if (newline != std::string::npos) {
-      std::string line = buffer_.substr(0, newline);
-      buffer_.erase(0, newline + 1);
-      return std::optional(std::move(line));
-    }
-    looked_at = buffer_.size();
-    if (buffer_.size() > kMaxLineBytes)
-      return Error{DTRUN_INTERNAL, "the probe's answer is longer than 64 MiB"};
+    const auto frame = frames_.Next();
+    if (!frame) return Error{DTRUN_INTERNAL, "the probe's answer is broken: " + frame.error().text};
+    if (*frame) return std::optional(std::string(**frame));
 
     pollfd fds[] = {{fd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
     const int ready = ::poll(fds, 2, RemainingMs(deadline));
@@ -76,7 +64,7 @@ Result<std::optional<std::string>> LineSocket::Receive(std::optional<Time> deadl
     if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (bytes < 0 && errno != ECONNRESET) return Error::System("read from the probe", errno);
     if (bytes <= 0) return std::optional<std::string>();
-    buffer_.append(chunk, static_cast<std::size_t>(bytes));
+    frames_.Append({chunk, static_cast<std::size_t>(bytes)});
   }
 }
 
