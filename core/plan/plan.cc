@@ -147,15 +147,18 @@ std::map<std::string, std::string> Common(const std::vector<Process>& processes)
   return common;
 }
 
-// DTRUN_BACKEND_OPTIONS and similar variables are for libdtrun only: `dtrun config explain` shows the values.
+// The variables that a user and frameworks know, then those for libdtrun. DTRUN_BACKEND_OPTIONS and similar
+// ones are not shown in full: `dtrun config explain` shows the values.
 std::string VariablesText(const ProcessVariables& variables,
                           const std::map<std::string, std::string>& without = {}) {
   std::string out;
-  for (const auto& [name, value] : variables) {
-    if (without.contains(name)) continue;
-    const bool record = name == contract::kBackendOptions || name == contract::kDeviceBackendOptions;
-    out +=
-        fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
+  for (const bool own : {false, true}) {
+    for (const auto& [name, value] : variables) {
+      if (without.contains(name) || name.starts_with("DTRUN_") != own) continue;
+      const bool record = name == contract::kBackendOptions || name == contract::kDeviceBackendOptions;
+      out +=
+          fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
+    }
   }
   return out;
 }
@@ -228,8 +231,8 @@ std::string ToText(const Plan& plan) {
   for (std::size_t i = 0; i < shown; ++i) out += ProcessText(plan, plan.processes[i], common);
   if (shown < count) {
     const Process& last = plan.processes.back();
-    fmt::format_to(append, "\n... ranks {} to {}: dtrun plan --json has every process\n", plan.processes[shown].rank,
-                   last.rank - 1);
+    fmt::format_to(append, "\n... ranks {} to {}: dtrun plan --json has every process\n",
+                   plan.processes[shown].rank, last.rank - 1);
     out += ProcessText(plan, last, common);
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
