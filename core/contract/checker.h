@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/heading.h"
 #include "core/contract/mapping.h"
+#include "core/contract/ring.h"
 
 namespace dtrun::contract {
 

@@ -11,9 +11,9 @@
 
 #include "core/base/error_id.h"
 #include "core/base/thread.h"
-#include "core/contract/heading.h"
 #include "core/contract/member_mark.h"
 #include "core/contract/messages.h"
+#include "core/contract/ring.h"
 
 namespace dtrun::contract {
 namespace {

@@ -8,7 +8,7 @@
 //
 // A rank maps its own pages for writing and all others for reading, so a stray write stays in its own pages.
 // Readers do not trust a rank's pages: not a size, not a number, not the end of a text
-// (core/contract/heading.h).
+// (core/contract/ring.h).
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 // process may read meanwhile, and finds whole entries.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,5 +50,28 @@ std::optional<std::uint64_t> ReadCheckpoint(const Ring& ring, std::uint64_t numb
 void WriteCheckpoint(Ring& ring, std::uint64_t number, std::uint64_t chain);
 // The largest that is whole; 0: none yet.
 std::uint64_t LastCheckpoint(const Ring& ring);
+
+// The header of a ring, read once and validated: ranks write their pages themselves, and a rank with corrupt
+// memory may write anything, so a reader takes its own copy and checks it.
+struct Heading {
+  std::uint64_t communicator = 0;  // 0: it has ended, and its ring is free
+  std::uint64_t started = 0;
+  std::uint64_t ended = 0;
+  std::int32_t rank = -1;  // in the communicator
+  std::int32_t size = 0;
+  std::string name;  // printable
+};
+
+// At most one of the two is set. Neither: the ring is unused, or has just changed its communicator.
+struct HeadingRead {
+  std::optional<Heading> heading;
+  const char* damage = nullptr;  // why it is invalid, for messages
+};
+
+// In a world of `ranks` ranks.
+HeadingRead ReadHeading(const Ring& ring, int ranks);
+
+// Why the calls that `ring` remembers cannot be what its rank called; null if they may be. Reads all of them.
+const char* DamageIn(const Ring& ring, const Heading& heading);
 
 }  // namespace dtrun::contract

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/contract/heading.h"
 #include "core/contract/messages.h"
+#include "core/contract/ring.h"
 #include "core/wire/limits.h"
 
 namespace dtrun::contract {

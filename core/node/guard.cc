@@ -27,7 +27,7 @@
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
 #include "core/node/inheritance.h"
-#include "core/output/bounded_write.h"
+#include "core/output/file_write.h"
 #include "core/process/cgroup.h"
 #include "core/process/orphans.h"
 #include "core/process/process.h"
@@ -106,7 +106,8 @@ struct DeathPipe {
 
   static DeathPipe Make() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};  // the guard also watches the agent in other ways
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+      return {};  // the guard also watches the agent in other ways
     DeathPipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
     ::fcntl(ends[0], F_SETOWN, ::getpid());
     ::fcntl(ends[0], F_SETSIG, SIGCONT);
@@ -356,7 +357,8 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
   theirs.Reset();
   pipe.writer.Reset();
   if (pump) pump->reader().Reset();
-  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));  // empty: denied by a seccomp profile
+  UniqueFd handle(
+      static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));  // empty: denied by a seccomp profile
 
   const Result<fs::path> cgroups = process::OwnCgroup();
   Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));

@@ -1,10 +1,9 @@
-#include "core/output/bounded_write.h"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <thread>
 
+#include "core/output/file_write.h"
 #include "core/output/testing.h"
 
 namespace dtrun::output {

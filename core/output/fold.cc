@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/output/display.h"
-#include "core/output/label.h"
+#include "core/output/style.h"
 
 namespace dtrun::output {
 

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/base/own_file.h"
-#include "core/output/label.h"
 #include "core/output/style.h"
 
 namespace dtrun::output {
@@ -26,14 +25,14 @@ enum class Stream { kOut = 1, kErr = 2 };
 class Console {
  public:
   // Writes to these descriptors, which stay the caller's (1 and 2 in dtrun) and keep their
-  // flags. `spill_folder` is where the overflow file is made, once it is needed; empty: nowhere yet. Null when
-  // the system has no thread to spare.
+  // flags. `spill_folder` is where the overflow file is made, once it is needed; empty: nowhere yet. Null
+  // when the system has no thread to spare.
   static std::unique_ptr<Console> Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder);
   virtual ~Console() = default;  // clears the states, drains while the reader takes something
                                  // at least every 5 s, then stops
 
-  // Where the overflow file is made from now on, if it is not there yet: beside the log files, whose disk has room
-  // for what ranks print.
+  // Where the overflow file is made from now on, if it is not there yet: beside the log files, whose disk has
+  // room for what ranks print.
   virtual void SpillInto(const std::filesystem::path& folder) = 0;
   // A whole line without its newline, or several with newlines between them. A terminal gets no
   // controls of them but colours (AppendTamed in core/output/display.h; RankOutput ends these with

@@ -11,7 +11,6 @@
 #include "core/output/fold.h"
 #include "core/output/lines.h"
 #include "core/output/output.h"
-#include "core/output/tail.h"
 
 namespace dtrun::output {
 namespace {

@@ -1,7 +1,7 @@
-#include "core/output/tail.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/output/display.h"
 
 namespace dtrun::output {
 namespace {

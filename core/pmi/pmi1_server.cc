@@ -1,5 +1,3 @@
-#include "core/pmi/pmi1_server.h"
-
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -9,6 +7,7 @@
 
 #include "core/base/number.h"
 #include "core/pmi/pmi1_wire.h"
+#include "core/pmi/server.h"
 
 namespace dtrun::pmi {
 namespace {

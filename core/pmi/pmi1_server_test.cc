@@ -1,5 +1,3 @@
-#include "core/pmi/pmi1_server.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -7,6 +5,7 @@
 
 #include "core/pmi/exchange.h"
 #include "core/pmi/pmi1_wire.h"
+#include "core/pmi/server.h"
 
 namespace dtrun::pmi {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/pmi/kind.h"
 #include "sdk/helpers/helper.h"
 
 namespace dtrun::pmi {
@@ -28,20 +29,32 @@ std::filesystem::path PmixProgram() {
 
 void SetPmixProgram(std::filesystem::path program) { Place() = std::move(program); }
 
-Status PmixBuilt() {
-#ifdef DTRUN_HAS_PMIX
-  return {};
+const char* KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kNone: return "none";
+    case Kind::kPmix: return "pmix";
+    case Kind::kPmi1: break;
+  }
+  return "pmi1";
+}
+
+Status Servable(Kind kind) {
+#ifndef DTRUN_HAS_PMIX
+  if (kind == Kind::kPmix) {
+    return Error{DTRUN_UNSUPPORTED,
+                 "this dtrun was built without PMIx; install libpmix-dev and build it again, or start the "
+                 "job with mpirun"};
+  }
 #else
-  return Error{DTRUN_UNSUPPORTED,
-               "this dtrun was built without PMIx; install libpmix-dev and build it again, or start the "
-               "job with mpirun"};
+  (void)kind;
 #endif
+  return {};
 }
 
 namespace {
 
 Status TryToOpen() {
-  if (Status built = PmixBuilt(); !built) return built;
+  if (Status built = Servable(Kind::kPmix); !built) return built;
   const std::filesystem::path program = PmixProgram();
   if (::access(program.c_str(), X_OK) != 0) {
     const int number = errno;
@@ -62,7 +75,8 @@ Status TryToOpen() {
 
 }  // namespace
 
-Status PmixOpens() {
+Status ServableHere(Kind kind) {
+  if (kind != Kind::kPmix) return {};
   static const Status opens = TryToOpen();
   return opens;
 }

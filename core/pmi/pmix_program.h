@@ -5,8 +5,6 @@
 
 #include <filesystem>
 
-#include "core/base/result.h"
-
 namespace dtrun::pmi {
 
 // Its only argument, and its descriptor of the socket to the agent.
@@ -17,10 +15,5 @@ inline constexpr int kPmixDescriptor = 3;
 // "lib/dtrun/dtrun-pmix" beside the running program's "bin", unless set.
 std::filesystem::path PmixProgram();
 void SetPmixProgram(std::filesystem::path program);
-
-// An error if this dtrun was built without PMIx.
-Status PmixBuilt();
-// An error if this host cannot serve PMIx: dtrun-pmix or libpmix is missing or incompatible.
-Status PmixOpens();
 
 }  // namespace dtrun::pmi

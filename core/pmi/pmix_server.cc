@@ -1,5 +1,3 @@
-#include "core/pmi/pmix_server.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -16,6 +14,7 @@
 
 #include "core/base/visit.h"
 #include "core/pmi/pmix_wire.h"
+#include "core/pmi/server.h"
 #include "core/wire/coder.h"
 
 namespace dtrun::pmi {
@@ -311,6 +310,13 @@ class PmixServer final : public Server {
 std::unique_ptr<Server> MakePmixServer(boost::asio::io_context& loop, Folders folders, Events events,
                                        StartPmix start) {
   return std::make_unique<PmixServer>(loop, std::move(folders), std::move(events), std::move(start));
+}
+
+std::unique_ptr<Server> MakeServer(Kind kind, boost::asio::io_context& loop, Folders folders, Events events,
+                                   StartPmix start) {
+  if (kind == Kind::kPmix)
+    return MakePmixServer(loop, std::move(folders), std::move(events), std::move(start));
+  return MakePmi1Server(loop, std::move(events));
 }
 
 }  // namespace dtrun::pmi

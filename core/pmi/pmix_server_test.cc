@@ -1,5 +1,3 @@
-#include "core/pmi/pmix_server.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,6 +9,7 @@
 #include <cstdlib>
 
 #include "core/pmi/pmix_wire.h"
+#include "core/pmi/server.h"
 #include "core/wire/coder.h"
 
 namespace dtrun::pmi {

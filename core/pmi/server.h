@@ -99,4 +99,21 @@ using StartPmix = std::function<Result<UniqueFd>()>;
 std::unique_ptr<Server> MakeServer(Kind kind, boost::asio::io_context& loop, Folders folders, Events events,
                                    StartPmix start);
 
+// PMI-1 for the ranks of a host. Over a socket pair per rank, MPICH and its derivatives query their rank and
+// put, get and exchange keys. Answers all requests of core/pmi/pmi1_wire.h; rejects spawn and name
+// publishing.
+std::unique_ptr<Server> MakePmi1Server(boost::asio::io_context& loop, Events events);
+
+// "(vector,(0,2,4))": hosts 0 and 1 with 4 ranks each. MPICH derives from it which ranks share memory.
+std::string ProcessMapping(const std::vector<JobHost>& hosts);
+
+// PMIx for the ranks of a host, which Open MPI needs to start. libpmix listens on TCP and crashes on a
+// malformed handshake, so it runs in its own process (dtrun-pmix, core/pmi/libpmix), one per generation. This
+// server talks to that process over a socket pair and validates its messages against the job.
+//
+// `events.lost` is called if that process sends an invalid message, or, with an empty text, if it closes its
+// end. The caller that started the process knows how it ended.
+std::unique_ptr<Server> MakePmixServer(boost::asio::io_context& loop, Folders folders, Events events,
+                                       StartPmix start);
+
 }  // namespace dtrun::pmi

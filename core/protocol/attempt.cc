@@ -5,7 +5,7 @@
 
 #include <boost/asio/ssl/stream_base.hpp>
 
-#include "core/protocol/endpoint.h"
+#include "core/protocol/wire.h"
 
 namespace dtrun::protocol {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/base/units.h"
-#include "core/protocol/frame.h"
+#include "core/protocol/hello.h"
 #include "core/protocol/wire.h"
 
 namespace dtrun::protocol {

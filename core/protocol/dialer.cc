@@ -9,8 +9,6 @@
 #include <random>
 
 #include "core/protocol/attempt.h"
-#include "core/protocol/endpoint.h"
-#include "core/protocol/trouble.h"
 #include "core/protocol/wire.h"
 
 namespace dtrun::protocol {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/protocol/frame.h"
 #include "core/wire/coder.h"
 
 namespace dtrun::protocol {

@@ -16,6 +16,19 @@
 
 namespace dtrun::protocol {
 
+// The kind of a frame of the control link: the first byte of its payload.
+enum class Kind : std::uint8_t {
+  kHello = 1,    // agent to root, first
+  kWelcome = 2,  // the root's answer ...
+  kRefusal = 3,  // ... or this, then the end
+  kMessage = 4,  // then in both directions: a message passed to Channel::Send
+  kAlive = 5,    // heartbeat
+  kGoodbye = 6,  // nothing will follow
+};
+
+// REQUIRES: not empty, which FrameReader ensures.
+inline Kind KindOf(std::string_view payload) { return static_cast<Kind>(payload.front()); }
+
 inline constexpr std::uint32_t kMagic = 0x6e725444;  // "DTrn"
 inline constexpr std::uint32_t kProtocol = 1;
 inline constexpr std::size_t kMaxHelloBytes = 8192;  // of a frame from an unauthenticated peer

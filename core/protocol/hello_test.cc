@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/protocol/frame.h"
 #include "core/wire/coder.h"
 
 namespace dtrun::protocol {

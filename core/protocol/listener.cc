@@ -16,7 +16,6 @@
 #include "core/base/fd.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
-#include "core/protocol/endpoint.h"
 #include "core/protocol/wire.h"
 
 namespace dtrun::protocol {

@@ -1,8 +1,8 @@
-#include "core/protocol/trouble.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "core/protocol/dialer.h"
 
 namespace dtrun::protocol {
 namespace {

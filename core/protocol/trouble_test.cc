@@ -1,6 +1,6 @@
-#include "core/protocol/trouble.h"
-
 #include <gtest/gtest.h>
+
+#include "core/protocol/dialer.h"
 
 namespace dtrun::protocol {
 namespace {

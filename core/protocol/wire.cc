@@ -1,9 +1,10 @@
 #include "core/protocol/wire.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
-
-#include "core/protocol/endpoint.h"
 
 namespace dtrun::protocol {
 
@@ -56,5 +57,16 @@ void Wire::Close() {
   error_code ignored;  // a failed close still closes
   socket().close(ignored);
 }
+
+std::string TextOf(const Tcp::endpoint& endpoint) {
+  const asio::ip::address address = endpoint.address();
+  if (address.is_v4()) return fmt::format("{}:{}", address.to_string(), endpoint.port());
+  const asio::ip::address_v6 v6 = address.to_v6();
+  if (!v6.is_v4_mapped()) return fmt::format("[{}]:{}", v6.to_string(), endpoint.port());
+  const auto v4 = asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
+  return fmt::format("{}:{}", v4.to_string(), endpoint.port());
+}
+
+void CloseOnExec(Tcp::socket& socket) { ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC); }
 
 }  // namespace dtrun::protocol

@@ -18,6 +18,12 @@
 
 namespace dtrun::protocol {
 
+// "10.0.0.7:5555", "[fe80::1%2]:5555". An IPv4 address is printed as such even if an IPv6 socket accepted it.
+std::string TextOf(const Tcp::endpoint& endpoint);
+
+// Sets close-on-exec on an open socket: Asio does not, so ranks would inherit it.
+void CloseOnExec(Tcp::socket& socket);
+
 struct Wire : std::enable_shared_from_this<Wire> {
   Wire(Tcp::socket socket, std::shared_ptr<Tls> keys);
 

@@ -18,9 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/pmi/pmi1_server.h"
-#include "core/pmi/pmix_server.h"
 #include "core/pmi/pmix_wire.h"
+#include "core/pmi/server.h"
 #include "tests/fuzz/target.h"
 
 namespace pmi_servers_fuzz {

@@ -18,7 +18,6 @@
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
 #include "core/launch/launch.h"
-#include "core/output/bounded_write.h"
 #include "core/output/display.h"
 #include "core/output/file_write.h"
 #include "core/output/output.h"
