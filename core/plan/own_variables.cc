@@ -19,42 +19,6 @@ namespace {
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
 constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_LOG_FORMAT", "DTRUN_PLUGIN_PATH",
                                       "DTRUN_CLUSTER_KEY", "DTRUN_LIBRARY"};
-constexpr std::string_view kOfRanks[] = {contract::kRank,
-                                         contract::kFirstRank,
-                                         contract::kWorldSize,
-                                         contract::kLocalRank,
-                                         contract::kLocalWorldSize,
-                                         contract::kNodeRank,
-                                         contract::kHostCount,
-                                         contract::kHostRanks,
-                                         contract::kJob,
-                                         contract::kGeneration,
-                                         contract::kStore,
-                                         contract::kJobKey,
-                                         contract::kRunDir,
-                                         contract::kConsole,
-                                         contract::kBackend,
-                                         contract::kBackendPath,
-                                         contract::kBackendFileId,
-                                         contract::kBackendOptions,
-                                         contract::kBackendTimeout,
-                                         contract::kTorchBackend,
-                                         contract::kDeviceBackend,
-                                         contract::kDeviceBackendPath,
-                                         contract::kDeviceBackendFileId,
-                                         contract::kDeviceBackendOptions,
-                                         contract::kDevices,
-                                         contract::kStaging,
-                                         contract::kInterface,
-                                         contract::kAddress,
-                                         contract::kPortRange,
-                                         contract::kRecorder,
-                                         contract::kLocal,
-                                         contract::kEmulatedHosts,
-                                         contract::kLocalProcessors,
-                                         contract::kRankOutputs,
-                                         contract::kIsolatedRanks};
-
 bool IsIn(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -89,7 +53,7 @@ std::vector<std::string> IgnoredVariables(const environments::Variables& environ
        one != environment.end() && one->first.starts_with(kPrefix); ++one) {
     const std::string& name = one->first;
     if (name.starts_with(kOfOptions) || IsIn(name, kRead)) continue;
-    if (!IsIn(name, kOfRanks)) {
+    if (!IsIn(name, contract::kVariablesOfRanks)) {
       notes.push_back(
           fmt::format("{} is ignored: dtrun reads no such variable; {}", name, Advice(name, options)));
     } else if (!in_a_rank) {

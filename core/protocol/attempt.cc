@@ -5,7 +5,7 @@
 
 #include <boost/asio/ssl/stream_base.hpp>
 
-#include "core/protocol/wire.h"
+#include "core/protocol/connection.h"
 
 namespace dtrun::protocol {
 
@@ -15,32 +15,32 @@ Attempt::Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string t
       job_(std::move(job)),
       key_origin_(std::move(key_origin)),
       events_(std::move(events)),
-      wire_(std::make_shared<Wire>(Tcp::socket(loop), std::move(tls))),
+      connection_(std::make_shared<Connection>(Tcp::socket(loop), std::move(tls))),
       timer_(loop) {}
 
 void Attempt::Connect(const Tcp::endpoint& endpoint, Nanoseconds limit) {
   limit_ = limit;
   Limit();
   error_code unusable;  // address family that this host lacks
-  wire_->socket().open(endpoint.protocol(), unusable);
+  connection_->socket().open(endpoint.protocol(), unusable);
   if (unusable) {
     return asio::post(timer_.get_executor(), [self = shared_from_this(), unusable] {
       if (!self->over_) self->Miss(unusable.message());
     });
   }
-  CloseOnExec(wire_->socket());
-  wire_->socket().async_connect(endpoint, Guarded([](Attempt& self, const error_code& error) {
-                                  if (error) return self.Miss(error.message());
-                                  self.connected_ = true;
-                                  self.wire_->Name();
-                                  self.Handshake();
-                                }));
+  CloseOnExec(connection_->socket());
+  connection_->socket().async_connect(endpoint, Guarded([](Attempt& self, const error_code& error) {
+                                        if (error) return self.Miss(error.message());
+                                        self.connected_ = true;
+                                        self.connection_->Name();
+                                        self.Handshake();
+                                      }));
 }
 
 void Attempt::Take(UniqueFd stream, Nanoseconds limit) {
   limit_ = limit;
   Limit();
-  wire_->Adopt(std::move(stream), target_);
+  connection_->Adopt(std::move(stream), target_);
   connected_ = true;
   Handshake();
 }
@@ -53,12 +53,13 @@ void Attempt::Limit() {
 }
 
 void Attempt::Handshake() {
-  wire_->Handshake(asio::ssl::stream_base::client,
-                   Guarded([](Attempt& self, const error_code& error) { self.HandleHandshake(error); }));
+  connection_->Handshake(asio::ssl::stream_base::client, Guarded([](Attempt& self, const error_code& error) {
+                           self.HandleHandshake(error);
+                         }));
 }
 
 void Attempt::HandleHandshake(const error_code& error) {
-  if (!error && ProvedKey(wire_->stream.native_handle())) {
+  if (!error && ProvedKey(connection_->stream.native_handle())) {
     timer_.cancel();
     return events_.ready(*this);
   }
@@ -79,10 +80,10 @@ void Attempt::HandleHandshake(const error_code& error) {
 
 void Attempt::SayHello(const Hello& hello) {
   Limit();
-  wire_->Write(Encode(hello), Guarded([](Attempt& self, const error_code& error) {
-                 if (error) self.Miss(error.message());
-               }));
-  wire_->ReadFrame([self = shared_from_this()](const Result<std::string_view>& frame) {
+  connection_->Write(Encode(hello), Guarded([](Attempt& self, const error_code& error) {
+                       if (error) self.Miss(error.message());
+                     }));
+  connection_->ReadFrame([self = shared_from_this()](const Result<std::string_view>& frame) {
     if (self->over_) return;
     if (!frame) return self->Miss(frame.error().text);
     self->HandleAnswer(*frame);
@@ -106,7 +107,7 @@ void Attempt::Drop() {
   over_ = true;
   events_ = {};
   timer_.cancel();
-  if (wire_) wire_->Close();
+  if (connection_) connection_->Close();
 }
 
 void Attempt::Miss(std::string why, dtrun_status code) {

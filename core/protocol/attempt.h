@@ -12,9 +12,9 @@
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
 #include "core/protocol/tls.h"
-#include "core/protocol/wire.h"
 
 namespace dtrun::protocol {
 
@@ -44,7 +44,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   // Whether the connection has been accepted.
   bool connected() const { return connected_; }
   // Call after `welcomed`.
-  std::shared_ptr<Wire> TakeWire() { return std::move(wire_); }
+  std::shared_ptr<Connection> TakeConnection() { return std::move(connection_); }
 
  private:
   void Limit();
@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   const std::string job_;
   const std::string key_origin_;
   Events events_;
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<Connection> connection_;
   asio::steady_timer timer_;
   Nanoseconds limit_{};
   bool connected_ = false;

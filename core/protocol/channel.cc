@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/base/units.h"
+#include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
-#include "core/protocol/wire.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -24,13 +24,13 @@ constexpr std::size_t kKeptBytes = 1 << 20;  // capacity that an empty queue kee
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(std::shared_ptr<Wire> wire, Nanoseconds our_limit, Nanoseconds peer_limit)
-      : wire_(std::move(wire)),
+  Link(std::shared_ptr<Connection> connection, Nanoseconds our_limit, Nanoseconds peer_limit)
+      : connection_(std::move(connection)),
         our_limit_(our_limit),
         peer_limit_(peer_limit),
-        beat_timer_(wire_->stream.get_executor()),
-        watch_timer_(wire_->stream.get_executor()) {
-    wire_->frames.SetLimit(kMaxMessageBytes + 1);
+        beat_timer_(connection_->stream.get_executor()),
+        watch_timer_(connection_->stream.get_executor()) {
+    connection_->frames.SetLimit(kMaxMessageBytes + 1);
   }
 
   void Start(Channel::Handlers handlers) {
@@ -98,7 +98,7 @@ class Link : public std::enable_shared_from_this<Link> {
     End();
   }
 
-  const std::string& peer() const { return wire_->peer; }
+  const std::string& peer() const { return connection_->peer; }
 
  private:
   enum class State { kOpen, kClosing, kEnded };
@@ -106,7 +106,7 @@ class Link : public std::enable_shared_from_this<Link> {
   // Runs `action` from the loop instead of from within a member that the owner called.
   template <class Action>
   void Later(Action action) {
-    asio::post(wire_->stream.get_executor(),
+    asio::post(connection_->stream.get_executor(),
                [self = shared_from_this(), action = std::move(action)] { action(*self); });
   }
 
@@ -141,11 +141,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void Read() {
     reading_ = true;
-    wire_->stream.async_read_some(asio::buffer(wire_->chunk),
-                                  [self = shared_from_this()](const error_code& error, std::size_t size) {
-                                    self->reading_ = false;
-                                    self->HandleRead(error, size);
-                                  });
+    connection_->stream.async_read_some(
+        asio::buffer(connection_->chunk),
+        [self = shared_from_this()](const error_code& error, std::size_t size) {
+          self->reading_ = false;
+          self->HandleRead(error, size);
+        });
   }
 
   void HandleRead(const error_code& error, std::size_t size) {
@@ -161,7 +162,7 @@ class Link : public std::enable_shared_from_this<Link> {
                               error.message()));
     }
     heard_ = true;
-    wire_->frames.Append({wire_->chunk.data(), size});
+    connection_->frames.Append({connection_->chunk.data(), size});
     Deliver();
   }
 
@@ -169,7 +170,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (reading_ || delivering_) return;
     delivering_ = true;
     while (state_ == State::kOpen && !paused_) {
-      Result<std::optional<std::string_view>> frame = wire_->frames.Next();
+      Result<std::optional<std::string_view>> frame = connection_->frames.Next();
       if (!frame) {
         Lose(DTRUN_INVALID_ARGUMENT, frame.error().text + "; is it the same dtrun?");
       } else if (!frame->has_value()) {
@@ -204,12 +205,12 @@ class Link : public std::enable_shared_from_this<Link> {
     sent_with_key_ += writing_.size();
     if (sent_with_key_ > kBytesPerKey) {
       sent_with_key_ = 0;
-      if (SSL_key_update(wire_->stream.native_handle(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
+      if (SSL_key_update(connection_->stream.native_handle(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
         return Later([](Link& link) { link.Lose(DTRUN_VENDOR, "OpenSSL did not change the key"); });
       }
     }
     asio::async_write(
-        wire_->stream, asio::buffer(writing_),
+        connection_->stream, asio::buffer(writing_),
         [self = shared_from_this()](const error_code& error, std::size_t) { self->HandleWritten(error); });
   }
 
@@ -222,7 +223,7 @@ class Link : public std::enable_shared_from_this<Link> {
       return Lose(DTRUN_REMOTE_FAILURE, fmt::format("sending failed: {}", error.message()));
     }
     if (!queue_.empty()) return Write();
-    if (state_ == State::kClosing) return wire_->EndSending();
+    if (state_ == State::kClosing) return connection_->EndSending();
     const auto handlers = handlers_;
     if (handlers && handlers->on_drained) handlers->on_drained();
   }
@@ -257,10 +258,10 @@ class Link : public std::enable_shared_from_this<Link> {
   void Release() {
     beat_timer_.cancel();
     watch_timer_.cancel();
-    wire_->Close();
+    connection_->Close();
   }
 
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<Connection> connection_;
   const Nanoseconds our_limit_;
   const Nanoseconds peer_limit_;
   asio::steady_timer beat_timer_;
@@ -298,9 +299,9 @@ class Handle final : public Channel {
 
 }  // namespace
 
-std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Wire> wire, Nanoseconds our_limit,
+std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Connection> connection, Nanoseconds our_limit,
                                      Nanoseconds peer_limit, const std::string& first) {
-  auto link = std::make_shared<Link>(std::move(wire), our_limit, peer_limit);
+  auto link = std::make_shared<Link>(std::move(connection), our_limit, peer_limit);
   if (!first.empty()) link->QueueFrame(first);
   return std::make_unique<Handle>(std::move(link));
 }

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/protocol/attempt.h"
-#include "core/protocol/wire.h"
+#include "core/protocol/connection.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -120,14 +120,15 @@ class Search : public std::enable_shared_from_this<Search> {
     // The dialer drops its attempts before it is destroyed.
     auto attempt = std::make_shared<Attempt>(
         loop_, tls_, target, options_.hello.job, options_.key_origin,
-        Attempt::Events{[this](Attempt& one) {
-                          ready_.push_back(one.shared_from_this());
-                          SayHelloNext();
-                        },
-                        [this](Attempt& one, Welcome welcome) { Join(one.TakeWire(), std::move(welcome)); },
-                        [this, keep = weak_from_this()](Attempt& one, const Error& why) {
-                          if (const auto self = keep.lock()) HandleFailure(one, why);
-                        }});
+        Attempt::Events{
+            [this](Attempt& one) {
+              ready_.push_back(one.shared_from_this());
+              SayHelloNext();
+            },
+            [this](Attempt& one, Welcome welcome) { Join(one.TakeConnection(), std::move(welcome)); },
+            [this, keep = weak_from_this()](Attempt& one, const Error& why) {
+              if (const auto self = keep.lock()) HandleFailure(one, why);
+            }});
     flying_.push_back(attempt);
     return attempt;
   }
@@ -231,11 +232,11 @@ class Search : public std::enable_shared_from_this<Search> {
     if (trouble_.TakeNews() && tell) tell(trouble_.told());
   }
 
-  void Join(std::shared_ptr<Wire> wire, Welcome welcome) {
+  void Join(std::shared_ptr<Connection> connection, Welcome welcome) {
     auto handlers = std::move(handlers_);
     trouble_.TakeNews();
     Stop();
-    auto channel = MakeChannel(std::move(wire), options_.hello.loss_limit, welcome.loss_limit, {});
+    auto channel = MakeChannel(std::move(connection), options_.hello.loss_limit, welcome.loss_limit, {});
     handlers.on_joined(std::move(welcome), std::move(channel));
   }
 

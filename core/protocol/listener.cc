@@ -16,7 +16,7 @@
 #include "core/base/fd.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
-#include "core/protocol/wire.h"
+#include "core/protocol/connection.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -70,8 +70,10 @@ void Report(const std::shared_ptr<Acceptor>& acceptor) {
 // settled.
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
-  Peer(std::shared_ptr<Wire> wire, std::shared_ptr<Acceptor> acceptor)
-      : acceptor_(std::move(acceptor)), wire_(std::move(wire)), timer_(acceptor_->acceptor.get_executor()) {}
+  Peer(std::shared_ptr<Connection> connection, std::shared_ptr<Acceptor> acceptor)
+      : acceptor_(std::move(acceptor)),
+        connection_(std::move(connection)),
+        timer_(acceptor_->acceptor.get_executor()) {}
 
   void Start() {
     acceptor_->peers.push_back(shared_from_this());
@@ -80,30 +82,33 @@ class Peer : public std::enable_shared_from_this<Peer> {
     timer_.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->Refuse("it did not identify itself in time");
     });
-    wire_->Handshake(asio::ssl::stream_base::server, [self = shared_from_this()](const error_code& error) {
-      if (!self->settled_) self->HandleHandshake(error);
-    });
+    connection_->Handshake(asio::ssl::stream_base::server,
+                           [self = shared_from_this()](const error_code& error) {
+                             if (!self->settled_) self->HandleHandshake(error);
+                           });
   }
 
   void Refuse(const std::string& why) {
     if (settled_) return;
     if (!said_) Count(why);
     Leave();
-    wire_->Close();
+    connection_->Close();
   }
 
   // "10.0.0.7", without the port.
-  std::string_view address() const { return std::string_view(wire_->peer).substr(0, wire_->peer.rfind(':')); }
+  std::string_view address() const {
+    return std::string_view(connection_->peer).substr(0, connection_->peer.rfind(':'));
+  }
 
   // Drops it without an answer when the listener ends.
   void Drop() {
     Leave();
-    wire_->Close();
+    connection_->Close();
   }
 
  private:
   void HandleHandshake(const error_code& error) {
-    SSL* connection = wire_->stream.native_handle();
+    SSL* connection = connection_->stream.native_handle();
     if (!error && ProvedKey(connection)) return ReadHello();
     const std::string claim = ClaimedJob(connection);
     switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
@@ -123,7 +128,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   }
 
   void ReadHello() {
-    wire_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
+    connection_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
       if (self->settled_) return;
       // An agent that has proved the key and was welcomed by another way.
       if (!frame && frame.error().code == DTRUN_REMOTE_FAILURE) return self->Drop();
@@ -138,12 +143,12 @@ class Peer : public std::enable_shared_from_this<Peer> {
     const std::shared_ptr<Acceptor> acceptor = acceptor_;
     if (Status fits = Compare(hello, acceptor->options.job); !fits) return Answer(fits.error());
     if (acceptor->handlers.admit) {
-      Status admitted = acceptor->handlers.admit(hello, wire_->peer);
+      Status admitted = acceptor->handlers.admit(hello, connection_->peer);
       if (settled_) return;  // the listener has ended
       if (!admitted) return Answer(admitted.error());
     }
     Leave();
-    auto channel = MakeChannel(wire_, acceptor->options.welcome.loss_limit, hello.loss_limit,
+    auto channel = MakeChannel(connection_, acceptor->options.welcome.loss_limit, hello.loss_limit,
                                Encode(acceptor->options.welcome));
     acceptor->handlers.on_joined(std::move(hello), std::move(channel));
   }
@@ -152,19 +157,19 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Answer(const Error& error) {
     Count(error.text);
     said_ = true;
-    wire_->Write(Encode(Refusal{error.code != DTRUN_BUSY, error.text}),
-                 [self = shared_from_this()](const error_code& failed) {
-                   if (self->settled_) return;
-                   if (failed) return self->Drop();
-                   self->wire_->EndSending();
-                   self->wire_->ReadFrame([self](const Result<std::string_view>&) { self->Drop(); });
-                 });
+    connection_->Write(Encode(Refusal{error.code != DTRUN_BUSY, error.text}), [self = shared_from_this()](
+                                                                                  const error_code& failed) {
+      if (self->settled_) return;
+      if (failed) return self->Drop();
+      self->connection_->EndSending();
+      self->connection_->ReadFrame([self](const Result<std::string_view>&) { self->Drop(); });
+    });
   }
 
   void Count(const std::string& why) {
     ++acceptor_->refused;
     ++acceptor_->unsaid;
-    acceptor_->latest = fmt::format("{}: {}", wire_->peer, why);
+    acceptor_->latest = fmt::format("{}: {}", connection_->peer, why);
     for (char& c : acceptor_->latest) {
       if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
     }
@@ -178,7 +183,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   }
 
   std::shared_ptr<Acceptor> acceptor_;
-  std::shared_ptr<Wire> wire_;
+  std::shared_ptr<Connection> connection_;
   asio::steady_timer timer_;
   std::list<std::shared_ptr<Peer>>::iterator place_;
   bool said_ = false;     // it was refused with a reason, and counted
@@ -214,10 +219,10 @@ void Accept(const std::shared_ptr<Acceptor>& acceptor) {
     if (!acceptor->open) return;  // on_refused has ended the listener
     if (out_of_files) return Accept(acceptor);
     if (error) return AcceptLater(acceptor);
-    auto wire = std::make_shared<Wire>(std::move(socket), acceptor->tls);
-    CloseOnExec(wire->socket());
-    wire->Name();
-    std::make_shared<Peer>(std::move(wire), acceptor)->Start();
+    auto connection = std::make_shared<Connection>(std::move(socket), acceptor->tls);
+    CloseOnExec(connection->socket());
+    connection->Name();
+    std::make_shared<Peer>(std::move(connection), acceptor)->Start();
     if (acceptor->open) Accept(acceptor);
   });
 }
@@ -240,11 +245,11 @@ class TcpListener final : public Listener {
   int port() const override { return acceptor_->port; }
   std::size_t refused() const override { return acceptor_->refused; }
   void Enter(UniqueFd stream, const std::string& from) override {
-    auto wire = std::make_shared<Wire>(Tcp::socket(loop_), acceptor_->tls);
-    wire->Adopt(std::move(stream), from);
+    auto connection = std::make_shared<Connection>(Tcp::socket(loop_), acceptor_->tls);
+    connection->Adopt(std::move(stream), from);
     const std::shared_ptr<Acceptor> acceptor = acceptor_;  // on_refused may end the listener
     if (acceptor->peers.size() >= acceptor->options.max_strangers) PushOneOut(acceptor);
-    if (acceptor->open) std::make_shared<Peer>(std::move(wire), acceptor)->Start();
+    if (acceptor->open) std::make_shared<Peer>(std::move(connection), acceptor)->Start();
   }
 
  private:

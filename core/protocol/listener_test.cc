@@ -8,9 +8,9 @@
 #include <boost/asio/write.hpp>
 
 #include "core/base/fd.h"
+#include "core/protocol/connection.h"
 #include "core/protocol/testing.h"
 #include "core/protocol/tls.h"
-#include "core/protocol/wire.h"
 #include "core/wire/coder.h"
 
 namespace dtrun::protocol {
@@ -39,19 +39,19 @@ struct Stranger {
 // A client that knows the key and sends `bytes` instead of a Hello.
 struct Insider {
   Insider(asio::io_context& loop, const Root& root, const std::string& bytes)
-      : wire(std::make_shared<Wire>(Tcp::socket(loop), std::make_shared<Tls>(AKey(), "a"))) {
-    wire->socket().connect(
+      : connection(std::make_shared<Connection>(Tcp::socket(loop), std::make_shared<Tls>(AKey(), "a"))) {
+    connection->socket().connect(
         {asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(root.listener->port())});
-    wire->Handshake(asio::ssl::stream_base::client, [this, bytes](const error_code& error) {
+    connection->Handshake(asio::ssl::stream_base::client, [this, bytes](const error_code& error) {
       ASSERT_FALSE(error) << error.message();
-      wire->Write(bytes, [](const error_code&) {});
-      wire->ReadFrame([this](const Result<std::string_view>& frame) {
+      connection->Write(bytes, [](const error_code&) {});
+      connection->ReadFrame([this](const Result<std::string_view>& frame) {
         answer = frame ? DecodeAnswer(*frame).error().text : frame.error().text;
       });
     });
   }
-  ~Insider() { wire->Close(); }
-  std::shared_ptr<Wire> wire;
+  ~Insider() { connection->Close(); }
+  std::shared_ptr<Connection> connection;
   std::string answer;
 };
 

@@ -3,9 +3,118 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <limits>
+#include <random>
+
+#include "core/wire/coder.h"
 
 namespace dtrun::protocol {
 namespace {
+
+// Fills a message with what the limits beside its fields allow: the smallest, the largest or some value of
+// each.
+class Filler {
+ public:
+  static constexpr bool kWrites = false;
+  explicit Filler(unsigned seed) : random_(seed) {}
+
+  template <class T, class... Limits>
+  void operator()(std::string_view name, T& value, Limits... limits) {
+    name_ = name;
+    Value(value, limits...);
+  }
+  void Rest(std::string_view, std::string_view& bytes) { bytes = "rest"; }
+  static void Fail(const char* problem) { ADD_FAILURE() << problem; }
+
+ private:
+  unsigned Below(unsigned bound) { return static_cast<unsigned>(random_()) % bound; }
+  template <class T>
+  void Between(T& value, wire::Between<T> bounds) {
+    value = Below(3) == 0 ? bounds.least : bounds.most;
+  }
+  template <class T, class Bound>
+  static wire::Between<T> In(wire::Between<Bound> bounds) {
+    if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<Bound>) {
+      const auto most = std::min<long double>(bounds.most, std::numeric_limits<T>::max());
+      return {static_cast<T>(bounds.least), static_cast<T>(most)};
+    } else {
+      return {static_cast<T>(bounds.least), static_cast<T>(bounds.most)};
+    }
+  }
+  template <wire::Number T, class... Limits>
+  void Value(T& value, Limits... limits) {
+    value = static_cast<T>(Below(200));
+    (
+        (void)[&](auto limit) {
+          if constexpr (requires { limit.least; }) Between(value, In<T>(limit));
+        }(limits),
+        ...);
+  }
+  template <class... Limits>
+  void Value(bool& value, Limits...) {
+    value = Below(2) == 1;
+  }
+  template <class... Limits>
+  void Value(std::string& text, Limits...) {
+    text = name_ == "ip" ? "fd00::5" : std::string(Below(9), 'x');
+  }
+  template <class... Limits>
+  void Value(std::chrono::nanoseconds& time, Limits... limits) {
+    std::int64_t count = 0;
+    Value(count, limits...);
+    time = std::chrono::nanoseconds(count);
+  }
+  template <class T, class... Limits>
+  void Value(std::vector<T>& list, wire::Most, Limits... limits) {
+    list.resize(Below(3));
+    for (T& one : list) Value(one, limits...);
+  }
+  template <class... Limits>
+  void Value(std::map<std::string, std::string>& map, wire::Most, Limits...) {
+    map = {{"a", "1"}, {"b", ""}};
+  }
+  template <class... Limits>
+  void Value(ProcessVariables& map, wire::Most, Limits...) {
+    map = {{"A", "1"}};
+  }
+  template <class A, class B, class... Limits>
+  void Value(std::pair<A, B>& pair, Limits... limits) {
+    Value(pair.first, limits...);
+    Value(pair.second, limits...);
+  }
+  template <class T, class... Limits>
+  void Value(std::optional<T>& maybe, Limits... limits) {
+    maybe.reset();
+    if (Below(2) == 1) Value(maybe.emplace(), limits...);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  void Value(T& value) { wire::FieldsOf(*this, value); }
+
+  std::minstd_rand random_;
+  std::string_view name_;
+};
+
+// Of each kind: what the limits allow is carried whole.
+template <class Message, std::size_t... kKinds>
+void CarryAllowed(Result<Message> (*decode)(std::string_view), std::index_sequence<kKinds...>) {
+  const auto carry = [&]<class T>(T message) {
+    for (unsigned seed = 1; seed <= 50; ++seed) {
+      Filler fill(seed);
+      wire::FieldsOf(fill, message);
+      const std::string bytes = Encode(Message(message));
+      const Result<Message> got = decode(bytes);
+      ASSERT_TRUE(got) << T::kRule.name << ": " << got.error().text;
+      EXPECT_EQ(Encode(*got), bytes) << T::kRule.name;
+    }
+  };
+  (carry(std::variant_alternative_t<kKinds, Message>()), ...);
+}
+
+TEST(Messages, OfEveryKindCarryWhatTheirLimitsAllow) {
+  CarryAllowed<ToAgent>(DecodeToAgent, std::make_index_sequence<std::variant_size_v<ToAgent>>());
+  CarryAllowed<ToRoot>(DecodeToRoot, std::make_index_sequence<std::variant_size_v<ToRoot>>());
+}
 
 template <class T>
 T ThroughAgent(const T& message) {

@@ -67,8 +67,4 @@ class Protocol {
   Conversation said_;
 };
 
-// Describes the first value that does not fit the conversation; empty: none.
-std::string Unfit(const Conversation& said, const ToAgent& message);
-std::string Unfit(const Conversation& said, const ToRoot& message);
-
 }  // namespace dtrun::protocol

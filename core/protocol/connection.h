@@ -24,8 +24,8 @@ std::string TextOf(const Tcp::endpoint& endpoint);
 // Sets close-on-exec on an open socket: Asio does not, so ranks would inherit it.
 void CloseOnExec(Tcp::socket& socket);
 
-struct Wire : std::enable_shared_from_this<Wire> {
-  Wire(Tcp::socket socket, std::shared_ptr<Tls> keys);
+struct Connection : std::enable_shared_from_this<Connection> {
+  Connection(Tcp::socket socket, std::shared_ptr<Tls> keys);
 
   // Handlers may be called after Close, with an error.
   void Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done);
@@ -49,8 +49,8 @@ struct Wire : std::enable_shared_from_this<Wire> {
   std::string peer;
 };
 
-// Makes the channel on a wire after the hello. `first` is sent before everything else.
-std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Wire> wire, Nanoseconds our_limit,
+// Makes the channel on a connection after the hello. `first` is sent before everything else.
+std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Connection> connection, Nanoseconds our_limit,
                                      Nanoseconds peer_limit, const std::string& first);
 
 }  // namespace dtrun::protocol

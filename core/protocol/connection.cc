@@ -1,4 +1,4 @@
-#include "core/protocol/wire.h"
+#include "core/protocol/connection.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,28 +8,29 @@
 
 namespace dtrun::protocol {
 
-Wire::Wire(Tcp::socket tcp, std::shared_ptr<Tls> keys)
+Connection::Connection(Tcp::socket tcp, std::shared_ptr<Tls> keys)
     : tls(std::move(keys)), stream(std::move(tcp), tls->context()) {}
 
-void Wire::Name() {
+void Connection::Name() {
   error_code unknown;  // the peer has left; the next operation reports it
   peer = TextOf(socket().remote_endpoint(unknown));
   socket().set_option(Tcp::no_delay(true), unknown);
 }
 
-void Wire::Adopt(UniqueFd connected, const std::string& name) {
+void Connection::Adopt(UniqueFd connected, const std::string& name) {
   peer = name;
   error_code unusable;                                    // the first operation reports it
   socket().assign(Tcp::v4(), connected.get(), unusable);  // Asio does not check the stream's family
   if (!unusable) connected.Release();
 }
 
-void Wire::Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done) {
+void Connection::Handshake(asio::ssl::stream_base::handshake_type side,
+                           std::function<void(error_code)> done) {
   stream.async_handshake(
       side, [self = shared_from_this(), done = std::move(done)](const error_code& error) { done(error); });
 }
 
-void Wire::ReadFrame(std::function<void(Result<std::string_view>)> done) {
+void Connection::ReadFrame(std::function<void(Result<std::string_view>)> done) {
   Result<std::optional<std::string_view>> frame = frames.Next();
   if (!frame) return done(std::move(frame).error());
   if (frame->has_value()) return done(**frame);
@@ -41,19 +42,19 @@ void Wire::ReadFrame(std::function<void(Result<std::string_view>)> done) {
   });
 }
 
-void Wire::Write(std::string bytes, std::function<void(error_code)> done) {
+void Connection::Write(std::string bytes, std::function<void(error_code)> done) {
   auto kept = std::make_shared<std::string>(std::move(bytes));
   asio::async_write(stream, asio::buffer(*kept),
                     [self = shared_from_this(), kept, done = std::move(done)](const error_code& error,
                                                                               std::size_t) { done(error); });
 }
 
-void Wire::EndSending() {
+void Connection::EndSending() {
   error_code gone;  // nothing to end
   socket().shutdown(Tcp::socket::shutdown_send, gone);
 }
 
-void Wire::Close() {
+void Connection::Close() {
   error_code ignored;  // a failed close still closes
   socket().close(ignored);
 }
