@@ -1,5 +1,9 @@
-"""tools/release stops before it builds anything if the tree, the version and the notes do not agree."""
+"""tools/release stops before it builds anything if the tree, the version and the notes do not agree; else it fills one folder.
 
+What it builds with is replaced by scripts that write small files: the tests `packages`, `wheel` and `site` try the real ones.
+"""
+
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +15,11 @@ from support.job import SOURCE, main
 FILES = {"CMakeLists.txt": "project(dtrun VERSION 7.2.1 LANGUAGES C CXX)\n", "python/dtrun/_version.py": '__version__ = "7.2.1"\n',
          "CHANGELOG.md": "# Changes\n\n## Not released\n\n## 7.2.1\n", "docs/release-notes/7.2.md": "# dtrun 7.2\n"}
 
+# By name, what a release starts.
+BUILDERS = {"tools/package": '[ $1 = wheel ] && touch "$2/dtrun-7.2.1-py3-none-any.whl" || touch "$2/dtrun-7.2.1.tar.gz"',
+            "tools/site": 'mkdir -p "$1" && echo page > "$1/index.html"',
+            "bin/cmake": '[ $1 != --build ] || { mkdir -p build/package/packages; touch build/package/packages/dtrun_7.2.1_amd64.deb; }'}
+
 
 class Release(unittest.TestCase):
     def setUp(self):
@@ -20,6 +29,7 @@ class Release(unittest.TestCase):
         for name, text in FILES.items():
             self.write(name, text)
         self.write("tools/setup", "#!/bin/sh\necho builds >&2\nexit 3\n").chmod(0o755)
+        self.write(".gitignore", "/build/\n")
         shutil.copy(SOURCE / "tools/release", self.tree / "tools/release")
         self.git("init", "-q")
         self.commit()
@@ -38,7 +48,9 @@ class Release(unittest.TestCase):
         self.git("commit", "-q", "-m", "a state")
 
     def release(self, *words):
-        return subprocess.run([self.tree / "tools/release", *words], capture_output=True, text=True, check=False)
+        path = f"{self.tree}/bin:{os.environ['PATH']}"
+        environment = dict(os.environ, PATH=path, GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@example.org")
+        return subprocess.run([self.tree / "tools/release", *words], capture_output=True, text=True, check=False, env=environment)
 
     def assert_stops(self, text, *words):
         done = self.release(*words)
@@ -49,6 +61,23 @@ class Release(unittest.TestCase):
     def test_builds_where_all_agree(self):
         done = self.release("--tag")
         self.assertEqual((done.returncode, done.stderr), (3, "builds\n"))
+
+    def test_fills_a_folder_and_makes_the_tag(self):
+        for name, script in {**BUILDERS, "tools/setup": "true"}.items():
+            self.write(name, f"#!/bin/sh\n{script}\n").chmod(0o755)
+        self.commit()
+        done = self.release("--tag")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        folder = self.tree / "build/dtrun-7.2.1"
+        files = ["RELEASE-NOTES.md", "SHA256SUMS", "dtrun-7.2.1-py3-none-any.whl", "dtrun-7.2.1-site.tar.gz", "dtrun-7.2.1.tar.gz",
+                 "dtrun_7.2.1_amd64.deb"]
+        self.assertEqual(sorted(file.name for file in folder.iterdir()), files)
+        sums = (folder / "SHA256SUMS").read_text()
+        self.assertEqual([name for name in files if f"  {name}\n" not in sums], ["SHA256SUMS"])
+        pages = subprocess.run(["tar", "-tf", folder / "dtrun-7.2.1-site.tar.gz"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("dtrun-7.2.1-site/index.html\n", pages)
+        tag = subprocess.run(["git", "cat-file", "-p", "v7.2.1"], cwd=self.tree, capture_output=True, text=True, check=True).stdout
+        self.assertIn("\n# dtrun 7.2\n", tag)
 
     def test_versions_notes_and_changelog_agree(self):
         for name, text, says in (("python/dtrun/_version.py", '__version__ = "7.2.0"\n', "_version.py has 7.2.0"),
