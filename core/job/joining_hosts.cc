@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/membership/host_preflight.h"
+#include "core/verdict/cause.h"
 
 namespace dtrun::job {
 
@@ -94,7 +95,10 @@ std::vector<membership::NetworkSearch::Member> JoiningHosts::Members() const {
   return members;
 }
 
-std::string JoiningHosts::Apart() {
+std::optional<std::string> JoiningHosts::Apart(const verdict::Facts& facts) {
+  const verdict::Cause cause = verdict::FindCause(facts);
+  if (cause.kind != verdict::Cause::Kind::kRank || cause.exit_class != verdict::ExitClass::kNetwork)
+    return {};
   if (membership_ == nullptr || hosts_.size() < 2 || plan_.network_rules.empty() || LostAHost() ||
       OnOneMachine())
     return {};

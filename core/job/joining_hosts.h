@@ -30,9 +30,9 @@ class JoiningHosts {
   // the user ended it.
   Result<bool> Gather();
 
-  // After a failure of the network: the hosts that do not reach each other now, in lines; empty: none. Takes
-  // over signals and the hosts' events.
-  std::string Apart();
+  // After a failure of the network: the hosts that do not reach each other now, in a sentence; empty: all do.
+  // nullopt: there was nothing to check; otherwise it took over signals and the hosts' events.
+  std::optional<std::string> Apart(const verdict::Facts& facts);
 
   // Disables one path between GPUs if that may have failed; returns the line for the user. `environment`:
   // inherited by ranks.

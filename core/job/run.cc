@@ -35,7 +35,6 @@
 #include "core/plan/plan.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
-#include "core/verdict/cause.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/verdict.h"
 
@@ -85,7 +84,10 @@ class Runner {
   Status RunAndRecord() {
     const plan::Plan& asked = request_.plan;
     if (Status prepared = request_.presenter.Prepare(asked); !prepared) return prepared;
-    auto dir = MakeRunDir(asked);
+    const auto now = std::chrono::system_clock::now();
+    auto dir = asked.log_dir_is_default
+                   ? RunDir::CreateOrElsewhere(asked.log_dir, asked.job, now, asked.log_mode)
+                   : RunDir::Create(asked.log_dir, asked.job, now, asked.log_mode);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
     console_.SpillInto(dir->path());
@@ -122,17 +124,6 @@ class Runner {
     return {};
   }
 
-  Result<RunDir> MakeRunDir(const plan::Plan& asked) {
-    const auto now = std::chrono::system_clock::now();
-    auto dir = RunDir::Create(asked.log_dir, asked.job, now, asked.log_mode);
-    const std::string elsewhere = RunDir::PatternElsewhere();
-    if (dir || !asked.log_dir_is_default || elsewhere.empty()) return dir;
-    auto second = RunDir::Create(elsewhere, asked.job, now, asked.log_mode);
-    if (!second) return dir;
-    Say(fmt::format("dtrun: warning: {}; this run uses '{}'", dir.error().text, second->path().string()));
-    return second;
-  }
-
   Status RunGenerations(const Record& record) {
     process::UserSignals signals(loop_, lifeline_);
     if (request_.time_limit.count() > 0) signals.EndAfter(request_.time_limit);
@@ -148,16 +139,12 @@ class Runner {
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
     const Status ran = RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
     outcome_.plan = joining_hosts.plan();
-    if (membership)
-      membership->Dismiss(ran ? verdict::ExitCode(log_->facts()) : kUserError,
-                          WhyNotBegun(ran, joining_hosts));
+    const std::string why_not_begun = !ran ? ran.error().text
+                                      : joining_hosts.hosts().empty()
+                                          ? "it was ended while its hosts were joining"
+                                          : "";
+    if (membership) membership->Dismiss(ran ? verdict::ExitCode(log_->facts()) : kUserError, why_not_begun);
     return ran;
-  }
-
-  // The reason sent to hosts that joined a job that never began.
-  static std::string WhyNotBegun(const Status& ran, const JoiningHosts& joining_hosts) {
-    if (!ran) return ran.error().text;
-    return joining_hosts.hosts().empty() ? "it was ended while its hosts were joining" : "";
   }
 
   Status RunPlan(const Record& record, process::UserSignals& signals, JoiningHosts& joining_hosts,
@@ -193,10 +180,8 @@ class Runner {
       if (!ran && log_->story().begun() && facts.regroup.empty()) return NotRestarted(ran.error());
       if (!ran) return ran;
       Recognise();
-      if (const verdict::Cause cause = verdict::FindCause(facts);
-          cause.kind == verdict::Cause::Kind::kRank && cause.exit_class == verdict::ExitClass::kNetwork) {
-        if (const std::string apart = joining_hosts.Apart(); !apart.empty())
-          log_->Add(fact::HostsApart{apart});
+      if (const auto apart = joining_hosts.Apart(facts)) {
+        if (!apart->empty()) log_->Add(fact::HostsApart{*apart});
         if (joining_hosts.interrupted() != 0) return Interrupted(joining_hosts.interrupted(), generation);
         controller.TakeOver();
       }

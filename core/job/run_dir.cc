@@ -176,6 +176,18 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
   return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
 }
 
+Result<RunDir> RunDir::CreateOrElsewhere(const std::string& pattern, const std::string& job, Time now,
+                                         mode_t mode) {
+  Result<RunDir> dir = Create(pattern, job, now, mode);
+  const std::string elsewhere = PatternElsewhere();
+  if (dir || elsewhere.empty()) return dir;
+  Result<RunDir> second = Create(elsewhere, job, now, mode);
+  if (!second) return dir;
+  second->note_ = fmt::format("warning: {}; this run uses '{}'{}{}", dir.error().text, second->path_.string(),
+                              second->note_.empty() ? "" : "; ", second->note_);
+  return second;
+}
+
 std::string RunDir::PatternElsewhere() {
   const char* state = std::getenv("XDG_STATE_HOME");
   const char* home = std::getenv("HOME");

@@ -26,6 +26,10 @@ class RunDir {
   static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now,
                                mode_t mode = kPrivateFolder);
 
+  // The same, or below PatternElsewhere, which note() then tells.
+  static Result<RunDir> CreateOrElsewhere(const std::string& pattern, const std::string& job, Time now,
+                                          mode_t mode);
+
   // For a job without a chosen folder in an unwritable current folder: a pattern below the user's state
   // folder (XDG Base Directory specification). Empty: the environment names no absolute folder.
   static std::string PatternElsewhere();

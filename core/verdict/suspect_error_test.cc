@@ -231,5 +231,19 @@ TEST_F(SuspectTest, PythonsMemoryErrorHasAClass) {
   EXPECT_THAT(Verdict(), HasSubstr("  next: use less memory per rank"));
 }
 
+TEST_F(SuspectTest, IsTheRankWhoseErrorWasPrintedFirst) {
+  facts_.ranks[0].tail = kOwn;
+  facts_.ranks[0].erred_at = std::chrono::milliseconds(19'900);
+  facts_.ranks[2].before = {"Traceback (most recent call last):",
+                            "  File \"/home/u/train.py\", line 3, in <module>", "KeyError: 'labels'"};
+  facts_.ranks[2].erred_at = std::chrono::milliseconds(19'850);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 failed: KeyError: 'labels'\n"));
+  Does(2, Stand::kWaits, "in all_reduce at train.py:9");  // it has caught that error
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  facts_.ranks[2].doing.reset();
+  facts_.ranks[2].erred_at = std::chrono::milliseconds(19'950);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+}
+
 }  // namespace
 }  // namespace dtrun::verdict
