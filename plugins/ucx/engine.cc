@@ -34,16 +34,18 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
     : host_(host),
       context_(std::move(context)),
       devices_(devices),
-      members_(params),
+      watch_(host, params,
+             [this] {
+               const std::lock_guard lock(mutex_);
+               Wake();
+               worker_wakes_.notify_one();
+             }),
       messenger_(std::make_unique<WorkerMessenger>(*this)),
-      worker_(*context_, params.rank, params.size, [this](int peer) { return AddressOf(peer); }),
+      worker_(*context_, params.rank, params.size, [this](int peer) { return watch_.AddressOf(peer); }),
       wakeup_(MakeWakeup()),
-      oversubscribed_(params.Oversubscribed()),
-      nap_(kFirstNap),
-      check_interval_(kFirstCheck),
-      seen_left_(static_cast<std::size_t>(params.size)) {
+      oversubscribed_(params.Oversubscribed()) {
   try {
-    members_.Join(kPlace, sdk::ProcessIdentity() + '\n' + worker_.Address(), sdk::Deadline(params.timeout));
+    watch_.Join(worker_.Address(), params.timeout);
     const sdk::BlockSignals block;
     thread_ = std::thread([this] { Work(); });
   } catch (...) {
@@ -62,10 +64,10 @@ Engine::~Engine() {
   thread_.join();
   cuda_.Enter(cuda_context_);
   try {
-    if (!failure_) members_.Leave();
+    if (!failure_) members().Leave();
     if (!shut_) worker_.Close(Clock::now() + kClosePatience);
   } catch (const Failure& failure) {
-    sdk::Log(host_, "ucx").Debug(std::string("leaving '") + members_.name() + "': " + failure.what());
+    sdk::Log(host_, "ucx").Debug(std::string("leaving '") + members().name() + "': " + failure.what());
   }
   close(wakeup_);
 }
@@ -73,10 +75,10 @@ Engine::~Engine() {
 // ---- callers -------------------------------------------------------------------------
 
 std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stream*) {
-  auto operation = std::make_shared<Operation>(op, members_.size(), devices_);
+  auto operation = std::make_shared<Operation>(op, members().size(), devices_);
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) Report();  // now there is a call that the failure ends
+    if (failure_) watch_.Report();  // now there is a call that the failure ends
     failure_.ThrowIfSet();
     submitted_.push_back(operation);
     if (!operation->blocking()) {  // else its caller drives
@@ -90,7 +92,7 @@ std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stre
 bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
   if (!operation.done.load(std::memory_order_acquire)) {
     const sdk::Deadline until(timeout);
-    // Whoever drives cannot stop in the middle of a collective.
+    // A thread that drives cannot stop in the middle of a collective.
     const bool may_drive = operation.blocking() && until.at() >= operation.deadline.at();
     std::unique_lock lock(mutex_);
     while (!operation.done) {
@@ -138,21 +140,12 @@ UcxRequest::~UcxRequest() {
   try {
     Wait(sdk::kNoLimit);
   } catch (const Failure&) {
-    // The outcome of a request that core drops interests nobody; the end of it does.
+    // Core dropped the request: it needs its end, not its outcome.
   }
 }
 
-void Engine::End(const Failure& failure, bool theirs) {
-  const std::lock_guard lock(mutex_);
-  if (failure_) return;
-  theirs_ = theirs;
-  failure_.Set(failure);
-  Wake();
-  worker_wakes_.notify_one();
-}
-
 void Engine::Abort(const std::string& reason) {
-  Fail(Failure(DTRUN_ABORTED, "'" + members_.name() + "' was aborted: " + reason));
+  watch_.End(Failure(DTRUN_ABORTED, "'" + members().name() + "' was aborted: " + reason));
 }
 
 void Engine::Snapshot(const sdk::SnapshotSink& sink) {
@@ -211,8 +204,8 @@ void Engine::Work() {
   }
 }
 
-// Whether there is something for the engine's own thread: what is blocking is its caller's, unless
-// he went away. REQUIRES mutex_, by the thread that drives or when nobody does.
+// Whether the engine's own thread has something to do: a blocking operation belongs to its caller, unless
+// that one has stopped waiting. REQUIRES mutex_, on the thread that drives or when none does.
 bool Engine::HasWork() const {
   return left_behind_ || Pending() || (failure_ && !ended_) ||
          std::any_of(submitted_.begin(), submitted_.end(),

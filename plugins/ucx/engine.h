@@ -13,25 +13,57 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
-#include "dtrun/plugin/first_failure.hpp"
-#include "dtrun/plugin/membership.hpp"
-#include "dtrun/plugin/process_watch.hpp"
-#include "operation.h"
+#include "context.h"
+#include "dtrun/plugin/cuda_scope.hpp"
+#include "dtrun/plugin/op.hpp"
+#include "peer_watch.h"
 
 namespace dtrun::ucx_plugin {
-
-inline constexpr Clock::time_point kNever = Clock::time_point::max();
 
 class Engine;
 class WorkerMessenger;
 
-// How often the store is asked for the others' health while something is pending.
-inline constexpr std::chrono::milliseconds kFirstCheck{100};
-// UCX's shared memory wakes who waits for a message, but not who waits for room to send one; so
-// while there are messages to send, sleep is short.
-inline constexpr std::chrono::microseconds kFirstNap{50};
+// An operation between enqueue and its end, shared by its request and the engine.
+struct Operation {
+  // `given` is for a communicator of `ranks`.
+  Operation(const dtrun_op& given, int ranks, const DeviceMemory& devices)
+      : op(given, ranks),
+        timeout(given.timeout_ns),
+        deadline(timeout),
+        text(sdk::OperationText(given)),
+        recv_memory(devices.TypeOf(op->recv)),
+        send_memory(op->kind == DTRUN_BROADCAST ? recv_memory : devices.TypeOf(op->send)) {
+    if (cuda(recv_memory) || cuda(send_memory))
+      cuda_context = sdk::CudaScope::ContextOf(cuda(recv_memory) ? op->recv : op->send);
+  }
+
+  static bool cuda(ucs_memory_type_t type) {
+    return type == UCS_MEMORY_TYPE_CUDA || type == UCS_MEMORY_TYPE_CUDA_MANAGED;
+  }
+  bool on_device() const {
+    return recv_memory != UCS_MEMORY_TYPE_HOST || send_memory != UCS_MEMORY_TYPE_HOST;
+  }
+
+  bool collective() const { return sdk::IsCollective(op->kind); }
+  // The thread that enqueued it will wait for it at once.
+  bool blocking() const { return (op->flags & DTRUN_OP_BLOCKING) != 0; }
+
+  const sdk::OwnedOp op;
+  const sdk::Nanoseconds timeout;
+  const sdk::Deadline deadline;
+  const std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
+
+  const ucs_memory_type_t recv_memory, send_memory;
+  void* cuda_context = nullptr;  // of its buffers; null: none
+
+  Transfer transfer;  // of a message; only for the thread that drives the engine
+
+  std::atomic<bool> done{false};
+  std::optional<sdk::Failure> failure;  // constant once done
+};
 
 class UcxRequest final : public sdk::Request {
  public:
@@ -62,7 +94,7 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   // False when `timeout` came first. Throws the operation's failure.
   bool Wait(Operation& operation, sdk::Nanoseconds timeout);
 
-  const sdk::Membership& members() const { return members_; }
+  const sdk::Membership& members() const { return watch_.members(); }
 
   // ---- for the thread that drives ----
   // Lets time pass until the message is done; throws the cause when it cannot be.
@@ -71,18 +103,11 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   const Operation& current() const { return *current_; }
   // Ends all messages and connections, and tells the other ranks why when the cause is known.
   void Shut() noexcept;
-  void Report() noexcept;
 
  private:
   class Idle;
-  // The topic of Join: which process a rank is, a newline, the address of its worker.
-  static constexpr char kPlace[] = "place";
 
   void Work();
-  // Ends everything. The first cause stays.
-  void Fail(const sdk::Failure& failure) { End(failure, false); }
-  // `theirs`: another rank has published it.
-  void End(const sdk::Failure& failure, bool theirs);
   bool HasWork() const;
   void DriveWhile(const Operation* wanted);
   void Drive(const Operation* wanted);
@@ -94,13 +119,8 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   void TellRoutes();
   void Sleep();
   void Complete(Operation& operation, std::optional<sdk::Failure> failure);
-  void CheckTransfer(const Transfer& transfer, const std::string& text);
   void CheckTimes();
-  void CheckPeers();
-  void CheckLost();
-  void CheckProcesses();
-  void Lose(int peer, const std::string& how);
-  std::string AddressOf(int peer);
+  std::set<int> AwaitedRanks() const;
   void CompleteAllFailed();
   void Wake();
   bool Pending() const { return !messages_.empty() || !jobs_.empty() || current_ != nullptr; }
@@ -108,11 +128,11 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   const sdk::Host host_;
   const std::shared_ptr<Context> context_;
   const DeviceMemory& devices_;
-  const sdk::Membership members_;
+  PeerWatch watch_;
+  const sdk::FirstFailure& failure_ = watch_.failure();
   const std::unique_ptr<WorkerMessenger> messenger_;  // outlives the worker, which writes into it
-  void* cuda_context_ =
-      nullptr;           // of the last operation that has one: current on whoever drives, who owns it
-  sdk::CudaScope cuda_;  // and for the end of the worker
+  void* cuda_context_ = nullptr;  // of the last operation that has one; current on the thread that drives
+  sdk::CudaScope cuda_;           // for that thread, and for the end of the worker
   Worker worker_;
   const int wakeup_;           // an eventfd that ends the sleep of the thread that drives
   const bool oversubscribed_;  // more ranks on this host than cores
@@ -124,32 +144,25 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   std::vector<std::shared_ptr<Operation>> failed_messages_;  // messages that failed
   int awaited_ = -1;                                         // the rank that the collective waits for
   Clock::time_point next_deadline_ = kNever;
-  Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
-  sdk::Nanoseconds nap_;
-  sdk::Nanoseconds check_interval_;
-  std::vector<int> seen_left_;   // per rank: how often
-  sdk::ProcessWatch processes_;  // of this host that this rank exchanges messages with
+  static constexpr std::chrono::microseconds kFirstNap{50};
+  sdk::Nanoseconds nap_ = kFirstNap;
   bool routes_told_ = false;
   bool shut_ = false;
-  bool told_ = false;                   // the other ranks know of the failure
-  std::atomic<bool> reported_ = false;  // core does
-  std::atomic<bool> ended_{false};      // what was pending at the failure has been completed
+  std::atomic<bool> ended_{false};  // what was pending at the failure has been completed
 
   std::mutex mutex_;
   std::condition_variable worker_wakes_;
-  std::condition_variable changed_;  // something is done, or nobody drives
+  std::condition_variable changed_;  // something is done, or no thread drives
   std::deque<std::shared_ptr<Operation>> submitted_;
   std::string doing_;   // for diagnostics
   std::string routes_;  // for diagnostics: what UCX chose
   bool driving_ = false;
   bool sleeping_ = false;  // the thread that drives
   int waiters_ = 0;
-  int wanting_ = 0;           // of them: those that would drive
+  int wanting_ = 0;           // waiters that would drive
   bool left_behind_ = false;  // a caller stopped driving with operations pending
   std::uint64_t calls_ = 0;   // how often a caller drove
   bool stop_ = false;
-  bool theirs_ = false;  // another rank has published failure_; set before it
-  sdk::FirstFailure failure_;
   std::thread thread_;
 };
 

@@ -1,16 +1,15 @@
-// The engine's work: operations in order, messages at once, sleep when there is nothing to do.
+// The thread that drives an Engine: operations in order, messages at once, sleep when there is nothing to do.
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 #include <utility>
 
 #include "dtrun/kernels.hpp"
 #include "engine.h"
-#include "exchange.h"
+#include "messenger.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -24,8 +23,11 @@ constexpr std::chrono::microseconds kOversubscribedSpin{10};
 constexpr std::chrono::microseconds kAlone{20};
 // Busy turns between two looks at the clock.
 constexpr int kTurnsPerLook = 64;
+constexpr std::chrono::seconds kShutPatience{5};
+// UCX's shared memory wakes a thread that waits for a message, but not one that waits for room to send; so
+// while there are messages to send, sleep is short.
 constexpr std::chrono::microseconds kLastNap{1000};
-// As rarely the answer to a message that is coming in finds no room.
+// As rarely, the answer to a message that is coming in finds no room.
 constexpr std::chrono::milliseconds kLongNap{20};
 
 }  // namespace
@@ -84,7 +86,7 @@ void Engine::Turn(Idle& idle) {
   TakeSubmitted();
   const bool busy = !shut_ && worker_.Progress();
   ReapMessages();
-  CheckLost();
+  watch_.CheckConnections(worker_);
   if (busy) {
     nap_ = kFirstNap;
     idle.Reset();
@@ -111,15 +113,12 @@ void Engine::TakeSubmitted() {
     }
     if (operation->cuda_context != nullptr) cuda_.Enter(cuda_context_ = operation->cuda_context);
     if (failure_) {
-      Report();  // it came before the failure, which no call had met
+      watch_.Report();  // it came before the failure, which no call had met
       jobs_.push_back(operation);
       ended_ = false;
       continue;
     }
-    if (!Pending()) {
-      check_interval_ = kFirstCheck;
-      next_check_ = Clock::now() + check_interval_;
-    }
+    if (!Pending()) watch_.Progressed();
     next_deadline_ = std::min(next_deadline_, operation->deadline.at());
     if (operation->collective()) {
       jobs_.push_back(std::move(operation));
@@ -140,14 +139,14 @@ void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
   messages_.push_back(operation);
   try {
     if (op.kind == DTRUN_SEND) {
-      worker_.Send(transfer, MakeTag(TagUse::kMessage, members_.rank(), op.tag), op.send);
+      worker_.Send(transfer, MakeTag(TagUse::kMessage, members().rank(), op.tag), op.send);
     } else {
       const bool anyone = op.peer == DTRUN_ANY_SOURCE;
       worker_.Recv(transfer, MakeTag(TagUse::kMessage, anyone ? 0 : op.peer, op.tag),
                    anyone ? kAnySender : kWholeTag, op.recv);
     }
   } catch (const Failure& failure) {
-    Fail(Failure(failure.code(), operation->text + ": " + failure.what(), failure.peer()));
+    watch_.End(Failure(failure.code(), operation->text + ": " + failure.what(), failure.peer()));
   }
 }
 
@@ -156,7 +155,7 @@ void Engine::ReapMessages() {
     if (failure_) return;  // CompleteAllFailed ends them
     auto& operation = *static_cast<Operation*>(transfer->owner);
     try {
-      CheckTransfer(*transfer, operation.text);
+      watch_.CheckTransfer(worker_, *transfer, operation.text);
     } catch (const Failure&) {
       return;  // noted as the cause
     }
@@ -177,7 +176,6 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
     const std::lock_guard lock(mutex_);
     doing_ = job->text;
   }
-  std::optional<Failure> failure;
   try {
     if (job->on_device()) {
       RunOnDevices(*messenger_, *job->op);
@@ -185,10 +183,10 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
       algorithms::RunCollective(*messenger_, *job->op);
     }
   } catch (const Failure& thrown) {
-    Fail(Failure(thrown.code(), job->text + ": " + thrown.what(), thrown.peer()));
+    watch_.End(Failure(thrown.code(), job->text + ": " + thrown.what(), thrown.peer()));
   } catch (const std::bad_alloc&) {
     // Half done, so the other ranks cannot finish either.
-    Fail(Failure(DTRUN_OUT_OF_MEMORY, job->text + " needs more memory than there is"));
+    watch_.End(Failure(DTRUN_OUT_OF_MEMORY, job->text + " needs more memory than there is"));
   }
   awaited_ = -1;
   if (failure_) {
@@ -197,8 +195,7 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
     return;
   }
   current_ = nullptr;
-  check_interval_ = kFirstCheck;
-  next_check_ = Clock::now() + check_interval_;
+  watch_.Progressed();
   if (!routes_told_) TellRoutes();
   Complete(*job, std::nullopt);
 }
@@ -206,13 +203,13 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
 // What UCX really chose is known once messages have gone.
 void Engine::TellRoutes() {
   std::set<std::string> routes;
-  for (int peer = 0; peer < members_.size(); ++peer) {
-    if (peer != members_.rank()) routes.insert(worker_.Route(peer));
+  for (int peer = 0; peer < members().size(); ++peer) {
+    if (peer != members().rank()) routes.insert(worker_.Route(peer));
   }
   routes.erase("");
   if (routes.empty()) return;
   routes_told_ = true;
-  std::string text = "'" + members_.name() + "' exchanges messages over";
+  std::string text = "'" + members().name() + "' exchanges messages over";
   for (const std::string& route : routes) text += (route == *routes.begin() ? " " : " and ") + route;
   sdk::Log(host_, "ucx").Info(text);
   const std::lock_guard lock(mutex_);
@@ -229,7 +226,7 @@ void Engine::Await(const Transfer& transfer) {
     }
   }
   failure_.ThrowIfSet();
-  CheckTransfer(transfer, current_->text);
+  watch_.CheckTransfer(worker_, transfer, current_->text);
 }
 
 void Engine::Sleep() {
@@ -242,11 +239,11 @@ void Engine::Sleep() {
   std::vector<pollfd> waits = {pollfd{wakeup_, POLLIN, 0}};
   if (!shut_) {
     waits.push_back({worker_.event_fd(), POLLIN, 0});
-    processes_.AppendTo(waits);
+    watch_.AppendTo(waits);
   }
   sdk::Nanoseconds left = std::chrono::hours(1);
   if (Pending()) {
-    const Clock::time_point wake = std::min(next_deadline_, next_check_);
+    const Clock::time_point wake = std::min(next_deadline_, watch_.next_check());
     if (wake != kNever) left = std::clamp<sdk::Nanoseconds>(wake - Clock::now(), sdk::Nanoseconds(0), left);
     if (worker_.HasSends()) {
       left = std::min<sdk::Nanoseconds>(left, nap_);
@@ -260,7 +257,7 @@ void Engine::Sleep() {
   ppoll(waits.data(), waits.size(), &limit, nullptr);
   if (std::any_of(waits.begin() + 1, waits.end(),
                   [&](const pollfd& one) { return one.fd != worker_.event_fd() && one.revents != 0; })) {
-    CheckProcesses();
+    watch_.CheckProcesses();
   }
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
@@ -275,6 +272,64 @@ void Engine::Complete(Operation& operation, std::optional<Failure> failure) {
   operation.done.store(true, std::memory_order_release);
   if (!Pending()) doing_.clear();
   if (waiters_ > 0) changed_.notify_all();
+}
+
+void Engine::CheckTimes() {
+  if (failure_ || !Pending()) return;
+  const auto now = Clock::now();
+  if (now >= next_deadline_) {
+    next_deadline_ = kNever;
+    std::vector<const Operation*> all;
+    if (current_) all.push_back(current_.get());
+    for (const auto& job : jobs_) all.push_back(job.get());
+    for (const auto& message : messages_) all.push_back(message.get());
+    for (const Operation* one : all) {
+      next_deadline_ = std::min(next_deadline_, one->deadline.at());
+      if (now < one->deadline.at()) continue;
+      const bool queued = current_ && one != current_.get() && one->collective();
+      const int peer = one->collective() ? awaited_ : one->op->peer;
+      std::string text = one->text + " did not finish within " + sdk::DurationText(one->timeout);
+      if (queued) text += ", behind " + current_->text;
+      if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
+      return watch_.End(
+          Failure(DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer));
+    }
+  }
+  if (now < watch_.next_check()) return;
+  watch_.CheckProcesses();
+  watch_.CheckStore(AwaitedRanks());
+}
+
+// The ranks that the collective and the messages of this rank wait for.
+std::set<int> Engine::AwaitedRanks() const {
+  std::set<int> awaited;
+  if (awaited_ >= 0) awaited.insert(awaited_);
+  for (const auto& message : messages_) {
+    if (message->op->peer >= 0) awaited.insert(message->op->peer);
+  }
+  return awaited;
+}
+
+void Engine::Shut() noexcept {
+  // Before the connections break: a rank that sees them break looks for the reason.
+  if (failure_) watch_.Tell(Pending());
+  if (shut_) return;
+  shut_ = true;
+  if (!worker_.Shut(Clock::now() + kShutPatience)) {
+    sdk::Log(host_, "ucx")
+        .Error("UCX has not let go of all messages of '" + members().name() +
+               "' within 5 s; end this process before their buffers are used again");
+  }
+}
+
+void Engine::CompleteAllFailed() {
+  Shut();
+  ended_ = true;
+  for (const auto& job : std::exchange(jobs_, {})) Complete(*job, *failure_);
+  for (const auto& message : messages_) Complete(*message, *failure_);
+  // Kept: UCX may not have let go of them.
+  std::move(messages_.begin(), messages_.end(), std::back_inserter(failed_messages_));
+  messages_.clear();
 }
 
 }  // namespace dtrun::ucx_plugin

@@ -3,23 +3,13 @@
 // Owned by an Engine, used by the thread that drives it.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 
 #include "dtrun/algorithms.hpp"
 #include "engine.h"
 
 namespace dtrun::ucx_plugin {
-
-// UCX matches messages by a 64-bit tag: 2 bits tell uses apart, 30 the sender, 32 the number of
-// the collective or the user's tag.
-inline constexpr int kSenderBits = 30;
-enum class TagUse : std::uint64_t { kCollective = 1, kMessage = 2 };
-constexpr ucp_tag_t MakeTag(TagUse use, int sender, std::uint32_t low) {
-  return static_cast<std::uint64_t>(use) << 62 | static_cast<std::uint64_t>(sender) << 32 | low;
-}
-constexpr ucp_tag_t kWholeTag = ~ucp_tag_t{0};
-constexpr ucp_tag_t kAnySender = ~(((ucp_tag_t{1} << kSenderBits) - 1) << 32);
-constexpr int SenderOf(ucp_tag_t tag) { return static_cast<int>(tag >> 32 & ((1u << kSenderBits) - 1)); }
 
 class WorkerMessenger final : public algorithms::Messenger {
  public:
@@ -42,5 +32,13 @@ class WorkerMessenger final : public algorithms::Messenger {
   std::deque<Transfer> transfers_;
   std::vector<Transfer*> free_;
 };
+
+// Collectives in the memory of devices, which no processor may touch: parts go straight from buffer to
+// buffer, a rank's own part as a message to itself. True if `kind` can be done this way: it combines
+// nothing and needs no memory beside its buffers.
+bool MovesOnDevices(std::int32_t kind);
+
+// REQUIRES: `op` is a collective and MovesOnDevices.
+void RunOnDevices(WorkerMessenger& messenger, const dtrun_op& op);
 
 }  // namespace dtrun::ucx_plugin

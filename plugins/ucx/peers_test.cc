@@ -1,4 +1,4 @@
-#include "peers.h"
+#include "resources.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

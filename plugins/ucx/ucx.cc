@@ -6,8 +6,8 @@
 #include "dtrun/interfaces.hpp"
 #include "dtrun/plugin/environment.hpp"
 #include "engine.h"
-#include "exchange.h"
-#include "peers.h"
+#include "messenger.h"
+#include "resources.h"
 #include "ucx_options.h"
 
 namespace dtrun::ucx_plugin {

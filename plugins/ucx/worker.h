@@ -13,11 +13,22 @@
 #include <string>
 #include <vector>
 
-#include "registrations.h"
+#include "context.h"
 
 namespace dtrun::ucx_plugin {
 
 using Clock = sdk::Deadline::Clock;
+
+// UCX matches messages by a 64-bit tag: 2 bits tell uses apart, 30 the sender, 32 the number of
+// the collective or the user's tag.
+inline constexpr int kSenderBits = 30;
+enum class TagUse : std::uint64_t { kCollective = 1, kMessage = 2 };
+constexpr ucp_tag_t MakeTag(TagUse use, int sender, std::uint32_t low) {
+  return static_cast<std::uint64_t>(use) << 62 | static_cast<std::uint64_t>(sender) << 32 | low;
+}
+constexpr ucp_tag_t kWholeTag = ~ucp_tag_t{0};
+constexpr ucp_tag_t kAnySender = ~(((ucp_tag_t{1} << kSenderBits) - 1) << 32);
+constexpr int SenderOf(ucp_tag_t tag) { return static_cast<int>(tag >> 32 & ((1u << kSenderBits) - 1)); }
 
 // One message. Stays where it is until it is done.
 struct Transfer {
