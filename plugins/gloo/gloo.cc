@@ -1,14 +1,18 @@
-// The entry point and the backend: which interface, which library, what it can do.
+// The entry point, the backend (which interface, which library, what it can do) and its communicators.
 #include <gloo/config.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <atomic>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
-#include "comm.h"
-#include "dtrun/plugin.hpp"
+#include "direct.h"
+#include "dtrun/plugin/call_queue.hpp"
 #include "dtrun/plugin/shared_library.hpp"
+#include "messenger.h"
+#include "timer.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -19,6 +23,81 @@ std::string LibraryText() {
                      "." + std::to_string(GLOO_VERSION_PATCH);
   const std::string package = GLOO_PACKAGE;
   return text + (package.empty() ? " (private copy)" : " (private copy of " + package + ")");
+}
+
+using sdk::Failure;
+
+// Collectives run one after another in the order in which they were enqueued (sdk::CallQueue). Sends and
+// receives go to Gloo at once, so that two ranks that send to each other first and receive second never
+// block. Owned by core; thread classes as in dtrun/abi/backend.h.
+class GlooCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
+ public:
+  GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params,
+                   const interfaces::Interface& interface);
+
+  std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+
+ private:
+  void Run(sdk::Running& running) override;
+  void Abandon(const sdk::Running& running) override;
+
+  Mesh mesh_;
+  MeshMessenger messenger_;
+  std::atomic<std::uint64_t> last_enqueued_{0};
+  std::atomic<std::uint64_t> last_started_{0};
+  std::atomic<std::uint64_t> last_completed_{0};
+  sdk::CallQueue calls_;  // its thread uses the rest
+};
+
+GlooCommunicator::GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params,
+                                   const interfaces::Interface& interface)
+    : mesh_(host, params, interface), messenger_(mesh_), calls_(host, *this, "gloo-worker", params.size) {}
+
+std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream*) {
+  mesh_.ThrowIfFailed();
+  if (!sdk::IsCollective(op.kind)) return std::make_unique<PointToPointRequest>(mesh_, op);
+  last_enqueued_ = op.sequence;
+  return calls_.Enqueue(op);
+}
+
+void GlooCommunicator::Run(sdk::Running& running) {
+  const dtrun_op& op = *running.op;
+  last_started_ = op.sequence;
+  if (mesh_.size() == 1) {
+    algorithms::RunAlone(op);
+  } else {
+    mesh_.ThrowIfFailed();
+    const NoSigpipe quiet;
+    Operation operation(op);
+    const TimerEntry timeout(*mesh_.timer(), running.deadline.Start(), [&] { mesh_.FailTimeout(operation); });
+    try {
+      messenger_.Begin(operation, op);
+      if (Direct::Serves(op, mesh_.size())) {
+        Direct(op, messenger_.slot()).Run(mesh_, operation);
+      } else {
+        algorithms::RunCollective(messenger_, op);
+      }
+    } catch (const std::bad_alloc&) {
+      // Half done, so the other ranks cannot finish either.
+      mesh_.Fail(Failure(DTRUN_OUT_OF_MEMORY, operation.text + " needs more memory than there is"));
+      mesh_.ThrowIfFailed();
+    }
+  }
+  last_completed_ = op.sequence;
+}
+
+void GlooCommunicator::Abandon(const sdk::Running& running) { mesh_.FailTimeout(Operation(*running.op)); }
+
+void GlooCommunicator::Abort(const std::string& reason) {
+  mesh_.Fail(Failure(DTRUN_ABORTED, "'" + mesh_.name() + "' was aborted: " + reason));
+}
+
+void GlooCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
+  sink.Line("collectives enqueued up to " + std::to_string(last_enqueued_) + ", started up to " +
+            std::to_string(last_started_) + ", completed up to " + std::to_string(last_completed_));
+  if (mesh_.failure()) sink.Line(std::string("failed: ") + mesh_.failure()->what());
 }
 
 class GlooBackend final : public sdk::Backend<GlooCommunicator> {

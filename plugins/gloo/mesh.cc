@@ -10,7 +10,6 @@
 
 #include "messenger.h"
 #include "monitor.h"
-#include "signals.h"
 #include "timer.h"
 #include "transfer.h"
 #include "wiring.h"

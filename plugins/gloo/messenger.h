@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "dtrun/algorithms.hpp"
-#include "operation.h"
+#include "mesh.h"
 #include "transfer.h"
 
 namespace dtrun::gloo_plugin {

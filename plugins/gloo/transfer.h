@@ -1,16 +1,25 @@
-// A piece of memory that is exchanged with one peer.
+// A piece of memory that is exchanged with one peer, and the requests of sends and receives.
 //
-// Lives shorter than its Mesh. Used by one thread at a time, except that the mesh may
+// A transfer lives shorter than its Mesh. Used by one thread at a time, except that the mesh may
 // interrupt it from any thread. Once the destructor has returned Gloo touches the memory
 // no more, whatever became of the exchange.
 #pragma once
 
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 
+#include "dtrun/plugin.hpp"
 #include "mesh.h"
+#include "timer.h"
 
 namespace dtrun::gloo_plugin {
 
@@ -53,6 +62,66 @@ class Transfer {
   std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   std::size_t sends_ = 0;  // started and not waited for
   std::size_t recvs_ = 0;
+};
+
+// While it lives, a write of this thread to a closed socket raises no SIGPIPE; Gloo writes to sockets that may
+// be closed.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec now{};
+    // SIGPIPE is directed at the writing thread, so what is pending now is ours to take.
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_;
+};
+
+// A send or a receive under way: Gloo has it from the start.
+//
+// Made by the communicator, owned by core. All methods: any thread; one thread at a time
+// waits inside Gloo, the others wait for that one.
+class PointToPointRequest final : public sdk::Request {
+ public:
+  // Starts it. `op` is a DTRUN_SEND or DTRUN_RECV.
+  PointToPointRequest(Mesh& mesh, const dtrun_op& op);
+  ~PointToPointRequest() override;
+
+  bool Test() override { return Wait(sdk::Nanoseconds(0)); }
+  bool Wait(sdk::Nanoseconds timeout) override;
+
+ private:
+  bool WaitForTransfer();
+  void Expire();
+  bool LookForCompletion();
+
+  Mesh& mesh_;
+  const bool sending_;
+  std::int32_t* const source_;  // the caller's; null when it does not ask
+  Operation operation_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool waiting_ = false;  // a thread is inside Gloo
+  bool done_ = false;
+  std::optional<sdk::Failure> failure_;
+
+  Transfer transfer_;
+  std::optional<TimerEntry> timeout_;
 };
 
 }  // namespace dtrun::gloo_plugin

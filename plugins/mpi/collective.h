@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "big_type.h"
 #include "dtrun/plugin/op.hpp"
+#include "library.h"
 #include "team.h"
 
 namespace dtrun::mpi_plugin {

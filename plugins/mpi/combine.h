@@ -7,8 +7,8 @@
 #include <array>
 #include <optional>
 
-#include "api.h"
 #include "dtrun/plugin/names.hpp"
+#include "library.h"
 
 namespace dtrun::mpi_plugin {
 

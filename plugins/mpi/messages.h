@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "big_type.h"
+#include "library.h"
 #include "team.h"
 
 namespace dtrun::mpi_plugin {

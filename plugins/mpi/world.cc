@@ -1,10 +1,15 @@
 #include "world.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "dtrun/plugin/block_signals.hpp"
 #include "dtrun/plugin/environment.hpp"
-#include "signal_handlers.h"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -23,6 +28,28 @@ const char* LevelText(int level) {
   }
 }
 
+// Puts back every signal handler that was replaced while it lived: MPI_Init replaces the program's.
+class KeepSignalHandlers {
+ public:
+  KeepSignalHandlers() {
+    for (int number = 1; number < NSIG; ++number)
+      sigaction(number, nullptr, &before_[static_cast<std::size_t>(number)]);
+  }
+  ~KeepSignalHandlers() {
+    for (int number = 1; number < NSIG; ++number) {
+      const struct sigaction& before = before_[static_cast<std::size_t>(number)];
+      struct sigaction now {};
+      if (sigaction(number, nullptr, &now) != 0) continue;  // a number that the C library keeps
+      if (now.sa_handler != before.sa_handler) sigaction(number, &before, nullptr);
+    }
+  }
+  KeepSignalHandlers(const KeepSignalHandlers&) = delete;
+  KeepSignalHandlers& operator=(const KeepSignalHandlers&) = delete;
+
+ private:
+  std::array<struct sigaction, NSIG> before_;
+};
+
 World* the_world = nullptr;  // lives as long as the process
 pid_t process_of_the_world = 0;
 
@@ -39,7 +66,7 @@ std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks) {
   }
   if (getenv("OMPI_MCA_coll_sm_priority") != nullptr || coll_sm == CollSm::kOff) return {};
   if (coll_sm == CollSm::kAuto && !EachHasAProcessor(local_ranks)) return {};
-  // `tuned` has 30. Below it, only communicators that ask for coll/sm get it (join.cc). Fragments as
+  // `tuned` has 30. Below it, only communicators that ask for coll/sm get it (team.cc). Fragments as
   // shipped, 8 KiB, lose to `tuned` from 1 MiB on.
   std::vector<Variable> variables = {{"OMPI_MCA_coll_sm_priority", coll_sm == CollSm::kOn ? "90" : "1"}};
   if (getenv("OMPI_MCA_coll_sm_fragment_size") == nullptr)
@@ -111,7 +138,8 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     coll_sm_text = "as the program's MPI_Init found it";
   } else {
     const std::vector<Variable> variables = CollSmVariables(coll_sm, local_ranks);
-    coll_sm_text = coll_sm == CollSm::kApart ? "off: ranks are in containers of their own" : CollSmText(variables);
+    coll_sm_text =
+        coll_sm == CollSm::kApart ? "off: ranks are in containers of their own" : CollSmText(variables);
     const KeepSignalHandlers handlers;
     const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
@@ -151,6 +179,36 @@ void World::FinishAtExit() {
   const bool shaken = shaken_.load(std::memory_order_acquire);
   thread_.Run(
       *host_, [this] { api().finalize(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
+}
+
+bool MpiThread::Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline) {
+  std::packaged_task<void()> mine(std::move(task));
+  std::future<void> done = mine.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_) {
+      const sdk::BlockSignals block;  // MPI's own threads inherit that
+      std::thread([this, host] { Serve(host); }).detach();
+      started_ = true;
+    }
+    tasks_.push_back(std::move(mine));
+  }
+  added_.notify_one();
+  if (!deadline.never() && done.wait_until(deadline.at()) != std::future_status::ready) return false;
+  done.get();
+  return true;
+}
+
+void MpiThread::Serve(const sdk::Host& host) {
+  const sdk::ThreadScope scope(host, "dtrun-mpi");
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    added_.wait(lock, [this] { return !tasks_.empty(); });
+    std::packaged_task<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+  }
 }
 
 }  // namespace dtrun::mpi_plugin

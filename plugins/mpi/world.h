@@ -5,17 +5,43 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "combine.h"
+#include "dtrun/plugin.hpp"
 #include "library.h"
 #include "mpi_options.h"
-#include "mpi_thread.h"
 
 namespace dtrun::mpi_plugin {
+
+// A thread for the MPI calls that may take any time: starting and ending MPI, making communicators. The
+// caller can stop waiting; then the thread stays in the call, and the process goes on without it. One per
+// process, never ends.
+class MpiThread {
+ public:
+  MpiThread() = default;
+  MpiThread(const MpiThread&) = delete;
+  MpiThread& operator=(const MpiThread&) = delete;
+
+  // Runs `task` on the thread and waits, at most until `deadline`; false when that passed.
+  // Throws what the task throws. What the task uses must live as long as the process.
+  bool Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline);
+
+ private:
+  void Serve(const sdk::Host& host);
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<std::packaged_task<void()>> tasks_;
+  bool started_ = false;
+};
 
 class World {
  public:

@@ -1,4 +1,4 @@
-#include "bootstrap_address.h"
+#include "handle.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

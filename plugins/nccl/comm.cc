@@ -4,11 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "bootstrap_address.h"
 #include "dtrun/plugin/names.hpp"
 #include "dtrun/plugin/patience.hpp"
+#include "handle.h"
 #include "launch.h"
-#include "nccl_failure.h"
+#include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -47,6 +47,7 @@ NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::Co
       "clear memory");
   events_ = std::make_unique<EventPool>(environment_.cuda);
   handle_ = Connect(params, deadline);
+  memory_ = std::make_unique<RegisteredMemory>(environment_.nccl, environment_.cuda, *handle_, device_);
 }
 
 std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
@@ -288,6 +289,19 @@ bool NcclCommunicator::Wait(Operation& operation, sdk::Nanoseconds timeout) {
     patience.Wait(limit);
   }
   return true;
+}
+
+void* NcclCommunicator::MemAlloc(const dtrun_mem_params& params) {
+  failure_.ThrowIfSet();
+  std::string warning;
+  void* const memory = memory_->Alloc(params, &warning);
+  if (!warning.empty()) log_.Warn("memory of '" + members_.name() + "' is moved more slowly: " + warning);
+  return memory;
+}
+
+void NcclCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
+  failure_.ThrowIfSet();
+  memory_->Register(params, memory);
 }
 
 void NcclCommunicator::Release(Operation& operation) {

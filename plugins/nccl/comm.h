@@ -8,7 +8,6 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -21,7 +20,6 @@
 #include "dtrun/plugin/membership.hpp"
 #include "handle.h"
 #include "operation.h"
-#include "progress.h"
 #include "registered.h"
 
 namespace dtrun::nccl_plugin {
@@ -67,9 +65,9 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   void GroupBegin() override;
   void GroupEnd() override;
   void* MemAlloc(const dtrun_mem_params& params) override;
-  void MemFree(void* memory) override;
+  void MemFree(void* memory) override { memory_->Free(memory); }
   void MemRegister(const dtrun_mem_params& params, void* memory) override;
-  void MemDeregister(void* memory) override;
+  void MemDeregister(void* memory) override { memory_->Deregister(memory); }
 
   // ---- for NcclRequest ----
 
@@ -112,15 +110,12 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   DeviceBuffer scratch_;
   std::unique_ptr<EventPool> events_;
   std::unique_ptr<Handle> handle_;
+  std::unique_ptr<RegisteredMemory> memory_;
   std::string bootstrap_;  // where rank 0 listens; for messages
 
   std::mutex mutex_;           // of the operations' phases, and of live_
   std::set<Operation*> live_;  // launched, outcome unknown
   sdk::FirstFailure failure_;
-
-  std::mutex memory_mutex_;                              // of the next two
-  std::map<void*, std::unique_ptr<Registered>> memory_;  // given out and not freed
-  std::map<void*, void*> registrations_;                 // of the program's memory
 
   bool grouping_ = false;
   std::vector<std::shared_ptr<Operation>> group_;

@@ -1,6 +1,6 @@
 #include "launch.h"
 
-#include "nccl_failure.h"
+#include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "bootstrap_address.h"
+#include "handle.h"
 #include "comm.h"
 #include "comm_config.h"
 #include "dtrun/interfaces.hpp"
@@ -16,7 +16,7 @@
 #include "dtrun/plugin/environment.hpp"
 #include "element.h"
 #include "gpu_paths.h"
-#include "nccl_failure.h"
+#include "nccl_api.h"
 #include "nccl_options.h"
 #include "peer_access.h"
 

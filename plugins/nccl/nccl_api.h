@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "dtrun/plugin.hpp"
 #include "dtrun/plugin/shared_library.hpp"
 #include "nccl_abi.h"
 
@@ -72,5 +74,12 @@ struct NcclApi {
     return library.Find(version >= oldest ? name : "");
   }
 };
+
+// NCCL's error as one sentence that ends with the next step; the verdict and `dtrun explain` say what NCCL's
+// texts mean. `doing` is a phrase such as "make communicator 'world'".
+sdk::Failure NcclFailure(const std::string& doing, nccl::Result result, std::string_view error_string,
+                         std::string_view last_error);
+// As above, with the texts of `api`.
+sdk::Failure NcclFailure(const NcclApi& api, const std::string& doing, nccl::Result result);
 
 }  // namespace dtrun::nccl_plugin

@@ -1,4 +1,4 @@
-#include "nccl_failure.h"
+#include "nccl_api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <sstream>
 #include <string>
 
 #include "device_memory.h"
@@ -62,6 +64,29 @@ struct Operation {
   // NCCL would overwrite what it has yet to send.
   bool needs_copy(int ranks) const {
     return (op->kind == DTRUN_ALLTOALL || op->kind == DTRUN_ALLTOALLV) && op->send == op->recv && ranks > 1;
+  }
+};
+
+// How far a rank has come: which calls it has started.
+struct Progress {
+  std::uint64_t collective = 0;           // sequence number of the last one
+  std::map<int, std::uint64_t> messages;  // to and from each peer
+
+  // For the key-value space.
+  std::string Encode() const {
+    std::ostringstream text;
+    text << collective;
+    for (const auto& [peer, count] : messages) text << ' ' << peer << ' ' << count;
+    return text.str();
+  }
+  static Progress Decode(const std::string& encoded) {
+    std::istringstream text(encoded);
+    Progress progress;
+    text >> progress.collective;
+    int peer = 0;
+    std::uint64_t count = 0;
+    while (text >> peer >> count) progress.messages[peer] = count;
+    return progress;
   }
 };
 

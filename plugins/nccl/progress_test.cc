@@ -1,4 +1,4 @@
-#include "progress.h"
+#include "operation.h"
 
 #include <gtest/gtest.h>
 

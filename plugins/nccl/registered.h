@@ -1,10 +1,13 @@
-// Memory that NCCL moves without copying it first: the program's, or its own, registered with one
-// communicator.
+// Memory that NCCL moves without copying it first, of one communicator: what the communicator gives out, and
+// what of the program's memory is registered with it.
 //
-// Owned by the communicator, whose handle outlives it. One thread at a time.
+// Owned by the communicator; the handle outlives it. Methods throw sdk::Failure. Any thread.
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "device_memory.h"
@@ -12,35 +15,32 @@
 
 namespace dtrun::nccl_plugin {
 
-// Makes memory of the program known to one communicator. Null where the library has nothing to do. Throws
-// sdk::Failure.
-void* Register(const NcclApi& nccl, Handle& comm, void* memory, std::size_t bytes);
-// Null is allowed.
-void Deregister(const NcclApi& nccl, Handle& comm, void* registration);
-
-// Memory of the current device: NCCL's; the runtime's where NCCL has none (before 2.19, or without what it
-// needs of the driver).
-class Registered {
+class RegisteredMemory {
  public:
-  // Throws sdk::Failure where there is no memory. `warning` gets the reason where it cannot be registered,
-  // which costs speed only.
-  Registered(const NcclApi& nccl, const CudaApi& cuda, Handle& comm, std::size_t bytes, std::string* warning);
-  // Nothing on the device uses it any more.
-  ~Registered();
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
+  RegisteredMemory(const NcclApi& nccl, const CudaApi& cuda, Handle& comm, int device);
+  ~RegisteredMemory();
 
-  void* data() const { return data_; }
+  // Zeroed memory of the device: NCCL's; the CUDA runtime's where NCCL has none (before 2.19, or without what
+  // it needs of the driver). `warning` gets the reason if it cannot be registered, which costs speed only.
+  void* Alloc(const dtrun_mem_params& params, std::string* warning);
+  // Nothing on the device uses it any more.
+  void Free(void* memory);
+  void Register(const dtrun_mem_params& params, void* memory);
+  void Deregister(void* memory);
 
  private:
-  void Allocate(std::size_t bytes);
+  class Allocation;
+  // Null where the library cannot register memory.
+  void* Add(void* memory, std::size_t bytes);
+  void Remove(void* registration);
 
   const NcclApi& nccl_;
   const CudaApi& cuda_;
   Handle& comm_;
-  bool of_nccl_ = false;
-  void* data_ = nullptr;
-  void* registration_ = nullptr;
+  const int device_;
+  std::mutex mutex_;                                          // guards the next two
+  std::map<void*, std::unique_ptr<Allocation>> allocations_;  // given out and not freed
+  std::map<void*, void*> registrations_;                      // of the program's memory
 };
 
 }  // namespace dtrun::nccl_plugin

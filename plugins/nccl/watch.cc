@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "comm.h"
-#include "nccl_failure.h"
+#include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

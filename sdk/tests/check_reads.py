@@ -35,7 +35,7 @@ PLACES = {
     "sdk/helpers/helper.cc": "/dev/null",
     "sdk/include/dtrun/plugin/process_watch.hpp": "/proc",
     "sdk/interfaces/interfaces.cc": "/proc",
-    "plugins/mpi/page.cc": "a page in memory, at the path where a rank of the job made it",
+    "plugins/mpi/entry_barrier.cc": "a page in memory, at the path where a rank of the job made it",
     "plugins/nccl/peer_access.cc": "the user's own cache; /dev/null",
     "plugins/ucx/resources.cc": "/sys",
 }
