@@ -1,19 +1,21 @@
-"""Writes sdk/include/dtrun/dtrun_abi.rs, the plugin ABI for Rust, from the C headers.
+"""Writes dtrun_abi.rs, the plugin ABI for Rust, from the C headers; the build installs it beside them.
 
-    rust_ffi.py [--check]
+    rust_ffi.py FILE
+    rust_ffi.py --check    compiles it with rustc, where there is one
 
---check writes nothing and fails when the file differs. Sizes and offsets are those of sdk/tests/abi_layout.inc, which C and C++
-assert; rustc asserts them again in every crate that includes the file.
+Sizes and offsets are those of sdk/tests/abi_layout.inc, which C and C++ assert; rustc asserts them again in every crate that
+includes the file.
 """
 
-import difflib
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 
 SDK = pathlib.Path(__file__).resolve().parent
 HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "device", "plugin", "services"]
-OUT = SDK / "include/dtrun/dtrun_abi.rs"
 PLAIN = {"uint8_t": "u8", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32", "int64_t": "i64", "double": "f64",
          "char": "c_char", "void": "c_void"}
 
@@ -140,17 +142,19 @@ def generate():
     return out + "\nconst _: () = {\n" + "".join(asserts()) + "};\n"
 
 
-def main(check):
-    text = generate()
-    if not check:
-        OUT.write_text(text)
+def main(file):
+    if file != "--check":
+        pathlib.Path(file).write_text(generate())
         return 0
-    old = OUT.read_text()
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "dtrun_abi.rs", "the headers"))
-    if old != text:
-        print("dtrun_abi.rs is older than the headers; run sdk/rust_ffi.py")
-    return old != text
+    with tempfile.TemporaryDirectory() as folder:
+        crate = pathlib.Path(folder, "crate.rs")
+        crate.write_text(f"#![allow(non_camel_case_types, dead_code)]\n{generate()}")
+        if shutil.which("rustc") is None:
+            print("rustc is not installed; the file was generated and not compiled")
+            return 0
+        return subprocess.run(["rustc", "--edition=2021", "--crate-type=lib", "--emit=metadata", "-Dwarnings", "--out-dir", folder,
+                               crate], check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] == ["--check"]))
+    sys.exit(main(*sys.argv[1:]))

@@ -95,6 +95,7 @@ class Packages(unittest.TestCase):
 
     def test_license_and_frozen_headers_come_with_it(self):
         prefix = self.install(components=["sdk"])
+        self.assertTrue((prefix / "include/dtrun/dtrun_abi.rs").is_file())
         for name in ("LICENSE", "frozen_headers.txt"):
             self.assertTrue((prefix / "share/doc/dtrun-sdk" / name).exists(), name)
         for line in (prefix / "share/doc/dtrun-sdk/frozen_headers.txt").read_text().splitlines():
