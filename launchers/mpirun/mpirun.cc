@@ -99,9 +99,10 @@ class Mpirun final : public dtrun::sdk::Launcher {
     const std::string address(job.master_addr());
     if (!Is(Family::kMpich) || job.host_count() == 1 || address.find(':') == std::string::npos) return;
     throw dtrun::sdk::Failure(
-        DTRUN_UNSUPPORTED, "the hosts reach each other over IPv6 (" + address + "), and " + program_ +
-                               " (Hydra) over IPv4 alone; take launcher.name = \"per-process\", which starts MPICH's "
-                               "programs too, or Open MPI's mpirun");
+        DTRUN_UNSUPPORTED,
+        "the hosts reach each other over IPv6 (" + address + "), and " + program_ +
+            " (Hydra) over IPv4 alone; take launcher.name = \"per-process\", which starts MPICH's "
+            "programs too, or Open MPI's mpirun");
   }
 
   // The whole command line of mpirun.
@@ -261,19 +262,9 @@ constexpr dtrun_option kOptions[] = {
                        "more arguments for mpirun, such as [\"--mca\", \"btl\", \"tcp,self\"]"),
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo = {
-    .name = "mpirun",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "an installed mpirun starts the ranks, with its mapping and binding",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Mpirun>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(Mpirun, .name = "mpirun", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "an installed mpirun starts the ranks, with its mapping and binding",
+                 .options = kOptions, .option_count = std::size(kOptions))

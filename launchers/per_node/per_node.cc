@@ -49,17 +49,8 @@ class PerNode final : public dtrun::sdk::Launcher {
   }
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo = {
-    .name = "per_node",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "one process per host; the program makes the ranks there",
-};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<PerNode>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(PerNode, .name = "per_node", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "one process per host; the program makes the ranks there")

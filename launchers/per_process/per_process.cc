@@ -40,17 +40,8 @@ class PerProcess final : public dtrun::sdk::Launcher {
   }
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo = {
-    .name = "per_process",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "every rank is a process of its own, with the env:// variables",
-};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<PerProcess>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(PerProcess, .name = "per_process", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "every rank is a process of its own, with the env:// variables")

@@ -112,18 +112,10 @@ class Flux final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "flux",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the hosts of an instance of Flux, reached by flux exec, or the tasks of flux run",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Flux>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(
+    dtrun::schedulers::Flux, .name = "flux", .version = DTRUN_VERSION, .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "the hosts of an instance of Flux, reached by flux exec, or the tasks of flux run")

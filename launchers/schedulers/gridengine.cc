@@ -49,18 +49,9 @@ class GridEngine final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "gridengine",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the hosts of a parallel job of Grid Engine, reached by qrsh -inherit",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<GridEngine>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::schedulers::GridEngine, .name = "gridengine", .version = DTRUN_VERSION,
+                 .vendor = "dtrun", .license = "Apache-2.0",
+                 .summary = "the hosts of a parallel job of Grid Engine, reached by qrsh -inherit")

@@ -67,18 +67,9 @@ class Kubernetes final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "kubernetes",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the pods of an Indexed Job or a JobSet of Kubernetes",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Kubernetes>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::schedulers::Kubernetes, .name = "kubernetes", .version = DTRUN_VERSION,
+                 .vendor = "dtrun", .license = "Apache-2.0",
+                 .summary = "the pods of an Indexed Job or a JobSet of Kubernetes")

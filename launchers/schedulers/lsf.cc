@@ -68,18 +68,9 @@ class Lsf final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "lsf",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the hosts of a job of IBM Spectrum LSF, reached by blaunch",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Lsf>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::schedulers::Lsf, .name = "lsf", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "the hosts of a job of IBM Spectrum LSF, reached by blaunch")

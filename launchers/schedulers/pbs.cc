@@ -45,18 +45,9 @@ class Pbs final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "pbs",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the hosts of a job of PBS Professional, OpenPBS or Torque",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Pbs>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::schedulers::Pbs, .name = "pbs", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "the hosts of a job of PBS Professional, OpenPBS or Torque")

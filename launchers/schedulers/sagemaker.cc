@@ -73,18 +73,9 @@ class SageMaker final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "sagemaker",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "the hosts of a training job of Amazon SageMaker",
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<SageMaker>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::schedulers
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::schedulers::SageMaker, .name = "sagemaker", .version = DTRUN_VERSION,
+                 .vendor = "dtrun", .license = "Apache-2.0",
+                 .summary = "the hosts of a training job of Amazon SageMaker")

@@ -91,17 +91,8 @@ class Slurm final : public dtrun::sdk::Launcher {
   }
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo = {
-    .name = "slurm",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "an allocation of Slurm; every rank is a process with the environment of a task of srun",
-};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Slurm>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(
+    Slurm, .name = "slurm", .version = DTRUN_VERSION, .vendor = "dtrun", .license = "Apache-2.0",
+    .summary = "an allocation of Slurm; every rank is a process with the environment of a task of srun")

@@ -250,19 +250,9 @@ constexpr dtrun_option kOptions[] = {
               "the environment, the port is held for rank 0, which serves it."),
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo = {
-    .name = "torchrun",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "every rank is a process of its own, with torchrun's environment",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Torchrun>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(Torchrun, .name = "torchrun", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "every rank is a process of its own, with torchrun's environment",
+                 .options = kOptions, .option_count = std::size(kOptions))

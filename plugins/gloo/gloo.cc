@@ -158,20 +158,11 @@ constexpr dtrun_option kOptions[] = {
               "through torch use the same interface.")
         .Alias("GLOO_SOCKET_IFNAME")};
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = DTRUN_PLUGIN_NAME,
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "collectives over TCP for host memory, on Gloo's transport",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<GlooBackend>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::gloo_plugin
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::gloo_plugin::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::gloo_plugin::GlooBackend, .name = DTRUN_PLUGIN_NAME, .version = DTRUN_VERSION,
+                 .vendor = "dtrun", .license = "Apache-2.0",
+                 .summary = "collectives over TCP for host memory, on Gloo's transport",
+                 .options = dtrun::gloo_plugin::kOptions,
+                 .option_count = std::size(dtrun::gloo_plugin::kOptions))

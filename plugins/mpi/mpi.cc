@@ -150,20 +150,10 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
   std::string device_text_;
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = DTRUN_PLUGIN_NAME,
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "collectives of an installed Open MPI",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<MpiBackend>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::mpi_plugin
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::mpi_plugin::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::mpi_plugin::MpiBackend, .name = DTRUN_PLUGIN_NAME, .version = DTRUN_VERSION,
+                 .vendor = "dtrun", .license = "Apache-2.0",
+                 .summary = "collectives of an installed Open MPI", .options = dtrun::mpi_plugin::kOptions,
+                 .option_count = std::size(dtrun::mpi_plugin::kOptions))

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "handle.h"
 #include "comm.h"
 #include "comm_config.h"
 #include "dtrun/interfaces.hpp"
@@ -16,6 +15,7 @@
 #include "dtrun/plugin/environment.hpp"
 #include "element.h"
 #include "gpu_paths.h"
+#include "handle.h"
 #include "nccl_api.h"
 #include "nccl_options.h"
 #include "peer_access.h"
@@ -196,20 +196,11 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   std::optional<CudaApi> cuda_;
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "nccl",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<NcclBackend>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::nccl_plugin
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::nccl_plugin::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::nccl_plugin::NcclBackend, .name = "nccl", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams",
+                 .options = dtrun::nccl_plugin::kOptions,
+                 .option_count = std::size(dtrun::nccl_plugin::kOptions))

@@ -114,20 +114,11 @@ class UcxBackend final : public sdk::Backend<Engine> {
   std::map<bool, std::shared_ptr<Context>> contexts_;  // by whether all ranks share a host
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    .name = "ucx",
-    .version = DTRUN_VERSION,
-    .vendor = "dtrun",
-    .license = "Apache-2.0",
-    .summary = "collectives over InfiniBand, RoCE, TCP and shared memory, on UCX",
-    .options = kOptions,
-    .option_count = std::size(kOptions),
-};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<UcxBackend>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::ucx_plugin
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::ucx_plugin::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::ucx_plugin::UcxBackend, .name = "ucx", .version = DTRUN_VERSION, .vendor = "dtrun",
+                 .license = "Apache-2.0",
+                 .summary = "collectives over InfiniBand, RoCE, TCP and shared memory, on UCX",
+                 .options = dtrun::ucx_plugin::kOptions,
+                 .option_count = std::size(dtrun::ucx_plugin::kOptions))

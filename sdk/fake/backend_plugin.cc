@@ -186,13 +186,8 @@ class Backend final : public sdk::Backend<Communicator> {
   const sdk::Host host_;
 };
 
-constexpr sdk::PluginInfo kInfo = {"fake", "1.0", "dtrun tests", "Apache-2.0",
-                                   "operations on the fake accelerator's streams, over TCP"};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Backend>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::fake
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::fake::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::fake::Backend, .name = "fake", .version = "1.0", .vendor = "dtrun tests",
+                 .license = "Apache-2.0", .summary = "operations on the fake accelerator's streams, over TCP")

@@ -1,5 +1,5 @@
-// The fake accelerator as a dtrun device: memory, streams, events and copies over accelerator.h, each a call of
-// its driver. Any thread.
+// The fake accelerator as a dtrun device: memory, streams, events and copies over accelerator.h, each a call
+// of its driver. Any thread.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -84,13 +84,8 @@ class Device final : public sdk::Device<Event> {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {"fake", "1.0", "dtrun tests", "Apache-2.0",
-                                   "a device over host memory, for tests"};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Device>(kInfo);
-
 }  // namespace
 }  // namespace dtrun::fake
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::fake::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(dtrun::fake::Device, .name = "fake", .version = "1.0", .vendor = "dtrun tests",
+                 .license = "Apache-2.0", .summary = "a device over host memory, for tests")

@@ -53,12 +53,6 @@ class MySite final : public sdk::Launcher {
   }
 };
 
-constexpr sdk::PluginInfo kInfo = {
-    "mysite", "1.0", "dtrun examples", "Apache-2.0", "the nodes of a job of our site", nullptr, 0};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<MySite>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(MySite, "mysite", "1.0", "dtrun examples", "Apache-2.0", "the nodes of a job of our site")

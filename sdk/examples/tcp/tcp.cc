@@ -77,12 +77,6 @@ class Backend final : public sdk::Backend<Communicator> {
   const sdk::Host host_;
 };
 
-constexpr sdk::PluginInfo kInfo = {"tcp", "1.0", "dtrun examples", "Apache-2.0",
-                                   "messages and collectives over TCP"};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Backend>(kInfo);
-
 }  // namespace tcp
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(tcp::kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(tcp::Backend, "tcp", "1.0", "dtrun examples", "Apache-2.0", "messages and collectives over TCP")

@@ -82,12 +82,7 @@ constexpr dtrun_option kOptions[] = {
     sdk::Option("command", DTRUN_TYPE_LIST, nullptr, "words that start a rank; \"{}\" is the job's command")
         .Flags(DTRUN_OPTION_REQUIRED)};
 
-constexpr sdk::PluginInfo kInfo = {
-    "template", "1.0", "dtrun examples", "Apache-2.0", "starts each rank by a command of yours", kOptions, 1};
-constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Template>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(Template, "template", "1.0", "dtrun examples", "Apache-2.0", "starts each rank by a command of yours",
+                 kOptions, 1)

@@ -13,10 +13,7 @@
 //     ...
 //   };
 //
-//   constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<DemoBackend>(kInfo);
-//   dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-//     return dtrun::sdk::Enter(kPlugin, host, out, err);
-//   }
+//   DTRUN_SDK_PLUGIN(DemoBackend, "demo", "1.0", "me", "MIT", "collectives over my network")
 //
 // No exception leaves a slot: Failure keeps its code, everything else becomes
 // DTRUN_INTERNAL with its text. An optional method that is not overridden becomes a NULL

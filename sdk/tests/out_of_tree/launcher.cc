@@ -17,11 +17,6 @@ class OnePerHost final : public dtrun::sdk::Launcher {
   }
 };
 
-constexpr dtrun::sdk::PluginInfo kInfo{"in-cxx", "1.0", "dtrun tests", "MIT", "one process per host"};
-constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<OnePerHost>(kInfo);
-
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(kPlugin, host, out, err);
-}
+DTRUN_SDK_PLUGIN(OnePerHost, "in-cxx", "1.0", "dtrun tests", "MIT", "one process per host")

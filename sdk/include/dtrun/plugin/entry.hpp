@@ -121,3 +121,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
 }  // namespace v0
 }  // namespace dtrun::sdk
+
+// Defines, at file scope, the table and the entry point of the plugin of class Type. The rest are members of
+// PluginInfo, in C++20 with their names (.options = kOptions):
+//   DTRUN_SDK_PLUGIN(mine::Backend, "mine", "1.0", "me", "MIT", "collectives over my network")
+#define DTRUN_SDK_PLUGIN(Type, ...)                                                                        \
+  static constexpr dtrun_plugin dtrun_sdk_plugin_table = ::dtrun::sdk::MakePlugin<Type>({__VA_ARGS__});    \
+  dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) { \
+    return ::dtrun::sdk::Enter(dtrun_sdk_plugin_table, host, out, err);                                    \
+  }
