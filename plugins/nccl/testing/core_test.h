@@ -207,7 +207,7 @@ class NcclInCore : public ::testing::Test {
         making.devices = &devices_;
         making.device_kv = device_kv.get();
         making.timeout = timeout_;
-        making.report = [](int, std::string_view) {};
+        making.report = [](const Error&) {};
         if (!recorders_.empty()) making.recorder = recorders_[static_cast<std::size_t>(rank)].get();
         auto made = dtrun_comm::Create(std::move(making));
         ASSERT_TRUE(made.ok()) << made.error().text;
