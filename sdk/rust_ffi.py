@@ -37,7 +37,7 @@ TAIL = """
 /// What of a caller's error its struct_size covers is filled; `error` may be null. Returns `code`.
 ///
 /// # Safety
-/// `error` is null or points to a dtrun_error whose struct_size is set.
+/// `error` is null or points to a dtrun_error with its struct_size set.
 pub unsafe fn dtrun_error_set(error: *mut dtrun_error, code: dtrun_status, peer: i32, text: &str) -> dtrun_status {
     if error.is_null() {
         return code;

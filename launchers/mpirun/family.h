@@ -1,4 +1,4 @@
-// Whose mpirun a program is. They are all called mpirun and mpiexec, and each has a command line of its own.
+// Which MPI an mpirun belongs to. All are called mpirun or mpiexec, and each has its own command line.
 //
 // Any thread; RecogniseFamily may run the program with --version.
 #pragma once

@@ -168,9 +168,9 @@ class Mpirun final : public dtrun::sdk::Launcher {
     add({"--host", HostSlots(job)});
     if (!Given("map-by") && !Given("rankfile")) add({"--map-by", MapBy(job)});
     if (!Given("bind-to")) add({"--bind-to", BindTo(job)});
-    if (AsRoot()) add({"--allow-run-as-root"});  // whoever starts dtrun as root has decided that
+    if (AsRoot()) add({"--allow-run-as-root"});  // the user who starts dtrun as root has decided that
     if (job.host_count() == 1) return;
-    // The daemons stay children of dtrun's agents, whose processes they end with.
+    // The daemons stay children of dtrun's agents and end with them.
     add({"--leave-session-attached", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
          job.program() + " " + kShell, "--mca", "orte_keep_fqdn_hostnames", "1"});
   }
@@ -180,7 +180,7 @@ class Mpirun final : public dtrun::sdk::Launcher {
     add({"-hosts", HostSlots(job)});
     if (!Given("bind-to")) add({"-bind-to", BindTo(job)});
     if (job.host_count() == 1) return;
-    // Its proxies are started as Open MPI's daemons are, by a "rsh" whose first argument is kShell. A rank
+    // Its proxies are started as Open MPI's daemons are, by a "rsh" with kShell as its first argument. A rank
     // inherits from the proxy of its host, not from here.
     add({"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(), "-localhost", job.master_addr()});
   }

@@ -1,5 +1,5 @@
 // Collectives in which every rank exchanges with all others at once. They are faster than dtrun::algorithms
-// over Gloo, whose messages need every receive posted before the data comes (tools/bench/history.md has
+// over Gloo, which needs every receive posted before the data arrives (tools/bench/history.md has
 // the figures).
 //
 // Reductions of more than 128 KiB in all: rank r combines part r of all ranks, always in the order 0, 1, 2

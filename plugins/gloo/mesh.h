@@ -47,7 +47,7 @@ struct Operation {
   const std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
   const sdk::Nanoseconds timeout;
   static constexpr int kAnyone = -2;
-  std::atomic<int> waiting_for{-1};  // the rank whose bytes are awaited right now, or kAnyone
+  std::atomic<int> waiting_for{-1};  // the rank that it receives from right now, or kAnyone
 };
 
 // Gloo matches messages between two ranks by a 64-bit slot. The upper four bits tell the
@@ -84,7 +84,7 @@ class Mesh {
   void ThrowIfFailed() const {
     if (failure_) ThrowCause();
   }
-  // A rank whose call has failed may exit at once, so this first tells core who is to blame, and waits a
+  // A rank may exit as soon as its call has failed, so this first tells core who is to blame, and waits a
   // moment for the failure to be published to the others.
   [[noreturn]] void ThrowCause() const;
 

@@ -80,7 +80,7 @@ void Monitor::CheckConnections() {
     const auto index = static_cast<std::size_t>(peer);
     if (peer == mesh_.rank() || gone_[index]) continue;
     try {
-      // Throws what broke the connection; otherwise a notice that nobody reads.
+      // Throws what broke the connection; otherwise a notice that is never read.
       const auto probe = mesh_.context()->createUnboundBuffer(nullptr, 0);
       probe->send(peer, MakeSlot(SlotUse::kProbe), 0, 0);
     } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 // Watches every connection of a mesh and says goodbye for this rank.
 //
-// Gloo tells nobody that a connection broke in the middle of a message. So one receive
+// Gloo does not report that a connection broke in the middle of a message. So one receive
 // that nothing ever answers is posted on each connection: it fails when the connection
 // does, and that fails the mesh. Owned by its Mesh; the thread is the only one that closes
 // connections.

@@ -24,7 +24,7 @@ std::shared_ptr<::gloo::transport::Device> MakeDevice(const std::string& address
 
 }  // namespace
 
-// A context whose pairs are connected by us.
+// A context with pairs that this plugin connects.
 class Wiring::Wired : public ::gloo::Context {
  public:
   Wired(int own_rank, int ranks, std::shared_ptr<::gloo::transport::Device> device,

@@ -28,7 +28,7 @@ class Wiring {
 
   // What the others need to know; bytes.
   std::string Addresses() const;
-  // Connects to `peer`, whose Addresses() are `theirs`. REQUIRES that every rank connects to its peers
+  // Connects to `peer`; `theirs` are its Addresses(). REQUIRES that every rank connects to its peers
   // in ascending order, so that ranks never wait for each other in a circle.
   void Connect(int peer, const std::string& theirs);
 

@@ -77,7 +77,7 @@ class CollectiveQueue : public std::enable_shared_from_this<CollectiveQueue> {
   Collectives collectives_;
 
   std::mutex mutex_;
-  std::condition_variable work_;     // for the queue's thread: a call may wake nobody else
+  std::condition_variable work_;     // for the queue's thread alone
   std::condition_variable changed_;  // for those who wait
   std::deque<std::shared_ptr<Job>> queue_;
   std::shared_ptr<Job> offered_;

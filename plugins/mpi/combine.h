@@ -16,7 +16,7 @@ namespace dtrun::mpi_plugin {
 struct Reduction {
   MPI_Datatype type;
   MPI_Op op;
-  // 16-bit floats whose partial results would be rounded: to be carried as float32.
+  // 16-bit floats with partial results that would be rounded: to be carried as float32.
   bool widen = false;
 };
 

@@ -1,7 +1,7 @@
 // Where ranks of one host wait for each other before a collective of MPI.
 //
-// Every rank comes to call 1, 2, 3 … Once the last has come, all of them must enter; before
-// that, whoever waits may still go back. So a call that some rank skips ends at its deadline,
+// Every rank arrives at call 1, 2, 3 … Once the last has arrived, all must enter; before
+// that, a rank that waits may still go back. So a call that some rank skips ends at its deadline,
 // by name, and no thread is lost in MPI. Costs one exclusive access to one cache line.
 //
 // One thread at a time uses Enter, Ready and GoBack of a rank; the rest: any thread.
@@ -38,7 +38,7 @@ struct PageHeader {
   alignas(kCacheLine) std::atomic<std::uint64_t> entries{0};  // entry_barrier.cc packs it
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers{0};
   std::atomic<std::uint32_t> wakeups{0};                         // a futex
-  alignas(kCacheLine) std::atomic<std::uint32_t> departures{0};  // slots whose fate is decided
+  alignas(kCacheLine) std::atomic<std::uint32_t> departures{0};  // slots with a decided fate
   std::uint64_t nonce = 0;
 };
 
@@ -73,7 +73,7 @@ class EntryBarrier {
  public:
   EntryBarrier(Page page, int rank, int size) : page_(std::move(page)), rank_(rank), size_(size) {}
 
-  // Comes to the call; true when this rank is the last. Throws when another rank came with
+  // Arrives at the call; true when this rank is the last. Throws when another rank came with
   // another call: then this rank has not come.
   bool Enter(std::uint64_t call, const sdk::Signature& signature);
   // Whether all have come.

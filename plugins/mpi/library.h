@@ -148,7 +148,7 @@ struct Library {
   std::string version;  // first line of what it says of itself: "Open MPI v4.1.4, ..."
 };
 
-// `wanted`: a path or a name for the dynamic linker; nullopt: the library whose headers this
+// `wanted`: a path or a name for the dynamic linker; nullopt: the library of the headers that this
 // plugin was compiled with. Opened once and kept; a later call that wants another file throws.
 const Library& OpenLibrary(const std::optional<std::string>& wanted);
 

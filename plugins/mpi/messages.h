@@ -1,8 +1,8 @@
 // Sends and receives of a communicator: handed to MPI at once, so that two ranks that send to
 // each other first and receive second never block.
 //
-// MPI moves messages only while someone calls it: whoever waits does, and for the rest a
-// thread, which is made for the first message that nobody waits for at once. Any thread.
+// MPI moves messages only during calls: a waiting thread makes them, and for the rest a
+// thread, which is made for the first message without an immediate waiter. Any thread.
 #pragma once
 
 #include <condition_variable>

@@ -17,7 +17,7 @@
 namespace dtrun::mpi_plugin {
 
 // Several contexts, so that the plugin's own messages never meet the user's: MPI's collectives;
-// the pieces that collectives are made of here; messages whose tag has its uppermost bit set.
+// the pieces that collectives are made of here; messages with the uppermost bit of the tag set.
 // Other messages share a context with MPI's collectives, which MPI keeps apart.
 struct Handles {
   MPI_Comm main;

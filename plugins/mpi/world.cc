@@ -16,7 +16,7 @@ namespace {
 
 using sdk::Failure;
 
-// How long a process whose communicators failed tries to end MPI in order.
+// How long a process with failed communicators tries to end MPI in order.
 constexpr sdk::Nanoseconds kFarewell = std::chrono::seconds(5);
 
 const char* LevelText(int level) {

@@ -53,7 +53,7 @@ class World {
   const Library& library() const { return library_; }
   const Api& api() const { return library_.api; }
 
-  // Starts MPI unless somebody did. `local_ranks` as in CollSmVariables.
+  // Starts MPI unless it has been started. `local_ranks` as in CollSmVariables.
   void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const sdk::Deadline& deadline);
   bool started() const { return started_.load(std::memory_order_acquire); }
 

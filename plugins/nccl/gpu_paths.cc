@@ -22,7 +22,7 @@ void AddPairs(const PeerReport& report, GpuPaths& paths) {
                              VerdictText(pair));
 }
 
-// Whether peers meet directly; unset: nobody knows.
+// Whether peers meet directly; unset: unknown.
 std::optional<bool> ChoosePeers(const GpuPathInputs& inputs, GpuPaths& paths) {
   const auto fact = [&](const std::string& text) { paths.facts.emplace_back("p2p", text); };
   if (inputs.p2p == Switch::kOff) {

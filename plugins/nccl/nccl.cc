@@ -59,7 +59,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     try {
       device = DeviceFor(params);
     } catch (const Failure& failure) {
-      members.PublishFailure(failure);  // before it comes: nobody waits for it in NCCL
+      members.PublishFailure(failure);  // before the others wait for it in NCCL
       members.Come("nccl", "");
       throw;
     }
@@ -160,7 +160,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     return off ? "no: NCCL_IB_DISABLE=1" : "yes, by the ports that NCCL finds";
   }
 
-  // What makes the same choices hold for whoever uses NCCL in this process or beside it.
+  // What makes the same choices hold for every user of NCCL in this process or beside it.
   std::vector<std::pair<std::string, std::string>> Variables() const {
     std::vector<std::pair<std::string, std::string>> variables;
     // "eth1" alone would also take eth10 and the VLANs on top of it.

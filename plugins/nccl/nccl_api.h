@@ -10,7 +10,7 @@
 
 namespace dtrun::nccl_plugin {
 
-// The oldest NCCL whose communicators can be made without blocking, aborted, and configured
+// The oldest NCCL with communicators that can be made without blocking, aborted, and configured
 // with the structure of nccl_abi.h.
 inline constexpr int kOldestNccl = nccl::Version(2, 18, 0);
 

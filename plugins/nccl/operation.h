@@ -34,7 +34,7 @@ struct Operation {
         stream(on),
         deadline(sdk::Nanoseconds(given.timeout_ns)),
         text(sdk::OperationText(given)) {
-    // Ignoring the tag would deliver the wrong message to whoever relies on it.
+    // Ignoring the tag would deliver the wrong message to a caller that relies on it.
     if (!point_to_point() || given.tag == 0) return;
     throw sdk::Failure(
         DTRUN_UNSUPPORTED,
@@ -55,11 +55,11 @@ struct Operation {
   DeviceBuffer copy;  // of the send buffer, where NCCL would overwrite what it has yet to send
   Phase phase = Phase::kGrouped;
   cuda::Event event = nullptr;
-  bool dropped = false;  // nobody holds its request any more
-  bool ordered = false;  // a stream waits for it, so nobody needs to keep the host waiting
+  bool dropped = false;  // its request is gone
+  bool ordered = false;  // a stream waits for it, so the host need not
 
   bool point_to_point() const { return !sdk::IsCollective(op->kind); }
-  // Nobody gets a request: its stream may be captured into a graph, where nothing can be asked about its end.
+  // Without a request: its stream may be captured into a graph, and then the end cannot be queried.
   bool detached() const { return (op->flags & DTRUN_OP_DETACHED) != 0; }
   // NCCL would overwrite what it has yet to send.
   bool needs_copy(int ranks) const {

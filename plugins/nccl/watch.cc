@@ -100,7 +100,7 @@ void NcclCommunicator::Fail(const Failure& cause) {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     const cuda::BesideCaptures relaxed(environment_.cuda);
-    // What has arrived has arrived, also when nobody has looked yet.
+    // A finished operation stays finished, even if it has not been queried yet.
     for (Operation* const operation : std::vector<Operation*>(live_.begin(), live_.end())) {
       const bool done = environment_.cuda.Handled(environment_.cuda.event_query(operation->event)) == cuda::kSuccess;
       operation->phase = done ? Phase::kDone : Phase::kFailed;

@@ -66,7 +66,7 @@ class Registrations {
   std::map<std::uintptr_t, Piece> pieces_;
 };
 
-// The memory of devices: what UCX moves of it in this process, which pointer is whose, and what a thread
+// The memory of devices: what UCX moves of it in this process, which device owns a pointer, and what a thread
 // needs that drives UCX with it.
 //
 // One per backend, constant once made; any thread. UCX that was built without CUDA and ROCm, or finds no
@@ -75,13 +75,13 @@ class DeviceMemory {
  public:
   // None: the user wants it so.
   DeviceMemory() : why_("as backend.options.device_memory says") {}
-  // Asks a context of UCX with `selection`, whose transports decide it.
+  // Asks a context of UCX with `selection`: its transports decide.
   DeviceMemory(const Library& library, const Selection& selection);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Bits DTRUN_DEVICE_* of the devices whose memory UCX moves; 0: none.
+  // Bits DTRUN_DEVICE_* of the devices with memory that UCX moves; 0: none.
   std::uint64_t kinds() const;
   // "direct (UCX with cuda)", "staged, because ..."
   std::string Text() const;

@@ -22,7 +22,7 @@ class Library {
 
   std::string version() const { return get_version_string(); }
   const std::string& path() const { return library_.path(); }
-  // Somebody else had loaded it before, with settings of their own.
+  // The program had loaded it before, with its own settings.
   bool found_loaded() const { return library_.was_loaded(); }
 
   std::string StatusText(ucs_status_t status) const { return status_string(status); }

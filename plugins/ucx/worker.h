@@ -1,6 +1,6 @@
 // A UCX worker, its endpoints and the messages that are under way on it.
 //
-// Owned by an Engine; one thread at a time, whoever drives the engine. Endpoints are made
+// Owned by an Engine; one thread at a time, the one that drives the engine. Endpoints are made
 // when a rank first exchanges something with another, in either direction: an endpoint is
 // how this rank hears that the other is gone.
 #pragma once

@@ -250,7 +250,7 @@ TEST_F(CudaPlugin, OverDelayedStreamsShowsAWaitThatIsMissing) {
     EXPECT_TRUE(ChainIsRight(subject_, true)) << "seed " << seed;
     wrong += ChainIsRight(subject_, false) ? 0 : 1;
   }
-  EXPECT_GT(wrong, 0) << "no seed of 50 shows that nobody waits";
+  EXPECT_GT(wrong, 0) << "no seed of 50 shows that no call waits";
 }
 
 TEST(CudaDriver, WithoutTheWaitSaysWhy) {

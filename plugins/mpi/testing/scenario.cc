@@ -71,7 +71,7 @@ void Sum(Rank& rank) {
   }
 }
 
-// Nobody started MPI for these ranks.
+// MPI was not started for these ranks.
 void Alone(Story& story) {
   const Subject subject = story.Load();
   Outcome outcome;

@@ -42,7 +42,7 @@ TEST_F(NcclInCore, IsOrderedWithStreamsAtEverySeedAndAWaitThatIsMissingShows) {
       wrong += StepsAreRight(self, false) ? 0 : 1;
     });
   }
-  EXPECT_GT(wrong, 0) << "no seed shows that nobody waits";
+  EXPECT_GT(wrong, 0) << "no seed shows that no call waits";
 }
 
 TEST_F(NcclInCore, CountsHostAndDeviceCallsInOneOrder) {

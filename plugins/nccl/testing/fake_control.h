@@ -1,4 +1,4 @@
-// What tests may bend in the fake libraries, which play one machine whose device memory is the process's own.
+// What tests may bend in the fake libraries, which play one machine with device memory in the process itself.
 //
 // Each library exports a function that gives its controls; tests find it with dlsym in the very
 // file that the plugin loads. Any thread; a test puts back what it changed (see Reset).

@@ -1,4 +1,4 @@
-// A CUDA runtime over host memory: one device (or as many as a test asks for) whose memory is
+// A CUDA runtime over host memory: one device (or as many as a test asks for) with memory that is
 // the process's own, streams that are threads, events that they signal. Any thread, as the real one.
 #include <unistd.h>
 
@@ -264,7 +264,7 @@ int cudaMalloc(void** out, std::size_t bytes) {
 int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
   const DriverCall call(true);
   if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
-    return 1;  // nobody wants that here
+    return 1;  // not wanted here
   return Allocate(out, bytes, -1);
 }
 

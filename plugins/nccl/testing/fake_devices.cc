@@ -36,7 +36,7 @@ bool IsForHere(std::string* one) {
   return same;
 }
 
-// As NVIDIA's driver, whose library then says that there is no device.
+// As with NVIDIA's driver: its library then reports no device.
 bool MayNotOpen(const char* path) {
   const int descriptor = open(path, O_RDWR | O_CLOEXEC);
   if (descriptor >= 0) close(descriptor);

@@ -1,4 +1,4 @@
-// The devices of the fake CUDA runtime: their streams, and whose memory is whose. Any thread.
+// The devices of the fake CUDA runtime: their streams, and which device owns a memory. Any thread.
 #pragma once
 
 #include <cstddef>

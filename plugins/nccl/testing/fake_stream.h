@@ -73,7 +73,7 @@ class FakeStream {
     recording_ = into;
   }
 
-  // Instead of deleting it: it runs what is left and deletes itself, which nobody waits for.
+  // Instead of deleting it: it runs what is left and then deletes itself.
   void Retire() {
     if (queue_ != nullptr) return delete this;
     thread_.detach();

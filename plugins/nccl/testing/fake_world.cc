@@ -90,7 +90,7 @@ bool World::Idle(Rank& rank) {
 void World::Run(Rank& rank, std::uint64_t number, const std::vector<Call>& calls) {
   Lock lock(mutex_);
   changed_.wait(lock, [&] { return rank.aborted || rank.next_run == number; });
-  // Nobody says when a test lets go of `stuck`, so it is looked at again and again.
+  // A test clears `stuck` without a notice, so it is polled.
   while (!rank.aborted && dtrun_fake_nccl()->stuck) changed_.wait_for(lock, std::chrono::milliseconds(1));
   for (const Call& call : calls) {
     if (!IsMessage(call)) Collective(rank, call, lock);

@@ -292,7 +292,7 @@ TEST(NcclStream, OrdersWorkBeforeAndAfterAnOperation) {
       const auto pending = player.Start(comm, op, &before);
       ASSERT_NE(pending, nullptr);
       EXPECT_EQ(player.OrderAfter(*pending, &after), DTRUN_OK);
-    }  // the request is dropped and keeps nobody waiting
+    }  // the request is dropped without a wait
     after.Post([&] {
       seen = data;
       read = true;

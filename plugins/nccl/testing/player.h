@@ -39,7 +39,7 @@ class Player {
 
   // Starts `op` on a CUDA stream of device 0; null when it is refused.
   std::unique_ptr<StreamRequest> Start(dtrun_backend_comm* comm, const dtrun_op& op, void* stream) const;
-  // Starts one that nobody gets a request of.
+  // Starts one without a request.
   conformance::Outcome StartDetached(dtrun_backend_comm* comm, const dtrun_op& op, void* stream) const;
   dtrun_status OrderAfter(const StreamRequest& request, void* stream) const;
 

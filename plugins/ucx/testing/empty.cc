@@ -1,1 +1,1 @@
-// Nothing: a library whose name is that of the real UCX, so that fake UCX depends on it.
+// Nothing: a library with the name of the real UCX, so that fake UCX depends on it.

@@ -1,4 +1,4 @@
-// A driver of CUDA with one device, whose memory no processor can touch: for tests of the ucx backend.
+// A driver of CUDA with one device and memory that no processor can touch: for tests of the ucx backend.
 //
 // Linked into libcuda.so.1 of the test's folder, and into fake UCX. Any thread.
 #pragma once

@@ -172,7 +172,7 @@ DTRUN_API dtrun_status dtrun_send(dtrun_comm* comm, const void* send, uint64_t c
                                   int32_t peer, uint32_t tag, dtrun_work** work, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype, int32_t peer,
                                   uint32_t tag, dtrun_work** work, dtrun_error* err);
-/* From whoever sends with this tag; *source, which may be NULL, is its rank once the operation
+/* From any rank that sends with this tag; *source, which may be NULL, is its rank once the operation
  * has ended. `count` is not 0. DTRUN_UNSUPPORTED when the backend cannot. */
 DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype,
                                       uint32_t tag, int32_t* source, dtrun_work** work, dtrun_error* err);
@@ -216,7 +216,7 @@ DTRUN_API dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t b
 /* Before the memory is freed, when no operation uses it. What is not registered is left alone; what still is
  * ends with `comm`. Since 0.9 */
 DTRUN_API void dtrun_deregister(dtrun_comm* comm, void* memory);
-/* A stream of the device, for those who have no library of it at hand. priority: 0, or 1 for one whose work
+/* A stream of the device, for those who have no library of it at hand. priority: 0, or 1 for one with work that
  * goes before that of others. Ends with `comm` at the latest. */
 DTRUN_API dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
                                            int32_t priority, dtrun_stream* out, dtrun_error* err);
@@ -247,7 +247,7 @@ DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_er
  * has failed. */
 DTRUN_API dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* err);
 /* Drops the handle; waits first when the operation still runs and no stream was ordered after it. NULL is
- * allowed; a handle that was released before fails the world, whose next call says so. */
+ * allowed; a handle that was released before fails the world; its next call reports it. */
 DTRUN_API void dtrun_work_release(dtrun_work* work);
 
 #ifdef __cplusplus

@@ -213,7 +213,7 @@ class Communicator {
   [[nodiscard]] Work recv_async(T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
     return start(dtrun_recv, data, count, dtype_of<T>(), peer, tag);
   }
-  // From whoever sends with this tag; *source becomes its rank when the operation ends.
+  // From any rank that sends with this tag; *source becomes its rank when the operation ends.
   template <class T>
   void recv_any(T* data, std::uint64_t count, std::uint32_t tag, std::int32_t* source) const {
     run(dtrun_recv_any, data, count, dtype_of<T>(), tag, source);
@@ -332,7 +332,7 @@ class Memory {
       return dtrun_alloc(comm.get(), bytes, out, e);
     });
   }
-  // Of a device that the ranks are connected to, whose work alone may read and write it; not zeroed.
+  // Of a device that the ranks are connected to; only its work may read and write it. Not zeroed.
   Memory(Communicator comm, std::size_t count, int device_kind, int device_index)
       : memory_(nullptr, Free{comm.get()}), count_(count) {
     make([&](std::uint64_t bytes, void** out, dtrun_error* e) {

@@ -174,7 +174,7 @@ inline dtrun_stream stream_of(int device_kind, int device_index, void* native) {
 // before its communicator, when its work has ended.
 class Stream {
  public:
-  // priority: 1 for one whose work goes before that of others.
+  // priority: 1: its work goes before that of others.
   Stream(const Communicator& comm, int device_kind, int device_index, int priority = 0);
   ~Stream() {
     if (comm_ != nullptr) dtrun_stream_destroy(comm_, &stream_);

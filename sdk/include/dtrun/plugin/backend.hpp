@@ -31,7 +31,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint64_t dtypes = 0;                                // that it moves
     std::uint64_t reduces = 0;                               // how it combines elements
     std::uint64_t reduce_dtypes = 0;                         // that it combines
-    std::uint64_t device_kinds = Bits({DTRUN_DEVICE_HOST});  // whose memory it moves
+    std::uint64_t device_kinds = Bits({DTRUN_DEVICE_HOST});  // kinds of memory that it moves
     std::uint64_t max_bytes = 0;                             // largest buffer of one operation; 0: no limit
     bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
     bool any_source = false;       // a receive may match a message of any rank

@@ -3,7 +3,7 @@
 // Not part of plugin.hpp. For collectives only: a message must not wait for a collective, nor delay one.
 // A blocking call with nothing ahead of it runs on its caller's thread, without a thread switch: it begins
 // when it is waited for, tested, dropped or followed by another one. Others run on a thread of the queue,
-// which the first of them starts. A call whose time is over before its turn has the communicator fail,
+// which the first of them starts. A call that passes its deadline before its turn has the communicator fail,
 // whether or not anybody looks at it: a second thread does that, started by the first call that may not
 // outlast those ahead. Owned by a communicator, and destroyed before its Runner, when every request is gone;
 // dropping a request waits for its call, so one that hangs in Run is ended by failing the communicator and by
@@ -151,7 +151,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       try {
         queue_.Wait(*this, kNoLimit);
       } catch (const Failure&) {
-        // Whoever dropped the request did not ask how it ended; the communicator knows.
+        // The request was dropped without asking how it ended; the communicator knows.
       }
     }
     bool Test() override { return queue_.Wait(*this, Nanoseconds(0)); }
@@ -334,12 +334,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
   }
 
-  // Whoever looks at a call that waits for its turn does the same; this is for those that nobody looks at.
+  // A thread that looks at a waiting call does the same; this is for calls that no thread looks at.
   inline void CallQueue::Watch() {
     const ThreadScope scope(host_, thread_);
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stop_) {
-      Call* next = nullptr;  // whose time is over first
+      Call* next = nullptr;  // the one with the earliest deadline
       for (Call* call = first_; call != nullptr; call = call->next) {
         if (next == nullptr || call->deadline() < next->deadline()) next = call;
       }

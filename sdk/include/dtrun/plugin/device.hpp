@@ -15,7 +15,7 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // Whose memory a pointer is in. By default the host's, or memory that the device's library does not know.
+  // The owner of the memory of a pointer. By default the host, or memory that the device's library does not know.
   struct MemoryPlace {
     int device_kind = DTRUN_DEVICE_HOST;
     int device_index = -1;  // -1 with DTRUN_DEVICE_HOST, and where the library moves it between the two
@@ -87,7 +87,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         !std::is_same_v<decltype(&T::StreamCapturing), decltype(&Base::StreamCapturing)>;
 
     static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
-    // A slot whose body returns nothing.
+    // A slot with a body that returns nothing.
     template <class Body>
     static dtrun_status Do(dtrun_error* err, Body&& body) noexcept {
       return Guard(err, [&] {

@@ -30,7 +30,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     bool rank_port_taken = false;      // the platform itself listens there
     std::string processes_per_host;    // as job.processes_per_host takes it
     std::string evidence;              // the variable or file by which the platform is known
-    std::vector<std::string> implies;  // platforms whose variables this one has set as well
+    std::vector<std::string> implies;  // platforms that this one has set variables of as well
     std::string sharing;               // how the user brings a variable to dtrun on every host
   };
 

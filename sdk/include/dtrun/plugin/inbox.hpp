@@ -47,7 +47,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         try {
           Wait(kNoLimit);
         } catch (const Failure&) {
-          // Whoever dropped it did not ask how it ended; the communicator knows.
+          // It was dropped without asking how it ended; the communicator knows.
         }
       }
       bool Test() override { return Wait(Nanoseconds(0)); }

@@ -3,7 +3,7 @@
 // Not part of plugin.hpp. A vendor library polls its peers only now and then, or takes a killed process for
 // alive until its parent has reaped it; a pidfd becomes readable at once. Only "no such process" means that a
 // process has ended: a pidfd that cannot be had, because descriptors have run out or a seccomp profile denies
-// it, says nothing about the peer, whose number is then asked now and then. Functions and a PeerProcess: any
+// it, says nothing about the peer; its number is then polled. Functions and a PeerProcess: any
 // thread. A ProcessWatch: one thread at a time changes it, and no other reads it meanwhile.
 #pragma once
 
@@ -136,7 +136,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (auto process = PeerProcess::Find(identity)) watches_[rank] = std::move(process);
     }
     void Remove(int rank) { watches_.erase(rank); }
-    // Ranks whose processes have ended, in ascending order.
+    // Ranks with ended processes, in ascending order.
     std::vector<int> Ended() const {
       std::vector<pollfd> polls;
       for (const auto& [rank, process] : watches_) polls.push_back({process->descriptor(), POLLIN, 0});

@@ -163,7 +163,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     dtrun_kv* kv_;
   };
 
-  // A part of a communicator's space for another plugin's communicator, whose own peers the caller reports.
+  // A part of a communicator's space for another plugin's communicator. The caller reports that one's peers itself.
   // Outlives that communicator; `whole` outlives it.
   class KvPart {
    public:

@@ -22,7 +22,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint8_t kind = 0;
     std::uint8_t dtype = 0;
     std::uint8_t reduce = 0;
-    std::uint8_t device_kind = 0;  // whose memory; 0: the host's
+    std::uint8_t device_kind = 0;  // kind of memory; 0: the host's
     std::int32_t root = -1;
     std::uint64_t count = 0;  // 0 where ranks may differ
     std::uint64_t shape = 0;  // digest of the counts per rank that all must agree on; 0: none

@@ -6,8 +6,8 @@
 // averages. torch 1.13's autograd runs each operation on the stream of its forward for CUDA only; other
 // devices' backward is on their default stream there.
 //
-// c10 takes the native handle as a stream's number, for streams that it has not made: a pointer whose low
-// bits are clear. So do CUDA, ROCm and XPU; a device of type PrivateUse1 has to, for its streams to be used
+// c10 takes the native handle as a stream's number, for streams that it has not made: a pointer with its low
+// bits clear. So do CUDA, ROCm and XPU; a device of type PrivateUse1 has to, for its streams to be used
 // here.
 #pragma once
 
