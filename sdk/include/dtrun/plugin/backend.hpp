@@ -2,8 +2,7 @@
 //
 // Core owns the objects: it makes the backend, asks it for communicators, asks those for requests, and
 // destroys all three in the opposite order. dtrun/abi/backend.h says which threads call a method, beside the
-// slot of the same name. Overrides are public and not overloaded. The file is longer than others because a
-// method and the slot that calls it change together.
+// slot of the same name. Overrides are public and not overloaded.
 #pragma once
 
 #include <initializer_list>
@@ -61,14 +60,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint64_t generation = 0;
     std::string name;
     Kv kv;
-    Nanoseconds timeout = kNoLimit;  // for creation, and default for operations
-    int host = 0;                    // ranks of one host share the number
-    std::string interface_name =
-        {};                       // that was tested to reach the other hosts; empty: dtrun has chosen none
-    std::string address = {};     // its numeric address
-    int local_processors = 0;     // that the job's ranks on this host may use together; 0: not known
-    int local_rank = 0;           // among this communicator's ranks on this host
-    std::vector<int> hosts = {};  // of each rank, numbers as `host` is one
+    Nanoseconds timeout = kNoLimit;   // for creation, and default for operations
+    int host = 0;                     // ranks of one host share the number
+    std::string interface_name = {};  // was tested to reach the other hosts; empty: dtrun has chosen none
+    std::string address = {};         // its numeric address
+    int local_processors = 0;         // that the job's ranks on this host may use together; 0: not known
+    int local_rank = 0;               // among this communicator's ranks on this host
+    std::vector<int> hosts = {};      // of each rank, numbers as `host` is one
     int device_kind = DTRUN_DEVICE_HOST;
     int device_index = -1;                 // of this rank's device; -1 with DTRUN_DEVICE_HOST
     dtrun_backend_comm* parent = nullptr;  // internal::As<internal::Comm<CommT>>(parent)->object; null: none
@@ -220,46 +218,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
             raw.parent};
   }
 
-  // What a dtrun_instance and a dtrun_backend_comm point to: the author's object and
-  // the host, for the slots that return no status and can only log.
-  template <class T>
-  struct Instance {
-    explicit Instance(const dtrun_host* h, const dtrun_options* options)
-        : host(h), object(host, Options(host, options)) {}
-    Host host;
-    T object;
-  };
+  // What a dtrun_backend_comm points to.
   template <class CommT>
   struct Comm {
     Host host;
     std::unique_ptr<CommT> object;
   };
-
-  template <class T, class Handle>
-  T* As(Handle* handle) noexcept {
-    return reinterpret_cast<T*>(handle);
-  }
-
-  // For slots that return void: what `body` throws becomes a line of the log.
-  template <class Body>
-  void GuardVoid(const Host& host, const char* slot, Body&& body) noexcept {
-    dtrun_error error;
-    DTRUN_ERROR_INIT(error);
-    const dtrun_status status = Guard(&error, [&] {
-      body();
-      return dtrun_status{DTRUN_OK};
-    });
-    if (status == DTRUN_OK) return;
-    const auto* log = host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE);
-    if (log == nullptr) return;
-    char text[DTRUN_ERROR_MESSAGE_BYTES + 64];
-    std::size_t used = 0;
-    for (const char* part : {"an exception left ", slot, ": ", static_cast<const char*>(error.message)}) {
-      CopyCut(text + used, sizeof text - used, part);
-      used += std::strlen(text + used);
-    }
-    log->write(host.raw(), DTRUN_LOG_ERROR, "plugin", dtrun_string{text, used});
-  }
 
   // The slots. T is the author's Backend.
   template <class T>
@@ -271,35 +235,31 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                   "derive from dtrun::sdk::Communicator<YourRequest>");
     static_assert(std::is_base_of_v<Request, RequestT>, "derive from dtrun::sdk::Request");
 
-    // &Derived::Method has the type of the class that last overrode it.
-    static constexpr bool kHasLaunchInfo =
-        !std::is_same_v<decltype(&T::LaunchInfo), decltype(&Backend<CommT>::LaunchInfo)>;
-    static constexpr bool kHasSupports =
-        !std::is_same_v<decltype(&T::Supports), decltype(&Backend<CommT>::Supports)>;
-    static constexpr bool kHasAbort =
-        !std::is_same_v<decltype(&CommT::Abort), decltype(&Communicator<RequestT>::Abort)>;
+    using Base = Backend<CommT>;
+    using CommBase = Communicator<RequestT>;
+    static constexpr bool kHasLaunchInfo = kOverridden<decltype(&T::LaunchInfo), decltype(&Base::LaunchInfo)>;
+    static constexpr bool kHasSupports = kOverridden<decltype(&T::Supports), decltype(&Base::Supports)>;
+    static constexpr bool kHasAbort = kOverridden<decltype(&CommT::Abort), decltype(&CommBase::Abort)>;
     static constexpr bool kHasSnapshot =
-        !std::is_same_v<decltype(&CommT::Snapshot), decltype(&Communicator<RequestT>::Snapshot)>;
-    static constexpr bool kHasGroups =
-        !std::is_same_v<decltype(&CommT::GroupEnd), decltype(&Communicator<RequestT>::GroupEnd)>;
-    static constexpr bool kHasMemory =
-        !std::is_same_v<decltype(&CommT::MemAlloc), decltype(&Communicator<RequestT>::MemAlloc)>;
+        kOverridden<decltype(&CommT::Snapshot), decltype(&CommBase::Snapshot)>;
+    static constexpr bool kHasGroups = kOverridden<decltype(&CommT::GroupEnd), decltype(&CommBase::GroupEnd)>;
+    static constexpr bool kHasMemory = kOverridden<decltype(&CommT::MemAlloc), decltype(&CommBase::MemAlloc)>;
     static constexpr bool kHasRegistration =
-        !std::is_same_v<decltype(&CommT::MemRegister), decltype(&Communicator<RequestT>::MemRegister)>;
+        kOverridden<decltype(&CommT::MemRegister), decltype(&CommBase::MemRegister)>;
     static constexpr bool kHasWaitStream =
-        !std::is_same_v<decltype(&RequestT::WaitStream), decltype(&Request::WaitStream)>;
+        kOverridden<decltype(&RequestT::WaitStream), decltype(&Request::WaitStream)>;
 
     static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
+    static const Host& HostOf(dtrun_backend_comm* handle) noexcept { return As<Comm<CommT>>(handle)->host; }
+    static CommT& Of(dtrun_backend_comm* handle) noexcept { return *As<Comm<CommT>>(handle)->object; }
 
     static dtrun_status LaunchInfo(dtrun_instance* self, const dtrun_launch_query* query,
                                    const dtrun_launch_sink* sink, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        Self(self).LaunchInfo(ReadKnown(query, "dtrun_launch_query"), LaunchSink(sink));
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err,
+                [&] { Self(self).LaunchInfo(ReadKnown(query, "dtrun_launch_query"), LaunchSink(sink)); });
     }
     static dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
+      return Do(err, [&] {
         const Caps caps = Self(self).QueryCaps();
         dtrun_backend_caps raw;
         DTRUN_INIT(raw);
@@ -318,35 +278,29 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         raw.device_kinds = caps.device_kinds;
         raw.max_bytes = caps.max_bytes;
         WriteStruct(out, raw);
-        return dtrun_status{DTRUN_OK};
       });
     }
     static dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params,
                                    dtrun_backend_comm** out, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
+      return Do(err, [&] {
         const Host& host = As<Instance<T>>(self)->host;
         const CommParams given = ReadCommParams(host, params);
         auto comm = std::make_unique<Comm<CommT>>(Comm<CommT>{host, Self(self).CreateCommunicator(given)});
         if (comm->object == nullptr) throw Failure(DTRUN_INTERNAL, "CreateCommunicator returned null");
         *out = As<dtrun_backend_comm>(comm.release());
-        return dtrun_status{DTRUN_OK};
       });
     }
     static void CommDestroy(dtrun_backend_comm* handle) noexcept { delete As<Comm<CommT>>(handle); }
     static dtrun_status CommAbort(dtrun_backend_comm* handle, const dtrun_abort_params* params,
                                   dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        As<Comm<CommT>>(handle)->object->Abort(Text(ReadKnown(params, "dtrun_abort_params").reason));
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err, [&] { Of(handle).Abort(Text(ReadKnown(params, "dtrun_abort_params").reason)); });
     }
     static dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun_stream* stream,
                                 dtrun_request** out, dtrun_error* err) noexcept {
       return Guard(err, [&] {
         const dtrun_op raw = ReadKnown(op, "dtrun_op", DTRUN_OP_DETACHED);
         const dtrun_stream on = ReadKnown(stream, "dtrun_stream");
-        std::unique_ptr<RequestT> request =
-            As<Comm<CommT>>(handle)->object->Enqueue(raw, stream == nullptr ? nullptr : &on);
+        std::unique_ptr<RequestT> request = Of(handle).Enqueue(raw, stream == nullptr ? nullptr : &on);
         if (request == nullptr) return dtrun_status{DTRUN_OK};
         *out = As<dtrun_request>(request.release());
         return dtrun_status{DTRUN_PENDING};
@@ -364,55 +318,43 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
     static dtrun_status ReqWaitStream(dtrun_request* handle, const dtrun_stream* stream,
                                       dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        As<RequestT>(handle)->WaitStream(ReadKnown(stream, "dtrun_stream"));
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err, [&] { As<RequestT>(handle)->WaitStream(ReadKnown(stream, "dtrun_stream")); });
     }
     static void ReqRelease(dtrun_request* handle) noexcept { delete As<RequestT>(handle); }
     static void Snapshot(dtrun_backend_comm* handle, const dtrun_snapshot_sink* sink) noexcept {
-      auto* comm = As<Comm<CommT>>(handle);
-      GuardVoid(comm->host, "snapshot", [&] { comm->object->Snapshot(SnapshotSink(sink)); });
+      GuardVoid(HostOf(handle), "snapshot", [&] { Of(handle).Snapshot(SnapshotSink(sink)); });
     }
     static dtrun_status GroupBegin(dtrun_backend_comm* handle, const dtrun_group_params* params,
                                    dtrun_error* err) noexcept {
-      return Guard(err, [&] {
+      return Do(err, [&] {
         ReadKnown(params, "dtrun_group_params");
-        As<Comm<CommT>>(handle)->object->GroupBegin();
-        return dtrun_status{DTRUN_OK};
+        Of(handle).GroupBegin();
       });
     }
     static dtrun_status GroupEnd(dtrun_backend_comm* handle, const dtrun_group_params* params,
                                  dtrun_error* err) noexcept {
-      return Guard(err, [&] {
+      return Do(err, [&] {
         ReadKnown(params, "dtrun_group_params");
-        As<Comm<CommT>>(handle)->object->GroupEnd();
-        return dtrun_status{DTRUN_OK};
+        Of(handle).GroupEnd();
       });
     }
     static dtrun_status MemAlloc(dtrun_backend_comm* handle, const dtrun_mem_params* params, void** out,
                                  dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(ReadKnown(params, "dtrun_mem_params"));
+      return Do(err, [&] {
+        void* const memory = Of(handle).MemAlloc(ReadKnown(params, "dtrun_mem_params"));
         if (memory == nullptr) throw Failure(DTRUN_OUT_OF_MEMORY, "MemAlloc returned null");
         *out = memory;
-        return dtrun_status{DTRUN_OK};
       });
     }
     static void MemFree(dtrun_backend_comm* handle, void* memory) noexcept {
-      auto* comm = As<Comm<CommT>>(handle);
-      GuardVoid(comm->host, "mem_free", [&] { comm->object->MemFree(memory); });
+      GuardVoid(HostOf(handle), "mem_free", [&] { Of(handle).MemFree(memory); });
     }
     static dtrun_status MemRegister(dtrun_backend_comm* handle, const dtrun_mem_params* params, void* memory,
                                     dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        As<Comm<CommT>>(handle)->object->MemRegister(ReadKnown(params, "dtrun_mem_params"), memory);
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err, [&] { Of(handle).MemRegister(ReadKnown(params, "dtrun_mem_params"), memory); });
     }
     static void MemDeregister(dtrun_backend_comm* handle, void* memory) noexcept {
-      auto* comm = As<Comm<CommT>>(handle);
-      GuardVoid(comm->host, "mem_deregister", [&] { comm->object->MemDeregister(memory); });
+      GuardVoid(HostOf(handle), "mem_deregister", [&] { Of(handle).MemDeregister(memory); });
     }
 
     static dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query,
@@ -437,19 +379,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (kHasWaitStream) table.req_wait_stream = &ReqWaitStream;
       table.req_release = &ReqRelease;
       if (kHasSnapshot) table.snapshot = &Snapshot;
-      if (kHasGroups) {
-        table.group_begin = &GroupBegin;
-        table.group_end = &GroupEnd;
-      }
-      if (kHasMemory) {
-        table.mem_alloc = &MemAlloc;
-        table.mem_free = &MemFree;
-      }
+      if (kHasGroups) table.group_begin = &GroupBegin;
+      if (kHasGroups) table.group_end = &GroupEnd;
+      if (kHasMemory) table.mem_alloc = &MemAlloc;
+      if (kHasMemory) table.mem_free = &MemFree;
       if (kHasSupports) table.query_support = &QuerySupport;
-      if (kHasRegistration) {
-        table.mem_register = &MemRegister;
-        table.mem_deregister = &MemDeregister;
-      }
+      if (kHasRegistration) table.mem_register = &MemRegister;
+      if (kHasRegistration) table.mem_deregister = &MemDeregister;
       return table;
     }
   };

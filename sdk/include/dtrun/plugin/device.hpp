@@ -15,7 +15,7 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The owner of the memory of a pointer. By default the host, or memory that the device's library does not know.
+  // The owner of the memory of a pointer. By default the host: also of memory that the library does not know.
   struct MemoryPlace {
     int device_kind = DTRUN_DEVICE_HOST;
     int device_index = -1;  // -1 with DTRUN_DEVICE_HOST, and where the library moves it between the two
@@ -81,20 +81,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static_assert(std::is_base_of_v<Base, T>, "derive from dtrun::sdk::Device<YourEvent>");
     static_assert(T::kDeviceKind > DTRUN_DEVICE_HOST && T::kDeviceKind < 63, "kDeviceKind is 1 to 62");
 
-    // &Derived::Method has the type of the class that last overrode it.
-    static constexpr bool kDescribes = !std::is_same_v<decltype(&T::Describe), decltype(&Base::Describe)>;
+    static constexpr bool kDescribes = kOverridden<decltype(&T::Describe), decltype(&Base::Describe)>;
     static constexpr bool kCaptures =
-        !std::is_same_v<decltype(&T::StreamCapturing), decltype(&Base::StreamCapturing)>;
+        kOverridden<decltype(&T::StreamCapturing), decltype(&Base::StreamCapturing)>;
 
     static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
-    // A slot with a body that returns nothing.
-    template <class Body>
-    static dtrun_status Do(dtrun_error* err, Body&& body) noexcept {
-      return Guard(err, [&] {
-        body();
-        return dtrun_status{DTRUN_OK};
-      });
-    }
     static dtrun_stream Read(const dtrun_stream* stream) { return ReadKnown(stream, "dtrun_stream"); }
 
     static dtrun_status Count(dtrun_instance* self, std::int32_t* out, dtrun_error* err) noexcept {

@@ -146,34 +146,25 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   struct LauncherSlots {
     static_assert(std::is_base_of_v<Launcher, T>, "derive from dtrun::sdk::Launcher");
 
-    // &Derived::Method has the type of the class that last overrode it.
-    static constexpr bool kPlans = !std::is_same_v<decltype(&T::Plan), decltype(&Launcher::Plan)>;
-    static constexpr bool kFindsHosts =
-        !std::is_same_v<decltype(&T::FindHosts), decltype(&Launcher::FindHosts)>;
-    static constexpr bool kConnects = !std::is_same_v<decltype(&T::Connect), decltype(&Launcher::Connect)>;
+    static constexpr bool kPlans = kOverridden<decltype(&T::Plan), decltype(&Launcher::Plan)>;
+    static constexpr bool kFindsHosts = kOverridden<decltype(&T::FindHosts), decltype(&Launcher::FindHosts)>;
+    static constexpr bool kConnects = kOverridden<decltype(&T::Connect), decltype(&Launcher::Connect)>;
     static_assert(kPlans || kFindsHosts || kConnects, "override Plan, FindHosts or Connect");
 
     static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
 
     static dtrun_status Plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                              dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        Self(self).Plan(Job(job), PlanSink(sink));
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err, [&] { Self(self).Plan(Job(job), PlanSink(sink)); });
     }
     static dtrun_status FindHosts(dtrun_instance* self, const dtrun_hosts_query* query,
                                   const dtrun_hosts_sink* sink, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        Give(Self(self).FindHosts(HostsQuery(query)), sink);
-        return dtrun_status{DTRUN_OK};
-      });
+      return Do(err, [&] { Give(Self(self).FindHosts(HostsQuery(query)), sink); });
     }
     static dtrun_status Connect(dtrun_instance* self, const dtrun_connect_query* query,
                                 const dtrun_connect_sink* sink, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
+      return Do(err, [&] {
         for (const ConnectCommand& command : Self(self).Connect(ConnectQuery(query))) Give(command, sink);
-        return dtrun_status{DTRUN_OK};
       });
     }
     static constexpr dtrun_launcher Table() {

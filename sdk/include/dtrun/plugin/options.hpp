@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "dtrun/plugin/services.hpp"
@@ -93,5 +94,56 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const dtrun_options* options_;
   };
 
+  namespace internal {
+
+  // ---- what the slots of backends, launchers and devices share ----
+
+  // What a dtrun_instance points to: the author's object, and the host for the slots that return no status
+  // and can only log.
+  template <class T>
+  struct Instance {
+    explicit Instance(const dtrun_host* h, const dtrun_options* options)
+        : host(h), object(host, Options(host, options)) {}
+    Host host;
+    T object;
+  };
+  // A slot with a body that returns nothing.
+  template <class Body>
+  dtrun_status Do(dtrun_error* err, Body&& body) noexcept {
+    return Guard(err, [&] {
+      body();
+      return dtrun_status{DTRUN_OK};
+    });
+  }
+
+  // Whether `Derived` is a method that an author overrode: &Derived::Method has the type of the class that
+  // last overrode it.
+  template <class Derived, class Base>
+  inline constexpr bool kOverridden = !std::is_same_v<Derived, Base>;
+
+  template <class T, class Handle>
+  T* As(Handle* handle) noexcept {
+    return reinterpret_cast<T*>(handle);
+  }
+
+  // For slots that return void: what `body` throws becomes a line of the log.
+  template <class Body>
+  void GuardVoid(const Host& host, const char* slot, Body&& body) noexcept {
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    const dtrun_status status = Do(&error, body);
+    if (status == DTRUN_OK) return;
+    const auto* log = host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE);
+    if (log == nullptr) return;
+    char text[DTRUN_ERROR_MESSAGE_BYTES + 64];
+    std::size_t used = 0;
+    for (const char* part : {"an exception left ", slot, ": ", static_cast<const char*>(error.message)}) {
+      CopyCut(text + used, sizeof text - used, part);
+      used += std::strlen(text + used);
+    }
+    log->write(host.raw(), DTRUN_LOG_ERROR, "plugin", dtrun_string{text, used});
+  }
+
+  }  // namespace internal
 }  // namespace v0
 }  // namespace dtrun::sdk
