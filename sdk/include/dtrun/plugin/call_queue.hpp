@@ -26,6 +26,7 @@
 #include "dtrun/plugin/backend.hpp"
 #include "dtrun/plugin/block_signals.hpp"
 #include "dtrun/plugin/deadline.hpp"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
@@ -143,9 +144,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class CallQueue::Call final : public Request {
    public:
     Call(CallQueue& queue, const dtrun_op& given, int size)
-        : op(given), running{&op, LazyDeadline(given.timeout_ns)}, queue_(queue) {
-      if (op.send_counts != nullptr || op.recv_counts != nullptr) CopyArrays(static_cast<std::size_t>(size));
-    }
+        : op(given, size), running{&*op, LazyDeadline(given.timeout_ns)}, queue_(queue) {}
     ~Call() override {
       if (done.load(std::memory_order_acquire)) return;
       try {
@@ -171,7 +170,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
     Deadline::Clock::time_point deadline() { return running.deadline.Start().at(); }
 
-    dtrun_op op;
+    const OwnedOp op;  // the caller lends its arrays for the time of enqueue only
     Running running;
     Call* next = nullptr;              // behind it in the queue
     std::atomic<bool> queued{false};   // for the worker, with a deadline that has been started
@@ -187,20 +186,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     };
     inline static thread_local Kept kept_;
 
-    // Keeps the arrays that the caller lends for the time of enqueue only.
-    void CopyArrays(std::size_t size) {
-      arrays_ = std::make_unique<std::uint64_t[]>(4 * size);
-      std::uint64_t* copy = arrays_.get();
-      for (const std::uint64_t** array :
-           {&op.send_counts, &op.send_offsets, &op.recv_counts, &op.recv_offsets}) {
-        if (*array == nullptr) continue;
-        std::copy_n(*array, size, copy);
-        *array = copy;
-        copy += size;
-      }
-    }
-
-    std::unique_ptr<std::uint64_t[]> arrays_;
     CallQueue& queue_;
   };
 

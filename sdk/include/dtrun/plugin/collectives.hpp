@@ -39,23 +39,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static algorithms::Messenger& Of(void* context) { return *static_cast<algorithms::Messenger*>(context); }
     static dtrun_status Send(void* context, std::int32_t peer, const void* data, std::uint64_t bytes,
                              dtrun_message** out, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        *out = static_cast<dtrun_message*>(Of(context).Send(peer, data, bytes));
-        return dtrun_status{DTRUN_OK};
-      });
+      return internal::Do(err,
+                          [&] { *out = static_cast<dtrun_message*>(Of(context).Send(peer, data, bytes)); });
     }
     static dtrun_status Recv(void* context, std::int32_t peer, void* data, std::uint64_t bytes,
                              dtrun_message** out, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        *out = static_cast<dtrun_message*>(Of(context).Recv(peer, data, bytes));
-        return dtrun_status{DTRUN_OK};
-      });
+      return internal::Do(err,
+                          [&] { *out = static_cast<dtrun_message*>(Of(context).Recv(peer, data, bytes)); });
     }
     static dtrun_status Wait(void* context, dtrun_message* message, dtrun_error* err) noexcept {
-      return Guard(err, [&] {
-        Of(context).Wait(message);
-        return dtrun_status{DTRUN_OK};
-      });
+      return internal::Do(err, [&] { Of(context).Wait(message); });
     }
 
     const dtrun_host* host_;

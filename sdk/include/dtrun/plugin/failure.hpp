@@ -159,6 +159,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
   }
 
+  namespace internal {
+  // Guard for a body that returns nothing.
+  template <class Body>
+  dtrun_status Do(dtrun_error* err, Body&& body) noexcept {
+    return Guard(err, [&] {
+      body();
+      return dtrun_status{DTRUN_OK};
+    });
+  }
+  }  // namespace internal
+
   // Runs `call(&error)` of the C ABI and throws what it reports.
   template <class Call>
   void Check(Call && call) {

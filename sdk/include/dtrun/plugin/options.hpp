@@ -107,14 +107,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Host host;
     T object;
   };
-  // A slot with a body that returns nothing.
-  template <class Body>
-  dtrun_status Do(dtrun_error* err, Body&& body) noexcept {
-    return Guard(err, [&] {
-      body();
-      return dtrun_status{DTRUN_OK};
-    });
-  }
 
   // Whether `Derived` is a method that an author overrode: &Derived::Method has the type of the class that
   // last overrode it.
