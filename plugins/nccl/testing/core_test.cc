@@ -169,29 +169,29 @@ TEST_F(NcclInCore, MakesACommunicatorOfNcclForEachPartAtItsFirstUse) {
 
 TEST_F(NcclInCore, GivesStreamsTheirPriorityAndMemoryOfNccl) {
   Play([](Member& self) {
-    PluginError error;
-    ASSERT_EQ(self.comm.Connect(DTRUN_DEVICE_CUDA, self.device, &error), DTRUN_OK) << error.message;
+    const Status connected = self.comm.devices().Connect(DTRUN_DEVICE_CUDA, self.device);
+    ASSERT_TRUE(connected) << connected.error().text;
     dtrun_stream_params params;
     DTRUN_INIT(params);
     params.device_index = self.device;
     params.priority = 1;
-    dtrun_stream urgent;
-    ASSERT_EQ(self.comm.CreateStream(params, DTRUN_DEVICE_CUDA, &urgent, &error), DTRUN_OK) << error.message;
+    const Result<dtrun_stream> made = self.comm.devices().CreateStream(params, DTRUN_DEVICE_CUDA);
+    ASSERT_TRUE(made) << made.error().text;
+    const dtrun_stream urgent = *made;
     std::vector<float> host(kCount);
     EXPECT_EQ(self.OnHost(Member::Op(host.data(), host.data())).text, "");  // all have made theirs
     EXPECT_EQ(FakeCuda().last_priority, -5);
     EXPECT_EQ(self.OnHost(Member::Op(host.data(), host.data())).text, "");  // and have looked
-    void* memory = nullptr;
-    ASSERT_EQ(self.comm.AllocateOn(kBytes, DTRUN_DEVICE_CUDA, self.device, &memory, &error), DTRUN_OK)
-        << error.message;
+    const Result<void*> memory = self.comm.memory().AllocateOn(kBytes, DTRUN_DEVICE_CUDA, self.device);
+    ASSERT_TRUE(memory) << memory.error().text;
     EXPECT_GT(FakeNccl().registrations, 0);
-    auto* const data = static_cast<float*>(memory);
+    auto* const data = static_cast<float*>(*memory);
     std::fill_n(data, kCount, 1.0F);
     EXPECT_EQ(self.On(urgent, Member::Op(data, data)).text, "");
     self.cuda.Synchronize(urgent.native);
     EXPECT_EQ(data[kCount - 1], static_cast<float>(kRanks));
-    self.comm.Free(memory);
-    self.comm.DestroyStream(urgent);
+    self.comm.memory().Free(*memory);
+    self.comm.devices().DestroyStream(urgent);
   });
   EXPECT_EQ(FakeNccl().blocks, 0);
   EXPECT_EQ(FakeNccl().registrations, 0);
