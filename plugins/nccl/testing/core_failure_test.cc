@@ -62,8 +62,8 @@ class NcclMixed : public NcclCompared, public ::testing::WithParamInterface<bool
 TEST_P(NcclMixed, NamesBothMemoriesOfAMessage) {
   const int on_device = GetParam() ? 0 : 1;
   const std::string text = PlayUntilTheyDiffer([&](Member& self) {
-    PluginError error;
-    ASSERT_EQ(self.comm.Connect(DTRUN_DEVICE_CUDA, self.device, &error), DTRUN_OK) << error.message;
+    const Status connected = self.comm.devices().Connect(DTRUN_DEVICE_CUDA, self.device);
+    ASSERT_TRUE(connected) << connected.error().text;
     const dtrun_stream stream = self.Stream();
     const Buffer data(self.cuda, 1);
     std::vector<float> host(kCount, 1);
