@@ -51,7 +51,7 @@ TEST(Snapshot, SurvivesTheWayThroughJson) {
     const dtrun_options::Entry& copy = after->entries.at(key);
     EXPECT_EQ(copy.value.data, entry.value.data) << key;
     EXPECT_EQ(copy.value.origin.kind, DTRUN_ORIGIN_FILE);
-    EXPECT_EQ(copy.place(), "train.toml:1:2");
+    EXPECT_EQ(copy.value.origin.place, "train.toml:1:2");
     EXPECT_EQ(copy.spec.key, key);
     EXPECT_EQ(copy.spec.type, entry.spec.type);
     EXPECT_EQ(copy.spec.choices, entry.spec.choices);
