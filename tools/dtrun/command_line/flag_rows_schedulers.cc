@@ -9,6 +9,9 @@ using enum Reading;
 constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 
+constexpr std::string_view kOutputFiles =
+    "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)";
+
 constexpr std::string_view kQuietAdvice = "dtrun's flag is -q, before the verb";
 
 constexpr ForeignFlag kScheduler[] = {
@@ -87,13 +90,8 @@ constexpr ForeignFlag kScheduler[] = {
     {" --partition --account -A --job-name -J --exclusive --mem --constraint -C --qos ", "srun", kRefused,
      kSchedulers},
     {" --overcommit -O ", "srun", kFixed, "cluster.oversubscribe=true"},
-    {" --output -o --error -e --open-mode ",
-     "srun",
-     kRefused,
-     "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)",
-     {},
-     {},
-     kCertain},
+    {" --output -o --error --open-mode ", "srun", kUnread, kOutputFiles},
+    {" -e ", "srun", kUnread, kOutputFiles, {}, {}, kCertain},  // given to dtrun it is deepspeed's --exclude
     {" --mpi ", "srun", kWord, "job.pmi", "pmix=pmix none=none",
      "for MPICH and Intel MPI, which have PMI-1: --set job.pmi=pmi1; for horovodrun's --mpi: --set "
      "launcher.name=mpirun"},

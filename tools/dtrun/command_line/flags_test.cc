@@ -104,6 +104,8 @@ TEST(ForeignFlags, MeanWhatTheirLauncherMeans) {
   EXPECT_EQ(FindForeignFlag("--config-file", "horovodrun")->launcher, "horovodrun");
   EXPECT_EQ(FindForeignFlag("--cpu")->reading, Reading::kRefused);
   EXPECT_EQ(FindForeignFlag("--cpu", "accelerate")->text, "job.env.ACCELERATE_USE_CPU=true");
+  EXPECT_EQ(FindForeignFlag("-e")->text, "cluster.exclude");
+  EXPECT_EQ(FindForeignFlag("-e", "srun")->reading, Reading::kUnread);
   EXPECT_EQ(FindForeignFlag("--nnodes", "mpirun"), FindForeignFlag("--nnodes")) << "another's is still one";
 }
 
@@ -160,6 +162,9 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--check-build"), HasSubstr("run horovodrun --check-build"));
   EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
   EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
+  for (const char* flag : {"-o", "--output", "--error", "--open-mode"})
+    EXPECT_THAT(Read(flag), HasSubstr("a flag of srun that dtrun does not read; leave it out: the run's folder"))
+        << flag;
   EXPECT_EQ(Read("--max-restarts"), "no value");
 }
 

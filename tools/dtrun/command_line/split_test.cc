@@ -300,5 +300,14 @@ TEST_F(SplitTest, WhatCli11RefusesIsOneLine) {
   }
 }
 
+TEST_F(SplitTest, SrunsOutputFilesAreTheRunsFolder) {
+  for (const char* flag : {"-o", "--output"})
+    EXPECT_THAT(Refused({flag, "out.txt", "-n", "2", "train"}),
+                AllOf(HasSubstr(std::string(flag) + " is a flag of srun that dtrun does not read; leave it out"),
+                      HasSubstr("; an option of the program goes after it")));
+  EXPECT_THAT(Refused({"srun", "-o", "out", "train"}),
+              AllOf(HasSubstr("-o is a flag of srun"), Not(HasSubstr("an option of the program"))));
+}
+
 }  // namespace
 }  // namespace dtrun::cli
