@@ -168,7 +168,10 @@ std::string Meant(const Spec& spec, std::string_view text) {
   std::string meant;
   if (spec.type == Type::kDuration) {
     meant = DurationMeant(text);
-    if (!meant.empty() && !ParseDuration(meant))
+    const auto duration = ParseDuration(meant);
+    const auto least = ParseDuration(spec.min_text.value_or("0s"));
+    if (duration && least && *duration < *least) return "";
+    if (!meant.empty() && !duration)
       return spec.max_text ? "" : "; the longest is 10 years, \"87600h\"";
   }
   if (spec.type == Type::kBytes) {

@@ -65,6 +65,9 @@ TEST(ParseText, SaysWhatWasExpectedAndFound) {
   EXPECT_EQ(Refusal(A(Type::kFloat), "nan"), "expected a number; found nan");
   EXPECT_EQ(Refusal(A(Type::kDuration), "60"),
             "expected a duration such as \"60s\"; found \"60\", did you mean \"60s\"?");
+  EXPECT_EQ(Refusal(ARange(Type::kDuration, "1s", "1h"), "0"),
+            "expected a duration such as \"60s\", from 1s to 1h; found \"0\"")
+      << "0s is refused, too";
   EXPECT_EQ(Refusal(ARange(Type::kBytes, "16MiB", "1TiB"), "8MiB"),
             "expected a size such as \"16MiB\", from 16MiB to 1TiB; found \"8MiB\"");
   EXPECT_EQ(Refusal(A(Type::kBytes), "4 GBs"),
