@@ -26,7 +26,7 @@ struct Error {
   std::vector<int> ranks = {};                   // that it speaks of; empty: `peer` alone, if known
   std::map<std::string, std::string> args = {};  // error_id.h names those of each id
 
-  std::int64_t vendor_code = 0;  // a vendor library's own number, and whose it is: "errno", "nccl"
+  std::int64_t vendor_code = 0;  // a vendor library's own number, and the library: "errno", "nccl"
   std::string vendor_domain = {};
 
   // `action` is the operation that failed ("open '/x/y'"); the text becomes "open '/x/y': no such

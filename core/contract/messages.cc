@@ -10,7 +10,7 @@ namespace dtrun::contract {
 namespace {
 
 constexpr int kProbes = 8;       // rows that a key may be in
-constexpr int kRemembered = 24;  // messages whose kind of memory `last` holds
+constexpr int kRemembered = 24;  // messages with their kind of memory in `last`
 constexpr std::uint64_t kRecent = (std::uint64_t{1} << kRemembered) - 1;
 constexpr std::uint64_t kUncounted = ~std::uint64_t{0};  // in `last`, for good
 constexpr std::uint64_t kReceives = std::uint64_t{1} << 32;

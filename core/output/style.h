@@ -21,7 +21,7 @@ struct Style {
   bool timestamps = false;
   bool fold = false;  // merges equal lines of several ranks
   ColourWhen colour = ColourWhen::kAuto;
-  std::optional<std::vector<int>> ranks = {};  // whose lines are shown, ascending; unset: all
+  std::optional<std::vector<int>> ranks = {};  // ranks with lines that are shown, ascending; unset: all
   // At least, of a progress bar that is not on a terminal: each of its states that is shown is a line.
   std::chrono::milliseconds between_states = std::chrono::seconds(10);
 

@@ -25,7 +25,7 @@ struct CudaApi {
   // `error`, which the caller handles: the thread's last error is read, else the program's next look at it
   // (torch looks after each kernel) would take it for its own.
   Error Handled(Error error) const;
-  // Whether the device has come to `event`. `doing` as in Check.
+  // Whether the device has reached `event`. `doing` as in Check.
   bool Reached(Event event, const std::string& doing) const;
   // "'CUDA driver version is insufficient for CUDA runtime version'".
   std::string Text(Error error) const;

@@ -1,6 +1,6 @@
 // Collectives as calls of MPI, cut to the counts that MPI takes.
 //
-// One per communicator, used by one thread at a time, after all ranks have come to the call.
+// One per communicator, used by one thread at a time, after all ranks have reached the call.
 // Blocks until MPI has done its part; throws what MPI reports.
 #pragma once
 

@@ -20,7 +20,7 @@
 namespace dtrun::mpi_plugin {
 namespace {
 
-// PageHeader::entries: 16 bits of the call's number, 16 of how many have come to it, and
+// PageHeader::entries: 16 bits of the call's number, 16 of the number of ranks that have reached it, and
 // the digest of what they came for.
 struct Entries {
   std::uint16_t call;
@@ -71,7 +71,7 @@ bool EntryBarrier::Enter(std::uint64_t call, const sdk::Signature& signature) {
   std::uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
     Entries now = Entries::Unpack(seen);
-    // The call before this one is complete, because this rank came to it.
+    // The call before this one is complete, because this rank reached it.
     if (now.call != Short(call) || now.come == 0) now = {Short(call), 0, digest};
     if (now.digest != digest) ThrowDisagreement(call, signature);
     ++now.come;

@@ -98,7 +98,7 @@ class EntryBarrier {
   std::optional<Departure> FindDeparture() const;
   Fate FateOf(int rank) const { return page_.slot(rank).fate.load(std::memory_order_acquire); }
 
-  // The call that a rank has come to last.
+  // The call that a rank has reached last.
   std::uint64_t CallOf(int rank) const { return page_.slot(rank).call.load(std::memory_order_acquire); }
   sdk::Signature SignatureOf(int rank) const;
 

@@ -68,7 +68,7 @@ class Team {
   // This rank makes no more calls. Once. `alone`: no thread is left behind, so that everything
   // can be given back.
   void Leave(bool alone);
-  // "rank 1, which is in barrier 6": who has not come to collective `call`. Empty when that
+  // "rank 1, which is in barrier 6": the ranks that have not reached collective `call`. Empty when that
   // is not known; *first is the first of them or -1.
   std::string MissingRanks(std::uint64_t call, int* first);
 

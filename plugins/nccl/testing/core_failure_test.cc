@@ -18,7 +18,7 @@ class NcclCompared : public NcclInCore {
     for (int rank = 0; rank < kRanks; ++rank)
       recorders_.push_back(std::move(contract::Recorder::Open(mapping_.Path(), rank)).value());
   }
-  // Plays ranks that come to differ, and gives in which words.
+  // Plays ranks with different calls, and returns the text of the error.
   std::string PlayUntilTheyDiffer(const std::function<void(Member&)>& body) {
     std::optional<contract::Difference> difference;
     std::atomic<bool> over = false;

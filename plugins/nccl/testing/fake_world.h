@@ -1,6 +1,6 @@
-// What the ranks of the fake NCCL share: who has come to which call, and messages on their way.
+// What the ranks of the fake NCCL share: which ranks have reached which call, and messages in flight.
 //
-// The last rank to come to a collective does the work for all, in memory, since all ranks are
+// The last rank to reach a collective does the work for all, in memory, since all ranks are
 // threads of one process. As with NCCL, calls of one communicator run one after another,
 // whatever their streams; ungrouped sends wait for their receiver; ranks that disagree wait for
 // ever; and an abort frees the own rank only. Thread-safe.

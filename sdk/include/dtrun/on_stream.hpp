@@ -60,7 +60,7 @@ class OnStream {
     return start(rooted(moving(DTRUN_BROADCAST, nullptr, data, count, dtype_of<T>()), root));
   }
 
-  // Later work on the stream starts when every rank's stream has come to it.
+  // Later work on the stream starts when every rank's stream has reached it.
   void barrier() const { run(moving(DTRUN_BARRIER, nullptr, nullptr, 0, 0)); }
 
   // `recv` has size() * count elements.

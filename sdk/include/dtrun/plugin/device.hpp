@@ -62,7 +62,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
     virtual std::unique_ptr<EventT> EventCreate(int device_index) = 0;
     virtual void EventRecord(EventT& event, const dtrun_stream& stream) = 0;
-    // True when the stream has come to it.
+    // True when the stream has reached it.
     virtual bool EventTest(EventT& event) = 0;
     virtual void EventWait(EventT& event, const dtrun_stream& stream) = 0;
 
