@@ -18,7 +18,7 @@ FILES = {"CMakeLists.txt": "project(dtrun VERSION 7.2.1 LANGUAGES C CXX)\n", "py
 # By name, what a release starts.
 BUILDERS = {"tools/package": '[ $1 = wheel ] && touch "$2/dtrun-7.2.1-py3-none-any.whl" || touch "$2/dtrun-7.2.1.tar.gz"',
             "tools/site": 'mkdir -p "$1" && echo page > "$1/index.html"',
-            "bin/cmake": '[ $1 != --build ] || { mkdir -p build/package/packages; touch build/package/packages/dtrun_7.2.1_amd64.deb; }'}
+            "bin/cmake": '[ $1 != --build ] || { mkdir -p build/package/packages; touch build/package/packages/dtrun_7.2.1-1_amd64.deb; }'}
 
 
 class Release(unittest.TestCase):
@@ -70,7 +70,7 @@ class Release(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         folder = self.tree / "build/dtrun-7.2.1"
         files = ["RELEASE-NOTES.md", "SHA256SUMS", "dtrun-7.2.1-py3-none-any.whl", "dtrun-7.2.1-site.tar.gz", "dtrun-7.2.1.tar.gz",
-                 "dtrun_7.2.1_amd64.deb"]
+                 "dtrun_7.2.1-1_amd64.deb"]
         self.assertEqual(sorted(file.name for file in folder.iterdir()), files)
         sums = (folder / "SHA256SUMS").read_text()
         self.assertEqual([name for name in files if f"  {name}\n" not in sums], ["SHA256SUMS"])
