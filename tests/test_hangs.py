@@ -192,7 +192,7 @@ class Hangs(JobTest):
         self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
         self.assertEqual(self.last_verdict()["exit_class"], "user-error")
 
-    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    @needs_stacks
     def test_a_rank_that_left_its_group_and_lives_is_named(self):
         script = self.write(
             "import time, torch, torch.distributed as d; d.init_process_group('gloo'); t = torch.ones(9); d.all_reduce(t)\n"

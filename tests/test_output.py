@@ -130,7 +130,7 @@ class Terminal(JobTest):
                 text = self.seen(columns, *words, **variables)
                 for line in text.splitlines():
                     self.assertTrue(len(line) <= 50 or " " not in line.strip(), line)
-        self.assertIn("\n  launchers that every rank also gets", self.seen(70, "config", "list", "job"))
+        self.assertIn("name of the job in\n  logs and folders\n", self.seen(70, "config", "list", "job"))
 
     def test_colours_say_what_is_meant(self):
         text = self.seen(100, "-n", 2, "sh", "-c", "echo hello; exit $RANK")

@@ -52,7 +52,7 @@ struct JobTable {
   MapField env = Row("job.env", kPlan, "environment variables of every rank")
                      .Long("Added to the environment that dtrun was started with. Numbers, true and false become "
                            "text; placeholders expand as in job.command.");
-  ListField dialects = Row("job.dialects", kPlan, "launchers whose environment variables every rank also gets")
+  ListField dialects = Row("job.dialects", kPlan, "launchers; every rank also gets their environment variables")
                            .Long("For example [\"horovod\", \"azureml\"], in addition to the variables of dtrun's "
                                  "own launcher; dtrun env --list shows them. Two dialects that set a variable to "
                                  "different values are an error.");

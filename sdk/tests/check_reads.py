@@ -17,7 +17,7 @@ FOLDERS = ("core", "plugins", "launchers", "sdk/include", "sdk/interfaces", "sdk
 
 PLACES = {
     "core/base/kernel_file.cc": "files of the kernel; this is their reader",
-    "core/base/owner.cc": "/proc",
+    "core/base/own_folder.cc": "/proc",
     "core/binding/gpu.cc": "/proc and /sys",
     "core/comm/shm/memory.cc": "/proc/PID/fd, and its kind is checked",
     "core/contract/mapping.cc": "the flight recorder, a memfd of the agent",
@@ -31,7 +31,7 @@ PLACES = {
     "core/process/cgroup.cc": "cgroup files",
     "core/process/memory_evidence.cc": "/proc and cgroup files",
     "core/process/spawn.cc": "/dev/null",
-    "core/failures/log.cc": "standard input, which has to be waited for; O_NONBLOCK for all others",
+    "core/failures/finding.cc": "standard input, which has to be waited for; O_NONBLOCK for all others",
     "sdk/helpers/helper.cc": "/dev/null",
     "sdk/include/dtrun/plugin/process_watch.hpp": "/proc",
     "sdk/interfaces/interfaces.cc": "/proc",
