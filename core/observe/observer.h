@@ -1,8 +1,7 @@
 // Observers: each turns events of the hosts into findings about a running generation.
 //
 // The controller (core/job/controller.h) owns them, one set per generation, passes every event to every
-// observer, and acts on what they find. Loop thread. A new event is a struct in core/protocol/host.h, its
-// fields in core/protocol/messages.cc, and a case in one observer.
+// observer, and acts on what they find. Loop thread. core/README.md says where a new event goes.
 #pragma once
 
 #include <functional>

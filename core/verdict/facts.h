@@ -1,6 +1,6 @@
 // What the root observed of one generation, without judgement: the input of the verdict.
 //
-// Plain values. The controller fills them; cause.h and verdict.h read them. Any thread.
+// Plain values. story.h makes them from the recorded facts; cause.h and verdict.h read them. Any thread.
 #pragma once
 
 #include <sys/types.h>

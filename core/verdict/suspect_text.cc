@@ -94,7 +94,8 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
       for (RankDoing& doing : places) doing.phrase = "lived, and was " + doing.phrase;
       return PlacesText(places) + ", when the others had lost their connections";
     }
-    default: break;
+    case Suspicion::Kind::kLeft:
+    case Suspicion::Kind::kNone: break;
   }
   const std::vector<int> ranks = RanksThatLeft(facts, suspicion);
   return fmt::format("{} exited with code 0 while others still needed {}", FoldRanks(ranks),
@@ -116,8 +117,10 @@ std::string SuspicionHint(Suspicion::Kind kind) {
       return "let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE from its environment as "
              "they "
              "are";
-    default: return {};
+    case Suspicion::Kind::kErred:
+    case Suspicion::Kind::kNone: break;
   }
+  return {};
 }
 
 std::string ApartText(const Facts& facts, std::size_t first) {
