@@ -107,7 +107,11 @@ Status Record::AddStacks(std::uint64_t generation, const std::string& why,
 Status Record::AddEvent(std::string_view line, bool anew) const {
   const std::filesystem::path path = dir_.path() / verdict::kEventsFile;
   const auto mode = FileModeIn(dir_.mode());
-  if (anew) ::renameat(dir_.descriptor(), verdict::kEventsFile, dir_.descriptor(), verdict::kEventsBefore);
+  if (anew) {
+    events_.Reset();
+    if (::renameat(dir_.descriptor(), verdict::kEventsFile, dir_.descriptor(), verdict::kEventsBefore) != 0)
+      return Error::System(fmt::format("rename '{}'", path.string()), errno);
+  }
   if (anew || !events_) {
     Result<UniqueFd> file = MakeOwnFileAt(dir_.descriptor(), path, mode);
     if (!file) return file.error();

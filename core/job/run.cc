@@ -101,7 +101,8 @@ class Runner {
     if (Status told = dir->TellPath(request_.dir_file); !told)
       return Error{told.error().code, request_.dir_file_place + told.error().text};
     const Record record(*dir);
-    log_.emplace([&](std::string_view line, bool anew) { NoteEvent(record.AddEvent(line, anew)); }, begun_);
+    log_.emplace([&](std::string_view line, bool anew) { return NoteEvent(record.AddEvent(line, anew)); },
+                 begun_);
     log_->Add(fact::Opened{fact::Opened::kVersion, asked.job, outcome_.run_dir,
                            fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))});
     const Status ran = RunGenerations(record);
@@ -357,8 +358,9 @@ class Runner {
     if (!written) Say("dtrun: " + written.error().text);
   }
   // A full disk is reported once.
-  void NoteEvent(const Status& written) {
+  bool NoteEvent(const Status& written) {
     if (!written && !std::exchange(told_event_, true)) Note(written);
+    return written.ok();
   }
 
   const RunRequest& request_;

@@ -14,7 +14,10 @@ class Locks final : public Observer {
     const auto* const output = std::get_if<protocol::Output>(&event);
     if (output == nullptr) return finding;
     const verdict::RankFacts* const rank = view.facts.Find(output->rank);
-    if (rank != nullptr && rank->lock) finding.facts.push_back(fact::MovedOn{{output->rank}});
+    if (rank != nullptr && rank->lock) {
+      const verdict::RankFacts* const holder = view.facts.Find(rank->lock->holder);
+      if (holder == nullptr || !holder->ending) finding.facts.push_back(fact::MovedOn{{output->rank}});
+    }
     if (output->stream != output::Stream::kErr || output->bytes.find(kTraceback) == std::string_view::npos)
       return finding;
     finding.facts.push_back(fact::PrintedError{{output->rank}});

@@ -1,5 +1,8 @@
 #include "core/verdict/event_log.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/base/text.h"
 #include "core/wire/json.h"
 
@@ -15,6 +18,17 @@ bool Repeats(const fact::Any& fact) {
          std::holds_alternative<fact::PrintedError>(fact);
 }
 
+// Observers report some facts at every look, unchanged.
+bool IsKnown(const Facts& facts, const fact::Any& fact) {
+  if (const auto* const noted = std::get_if<fact::Noted>(&fact))
+    return noted->what == fact::Noted::What::kStacks && facts.stacks;
+  const auto* const one = std::get_if<fact::Overrode>(&fact);
+  const RankFacts* const rank = one == nullptr ? nullptr : facts.Find(one->rank);
+  return rank != nullptr && std::ranges::any_of(rank->overrides, [one](const Override& known) {
+           return known.name == one->name && known.now == one->now && known.given == one->given;
+         });
+}
+
 }  // namespace
 
 std::string ToLine(const Entry& entry) {
@@ -24,24 +38,28 @@ std::string ToLine(const Entry& entry) {
 }
 
 void EventLog::Add(fact::Any fact, std::string from) {
+  if (IsKnown(facts(), fact)) return;
   const Entry entry{Clock::now() - begun_, std::move(from), std::move(fact)};
   if (const auto* const opened = std::get_if<fact::Opened>(&entry.fact)) opened_ = *opened;
   if (std::holds_alternative<fact::Began>(entry.fact) && size_ > most_ / 2 && opened_) {
     size_ = 0;
+    gap_ = broken_ = false;
     Put({entry.at, "root", *opened_}, true);
     story_.Apply(entry);  // it adds the generation before to the earlier ones
     Put({entry.at, "root", story_.earlier()});
   } else {
     story_.Apply(entry);
   }
-  if (size_ <= most_ || !Repeats(entry.fact)) Put(entry);
+  if (size_ <= most_ || !Repeats(entry.fact)) return Put(entry);
+  if (!std::exchange(gap_, true)) Put({entry.at, "root", fact::Noted{fact::Noted::What::kGap}});
 }
 
 void EventLog::Put(const Entry& entry, bool anew) {
   if (!write_) return;
-  const std::string line = ToLine(entry) + "\n";
+  std::string line = ToLine(entry) + "\n";
+  if (broken_) line = "\n" + ToLine({entry.at, "root", fact::Noted{fact::Noted::What::kGap}}) + "\n" + line;
   size_ += line.size();
-  write_(line, anew);
+  broken_ = !write_(line, anew);
 }
 
 Result<Story> Replay(std::string_view text) {

@@ -22,12 +22,13 @@ class EventLog {
  public:
   using Clock = std::chrono::steady_clock;
   // The file may reach this size before looks, reports and other records that repeat are no longer written,
-  // and before the next generation begins a new file. So a job of any length fills at most two files of this
-  // size, and what its ranks' ends need.
+  // and before the next generation begins a new file; a record tells that some are missing. So a job of any
+  // length fills at most two files of this size, and what its ranks' ends need.
   static constexpr std::size_t kMostOfAFile = std::size_t{64} << 20;
 
-  // Appends a line; with `anew`, to a new file, after the old one was kept as kEventsBefore.
-  using Write = std::function<void(std::string_view line, bool anew)>;
+  // Appends a line; with `anew`, to a new file, after the old one was kept as kEventsBefore. False: it
+  // failed, and may have written a part of the line.
+  using Write = std::function<bool(std::string_view line, bool anew)>;
 
   // Without `write`: in memory only. `begun`: the job's start.
   explicit EventLog(Write write = {}, Clock::time_point begun = Clock::now(), std::size_t most = kMostOfAFile)
@@ -47,6 +48,8 @@ class EventLog {
   const std::size_t most_;
   std::optional<fact::Opened> opened_;
   std::size_t size_ = 0;
+  bool gap_ = false;     // the file tells that records are missing
+  bool broken_ = false;  // the last write failed
   Story story_;
 };
 

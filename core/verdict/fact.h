@@ -249,14 +249,15 @@ struct Noted {
     kAccomplished,
     kStacks,
     kRestarts,
+    kGap,  // records before this one are missing: the file was too large, or a write failed
   };
   What what = What::kMet;
   std::string text = {};
   void Fields(auto& io) { io("what", what), io("text", text, kMayMiss); }
 };
-constexpr std::array<const char*, 10> EnumNames(Noted::What) {
-  return {"calls-differ", "stalled",    "time-limit",   "regroup", "not-restarted",
-          "met",          "guard-died", "accomplished", "stacks",  "restarts"};
+constexpr std::array<const char*, 11> EnumNames(Noted::What) {
+  return {"calls-differ", "stalled", "time-limit", "regroup", "not-restarted", "met", "guard-died",
+          "accomplished", "stacks",  "restarts",   "gap"};
 }
 // The generation could not start: the one before is the last.
 struct Withdrawn {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostReports = 64;  // of one rank about its peers
 constexpr int kMostRanks = 1 << 20;
+constexpr std::chrono::seconds kEndsWithin{5};  // of an error that ends a rank
 
 // Summaries in order, a bounded number of them.
 void Keep(fact::Earlier* earlier, const Facts& facts) {
@@ -124,6 +125,7 @@ struct Fold {
       case What::kAccomplished: facts.accomplished = true; break;
       case What::kStacks: facts.stacks = true; break;
       case What::kRestarts: facts.restarts = true; break;
+      case What::kGap: story.gap_ = true; break;
       case What::kNotRestarted:
         facts.restarts = false;
         facts.not_restarted = m.text;
@@ -150,10 +152,13 @@ struct Fold {
     story.began_ = entry.at;
     story.begun_ = true;
   }
-  // The end of a rank frees its locks: what the others do from then on says nothing about them.
+  // The end of a rank frees its locks, and its error comes shortly before: what the others do from then on
+  // says nothing about them.
   void NoLongerWaits(RankFacts& rank) {
     const RankFacts* const holder = rank.lock ? story.Find(rank.lock->holder) : nullptr;
-    if (holder != nullptr && !holder->ending && !holder->erred_at) rank.lock.reset();
+    const bool ends =
+        holder != nullptr && (holder->ending || (holder->erred_at && at - *holder->erred_at < kEndsWithin));
+    if (!ends) rank.lock.reset();
   }
 
   void Of(RankFacts& rank, const fact::Started& m) { rank.pid = m.pid; }

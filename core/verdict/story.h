@@ -26,6 +26,7 @@ class Story {
   bool over() const { return over_; }    // whether it has ended
   // Of the generations before: the first ones, and after a gap of `omitted` the latest.
   const fact::Earlier& earlier() const { return earlier_; }
+  bool gap() const { return gap_; }  // whether records of this file are missing
   std::uint64_t lines_not_shown() const { return lines_not_shown_; }
   const std::string& not_started() const { return not_started_; }  // why; empty: it was
 
@@ -44,7 +45,7 @@ class Story {
   Facts facts_;
   std::optional<Facts> before_;       // of the generation before
   std::chrono::nanoseconds began_{};  // when that generation began
-  bool begun_ = false, over_ = false;
+  bool begun_ = false, over_ = false, gap_ = false;
   std::uint64_t lines_not_shown_ = 0;
   std::string not_started_;
 };

@@ -21,9 +21,15 @@ struct File {
   EventLog::Write Writer() {
     return [this](std::string_view line, bool anew) {
       if (anew) before = std::exchange(text, {});
+      if (std::exchange(full, false)) {
+        text += line.substr(0, line.size() / 2);
+        return false;
+      }
       text += line;
+      return true;
     };
   }
+  bool full = false;  // the next line is written by half
 };
 
 fact::Began Generation(std::uint64_t number, int ranks = 2) {
@@ -114,6 +120,66 @@ TEST(EventLog, IsBoundedHoweverLongAJobRuns) {
   EXPECT_EQ(VerdictJson(*Replay(file.text)), VerdictJson(log.story()));
   EXPECT_EQ(Replay(file.text)->earlier().omitted,
             999 - GenerationSummary::kFirst - GenerationSummary::kLatest);
+}
+
+TEST(EventLog, TellsThatRecordsAreMissingUntilANewFileBegins) {
+  constexpr std::size_t kMost = 2000;
+  File file;
+  EventLog log(file.Writer(), EventLog::Clock::now(), kMost);
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  EXPECT_FALSE(Replay(file.text)->gap());
+  for (int i = 0; i < 100; ++i) log.Add(fact::PrintedError{{0}});
+  EXPECT_TRUE(Replay(file.text)->gap());
+  EXPECT_LT(file.text.size(), kMost + 200) << "it is told once";
+  log.Add(Generation(1));
+  EXPECT_FALSE(Replay(file.text)->gap());
+}
+
+TEST(EventLog, LosesOnlyTheLineThatAFullDiskCut) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  file.full = true;
+  log.Add(fact::Joined{{0}});
+  log.Add(fact::Ended{{1}, {3, 0}, 0});
+  const Result<Story> story = Replay(file.text);
+  ASSERT_TRUE(story);
+  EXPECT_TRUE(story->gap());
+  EXPECT_FALSE(story->facts().ranks[0].joined);
+  EXPECT_EQ(story->facts().ranks[1].ending->code, 3);
+}
+
+TEST(EventLog, WritesAnUnchangedOverrideOnce) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  log.Add(fact::Overrode{{0}, "RANK", "0", "1"});
+  const std::size_t size = file.text.size();
+  log.Add(fact::Overrode{{0}, "RANK", "0", "1"});
+  EXPECT_EQ(file.text.size(), size);
+  log.Add(fact::Overrode{{0}, "RANK", "0", "2"});
+  EXPECT_GT(file.text.size(), size);
+}
+
+TEST(Story, ForgetsALockAfterAnErrorThatItsHolderSurvived) {
+  using std::chrono::seconds;
+  Story story;
+  const auto at = [&](int second, fact::Any fact) {
+    story.Apply({seconds(second), "root", std::move(fact)});
+  };
+  at(0, fact::Opened{1, "j", "/runs/j/1", ""});
+  at(0, Generation(0));
+  at(1,
+     fact::Looked{
+         false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
+  at(2, fact::PrintedError{{1}});
+  at(3, fact::MovedOn{{0}});
+  EXPECT_TRUE(story.facts().ranks[0].lock) << "the error may be its end";
+  at(60, fact::MovedOn{{0}});
+  EXPECT_FALSE(story.facts().ranks[0].lock);
 }
 
 TEST(EventLog, NamesTheFilesOfARunThatWasMoved) {

@@ -49,7 +49,7 @@ void Fields(auto& io, Error& error) {
   io("id", id, wire::kMostName);
   if (!io.kWrites) error.id = ErrorIdOf(id);
   io("ranks", error.ranks, wire::Most{kMaxErrorRanks});
-  io("args", error.args, wire::Most{16});
+  io("args", error.args, wire::Most{16}, wire::kMostName);
 }
 
 }  // namespace dtrun

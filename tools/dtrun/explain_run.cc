@@ -150,7 +150,12 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     files.verdict = *std::move(verdict);
   }
   const std::optional<verdict::Story> events = ReadEvents(folder);
-  if (events && events->over()) files.verdict = ParseJson(verdict::VerdictJson(*events));
+  // The file knows better after a generation that did not start, after dtrun was killed, and if records are
+  // missing.
+  const std::string result = files.verdict ? TextAt(*files.verdict, "/result") : "";
+  const bool final =
+      result == "not started" || result == "agent killed" || (files.verdict && events && events->gap());
+  if (events && events->over() && !final) files.verdict = ParseJson(verdict::VerdictJson(*events));
   if (files.verdict) story.job = Printable(TextAt(*files.verdict, "/job"));
   story.state = StateText(files.verdict);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
