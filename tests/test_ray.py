@@ -91,6 +91,13 @@ class Ray(PythonTest):
         self.assertIn("JobFailed: dtrun: job 'wait' was interrupted by SIGTERM", result.out, str(result))
         self.assertIn("rank None, code 143, class preemption\n", result.out)
 
+    def test_ctrl_c_ends_every_rank(self):
+        job = self.start_driver("dtrun.ray.run(wait, num_proc=2)")
+        self.wait_for(job, "waiting", 2)
+        job.signal(signal.SIGINT)
+        result = job.finish()
+        self.assertIn("KeyboardInterrupt", result.err)
+
 
 def worker_of_host(index):
     """Pid of the process of Ray that has started dtrun as this host of the job."""
