@@ -56,6 +56,18 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
   return first;
 }
 
+// The rank that failed first among those that did within moments, if others waited for its lock until then:
+// it may exit after them. Else `first`.
+std::size_t HolderThatFailedBefore(const Facts& facts, std::size_t first) {
+  const auto& at = facts.ranks[first].erred_at;
+  for (std::size_t i = 0; at && i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (rank.FailedByItself() && rank.erred_at && *rank.erred_at < *at && !LockedOutBy(facts, i).empty())
+      return i;
+  }
+  return first;
+}
+
 // The kind of failure that its own output reports.
 failures::Kind KindOf(const RankFacts& rank) {
   return rank.known && rank.known->recent ? rank.known->finding.failure->kind : failures::Kind::kUnsaid;
@@ -168,7 +180,8 @@ Cause FindCause(const Facts& facts) {
   // The loss ended the run before any rank failed. Later failures are consequences.
   if (facts.mpi_server_loss) return {Cause::Kind::kMpiServer, 0, ExitClass::kLauncher};
   if (facts.first_failed >= 0) {
-    const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
+    const std::size_t index =
+        HolderThatFailedBefore(facts, FollowBlame(facts, static_cast<std::size_t>(facts.first_failed)));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
     const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
     if (Suspicion overrode = SuspectOfJoining(facts, index); overrode.kind != Suspicion::Kind::kNone) {

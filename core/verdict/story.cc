@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostReports = 64;  // of one rank about its peers
 constexpr int kMostRanks = 1 << 20;
-constexpr std::chrono::seconds kEndsWithin{5};  // of an error that ends a rank
+constexpr std::chrono::seconds kEndsWithin{30};  // of an error that ends a rank
 
 // Summaries in order, a bounded number of them.
 void Keep(fact::Earlier* earlier, const Facts& facts) {

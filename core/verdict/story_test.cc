@@ -178,7 +178,7 @@ TEST(Story, ForgetsALockAfterAnErrorThatItsHolderSurvived) {
   at(2, fact::PrintedError{{1}});
   at(3, fact::MovedOn{{0}});
   EXPECT_TRUE(story.facts().ranks[0].lock) << "the error may be its end";
-  at(60, fact::MovedOn{{0}});
+  at(90, fact::MovedOn{{0}});
   EXPECT_FALSE(story.facts().ranks[0].lock);
 }
 
