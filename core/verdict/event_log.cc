@@ -68,10 +68,12 @@ Result<Story> Replay(std::string_view text) {
   bool opened = false;
   for (const std::string_view line : LinesOf(text)) {
     const Json json = ParseJson(line);
-    if (!json.is_object()) continue;
-    const auto fact = wire::FromJson<fact::Any>(json, "record");
-    const auto at = json.find("at");
-    if (!fact || at == json.end() || !at->is_number_integer()) continue;
+    const auto fact = json.is_object() ? wire::FromJson<fact::Any>(json, "record") : Error{};
+    const auto at = fact ? json.find("at") : json.end();
+    if (at == json.end() || !at->is_number_integer()) {
+      story.Apply({last, "", fact::Noted{fact::Noted::What::kGap}});
+      continue;
+    }
     last = std::chrono::nanoseconds(at->get<std::int64_t>());
     if (const auto* const first = std::get_if<fact::Opened>(&*fact)) {
       if (first->version != fact::Opened::kVersion)

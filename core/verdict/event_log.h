@@ -57,7 +57,7 @@ class EventLog {
 std::string ToLine(const Entry& entry);
 
 // The story in the text of events.log. Lines that are no records, such as the last one after a crash, are
-// skipped, as are kinds that only a newer dtrun knows. An error: not such a file, or one of another version.
+// skipped, as are kinds that only a newer dtrun knows; the story then has a gap. An error: not such a file, or one of another version.
 Result<Story> Replay(std::string_view text);
 
 }  // namespace dtrun::verdict

@@ -151,6 +151,17 @@ TEST(EventLog, LosesOnlyTheLineThatAFullDiskCut) {
   EXPECT_EQ(story->facts().ranks[1].ending->code, 3);
 }
 
+TEST(EventLog, TellsOfARecordThatItCannotRead) {
+  File file;
+  EventLog log(file.Writer());
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  AddAFailure(log);
+  EXPECT_FALSE(Replay(file.text)->gap());
+  const std::string code = "\"code\":3";
+  file.text.replace(file.text.find(code), code.size(), "\"code\":99999999999");
+  EXPECT_TRUE(Replay(file.text)->gap());
+}
+
 TEST(EventLog, WritesAnUnchangedOverrideOnce) {
   File file;
   EventLog log(file.Writer());
