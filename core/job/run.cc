@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <ctime>
 #include <exception>
 #include <set>
 #include <utility>

@@ -20,14 +20,12 @@
 #include "core/node/override_watch.h"
 #include "core/node/rank_contacts.h"
 #include "core/node/rank_lines.h"
-#include "core/plan/hosts.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
 #include "core/process/child_process.h"
 #include "core/process/stops.h"
 #include "core/verdict/endings.h"
 #include "core/verdict/overrides.h"
-#include "core/verdict/verdict.h"
 
 namespace dtrun::node {
 namespace {
