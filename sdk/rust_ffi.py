@@ -20,8 +20,8 @@ PLAIN = {"uint8_t": "u8", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32"
          "char": "c_char", "void": "c_void"}
 
 HEAD = """\
-// dtrun_abi.rs - the plugin ABI of dtrun for Rust, generated from dtrun/abi/*.h by sdk/rust_ffi.py; the headers say
-// what everything means, who owns it and which threads may call it.
+// dtrun_abi.rs - the plugin ABI of dtrun for Rust, generated from dtrun/abi/*.h by sdk/rust_ffi.py.
+// The headers say what everything means, who owns it and which threads may call it.
 //
 //   #[allow(non_camel_case_types, dead_code)]
 //   mod abi {

@@ -68,7 +68,7 @@ class Unusable(Faked):
             self.skipTest("needs the right to mount")
         told = ("device 'cuda', counting its devices: this process has no CUDA device: 'no CUDA-capable device is detected', and this "
                 "user may not open '/dev/nvidia0': Permission denied; add the user to the group that owns the file (often video or "
-                "render; a new login counts), or have the administrator give it the mode 0666")
+                "render; then log in again), or have the administrator give it the mode 0666")
         run = lambda modes: self.run_program("-c", ENTER_DEVICES, *modes, *enter, command="sh", DTRUN_FAKE_FILES="checked")
         result = run(["0666", "0666"])
         self.assert_ok(result)

@@ -74,7 +74,7 @@ class Here(JobTest):
         self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known
         for more in ({"sets": ["backend.torch=dtrun", "job.env.TORCH_DEVICE_BACKEND_AUTOLOAD=0"]},
                      {"sets": ["backend.torch=dtrun"], "env": self.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="false")}):
-            self.assert_user_error(self.ranks(2, "true", **more), "TORCH_DEVICE_BACKEND_AUTOLOAD is set, not to 1, in the environment of the ranks")
+            self.assert_user_error(self.ranks(2, "true", **more), "sets TORCH_DEVICE_BACKEND_AUTOLOAD to a value other than 1")
 
 
 @unittest.skipIf(why_not(), why_not())

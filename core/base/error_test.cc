@@ -81,7 +81,7 @@ TEST(Error, IsKnownToTheThreadThatCopiedIt) {
   DTRUN_ERROR_INIT(out);
   Error{DTRUN_TIMEOUT, std::string(600, 'a'), 3, ErrorId::kTimeout, {3, 4}}.CopyTo(&out);
   EXPECT_EQ(Error::LastCopied(out).Ranks(), (std::vector<int>{3, 4}));
-  dtrun_error_set(&out, DTRUN_REMOTE_FAILURE, 5, "of somebody else");
+  dtrun_error_set(&out, DTRUN_REMOTE_FAILURE, 5, "from elsewhere");
   EXPECT_EQ(Error::LastCopied(out).Id(), "remote_failure");
   EXPECT_EQ(Error::LastCopied(out).Ranks(), std::vector<int>{5});
 }

@@ -48,7 +48,7 @@ Status Tell(dtrun_kv& kv, int attempt, const std::string& verdict) {
   return told ? Status() : told.error();
 }
 
-Error NobodyCame(const Making& making, int attempt, const std::string& device) {
+Error NoCall(const Making& making, int attempt, const std::string& device) {
   const std::vector<int> missing = Missing(making, *making.device_kv, Key("here", attempt));
   return Error{
       DTRUN_TIMEOUT,
@@ -93,7 +93,7 @@ Result<std::string> AwaitVerdict(const Making& making, int attempt, const std::s
         making.device_kv->Get(Key("verdict", attempt), last ? std::max(left, Nanoseconds(0)) : kLook);
     if (verdict || verdict.error().code != DTRUN_TIMEOUT) return verdict;
     if (Status still = usable(); !still) return std::move(still).error();
-    if (last) return NobodyCame(making, attempt, device);
+    if (last) return NoCall(making, attempt, device);
   }
 }
 

@@ -60,7 +60,7 @@ TEST_F(Agreement, OfAllLetsAllGoOn) {
 TEST_F(Agreement, TellsARefusalOfOneToAllAtOnceAndTheyMayTryAgain) {
   const auto began = std::chrono::steady_clock::now();
   const auto heard = All({By("nccl"), By("nccl"), Error{DTRUN_NOT_FOUND, "no libnccl"}});
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "nobody waits for its timeout of 60 s";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "no rank waits for its timeout of 60 s";
   for (const std::size_t rank : {0u, 1u}) {
     ASSERT_FALSE(heard[rank].ok());
     EXPECT_EQ(heard[rank].error().code, DTRUN_REMOTE_FAILURE);
@@ -87,7 +87,7 @@ TEST_F(Agreement, ARankThatWaitsHearsWhyTheCommunicatorHasFailed) {
   const auto began = std::chrono::steady_clock::now();
   usable_ = [] { return Error{DTRUN_MISMATCH, "call 1 on 'world' differs", 2}; };
   EXPECT_THAT(Texts(All({By("nccl"), By("nccl")})), Each("call 1 on 'world' differs"));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "nobody waits for its timeout of 60 s";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "no rank waits for its timeout of 60 s";
 }
 
 }  // namespace

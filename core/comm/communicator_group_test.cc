@@ -36,7 +36,7 @@ TEST_F(Group, StartsItsOperationsAndEndsAsOneWork) {
     ASSERT_EQ(Open(), DTRUN_OK);
     EXPECT_EQ(Run(Op(DTRUN_RECV)), DTRUN_OK) << "it must not wait for the send";
     EXPECT_EQ(Run(Op(DTRUN_SEND)), DTRUN_OK);
-    EXPECT_EQ(fake_.ops.back().flags, 0u) << "nobody waits for one of a group at once";
+    EXPECT_EQ(fake_.ops.back().flags, 0u) << "an operation of a group is not blocking";
     dtrun_work* work = nullptr;
     ASSERT_EQ(Close(&work), DTRUN_OK);
     std::int32_t done = 1;

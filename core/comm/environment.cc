@@ -188,11 +188,10 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
       if (!reader.Has(name)) missing.push_back(name);
     }
   } else if (!reader.Has(kTheirLocalRank)) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        "dtrun started one process for all ranks of this host, and LOCAL_RANK does not say which of them "
-        "this one is; set it for each process that you start, or let dtrun start them: launcher.name = "
-        "\"per-process\""};
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 "dtrun started one process for all ranks of this host: LOCAL_RANK does not say which of "
+                 "them this process is; set it in each process that you start, or let dtrun start them: "
+                 "launcher.name = \"per-process\""};
   }
   const bool has_backend = reader.Text(contract::kBackend) != "none";
   if (has_backend) {

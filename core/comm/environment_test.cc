@@ -163,7 +163,7 @@ TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {
 }
 
 TEST(Environment, KnowsTheHostOfEachRank) {
-  EXPECT_TRUE(Read(Complete())->HostOfRanks().empty()) << "nobody has told it";
+  EXPECT_TRUE(Read(Complete())->HostOfRanks().empty()) << "the variable is not set";
   const Result<Environment> told = Read(With("DTRUN_HOST_RANKS", "1,3,2(x2)"));
   ASSERT_TRUE(told) << told.error().text;
   EXPECT_THAT(told->HostOfRanks(), ::testing::ElementsAre(0, 1, 1, 1, 2, 2, 3, 3));

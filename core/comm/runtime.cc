@@ -113,11 +113,9 @@ Status Runtime::JoinAlone() {
 Status Runtime::JoinJob() {
   const Environment& e = environment_;
   if (e.backend.name == "none") {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        "init: this job has no backend, because backend.name is \"none\", as under dtrun torchrun if "
-        "nothing else is set; set it to one such as \"gloo\" in the config or by the variable "
-        "DTRUN_CONFIG_BACKEND_NAME=gloo"};
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 "init: this job has no backend: backend.name is \"none\", the default of dtrun torchrun; "
+                 "name one, such as \"gloo\", in the config or with DTRUN_CONFIG_BACKEND_NAME=gloo"};
   }
   RaiseOpenFiles();
   const Result<log::Options> logged =

@@ -47,7 +47,7 @@ class MessagesTest : public ::testing::Test {
 
 TEST_F(MessagesTest, NamesTheMessageBothRanksBothMemoriesAndWhatToDo) {
   Send(0, 1, false, 7);
-  EXPECT_EQ(Found(), "") << "the other has not come to it";
+  EXPECT_EQ(Found(), "") << "the other rank has not called it yet";
   Receive(1, 0, true, 7);
   EXPECT_EQ(
       Found(),

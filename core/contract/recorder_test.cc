@@ -85,7 +85,7 @@ TEST_F(RecorderTest, TellsARankAtOnceHowItsCallDiffers) {
       "sum)";
   EXPECT_EQ(said(0, 1), text);
   EXPECT_EQ(said(2, 1), text);
-  EXPECT_EQ(said(0, 2), "") << "rank 2 has not come to it";
+  EXPECT_EQ(said(0, 2), "") << "rank 2 has not called it yet";
   EXPECT_EQ(said(2, 2), "");
 }
 

@@ -159,20 +159,22 @@ Captures FactsOf(const std::filesystem::path& program) {
 }
 
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
-                                            Whose whose, const Captures& facts) {
+                                            LogSource source, const Captures& facts) {
   // A user with write access to the folder could have put a pipe there, and opening it would block.
-  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : whose == Whose::kNamed ? O_NONBLOCK : 0;
+  const int own = source == LogSource::kRunLog     ? O_NONBLOCK | O_NOFOLLOW
+                  : source == LogSource::kUserPath ? O_NONBLOCK
+                                                   : 0;
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
   struct stat status {};
-  if (!fd && errno == ENXIO && whose == Whose::kNamed) return NoLog(file, "a socket or a device");
+  if (!fd && errno == ENXIO && source == LogSource::kUserPath) return NoLog(file, "a socket or a device");
   if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
   if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
-  if (whose == Whose::kOurs && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
+  if (source == LogSource::kRunLog && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("'{}' is not the log that dtrun has written: something else has taken its place",
                              file.string())};
   }
-  if (whose == Whose::kNamed && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
+  if (source == LogSource::kUserPath && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
     return NoLog(file, "a device");
   // Pipes and /proc files have no size: read from the beginning.
   const auto size = static_cast<std::size_t>(status.st_size);
@@ -195,7 +197,7 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
     if (got < 0 && errno != EINTR) return CannotRead(file, errno);
     if (got == 0) break;
   }
-  if (whose == Whose::kNamed && text.empty() && S_ISFIFO(status.st_mode))
+  if (source == LogSource::kUserPath && text.empty() && S_ISFIFO(status.st_mode))
     return NoLog(file, "a pipe into which nothing was written");
   Captures known = FactsBeside(file);
   known.insert(known.end(), facts.begin(), facts.end());
@@ -206,11 +208,11 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   return findings;
 }
 
-Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose,
-                                             const Captures& facts) {
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files,
+                                             LogSource source, const Captures& facts) {
   std::optional<LogFinding> best;
   for (const std::filesystem::path& file : files) {
-    const auto findings = FindFailuresIn(file, kMostBytes, whose, facts);
+    const auto findings = FindFailuresIn(file, kMostBytes, source, facts);
     if (!findings) return findings.error();
     std::vector<Finding> recent;
     for (const Finding& finding : *findings) {

@@ -36,7 +36,7 @@ std::string Lines(int count) {
 
 TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
   const auto out = Write("rank-0.out", Lines(5000) + kCauseLine + Lines(10));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, Whose::kOurs);
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, LogSource::kRunLog);
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-no-interface");
   EXPECT_EQ((*found)->file, out);
@@ -46,10 +46,10 @@ TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
 
 TEST_F(Logs, WhatIsLongPastComesLast) {
   const auto out = Write("rank-0.out", kCauseLine + Lines(5000));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, Whose::kOurs);
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, LogSource::kRunLog);
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-internal-error");
-  const auto old = FindInLogs({out}, Whose::kOurs);
+  const auto old = FindInLogs({out}, LogSource::kRunLog);
   ASSERT_TRUE(old.ok() && *old);
   EXPECT_FALSE((*old)->recent);
 }
@@ -64,7 +64,7 @@ TEST_F(Logs, OfALongLogTheEndIsRead) {
 }
 
 TEST_F(Logs, AFileThatCannotBeReadIsAnErrorThatNamesIt) {
-  const auto missing = FindInLogs({folder_ / "none"}, Whose::kOurs);
+  const auto missing = FindInLogs({folder_ / "none"}, LogSource::kRunLog);
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().text, ::testing::HasSubstr("none': no such file"));
   EXPECT_FALSE(FindFailuresIn(folder_).ok());
@@ -78,7 +78,8 @@ TEST_F(Logs, AdviceNamesTheRecordedCallsWhereThereAreSome) {
 }
 
 TEST_F(Logs, NothingKnownIsNoError) {
-  const auto found = FindInLogs({Write("rank-0.err", Lines(10)), Write("rank-0.out", "")}, Whose::kOurs);
+  const auto found =
+      FindInLogs({Write("rank-0.err", Lines(10)), Write("rank-0.out", "")}, LogSource::kRunLog);
   ASSERT_TRUE(found.ok());
   EXPECT_FALSE(found->has_value());
 }
@@ -86,7 +87,7 @@ TEST_F(Logs, NothingKnownIsNoError) {
 TEST_F(Logs, NameTheInterpreterThatLacksAModule) {
   const auto log = Write("rank-0.err", "ModuleNotFoundError: No module named 'yaml'\n");
   const auto of = [&](const char* program) {
-    return (*FindInLogs({log}, Whose::kOurs, FactsOf(program)))->finding;
+    return (*FindInLogs({log}, LogSource::kRunLog, FactsOf(program)))->finding;
   };
   EXPECT_EQ(of("/opt/venv/bin/python3").what,
             "Python has no module yaml on this host; the interpreter is /opt/venv/bin/python3");

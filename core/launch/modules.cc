@@ -51,10 +51,9 @@ Result<preflight::ModuleRequest> ModulesToAsk(const spec::JobSpec& spec, const s
   if (spec.backend.torch.is("dtrun") && LoadsNoBackends(plan::UserVariables(spec))) {
     return plan::At(
         spec.backend.torch,
-        fmt::format("{} is set, not to 1, in the environment of the ranks, which keeps torch from loading "
-                    "dtrun, and the script "
-                    "would get gloo; unset it, or take {} out and have the script import dtrun.torch "
-                    "and ask for the backend \"dtrun\"",
+        fmt::format("the ranks' environment sets {} to a value other than 1: torch would not load dtrun, "
+                    "and the script would use gloo; unset it, or remove {}, import dtrun.torch in the script "
+                    "and request the backend \"dtrun\"",
                     kAutoload, spec.backend.torch.key()));
   }
   if (spec.python.modules.has()) request.names = *spec.python.modules;

@@ -159,23 +159,23 @@ TEST_F(ConsoleTest, HasNothingToGiveUpOnceAllIsWritten) {
 TEST_F(ConsoleTest, GoesOnWithOneStreamWhenTheReaderOfTheOtherIsGone) {
   auto console = Open(out_.writer.get(), err_.writer.get());
   out_.reader.Reset();
-  for (int i = 0; i < 1000; ++i) console->Line(Stream::kOut, "for nobody");
-  console->Line(Stream::kErr, "for somebody");
+  for (int i = 0; i < 1000; ++i) console->Line(Stream::kOut, "not read");
+  console->Line(Stream::kErr, "read");
   EXPECT_FALSE(console->Drain(-1));
   console.reset();
   const std::string err = Rest(err_);
-  EXPECT_THAT(err, ::testing::HasSubstr("for somebody\n"));
+  EXPECT_THAT(err, ::testing::HasSubstr("read\n"));
   EXPECT_THAT(err, ::testing::HasSubstr("dtrun: the reader of standard output has gone; the job continues"));
 }
 
 TEST_F(ConsoleTest, IsQuietWhereNobodyReadsErrors) {
   auto console = Open(out_.writer.get(), err_.writer.get());
   err_.reader.Reset();
-  console->Line(Stream::kErr, "for nobody");
+  console->Line(Stream::kErr, "not read");
   EXPECT_FALSE(console->Drain(-1));
-  console->Line(Stream::kOut, "for somebody");
+  console->Line(Stream::kOut, "read");
   console.reset();
-  EXPECT_EQ(Rest(out_), "for somebody\n");
+  EXPECT_EQ(Rest(out_), "read\n");
 }
 
 TEST_F(ConsoleTest, SaysOnTheOtherStreamThatTheDiskIsFull) {

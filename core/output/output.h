@@ -31,7 +31,7 @@ class Console {
   virtual ~Console() = default;  // clears the states, drains while the reader takes something
                                  // at least every 5 s, then stops
 
-  // Where the overflow file is made from now on, if it is not there yet: beside the log files, whose disk has
+  // Where to create the overflow file, if it does not exist yet: beside the log files, because their disk has
   // room for what ranks print.
   virtual void SpillInto(const std::filesystem::path& folder) = 0;
   // A whole line without its newline, or several with newlines between them. A terminal gets no

@@ -284,12 +284,11 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
                               doing));
   }
   if (WIFSIGNALED(status) && !IsFault(WTERMSIG(status))) {
-    return Error{
-        DTRUN_ABORTED,
-        fmt::format(
-            "{} plugin '{}': its probe (pid {}) was killed by {} while {}, by somebody or as memory ran "
-            "out; look in `dmesg` for the out-of-memory killer, and start again",
-            KindText(file.kind), file.path.string(), number, SignalText(WTERMSIG(status)), doing)};
+    return Error{DTRUN_ABORTED, fmt::format("{} plugin '{}': its probe (pid {}) was killed by {} while {}, "
+                                            "by a user or because memory ran out; look in `dmesg` for the "
+                                            "out-of-memory killer, and start again",
+                                            KindText(file.kind), file.path.string(), number,
+                                            SignalText(WTERMSIG(status)), doing)};
   }
   if (WIFSIGNALED(status)) {
     return Failed(DTRUN_INTERNAL,

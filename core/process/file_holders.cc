@@ -41,7 +41,7 @@ std::vector<pid_t> ProcessesOfThisUser(const std::vector<pid_t>& excepted) {
   return found;
 }
 
-bool NobodyElseHas(int file) {
+bool IsOnlyHolder(int file) {
   if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return false;
   ::fcntl(file, F_SETLEASE, F_UNLCK);
   return true;

@@ -19,6 +19,6 @@ std::vector<pid_t> ProcessesOfThisUser(const std::vector<pid_t>& excepted);
 
 // Whether the kernel grants a write lease on the open `file`. It does if no other process has the file open
 // or mapped, in any namespace. Also false where leases are not available.
-bool NobodyElseHas(int file);
+bool IsOnlyHolder(int file);
 
 }  // namespace dtrun::process

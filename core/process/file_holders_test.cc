@@ -17,11 +17,11 @@ TEST(FileHolders, SeesWhoHasAFileOpen) {
   ASSERT_EQ(::fstat(first.get(), &info), 0);
   EXPECT_TRUE(Holds(::getpid(), info));
   EXPECT_FALSE(Maps(::getpid(), info));
-  EXPECT_TRUE(NobodyElseHas(first.get()));
+  EXPECT_TRUE(IsOnlyHolder(first.get()));
   const UniqueFd second(::open((scratch / "file").c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_FALSE(NobodyElseHas(second.get()));
+  EXPECT_FALSE(IsOnlyHolder(second.get()));
   first.Reset();
-  EXPECT_TRUE(NobodyElseHas(second.get()));
+  EXPECT_TRUE(IsOnlyHolder(second.get()));
 }
 
 TEST(FileHolders, LeavesOutThoseExcepted) {

@@ -32,7 +32,7 @@ TEST(Lifeline, NoticesThatTheGuardIsGoneAndStaysQuietThen) {
   pair.ours.Reset();
   EXPECT_EQ(lifeline.Next(), Lifeline::kGuardGone);
   lifeline.Stopped();
-  lifeline.LastWords("nobody listens");
+  lifeline.LastWords("no reader");
   EXPECT_EQ(lifeline.Next(), Lifeline::kGuardGone);
 }
 

@@ -140,7 +140,7 @@ std::vector<std::string> Segments::Remove() {
     const std::string path = (folder_ / name).string();
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info {};
-    if (!file || ::fstat(file.get(), &info) != 0 || info.st_ino != inode || !NobodyElseHas(file.get()))
+    if (!file || ::fstat(file.get(), &info) != 0 || info.st_ino != inode || !IsOnlyHolder(file.get()))
       continue;
     if (::unlink(path.c_str()) == 0) removed.push_back(name);
   }

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kUnprivileged = 65534;
 
 std::string Refusal(const std::filesystem::path& path) {
   const Result<std::string> text = ReadFile(path);
@@ -59,7 +59,7 @@ TEST(ReadFile, ExplainsAFileThatMayNotBeRead) {
   const uid_t before = ::geteuid();
   // Root may read everything, so it switches to another user for the call.
   if (before == 0) {
-    ASSERT_EQ(::seteuid(kNobody), 0);
+    ASSERT_EQ(::seteuid(kUnprivileged), 0);
   }
   const std::string refusal = Refusal(path);
   ASSERT_EQ(::seteuid(before), 0);

@@ -189,8 +189,8 @@ void Loader::LimitHosts() {
         limit,
         fmt::format(
             "{} hosts, and nothing names them; add --hosts a,b (cluster.hosts), --hostfile FILE or, under "
-            "a scheduler, --set cluster.from=auto; where each host starts the command itself, type 'dtrun "
-            "torchrun --nnodes ...', as for torchrun, or set cluster.connect = \"manual\"",
+            "a scheduler, --set cluster.from=auto; if you start the command on each host: use 'dtrun "
+            "torchrun --nnodes ...' or set cluster.connect = \"manual\"",
             count));
   }
   std::vector<std::string> list = *hosts;

@@ -37,13 +37,13 @@ struct LauncherTable {
 struct BackendTable {
   NamesField name =
       Row("backend.name", kPlugins, "backend of the communicator; dtrun plugins list shows the backends")
-          .Long("A single name, such as \"gloo\", never falls back to another backend. With a list, such as "
-                "[\"nccl\", \"ucx\", \"gloo\"], dtrun takes, for host memory and for device memory, the first backend "
-                "that supports that memory and works on all hosts; \"auto\" is that list. \"cpu:gloo,cuda:nccl\" "
+          .Long("A single name, such as \"gloo\", never falls back to another backend. From a list, such as [\"nccl\", "
+                "\"ucx\", \"gloo\"], dtrun takes the first backend that supports the memory and works on all hosts. It "
+                "chooses separately for host and for device memory. \"auto\" is that list. \"cpu:gloo,cuda:nccl\" "
                 "names one backend for each kind of memory: cpu, cuda, hip or rocm, xpu, or the name of a device "
                 "plugin. A backend for device memory only, such as \"nccl\", is combined with ucx or gloo for host "
-                "memory. Options of a backend go into a table of its name, such as [backend.gloo]. \"none\" starts "
-                "the ranks without a communicator and ignores backend.options.")
+                "memory. Options of a backend go into a table of its name, such as [backend.gloo]. \"none\" starts the "
+                "ranks without a communicator and ignores backend.options.")
           .Default("gloo");
   PathField path = Row("backend.path", kPlugins, "file of the backend plugin; unset: it is found by its name");
   NamesField sha256 =
@@ -187,7 +187,7 @@ struct LogsTable {
 
 // What the user sees of the ranks' output; does not affect the ranks.
 struct OutputTable {
-  TextField ranks = Row("output.ranks", kRoot, "ranks whose output your terminal shows")
+  TextField ranks = Row("output.ranks", kRoot, "ranks shown on your terminal")
                         .Long("\"all\", \"none\", or ranks and ranges, such as \"0\" or \"0,4-7\". The log files have "
                               "the output of every rank, and the verdict quotes the rank that failed.")
                         .Default("all")

@@ -34,12 +34,12 @@ struct JobTable {
           .Range("1", "1000000");
   EnumField bind =
       Row("job.bind", kPlan, "processors that each rank may run on")
-          .Long("\"compact\" gives each rank an equal share of whole cores, with neighbouring ranks side by side; "
-                "\"spread\" gives the same shares, with neighbouring ranks on different NUMA nodes; \"per-numa\" "
-                "and \"per-socket\" give a rank every NUMA node or socket that its share touches; \"core\" gives it "
-                "one core of its share; \"none\" gives it every processor that dtrun itself may use. \"auto\" is "
-                "\"per-numa\" on a host with several NUMA nodes and at least one core per rank, otherwise "
-                "\"none\". No policy gives a rank more processors than dtrun itself may use.")
+          .Long("\"compact\": an equal share of whole cores, with neighbouring ranks side by side. \"spread\": the "
+                "same shares, with neighbouring ranks on different NUMA nodes. \"per-numa\" and \"per-socket\": "
+                "every NUMA node or socket that the rank's share touches. \"core\": one core of the share. \"none\": "
+                "every processor that dtrun itself may use. \"auto\" is \"per-numa\" on a host with several NUMA "
+                "nodes and at least one core per rank, otherwise \"none\". No policy gives a rank more processors "
+                "than dtrun itself may use.")
           .Default("auto")
           .Choices({"auto", "none", "compact", "spread", "per-numa", "per-socket", "core"});
   EnumField gpu_visibility =
@@ -123,7 +123,7 @@ struct ClusterTable {
                            .Long("NAME, NAME slots=N (Open MPI, DeepSpeed, Horovod) or NAME:N; # starts a comment.")
                            .MustExist();
   TextField from =
-      Row("cluster.from", kRoot, "platform whose environment variables list the hosts")
+      Row("cluster.from", kRoot, "platform that lists the hosts in its environment variables")
           .Long("\"openmpi\", \"pmi\", \"mpijob\", \"azureml\", \"gcp\", \"vertex\", \"pai\", \"spark\", "
                 "\"kubeflow\" or \"torchrun\"; or the name of a launcher that finds hosts: \"slurm\", \"pbs\", "
                 "\"lsf\", \"gridengine\", \"flux\", \"sagemaker\", \"kubernetes\", or a plugin of your own. "

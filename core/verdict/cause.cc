@@ -11,14 +11,14 @@
 namespace dtrun::verdict {
 namespace {
 
-constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoRank = static_cast<std::size_t>(-1);
 
 std::size_t IndexOf(const Facts& facts, int rank) {
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const bool last = i + 1 == facts.ranks.size();
     if (rank >= facts.ranks[i].rank && (last || rank < facts.ranks[i + 1].rank)) return i;
   }
-  return kNobody;
+  return kNoRank;
 }
 
 std::optional<std::size_t> LossOf(const Facts& facts, const std::string& host) {
@@ -35,7 +35,7 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
     moved = false;
     for (const PeerReport& report : facts.ranks[from].reports) {
       const std::size_t peer = IndexOf(facts, report.peer);
-      if (peer == kNobody || seen.contains(peer)) continue;
+      if (peer == kNoRank || seen.contains(peer)) continue;
       const bool lost = LossOf(facts, facts.ranks[peer].host).has_value();
       if (!lost && !facts.ranks[peer].FailedByItself()) continue;
       seen.insert(peer);
@@ -90,7 +90,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
     for (const PeerReport& report : rank.reports) {
       if (!rank.IsOfAnother(report)) continue;
       const std::size_t peer = IndexOf(facts, report.peer);
-      const bool came = peer == kNobody || facts.ranks[peer].joined;
+      const bool came = peer == kNoRank || facts.ranks[peer].joined;
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
     }
   }

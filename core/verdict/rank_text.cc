@@ -39,7 +39,7 @@ std::string OfTime() {
       limit.rlim_max);
 }
 
-// The usual cause of such an exit and where to look, for a rank whose output gives no better advice; may be
+// The usual cause of such an exit and where to look, for a rank without better advice in its output; may be
 // empty. REQUIRES: `rank` has ended.
 std::string Hint(const RankFacts& rank) {
   if (rank.abort) return {};

@@ -72,7 +72,7 @@ Status RecogniseRank(RankFacts* facts) {
     rank.known = FindInTail(rank.tail, rank.program);
   } else {
     auto found =
-        failures::FindInLogs(rank.log_files, failures::Whose::kOurs, failures::FactsOf(rank.program));
+        failures::FindInLogs(rank.log_files, failures::LogSource::kRunLog, failures::FactsOf(rank.program));
     if (!found) return std::move(found).error();
     rank.known = *std::move(found);
   }

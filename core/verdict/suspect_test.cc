@@ -190,7 +190,7 @@ TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
                                    "open at train.py:4\n"));
 }
 
-const std::vector<std::string> kNobodyCame = {
+const std::vector<std::string> kNoPeerCame = {
     "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 3, in <module>",
     "  File \"/usr/lib/python3/dist-packages/torch/distributed/rendezvous.py\", line 177, in "
     "_create_c10d_store",
@@ -198,7 +198,7 @@ const std::vector<std::string> kNobodyCame = {
 
 TEST_F(SuspectTest, IsTheRankThatLookedForTheOthersElsewhere) {
   facts_.ranks.resize(2);
-  facts_.ranks[0].tail = kNobodyCame;
+  facts_.ranks[0].tail = kNoPeerCame;
   facts_.ranks[1].overrides = {{1, "MASTER_PORT", "29777", "12355"}};
   EXPECT_THAT(Verdict(), HasSubstr(": rank 1 set MASTER_PORT to 12355, where dtrun set 29777\n"));
   EXPECT_THAT(Verdict(), HasSubstr("  next: let the program take MASTER_ADDR, MASTER_PORT"));
@@ -209,7 +209,7 @@ TEST_F(SuspectTest, IsTheRankThatLookedForTheOthersElsewhere) {
 }
 
 TEST_F(SuspectTest, IsNobodyWhenAllChangedTheVariablesAlike) {
-  facts_.ranks[0].tail = kNobodyCame;
+  facts_.ranks[0].tail = kNoPeerCame;
   for (int i = 0; i < 4; ++i)
     facts_.ranks[static_cast<std::size_t>(i)].overrides = {{i, "WORLD_SIZE", "4", "8"}};
   EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 0 exited with code 1\n"));

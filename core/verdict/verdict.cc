@@ -54,8 +54,8 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
       Failed(facts, loss.at), loss.host, loss.how, FoldRanks(loss.needed));
   // Only processes of this user can connect to it.
   const std::string hint = fmt::format(
-      "start the job again; if it happens again, look in `dmesg` on {} and what else of yours connects to "
-      "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
+      "start the job again; if it happens again: look in `dmesg` on {}, and for other programs of yours "
+      "there that connect to ports of 127.0.0.1; install a newer libpmix, or set launcher.name = \"mpirun\"",
       loss.host);
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }

@@ -232,9 +232,9 @@ constexpr dtrun_option kOptions[] = {
         .Choices(kPlaceholders),
     dtrun::sdk::Option("error_files", DTRUN_TYPE_ENUM, "rank",
                        "where torch's `record` writes why a rank failed")
-        .Long("\"rank\" is rank-R.error.json in the run directory, \"attempt\" torchrun's "
-              "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on other nodes than the first), "
-              "in a folder that must exist before the ranks start, and \"none\" is nowhere.")
+        .Long("\"rank\": rank-R.error.json in the run directory. \"attempt\": torchrun's "
+              "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on nodes other than the first), "
+              "in a folder that must exist before the ranks start. \"none\": no file.")
         .Choices(kErrorFiles),
     dtrun::sdk::Option("local_rank_argument", DTRUN_TYPE_STRING, nullptr,
                        "adds this and =LOCAL_RANK after the script, such as --local-rank"),

@@ -21,8 +21,8 @@ bool IsDeviceFile(const std::string& name) {
 }
 
 constexpr char kByMode[] =
-    "add the user to the group that owns the file (often video or render; a new login counts), or have the "
-    "administrator give it the mode 0666, which is the driver's own";
+    "add the user to the group that owns the file (often video or render; then log in again), or have the "
+    "administrator give it the mode 0666, the driver's default";
 constexpr char kByControlGroup[] =
     "its control group forbids the GPU: start the container with it (docker run --gpus all), or ask the "
     "scheduler for one";

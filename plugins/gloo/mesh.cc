@@ -184,7 +184,7 @@ void Mesh::FailLost(int peer, const std::string& what) {
                peer));
 }
 
-void Mesh::FailSomebodyLost(const std::string& what) {
+void Mesh::FailUnknownLost(const std::string& what) {
   {
     std::unique_lock lock(mutex_);
     if (published_changed_.wait_for(lock, kBrokenLinkLimit, [this] { return static_cast<bool>(failure_); }))

@@ -94,7 +94,7 @@ class Mesh {
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);
   // The same when it is not known which connection failed; the monitor finds out.
-  void FailSomebodyLost(const std::string& what);
+  void FailUnknownLost(const std::string& what);
 
   // Whether `peer` has left without a failure: the last message on its connection says so. After a failure
   // the connection may be stuck in the middle of a message, so a rank that fails publishes why in the store.

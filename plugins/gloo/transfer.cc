@@ -37,7 +37,7 @@ auto Transfer::Guarded(Call&& call) {
     return call();
   } catch (const std::exception& error) {
     if (peer_ == DTRUN_ANY_SOURCE) {
-      mesh_.FailSomebodyLost(error.what());
+      mesh_.FailUnknownLost(error.what());
     } else {
       mesh_.FailLost(peer_, error.what());
     }

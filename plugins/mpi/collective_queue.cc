@@ -226,7 +226,7 @@ Failure CollectiveQueue::TimeoutOf(const Job& job) {
 void CollectiveQueue::Observe(Job& job, Lock& lock) {
   const bool late = job.deadline && job.deadline->passed();
   lock.unlock();
-  team_->CheckPeers(Team::kNobody);
+  team_->CheckPeers(Team::kNoPeer);
   if (!team_->failure() && late) team_->Fail(TimeoutOf(job));
   lock.lock();
   if (!team_->failure() || job.state == Job::State::kDone) return;

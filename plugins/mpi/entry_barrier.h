@@ -26,7 +26,7 @@ inline constexpr std::size_t kCacheLine = 64;
 
 // Written by one rank, read by all.
 struct alignas(kCacheLine) PageSlot {
-  std::atomic<std::uint64_t> call{0};         // the last collective that this rank has come to
+  std::atomic<std::uint64_t> call{0};         // the last collective that this rank has entered
   std::atomic<std::uint64_t> signature[3]{};  // of that, an sdk::Signature
   std::atomic<Fate> fate{Fate::kMember};
   // Written before `fate` leaves kMember.

@@ -166,7 +166,7 @@ void Messages::Drop(Message& message, bool may_call) {
 
 void Messages::Observe(Message& message, bool last_look) {
   const int peer = message.op.peer;
-  team_->CheckPeers(!last_look ? Team::kNobody : peer == DTRUN_ANY_SOURCE ? Team::kEverybody : peer);
+  team_->CheckPeers(!last_look ? Team::kNoPeer : peer == DTRUN_ANY_SOURCE ? Team::kEveryPeer : peer);
   if (team_->failure() || !message.deadline.passed()) return;
   const bool named = peer != DTRUN_ANY_SOURCE;
   team_->Fail(Failure(DTRUN_TIMEOUT,

@@ -28,8 +28,8 @@ std::string RankText(int rank) { return "rank " + std::to_string(rank); }
   throw Failure(
       DTRUN_FAILED_PRECONDITION,
       "'" + params.name + "' has " + std::to_string(params.size) +
-          " ranks, but MPI_COMM_WORLD has only this process, which found no PMIx server; leave job.pmi "
-          "at \"auto\" or set it to \"pmix\", or start the job under mpirun, for example 'mpirun -n " +
+          " ranks, but MPI_COMM_WORLD has only this process: it found no PMIx server; set job.pmi to "
+          "\"auto\" (the default) or \"pmix\", or start the job under mpirun, for example 'mpirun -n " +
           std::to_string(params.size) + " ...'");
 }
 
@@ -232,7 +232,7 @@ std::optional<Failure> Team::FindTrouble(int needed) {
       return Failure(DTRUN_REMOTE_FAILURE, RankText(peer) + " has left '" + name_ + "'", peer);
     if (needed >= 0 && place->FateOf(needed) == Fate::kLeft)
       return Failure(DTRUN_REMOTE_FAILURE, RankText(needed) + " has left '" + name_ + "'", needed);
-    if (needed == kEverybody && AllLeft())
+    if (needed == kEveryPeer && AllLeft())
       return Failure(DTRUN_REMOTE_FAILURE, "all other ranks have left '" + name_ + "'", peer);
   }
   if (const auto dead = FindDeadRank()) {

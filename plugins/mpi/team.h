@@ -62,8 +62,8 @@ class Team {
   // Fails the team when another rank has failed or died, or when those that are needed have
   // left: one rank, or any of all, or everybody else.
   static constexpr int kAll = -2;
-  static constexpr int kNobody = -1;
-  static constexpr int kEverybody = -3;
+  static constexpr int kNoPeer = -1;
+  static constexpr int kEveryPeer = -3;
   void CheckPeers(int needed);
   // This rank makes no more calls. Once. `alone`: no thread is left behind, so that everything
   // can be given back.

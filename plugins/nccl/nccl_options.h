@@ -44,10 +44,10 @@ inline constexpr dtrun_option kOptions[] = {
     SwitchOption("p2p", "whether GPUs of one host read each other's memory")
         .Long(
             "auto: before the ranks start, each pair of GPUs makes a verified and timed copy in a child "
-            "process, 2 s for a pair and 5 s at most; if the driver claims access that fails, hangs, "
-            "corrupts data or is far too slow, or grants it one way only, ranks see NCCL_P2P_DISABLE=1. The "
-            "result is cached until the next boot. on: if a pair has no access, the job ends before it "
-            "starts. off: ranks see NCCL_P2P_DISABLE=1.\n"
+            "process, at most 2 s for a pair and 5 s in all. Ranks see NCCL_P2P_DISABLE=1 if access that the "
+            "driver claims fails, hangs, corrupts data, is far too slow or works one way only. The result is "
+            "cached until the next boot. on: if a pair has no access, the job ends before it starts. off: "
+            "ranks see NCCL_P2P_DISABLE=1.\n"
             "Programs with peer copies of their own can read DTRUN_P2P: on, off, or unset if unknown.")
         .Alias("NCCL_P2P_DISABLE"),
     SwitchOption("shm", "whether GPUs of one host may exchange data through host memory")

@@ -26,9 +26,9 @@ inline constexpr dtrun_option kOptions[] = {
                 "network devices UCX may use, in the grammar of UCX_NET_DEVICES", DTRUN_SCOPE_HOST)
         .Long("A list such as \"mlx5_0:1,mlx5_1:1\" or \"eth0\", or \"all\". A device that this host lacks "
               "is an error that lists those it has.\n"
-              "Unset: UCX_NET_DEVICES, else the RDMA devices; if there are none, loopback when all ranks "
-              "share one host, otherwise what network.interface found, else the interface of the "
-              "default route, else the first that is not loopback. When set, ranks also see UCX_NET_DEVICES.")
+              "Unset: UCX_NET_DEVICES, else the RDMA devices. Without RDMA: loopback if all ranks share one "
+              "host, else what network.interface found, else the interface of the default route, else the "
+              "first that is not loopback. When set, ranks also see UCX_NET_DEVICES.")
         .Alias("UCX_NET_DEVICES"),
     sdk::Option("required", DTRUN_TYPE_ENUM, "any", "what must carry the traffic between hosts")
         .Long("\"rdma\": InfiniBand or RoCE; without it the job ends before it starts, with the reason, "
@@ -48,10 +48,10 @@ inline constexpr dtrun_option kOptions[] = {
               "list of transports that names cuda_ipc or cuda, or on with one that omits it.")
         .Choices(kP2pChoices),
     sdk::Option("device_memory", DTRUN_TYPE_ENUM, "auto", "how the memory of GPUs goes to other ranks")
-        .Long("auto: straight from and to the GPU's memory where UCX moves it itself, which needs a UCX that "
-              "was built with CUDA or ROCm; reductions and alltoall, which need a processor or memory beside "
-              "theirs, go through the host's memory. staged: all of it goes through the host's memory, over "
-              "whatever carries that, shared memory too. All hosts need the same.")
+        .Long("auto: directly if UCX moves it, which needs a UCX with CUDA or ROCm. Reductions and alltoall "
+              "go through host memory, because they need a processor or further memory. staged: everything "
+              "goes through host memory, over whichever transport carries that, also shared memory. All "
+              "hosts need the same value.")
         .Choices(kDeviceMemoryChoices)};
 
 }  // namespace dtrun::ucx_plugin

@@ -54,8 +54,9 @@ int TellMentions(const std::vector<failures::Mention>& mentions, bool json) {
 }
 
 int ExplainFile(const fs::path& file, const std::string& name, bool json) {
-  const failures::Whose whose = name.empty() ? failures::Whose::kAnybodys : failures::Whose::kNamed;
-  const auto findings = failures::FindFailuresIn(file, failures::kMostBytes, whose);
+  const failures::LogSource source =
+      name.empty() ? failures::LogSource::kAny : failures::LogSource::kUserPath;
+  const auto findings = failures::FindFailuresIn(file, failures::kMostBytes, source);
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
@@ -170,8 +171,8 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   explain
       ->add_option(
           "WHAT", to->words,
-          "The text of a failure; a file with it; - for stdin; a run directory, also of a running job; "
-          "or latest, the newest run started in this folder, by 'dtrun torchrun' too")
+          "An error message; a file that contains it; - for stdin; a run directory, also of a running job; or "
+          "latest: the newest run started in this folder, also by 'dtrun torchrun'")
       ->type_name("")
       ->required();
   explain

@@ -109,7 +109,7 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
       if (fs::is_regular_file(log)) logs.push_back(std::move(log));
     }
     const std::string program = TextAt(process, "/argv/0");
-    auto known = failures::FindInLogs(logs, failures::Whose::kNamed, failures::FactsOf(program));
+    auto known = failures::FindInLogs(logs, failures::LogSource::kUserPath, failures::FactsOf(program));
     if (!known) return known.error();
     if (!*known || (interrupted && (*known)->finding.failure->depth != failures::Depth::kCause)) continue;
     findings.push_back({rank, **std::move(known)});

@@ -52,8 +52,9 @@ constexpr char kEpilogue[] =
     "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal for a "
     "signal); 2 when the command line or the config is wrong.\n"
     "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME); "
-    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn, error or off sets the level of the "
-    "log, of its parts with DTRUN_LOG=info,node=debug,gloo=off; DTRUN_LOG_FORMAT=json writes JSON lines.\n"
+    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG sets the level of the log: debug, info, "
+    "warn, error or off, or for its parts: DTRUN_LOG=info,node=debug,gloo=off. DTRUN_LOG_FORMAT=json writes "
+    "JSON lines.\n"
     "'dtrun help VERB' explains a verb.\n";
 
 // Whether an option provides what the command line lacks.

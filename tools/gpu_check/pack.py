@@ -36,18 +36,18 @@ README = """dtrun's check of a machine with a GPU. On it, in this folder:
     ./run
 
 It needs python3, installs nothing, takes at most 9 minutes and leaves no process. Results: gpu-check-results/report.txt, report.json and
-what every command printed; gpu-check-results.tar.gz holds all of them, as of the last step that has ended. ./run --help has the rest;
-docs/devices.md of dtrun says what it tries.
+the output of every command. gpu-check-results.tar.gz holds all of them and is renewed after each step. ./run --help explains the options;
+docs/devices.md of dtrun lists the steps.
 
-A machine that is lent for 30 minutes, 10 a command, and taken back when idle: start each command at once after the one before, and
-read the results later.
+On a machine that is lent for 30 minutes, with 10 minutes per command, and taken back when idle: start each command right after the
+one before, and read the results later.
 
-    minute  1   python3 -m tarfile -e gpu-check.tar.gz /tmp/check && cd /tmp/check/gpu-check && python3 run --archive WHAT-COMES-BACK.tar.gz
-    minute 11   cd /tmp/check/gpu-check && python3 run --resume --archive WHAT-COMES-BACK.tar.gz
-    minute 20   the same again; then what failed, with --only NAME and the variables that it needs
+    minute  1:   python3 -m tarfile -e gpu-check.tar.gz /tmp/check && cd /tmp/check/gpu-check && python3 run --archive WHAT-COMES-BACK.tar.gz
+    minute 11:   cd /tmp/check/gpu-check && python3 run --resume --archive WHAT-COMES-BACK.tar.gz
+    minute 20:   the same again; then what failed, with --only NAME and the variables that it needs
 
-Where nothing stands still, the first command tries all of it. A step starts only if all the time that it may take is left, and one that
-needs a step that failed is skipped, so the worst is:
+If nothing hangs, the first command runs all steps. A step starts only if its whole time limit is left, and is skipped if a step that it
+needs has failed. The worst case is:
 
 """
 

@@ -244,9 +244,7 @@ Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string
                                        sdk::DurationText(operation.deadline().timeout()));
   if (operation.sent()) return Failure(DTRUN_TIMEOUT, what + "; the ranks wait for each other");
   return Failure(DTRUN_TIMEOUT,
-                 what +
-                     "; this rank's device has not come to it, because earlier work on its stream "
-                     "still runs");
+                 what + "; earlier work on the stream still runs, so this rank's device has not started it");
 }
 
 void StagingCommunicator::Pause() {

@@ -118,7 +118,7 @@ struct dtrun_backend_comm {
         if (aborted) return Fail(err, DTRUN_ABORTED, abort_reason);
       }
       if (peer < 0 && Clock::now() >= request.deadline)
-        return Fail(err, DTRUN_TIMEOUT, "nobody sent in time");
+        return Fail(err, DTRUN_TIMEOUT, "no rank sent in time");
     }
     std::string data;
     const std::string key = MessageKey(peer, rank, op.tag, received[{peer, op.tag}]++);

@@ -1,6 +1,6 @@
 /* failure.h - what a failure is, for programs: an id and the ranks that it is about.
  *
- * Beside dtrun.h, whose calls fill a dtrun_error with a status and a text for people. docs/python.md lists the
+ * Complements dtrun.h: its calls fill a dtrun_error with a status and a text for people. docs/python.md lists the
  * ids; ids stay, texts may change. Both functions know the struct that the calling thread's last failed call
  * filled; of any other they say what its code and peer do. Any thread.
  */

@@ -42,9 +42,8 @@ constexpr ForeignFlag kMpi[] = {
     {" --bind-to-core ", "mpirun", kFixed, "job.bind=core"},
     {" --bind-to-socket ", "mpirun", kFixed, "job.bind=per-socket"},
     {" --map-by --mapby --rank-by --rankby ", "mpirun", kMpirun,
-     "ranks fill each host before the next, as by slot; ppr:N:node is --processes-per-host N, and "
-     "round-robin over hosts "
-     "is not available; --set job.bind=spread spreads the ranks of a host over its NUMA nodes"},
+     "ranks fill one host after another, as by slot; ppr:N:node: use --processes-per-host N (there is no "
+     "round-robin over hosts); --set job.bind=spread spreads the ranks of a host over its NUMA nodes"},
     {" --npersocket --ppr ", "mpirun", kMpirun,
      "--processes-per-host N counts the ranks of a host, and --set job.bind=per-socket gives each the "
      "processors of its sockets"},
@@ -104,8 +103,8 @@ constexpr ForeignFlag kMpi[] = {
      "-oL "
      "PROGRAM"},
     {" --timeout ", "mpirun", kRefused,
-     "write --time-limit {s} for a limit of the whole job; --set backend.timeout={s} is for an operation, "
-     "and --set cluster.join_timeout={s} for hosts to join; 'dtrun doctor' has a --timeout of its own"},
+     "write --time-limit {s} to limit the whole job, --set backend.timeout={s} to limit an operation, or "
+     "--set cluster.join_timeout={s} to limit joining ('dtrun doctor' has its own --timeout)"},
     {" --spawn-timeout ", "mpirun", kRefused, "write --set cluster.join_timeout={s}"},
     {" --rtos --runtime-options ", "mpirun", kUnread,
      "a rank that fails ends the job; --set restart.max=N starts it again"},

@@ -23,7 +23,7 @@ TEST(LoadedIn, KnowsWhoseMpiItIs) {
     EXPECT_EQ(LoadedIn(maps, Kind::kPmix), Loaded::kForeign);
   }
   EXPECT_EQ(LoadedIn(std::string(kOpenMpi) + kMpich, Kind::kPmix), Loaded::kOwn)
-      << "which it uses nobody knows";
+      << "it is unknown which one the program uses";
 }
 
 TEST(CheckMpi, PassesWhatHasNoMpi) {

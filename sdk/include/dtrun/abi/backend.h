@@ -73,7 +73,7 @@ typedef struct dtrun_backend_caps {
   uint64_t reduces;       /* how it combines elements; 0: it reduces nothing */
   uint64_t max_bytes;     /* largest buffer of one operation, at least 16 MiB; 0: no limit */
   uint64_t reduce_dtypes; /* that it combines; each is in dtypes */
-  uint64_t device_kinds;  /* whose memory it moves: bit DTRUN_DEVICE_HOST, bit DTRUN_DEVICE_CUDA, ... */
+  uint64_t device_kinds;  /* memory that it moves: bit DTRUN_DEVICE_HOST, bit DTRUN_DEVICE_CUDA, ... */
 } dtrun_backend_caps;
 
 /* Asks for one combination that the masks allow. Members that `kind` does not use are 0. */
@@ -202,7 +202,7 @@ typedef struct dtrun_backend {
   void (*snapshot)(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink);
 
   /* Optional, both or none: operations enqueued between the two may be started as one. enqueue returns as
-   * ever; nobody tests or waits before group_end. [comm-serial] */
+   * ever; core neither tests nor waits before group_end. [comm-serial] */
   dtrun_status (*group_begin)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
   dtrun_status (*group_end)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
 

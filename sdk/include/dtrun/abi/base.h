@@ -3,8 +3,8 @@
  *
  * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
  *
- * Structs   Every struct but dtrun_string starts with `struct_size` and `flags`. Whoever
- *           allocates a struct sets struct_size to sizeof (DTRUN_INIT does). A callee
+ * Structs   Every struct but dtrun_string starts with `struct_size` and `flags`. The side
+ *           that allocates a struct sets struct_size to sizeof (DTRUN_INIT does). A callee
  *           reads only the first min(struct_size, its own sizeof) bytes and treats the
  *           rest as zero. Zero means "absent" or "default" unless the member says what
  *           else it means. Members are appended, never moved, never reused. An array of

@@ -1,8 +1,8 @@
 /* device.h - memory, streams and events of one kind of device.
  *
- * A device plugin lets core move data between the host and a device, and order the two, without knowing whose
- * device it is: core stages operations of a backend that moves host memory only, checks whose memory a buffer
- * is, and makes streams. A backend that moves device memory itself needs none of this.
+ * A device plugin lets core move data between the host and a device, and order the two, without knowing the
+ * kind of device: core stages operations of a backend that moves host memory only, checks which memory a
+ * buffer is in, and makes streams. A backend that moves device memory itself needs none of this.
  *
  * Nothing but `copy` and what streams wait for runs on a device; every member returns without waiting for
  * one, where it does not say otherwise. The plugin owns its table, which lives as long as the process; what a
@@ -16,7 +16,7 @@
 
 typedef struct dtrun_event dtrun_event; /* opaque, the plugin's: a place in a stream */
 
-/* Whose memory a pointer is in. */
+/* The memory that a pointer is in. */
 typedef struct dtrun_memory {
   uint32_t struct_size;
   uint32_t flags;
@@ -79,7 +79,7 @@ typedef struct dtrun_device {
   void (*event_destroy)(dtrun_instance* self, dtrun_event* event);
   dtrun_status (*event_record)(dtrun_instance* self, dtrun_event* event, const dtrun_stream* stream,
                                dtrun_error* err);
-  /* DTRUN_OK: the stream has come to it. DTRUN_PENDING: not yet. */
+  /* DTRUN_OK: the stream has reached it. DTRUN_PENDING: not yet. */
   dtrun_status (*event_test)(dtrun_instance* self, dtrun_event* event, dtrun_error* err);
   /* Later work on `stream` starts after it. */
   dtrun_status (*event_wait)(dtrun_instance* self, dtrun_event* event, const dtrun_stream* stream,

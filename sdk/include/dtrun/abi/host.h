@@ -134,7 +134,7 @@ typedef struct dtrun_health_service {
   /* 1 once the job is ending; long loops should return. [any] [abort-safe] */
   int32_t (*should_stop)(const dtrun_host* host);
   /* Tells core that `peer` (-1: unknown) has failed; `what` is one line. `peer` is a rank of the communicator
-   * whose key-value space is `kv`, or of the world where that is NULL. Required of a backend that finds a
+   * with the key-value space `kv`, or of the world where that is NULL. Required of a backend that finds a
    * rank dead. Core keeps the first report for the verdict. [any] [abort-safe] */
   void (*report_peer)(const dtrun_host* host, dtrun_kv* kv, int32_t peer, dtrun_string what);
 } dtrun_health_service;

@@ -56,7 +56,7 @@ typedef struct dtrun_job {
   const char* run_dir;
   const char* generation;
   const char* program; /* path of dtrun, on all hosts */
-  const char* bind;    /* job.bind, for launchers whose own program binds ranks */
+  const char* bind;    /* job.bind, for launchers with a program of their own that binds ranks */
 } dtrun_job;
 
 /* One process of the plan. The sink copies all of it. */
@@ -122,7 +122,7 @@ typedef struct dtrun_allocation {
   const char* root_address;          /* of host 0; NULL: not said */
   const char* processes_per_host;    /* as job.processes_per_host takes it; NULL: not said */
   const char* evidence;              /* the variable or file by which the platform is known; NULL: its name */
-  /* Other platforms whose variables this one has set as well, by what cluster.from calls them. */
+  /* Other platforms that this one sets the variables of as well, by what cluster.from calls them. */
   const char* const* implies;
   uint64_t implies_count;
   const char* sharing; /* how the user brings a variable to dtrun on every host, "export it before ..." */

@@ -1,6 +1,6 @@
 /* op.h - one operation: what core gives a backend's `enqueue`, and a program dtrun_submit.
  *
- * A plain value, made and owned by whoever starts the operation, which may drop it as soon
+ * A plain value, made and owned by the code that starts the operation, which may drop it as soon
  * as the call returns. types.h says what each kind reads and writes. Any thread.
  */
 #ifndef DTRUN_ABI_OP_H

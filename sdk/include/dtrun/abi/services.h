@@ -102,13 +102,13 @@ typedef struct dtrun_runner {
   uint32_t struct_size;
   uint32_t flags;
   void* context; /* first argument of all members */
-  /* Carries out `op`, a copy whose timeout_ns is what is left of the operation's time; may block. One call at
+  /* Carries out `op`, a copy; its timeout_ns is what is left of the operation's time; may block. One call at
    * a time, in the order of enqueue. After a failure the communicator has failed, so later calls fail too. */
   dtrun_status (*run)(void* context, const dtrun_op* op, dtrun_error* err);
   /* The time of `op` is over before its turn. Fails the communicator with DTRUN_TIMEOUT, so that the `run`
    * that is under way returns soon and later ones fail, that of `op` too; ends nothing itself. The queue
    * alone calls it, beside that `run`: on the thread that is in `test`, `wait` or `release` of the call of
-   * `op`, or on one of its own, so whether or not somebody looks; perhaps again until the call has ended.
+   * `op`, or on one of its own, so whether or not the caller looks; perhaps again until the call has ended.
    * Must neither block nor call the queue. [any] */
   void (*abandon)(void* context, const dtrun_op* op);
 } dtrun_runner;
@@ -179,7 +179,7 @@ typedef struct dtrun_membership_service {
    * rank to blame, or DTRUN_ABORTED. DTRUN_NOT_FOUND while there is none. */
   dtrun_status (*first_failure)(const dtrun_host* host, dtrun_membership* membership, int32_t* out_rank,
                                 dtrun_error* out_failure, dtrun_error* err);
-  /* Tells nobody. NULL is allowed. */
+  /* Tells no rank. NULL is allowed. */
   void (*close)(const dtrun_host* host, dtrun_membership* membership);
 } dtrun_membership_service;
 

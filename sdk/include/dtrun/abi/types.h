@@ -51,7 +51,7 @@ enum {
 };
 
 /* What an operation does. `count` is in elements; n is the number of ranks. A "v" form
- * has a count of its own for every rank: dtrun_op.send_counts and recv_counts, whose
+ * has a count of its own for every rank: dtrun_op.send_counts and recv_counts. The
  * parts are contiguous unless send_offsets and recv_offsets place them. */
 enum {
   DTRUN_ALLREDUCE = 1,        /* send: count, recv: count */
