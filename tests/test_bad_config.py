@@ -34,7 +34,7 @@ class BadFile(JobTest):
         self.write("", "train.py")
         for command, text in ((["python3", "-u", "tran.py"], "did you mean 'train.py'?"), (["sh", "nosuch.sh"], "check the name, or set job.cwd")):
             file = self.write(f"[job]\ncommand = {json.dumps(command)}\n")
-            self.assert_user_error(self.dtrun("config", "check", file), "job.toml:2:11: job.command: there is no script", text)
+            self.golden_error(self.dtrun("config", "check", file), "job.toml:2:11: job.command", text)
         for command in ["python3", "train.py", "tran.py"], ["python3", "-m", "tran.py"], ["python3", "${RANK}.py"], ["echo", "tran.py"]:
             self.assert_ok(self.dtrun("config", "check", self.write(f"[job]\ncommand = {json.dumps(command)}\n")))
 
@@ -78,13 +78,14 @@ class BadFile(JobTest):
         for limit_mb in (200, 300, 400):  # of dtrun, whatever it does at that time
             result = self.dtrun("config", "check", config, preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_AS, (limit_mb << 20, limit_mb << 20)))
-            self.assert_user_error(result, "planning 1000000 ranks on 1000 hosts: out of memory; raise `ulimit -v`")
+            self.golden_error(result, "planning 1000000 ranks on 1000", "`ulimit -v`")
             self.assertNotIn("plugin", result.err)
 
     def test_tens_of_thousands_of_unknown_tables(self):
         config = self.write(GOOD + "".join(f"[jab{i}]\nx = 1\n" for i in range(60_000)))
         result = self.dtrun("config", "check", config)
-        self.assert_user_error(result, "job.toml:3:2", "unknown table 'jab0'", "and 59980 more; correct these first")
+        self.assert_user_error(result, "job.toml:3:2", "'jab0'")
+        self.golden_lines(result.err, "59980")
 
     def test_not_utf8(self):
         self.check(self.write(b'[job]\nname = "\xff"\n'), "job.toml:2", "UTF-8")
@@ -138,7 +139,7 @@ class BadValue(JobTest):
 
     def test_a_misspelled_command_is_one_problem(self):
         result = self.dtrun("config", "check", self.write('[job]\ncomand = ["true"]\n'))
-        self.assert_user_error(result, "did you mean 'command'")
+        self.golden_error(result, "'command'")
         self.assertNotIn("is required", result.err)
 
     def test_zero_processes(self):
@@ -151,7 +152,7 @@ class BadValue(JobTest):
     def test_no_class_of_failures(self):
         self.check(GOOD + '[restart]\non = ["oom"]\n', "job.toml:4:6: restart.on: 'oom'", "'out-of-memory'")
         file = self.write(GOOD + '[restart]\non = ["oom"]\n')
-        self.assert_user_error(self.dtrun("config", "check", file), "did you mean 'out-of-memory'?")
+        self.golden_error(self.dtrun("config", "check", file), "'out-of-memory'?")
 
     def test_not_a_duration(self):
         self.check(GOOD + '[backend]\ntimeout = "60"\n', "job.toml:4", "backend.timeout", "60s")
@@ -206,21 +207,20 @@ class Command(JobTest):
         environment = self.environment(DTRUN_CONFIG_JOB_COMMAND=text)
         self.assertEqual(self.dtrun(env=environment).out, "from an option\n")
         self.assertEqual(self.dtrun("echo", "typed", env=environment).out, "typed\n")
-        self.assert_user_error(self.dtrun("--set", "job.command=python3 train.py"), "strings of their own")
+        self.golden_error(self.dtrun("--set", "job.command=python3 train.py"))
 
 
 class Program(JobTest):
     def test_check_finds_what_plan_finds(self):
         file = self.write('[job]\ncommand = ["pythonn3", "train.py"]\n')
         for verb in (["plan"], ["config", "check"]):
-            self.assert_user_error(self.dtrun(*verb, file), "job.toml:2:11: job.command: cannot find the program 'pythonn3'")
+            self.golden_error(self.dtrun(*verb, file), "job.toml:2:11: job.command", "'pythonn3'")
         self.assert_ok(self.dtrun("config", "check", file, "--set", "cluster.hosts=a,b"))
 
     def test_check_says_what_it_did_not_try(self):
         file = self.write('[job]\ncommand = ["true"]\n')
         self.assertEqual(self.dtrun("config", "check", file).out, f"{file}: ok\n")
-        self.assertEqual(self.dtrun("config", "check", file, "--set", "backend.name=gloo").out,
-                         f"{file}: ok; whether backend gloo works here was not tried: dtrun doctor --config {file}\n")
+        self.golden(self.dtrun("config", "check", file, "--set", "backend.name=gloo").out, f"{file}: ok", f"--config {file}")
         self.assertEqual(self.dtrun("config", "check", file, "--set", "backend.name=none").out, f"{file}: ok\n")
 
     def test_a_python_file_runs_as_one_that_is_typed(self):
@@ -256,9 +256,9 @@ class Program(JobTest):
         home = self.environment(HOME="/home/me")
         for program in ("~/x.sh", "$HOME/x.sh"):
             file = self.write(f'[job]\ncommand = ["{program}"]\n')
-            self.assert_user_error(self.dtrun("plan", file, env=home), "is not expanded in job.command; write /home/me/x.sh")
+            self.golden_error(self.dtrun("plan", file, env=home), "job.command; write /home/me/x.sh")
         file = self.write(GOOD + '[job.env]\nB = "1"\nA = "${HOME}"\n')
-        self.assert_user_error(self.dtrun("plan", file, env=home), "job.toml:5:1: job.env: A: variables of the environment")
+        self.golden_error(self.dtrun("plan", file, env=home), "job.toml:5:1: job.env")
 
 
 class Precedence(JobTest):

@@ -23,7 +23,7 @@ class Help(JobTest):
             self.assertNotRegex(result.out, r"\b(U?INT|FLOAT|TEXT|Excludes|Needs)\b")  # words of the parser
 
     def test_it_tells_how_to_log(self):
-        self.assertIn("sets the level of the log, of its parts with DTRUN_LOG=info,node=debug,gloo=off", " ".join(self.dtrun("--help").out.split()))
+        self.golden(self.dtrun("--help").out, "DTRUN_LOG=")
 
     def test_version(self):
         result = self.dtrun("--version")
@@ -42,7 +42,7 @@ class Help(JobTest):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([str(DTRUN), *arguments], stdin=subprocess.DEVNULL, stdout=full,
                                         stderr=subprocess.PIPE, text=True, cwd=self.folder, check=False)
-                self.assertEqual(result.stderr, "dtrun: cannot write to standard output: no space left on device\n")
+                self.golden(result.stderr)
                 self.assertIn(result.returncode, (1, 2))
         with open("/dev/full", "w") as full:
             self.assertEqual(subprocess.run([str(DTRUN), "plan"], stderr=full, check=False).returncode, 2)
@@ -54,9 +54,9 @@ class Help(JobTest):
     def test_help_is_a_verb_too(self):
         for verb in VERBS:
             self.assertEqual(self.dtrun("help", *verb).out, self.dtrun(*verb, "--help").out)
-        self.assertIn("usage: dtrun torchrun", self.dtrun("help", "torchrun").out)
+        self.golden(self.dtrun("help", "torchrun").out)
         self.write("#!/bin/sh\ntouch ran\n", "tool").chmod(0o755)
-        self.assert_user_error(self.dtrun("help", "tool"), "'dtrun' has no verb 'tool'")
+        self.golden_error(self.dtrun("help", "tool"), "'dtrun'", "'tool'")
         self.assertFalse((self.folder / "ran").exists())
 
     def test_an_agent_without_a_root_says_so_and_ends(self):
@@ -65,7 +65,7 @@ class Help(JobTest):
                 agent = subprocess.Popen([str(DTRUN), "agent"], stdin=stdin, stderr=subprocess.PIPE, text=True)
                 _, text = agent.communicate("" if stdin == subprocess.PIPE else None, timeout=60)
                 self.assertEqual(agent.returncode, 2, text)
-                self.assertIn("`dtrun agent` is started by dtrun on another host", text)
+                self.golden(text, "`dtrun agent`")
 
 
 TRAIN = """import os, sys
@@ -101,8 +101,8 @@ class Typed(JobTest):
         for name in "train.py", "./train.py":
             result = self.dtrun("-v", name, "--epochs", "5", env=environment)
             self.assertEqual(result.out, f"by ours: -u {name} --epochs 5\n", result.err)
-            self.assertIn(f"dtrun: '{name}' is not executable: it is run as 'python3 -u {name}'", result.err)
-        self.assertNotIn("not executable", self.dtrun("train.py", env=environment).err)
+            self.golden_lines(result.err, f"dtrun: '{name}'", f"'python3 -u {name}'")
+        self.assertNotIn("'train.py'", self.dtrun("train.py", env=environment).err)
         self.assertEqual(self.dtrun("--", "train.py", env=environment).out, "by ours: -u train.py\n")
 
     def test_a_program_of_the_folder(self):
@@ -114,7 +114,7 @@ class Typed(JobTest):
         self.assertEqual(len(self.ranks_of("-n", "3", "job.toml")), 3)
         self.assertEqual(self.ranks_of("job.toml", "-n", "1", "train.py", "other"), ["rank 0 of 1 other"])
         self.assertIn("rank 1 on", self.dtrun("plan", "job.toml").out)
-        self.assert_user_error(self.dtrun("jop.toml"), "jop.toml: cannot open the file", "did you mean 'job.toml'?")
+        self.golden_error(self.dtrun("jop.toml"), "'job.toml'?")
 
     def test_flags_that_mean_the_same(self):
         for flags in ["-np", "2"], ["--np=2"], ["--ntasks", "2"], ["--nproc_per_node=2"], ["--nproc-per-node", "2"]:
@@ -145,7 +145,7 @@ class Typed(JobTest):
                             (["--timeout", "3"], "--time-limit 3s"), (["--npersocket", "2"], "--processes-per-host"),
                             (["--config_file", "c.yaml"], "dtrun does not read"), (["--use_deepspeed"], "DeepSpeedPlugin"),
                             (["--node_rank=1"], "--host-index")):
-            self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
+            self.golden_error(self.dtrun(*flags, "train.py"), flags[0].partition('=')[0], hint)
 
     def test_a_number_of_hosts_is_one_in_every_spelling(self):
         hosts = lambda *words: [host["name"] for host in json.loads(self.dtrun("plan", "--json", *words).out)["hosts"]]
@@ -155,13 +155,12 @@ class Typed(JobTest):
         self.assertEqual(hosts("--nproc_per_node=1", "--nnodes=1", "--hosts", "node0,node1", "train.py"), ["node0"])
         config = self.write('[job]\ncommand = ["true"]\n[cluster]\nhosts = ["node0", "node1"]\n')
         self.assertEqual(hosts("--nnodes=1:1", config), ["node0"])
-        self.assert_user_error(self.dtrun("--nnodes=2", "train.py"), "--nnodes=2: cluster.host_count: 2 hosts, and nothing names them",
-                               "dtrun torchrun --nnodes")
+        self.golden_error(self.dtrun("--nnodes=2", "train.py"), "--nnodes=2: cluster.host_count: 2", "dtrun torchrun --nnodes")
         self.assert_user_error(self.dtrun("-N", "2", "--host", "localhost:4", "train.py"), "mpirun's -N 2 is --processes-per-host 2 here")
 
     def test_mpiruns_timestamps_are_dtruns(self):
         self.assertRegex(self.dtrun("--timestamp-output", "-n", "2", "echo", "x").out, r"\d\d:\d\d:\d\d")
-        self.assert_user_error(self.dtrun("--mca", "btl", "-n", "2", "train.py"), "--mca takes a name and a value: --mca btl VALUE")
+        self.golden_error(self.dtrun("--mca", "btl", "-n", "2", "train.py"), "--mca", "--mca btl VALUE")
 
     def test_flags_that_need_no_counterpart(self):
         self.assertEqual(len(self.ranks_of("--standalone", "--nnodes=1", "--rdzv_backend", "c10d", "--rdzv-endpoint",
@@ -170,14 +169,14 @@ class Typed(JobTest):
         self.assertEqual(self.ranks_of("-x", "A=of us", "--max_restarts", "1", "--log_dir", "kept", "sh", "-c", "echo $A"),
                          ["of us"])
         self.assertTrue((self.folder / "kept").is_dir())
-        self.assertIn("--max_restarts is read as --set restart.max=1", self.dtrun("-v", "--max_restarts", "1", "true").err)
+        self.golden_lines(self.dtrun("-v", "--max_restarts", "1", "true").err, "--max_restarts", "--set restart.max=1")
 
     def test_what_was_assumed_is_told_without_secrets(self):
         self.write("", "train--token sekret1.py")
         told = self.dtrun("-v", "-x", "API_TOKEN=sekret1", "-n", "1", "train--token sekret1.py")
         self.assert_ok(told)
-        self.assertIn("-x is read as --set job.env.API_TOKEN=(secret)", told.err)
-        self.assertIn("'train--token (secret)' is not executable", told.err)
+        self.golden_lines(told.err, "-x", "--set job.env.API_TOKEN=(secret)")
+        self.golden_lines(told.err, "'train--token (secret)'")
         self.assertNotIn("sekret1", told.err)
 
     def test_another_launcher_is_not_started_on_each_rank(self):
@@ -195,15 +194,15 @@ class Typed(JobTest):
                                 "type: dtrun torchrun --nproc-per-node 2 train.py\n")):
             result = self.dtrun(*words.split())
             other = "add --set launcher.name=mpirun" if words.startswith("mpirun") else f"dtrun -- {words}"
-            self.assert_user_error(result, "is a launcher too", instead, other)
-        self.assert_user_error(self.dtrun("plan", "--torch-backend", "dtrun", "-n", "2", "torchrun", "train.py"),
-                               "type: DTRUN_CONFIG_BACKEND_TORCH=dtrun dtrun plan torchrun --nproc_per_node=2 train.py\n")
+            self.golden_error(result, instead, other)
+        self.golden_error(self.dtrun("plan", "--torch-backend", "dtrun", "-n", "2", "torchrun", "train.py"),
+                          "type: DTRUN_CONFIG_BACKEND_TORCH=dtrun", "--nproc_per_node=2 train.py")
         self.assert_user_error(self.dtrun("plan", "mpirun", "-v", "train.py"), "type: dtrun -v plan train.py\n")
-        self.assert_user_error(self.dtrun("plan", "-N", "1-2", "true"), "-N 1-2: expected a number of hosts")
-        self.assert_user_error(self.dtrun("--network-interface", "-n", "2", "true"), "--network-interface needs a value, and '-n'")
+        self.golden_error(self.dtrun("plan", "-N", "1-2", "true"), "-N 1-2")
+        self.golden_error(self.dtrun("--network-interface", "-n", "2", "true"), "--network-interface", "'-n'")
         self.write("a slots=1\n", "hf")
-        self.assertIn("-H hf names a host, and 'hf' is a file here", self.dtrun("plan", "-H", "hf", "true").err)
-        self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "after ':' mpirun takes another program")
+        self.golden(self.dtrun("plan", "-H", "hf", "true").err, "-H", "'hf'")
+        self.golden_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "after ':'")
         self.write("#!/bin/sh\necho ours: $@\n", "mpirun").chmod(0o755)
         self.assertEqual(self.dtrun("--", "./mpirun", "-np", "2").out, "ours: -np 2\n")
 
@@ -227,36 +226,36 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("-n", "2", "wrap.sh"), "run 'chmod +x wrap.sh'")
 
     def test_slips(self):
-        self.assert_user_error(self.dtrun("doctr"), "did you mean 'dtrun doctor'?")
-        self.assert_user_error(self.dtrun("config", "lst"), "did you mean 'list'?")
-        self.assert_user_error(self.dtrun("--hostflie", "x", "train.py"), "did you mean '--hostfile'?")
-        self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go after it")
-        self.assert_user_error(self.dtrun("python3 train.py"), "as separate words: dtrun python3 train.py")
-        self.assert_user_error(self.dtrun("helo.py"), "cannot find the program 'helo.py'", "there is no such file")
-        self.assert_user_error(self.dtrun("."), "it is a folder; name a program in it")
-        self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
-        self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "-c and --config are the same option")
+        self.golden_error(self.dtrun("doctr"), "'dtrun doctor'?")
+        self.golden_error(self.dtrun("config", "lst"), "'list'?")
+        self.golden_error(self.dtrun("--hostflie", "x", "train.py"), "'--hostfile'?")
+        self.golden_error(self.dtrun("--epochs", "5", "train.py"))
+        self.golden_error(self.dtrun("python3 train.py"), "python3 train.py")
+        self.golden_error(self.dtrun("helo.py"), "'helo.py'")
+        self.golden_error(self.dtrun("."))
+        self.golden_error(self.dtrun("absent.py"), "'absent.py'")
+        self.golden_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "-c and --config")
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
-        self.assert_user_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir: there is no folder '/nowhere'")
-        self.assert_user_error(self.dtrun("--rankfile", "x", "train.py"), "--rankfile is a flag of mpirun; name hosts and slots")
-        self.assert_user_error(self.dtrun("--nproc", "4", "train.py"), "--processes-per-host 4 those of each")
+        self.golden_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir", "'/nowhere'")
+        self.golden_error(self.dtrun("--rankfile", "x", "train.py"), "--rankfile")
+        self.golden_error(self.dtrun("--nproc", "4", "train.py"), "--processes-per-host 4")
         self.assert_user_error(self.dtrun("--name", "x", "train.py"), "unknown option '--name'; write --set job.name=VALUE;")
         self.assert_user_error(self.dtrun("--restart.max=1", "train.py"), "write --set restart.max=1;")
         self.assert_user_error(self.dtrun("--port", "29500", "train.py"), "--set job.master_port=29500")
-        self.assert_user_error(self.dtrun("--set"), "--set needs a value: --set job.grace=5s")
-        self.assert_user_error(self.dtrun("config", "init", "--template", "gpuu"), "did you mean 'gpu'? templates: basic")
-        self.assert_user_error(self.dtrun("jbo.toml"), "did you mean 'job.toml'?")
-        self.assert_user_error(self.dtrun("missing.toml"), "no such file", "'dtrun config init missing.toml' writes a new one")
-        self.assert_user_error(self.dtrun("explain", "job.grace"), "write dtrun config explain job.grace")
-        self.assert_user_error(self.dtrun("help", "job.grace"), "write dtrun config explain job.grace")
-        self.assert_user_error(self.dtrun("env", "slurm"), "takes no 'slurm'; a dialect is named by --as slurm;")
-        self.assert_user_error(self.dtrun("config"), "needs a verb: check, explain, list, init")
-        self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: a name such")
-        self.assert_user_error(self.dtrun("--launcher", "ssh", "true"), "hosts of cluster.hosts are reached by ssh already")
+        self.golden_error(self.dtrun("--set"), "--set", "--set job.grace=5s")
+        self.golden_error(self.dtrun("config", "init", "--template", "gpuu"), "'gpu'? templates: basic")
+        self.golden_error(self.dtrun("jbo.toml"), "'job.toml'?")
+        self.golden_error(self.dtrun("missing.toml"), "'dtrun config init missing.toml'")
+        self.golden_error(self.dtrun("explain", "job.grace"))
+        self.golden_error(self.dtrun("help", "job.grace"))
+        self.golden_error(self.dtrun("env", "slurm"), "takes no 'slurm'", "--as slurm")
+        self.golden_error(self.dtrun("config"))
+        self.golden_error(self.dtrun("plugins", "describe"), "'dtrun")
+        self.golden_error(self.dtrun("--launcher", "ssh", "true"))
         self.assert_user_error(self.dtrun("torchrun", "--set", "backend.name=gloo", "train.py"), "DTRUN_CONFIG_BACKEND_NAME=gloo dtrun torchrun")
-        self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: not a number")
-        self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
-        self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
+        self.golden_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np =")
+        self.golden_error(self.dtrun("-n", "2"), "dtrun job.toml")
+        self.golden_error(self.dtrun("-n", "x", "train.py"), "-n 'x'")
         self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")
 
     def test_messages_name_the_flag_that_was_typed(self):
@@ -264,18 +263,18 @@ class Typed(JobTest):
                                "dtrun: --network-interface: network.interface: 'nosuch7'")
         self.assert_user_error(self.dtrun("-np", "9999999", "true"), "dtrun: -np 9999999: job.ranks")
         self.assert_user_error(self.dtrun("--ntasks=9999999", "true"), "dtrun: --ntasks=9999999: job.ranks")
-        self.assert_user_error(self.dtrun("-n", "2", "-n", "3", "true"), "-n is given twice")
-        self.assert_user_error(self.dtrun("-n", "2", "-np", "3", "true"), "-n and -np are the same option")
+        self.golden_error(self.dtrun("-n", "2", "-n", "3", "true"), "-n")
+        self.golden_error(self.dtrun("-n", "2", "-np", "3", "true"), "-n and -np")
         self.assert_user_error(self.dtrun("--max-restarts", "x", "true"), "dtrun: --max-restarts=x: restart.max")
         for typed in "--set backend.gloo.interfce=lo", "--config job.toml":
             self.write('[backend.gloo]\ninterfce = "lo"\n')
             unknown = self.dtrun(*typed.split(), "--", "true")
             self.assert_user_error(unknown, "unknown option 'backend.gloo.interfce'")
             self.assertNotIn("backend.options", unknown.err)
-        self.assertIn("origin    -np on the command line", self.dtrun("config", "explain", "job.ranks", "-np", "2").out)
+        self.golden(self.dtrun("config", "explain", "job.ranks", "-np", "2").out, "origin    -np")
 
     def test_one_machine_under_two_names(self):
-        self.assert_user_error(self.dtrun("-H", f"{os.uname().nodename},localhost", "train.py"), "are both this machine")
+        self.golden_error(self.dtrun("-H", f"{os.uname().nodename},localhost", "train.py"))
         self.assert_user_error(self.dtrun("--set", "backend.name=shm", "train.py"), 'comm.local = "shm"', '"none"')
 
     def test_a_verb_comes_before_a_program_of_its_name(self):
@@ -290,9 +289,9 @@ class Typed(JobTest):
         whole = json.loads(self.dtrun("plan", "--json", "job.toml").out)["processes"][0]["env"]["DTRUN_BACKEND_OPTIONS"]
         self.assertIn("interface", json.loads(whole))
         self.assert_user_error(self.dtrun("-n", "2", "env", "A=1", "train.py"), "dtrun -n 2 --set job.env.A=1 train.py")
-        self.assert_user_error(self.dtrun("plan"), "nothing to plan", "dtrun plan -n 2 python3 train.py")
-        self.assert_user_error(self.dtrun("--hostfile", "train.py"), "nothing to run: 'train.py' was taken as the value of --hostfile")
-        self.assert_user_error(self.dtrun("config", "show"), "did you mean 'list'?")
+        self.golden_error(self.dtrun("plan"), "dtrun plan -n 2 python3 train.py")
+        self.golden_error(self.dtrun("--hostfile", "train.py"), "'train.py'", "--hostfile")
+        self.golden_error(self.dtrun("config", "show"), "'list'?")
         self.assert_ok(self.dtrun("--", "env", "A=1", "python3", "train.py"))
 
     def test_quiet_prints_only_what_ranks_print_until_they_fail(self):
@@ -330,26 +329,25 @@ class Plugins(JobTest):
             reason = here.get("error") or here.get("unusable")
             self.assertEqual(row.get("unusable"), reason)
             if reason:  # of a GPU's plugin on a host without one, the list has the cause alone
-                self.assertRegex(text, rf"not usable here: (this host has no GPU \()?{re.escape(reason.split('; ')[0])}")
+                self.assertRegex(text, rf"not usable here: .*{re.escape(reason.split('; ')[0])}")
 
     def test_a_folder_that_is_not_there(self):
         for words in (["--set", "plugins.path=nosuch"], [self.write('[plugins]\npath = ["nosuch"]\n')]):
             place = "--set plugins.path" if len(words) == 2 else "job.toml:2:8: plugins.path"
-            self.assert_user_error(self.dtrun(*words, "--", "true"), place, "nosuch", "does not exist")
+            self.golden_error(self.dtrun(*words, "--", "true"), place, "nosuch")
         shared = self.environment(DTRUN_PLUGIN_PATH=f"/nonexist:{self.folder}")
-        line = "DTRUN_PLUGIN_PATH: there is no folder '/nonexist'; correct it, or take it out"
         job = self.dtrun("true", env=shared)
         self.assert_ok(job)
         self.assertEqual(job.err.count("  warning    "), 1, job.err)
         for text in (job.err, self.dtrun("plan", "true", env=shared).out, self.dtrun("plugins", "list", env=shared).err):
-            self.assertIn(line, text)
+            self.golden_lines(text, "DTRUN_PLUGIN_PATH: ", "'/nonexist'")
 
     def test_describe_prints_every_option(self):
         described = json.loads(self.dtrun("plugins", "describe", "gloo", "--json").out)
         text = self.dtrun("plugins", "describe", "gloo").out
         self.assertIn("library", described["here"])
-        self.assertIn("\n  interface is decided by: backend.options.interface\n", text)
-        self.assertIn("\n  backend.options.KEY where backend.name is \"gloo\"; backend.gloo.KEY there, and where it names several\n", text)
+        self.golden_lines(text, "interface", "backend.options.interface")
+        self.golden_lines(text, "backend.options.KEY", "backend.gloo.KEY")
         self.assertIn("\n  members: plan\n", self.dtrun("plugins", "describe", "per-process").out)
         self.assertGreater(len(described["options"]), 0)
         for option in described["options"]:
@@ -357,22 +355,21 @@ class Plugins(JobTest):
             self.assertIn(option["doc"], text)
 
     def test_describe_of_words_that_are_no_plugin(self):
-        for name, text in (("none", "backend none: no plugin: dtrun only starts the ranks"),
-                           ("auto", "backend auto: no plugin: the first of nccl, ucx and gloo")):
+        for name in "none", "auto":
             result = self.dtrun("plugins", "describe", name)
             self.assert_ok(result)
             self.assertEqual(len(result.out.splitlines()), 1)
-            self.assertIn(text, result.out)
+            self.golden(result.out, f"backend {name}: ")
             self.assertEqual(json.loads(self.dtrun("plugins", "describe", name, "--json").out)["name"], name)
 
     def test_describe_of_nothing_lists_what_exists(self):
         result = self.dtrun("plugins", "describe", "golo")
-        self.assert_user_error(result, "'golo'", "gloo", "launcher plugins that exist: ", "device plugins that exist: cuda")
+        self.golden_error(result, "'golo'", "gloo", "cuda")
 
     def test_describe_of_a_device_says_what_is_here(self):
         text = self.dtrun("plugins", "describe", "cuda")
         self.assert_ok(text)
-        self.assertRegex(text.out, r"^device cuda \S+: memory, streams and events of NVIDIA GPUs\n")
+        self.golden_lines(text.out, "device cuda")
         described = json.loads(self.dtrun("plugins", "describe", "cuda", "--kind", "device", "--json").out)
         self.assertEqual((described["kind"], described["options"]), ("device", []))
         self.assertTrue({"devices", "unusable", "error"} & set(described["here"]), described)

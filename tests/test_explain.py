@@ -73,7 +73,7 @@ class Verdict(JobTest):
 
     def test_a_missing_module_names_the_interpreter(self):
         known, _ = self.fail(sys.executable, "-c", "import no_such_module")
-        self.assertEqual(known["what"], f"Python has no module no_such_module on this host; the interpreter is {sys.executable}")
+        self.golden(known["what"], "no_such_module", sys.executable)
 
     @needs_torch
     def test_a_wrong_interface_of_gloo(self):
@@ -119,7 +119,7 @@ class Explain(JobTest):
     def test_a_text_a_file_and_stdin_say_the_same(self):
         expected = self.dtrun("explain", *WARNING.split())
         self.assert_ok(expected)
-        self.assertIn("known failure: NCCL found no network interface", expected.out)
+        self.golden(expected.out)
         self.assertIn(f"| {WARNING}", expected.out)
         file = self.write(f"one\n{WARNING}\n", "log.txt")
         of_file = self.dtrun("explain", file)
@@ -128,7 +128,7 @@ class Explain(JobTest):
         with open(file) as stream:
             of_stdin = self.dtrun("explain", "-", stdin=stream)
         self.assert_ok(of_stdin)
-        self.assertIn("  seen in line 2:\n", of_stdin.out)
+        self.golden(of_stdin.out)
         self.assertEqual(of_stdin.out.replace("  seen in line 2:\n", ""), expected.out)
 
     def test_json(self):
@@ -140,10 +140,9 @@ class Explain(JobTest):
     def test_words_that_are_a_part_of_known_failures(self):
         result = self.dtrun("explain", "connection reset by", "peer")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("known failures; to know which, give the lines around the first error", result.out)
+        self.golden(result.out)
         for name in ("connection-reset", "torch-store-gone"):
             self.assertIn(f"  reference: {name}, printed by ", result.out)
-        self.assertIn("  next: look at the first failure of rank 0\n", result.out)
         self.assertTrue(self.dtrun("explain", "[Errno 104]").out.startswith("perhaps this known failure; to be sure, "))
         part = json.loads(self.dtrun("explain", "--json", "[Errno 104]").out)
         self.assertEqual(([], ["connection-reset"]), (part["findings"], [one["id"] for one in part["mentions"]]))
@@ -153,37 +152,37 @@ class Explain(JobTest):
         self.assertEqual((result.code, result.out), (1, "no known failure in this text; give the lines around the first error, or the file with the log\n"))
 
     def test_what_cannot_be_read_is_a_user_error(self):
-        self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
-        self.assert_user_error(self.dtrun("explain", self.folder), "is not a run directory of dtrun")
+        self.golden_error(self.dtrun("explain", "latest"), "'runs'")
+        self.golden_error(self.dtrun("explain", self.folder), "plan.json")
         (self.folder / "runs/job/latest").mkdir(parents=True)
         for folder in ("runs", "runs/job"):
-            self.assert_user_error(self.dtrun("explain", folder), "is not a run directory of dtrun")
+            self.golden_error(self.dtrun("explain", folder), f"'{folder}'")
         shutil.rmtree(self.folder / "runs")
         (self.folder / "plan.json").write_text("{")
-        self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not JSON")
+        self.golden_error(self.dtrun("explain", self.folder), "plan.json'")
         (self.folder / "config.json").write_text("{}")
         for text in ("null", '{"processes": 3}'):
             (self.folder / "plan.json").write_text(text)
-            self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not what dtrun writes, or was changed since")
+            self.golden_error(self.dtrun("explain", self.folder), "plan.json'")
         (self.folder / "plan.json").write_text('{"backend": {"name": []}, "gpus": 3, "processes": [{"rank": "x"}]}')
         result = self.dtrun("explain", self.folder)
-        self.assert_user_error(result, "is not what dtrun writes")
+        self.golden_error(result)
         self.assertNotIn("json.exception", result.err)
 
     def test_a_changed_verdict(self):
         verdict = self.folder / "verdict.json"
         verdict.write_text("[1,2]")
         result = self.dtrun("explain", self.folder)
-        self.assert_user_error(result, "verdict.json' is not what dtrun writes, or was changed since: an object is expected")
+        self.golden_error(result, "verdict.json'")
         self.assertNotIn("json.exception", result.err)
         verdict.write_text(json.dumps({"job": "a\nb", "result": "succeeded\nroot: all is well", "text": ""}))
         result = self.dtrun("explain", self.folder)
-        self.assertIn("job 'a\\nb': succeeded\\nroot: all is well\n", result.out, str(result))
+        self.golden_lines(result.out, "job 'a\\nb': succeeded\\")
 
 
     def test_what_looks_like_a_file_and_is_none(self):
-        self.assert_user_error(self.dtrun("explain", "nofile.log"), "there is no file or folder 'nofile.log' here")
-        self.assert_user_error(self.dtrun("explain", "latst"), "did you mean 'dtrun explain latest'?")
+        self.golden_error(self.dtrun("explain", "nofile.log"), "'nofile.log' here")
+        self.golden_error(self.dtrun("explain", "latst"), "'dtrun explain latest'?")
 
 
 class HostileNames(JobTest):
@@ -215,17 +214,17 @@ class HostileNames(JobTest):
         for folder in (self.folder / "runs", run.parent):
             folder.chmod(0o755)
         result = self.dtrun("explain", run, user=4242, group=4242, extra_groups=[])
-        self.assert_user_error(result, f"'{run}' cannot be read: permission denied, it belongs to user 0")
+        self.golden_error(result, f"'{run}'")
 
     def test_logs_that_are_gone_are_not_promised(self):
         self.ranks(1, "sh", "-c", "echo cause; exit 3")
         run = next(self.folder.glob("runs/*/2*"))
-        self.assertIn("(all of it: ", self.dtrun("explain", run).out)
+        self.golden_lines(self.dtrun("explain", run).out, f"{run}/rank-0.*")
         for log in run.glob("rank-*"):
             log.unlink()
         out = self.dtrun("explain", run).out
         self.assertNotIn("all of it", out)
-        self.assertIn(f"(the rest is gone: there is no {run}/rank-0.*)", out)
+        self.golden_lines(out, f"{run}/rank-0.*")
 
 
 class OwnFailures(JobTest):
@@ -242,15 +241,15 @@ class OwnFailures(JobTest):
         job = self.start_ranks(1, "sh", "-c", f"echo '{self.LINE}'; exit 3", sets=[f"failures.path={self.file}"])
         result = job.finish()
         self.assertEqual(result.code, 3)
-        self.assertIn("known failure: /scratch/ada is full: 12 GB over its quota (site-quota; rank-0.out, line 1)", result.err)
-        self.assertIn("next: delete old checkpoints there", result.err)
+        self.golden_lines(result.err, "/scratch/ada", "12 GB", "(site-quota; rank-0.out, line 1)")
+        self.golden_lines(result.err, "  next: ")
         for where in ([job.run_dir()], [self.LINE, "--failures", self.file]):
             self.assertIn("site-quota", self.dtrun("explain", *where).out)
         self.assertEqual(self.dtrun("explain", self.LINE).code, 1)
         # What it names comes before the shipped entries.
         self.write(Path(self.file).read_text() + '[[failure]]\nid = "site-nccl"\ntexts = ["Bootstrap : no socket"]\n'
                    'what = "our own words"\nfix = "our own fix"\n', "site.toml")
-        self.assertIn("known failure: our own words", self.dtrun("explain", WARNING, "--failures", self.file).out)
+        self.golden(self.dtrun("explain", WARNING, "--failures", self.file).out)
 
     def test_a_bad_entry_is_told_before_a_job_starts_and_by_explain(self):
         self.write('[[failure]]\nid = "half"\ntexts = ["long enough"]\nwhta = "x"\n', "site.toml")
@@ -263,11 +262,11 @@ class OwnFailures(JobTest):
         explained = self.dtrun("explain", WARNING, "--failures", self.file)
         self.assertEqual(explained.code, 2)
         self.assertIn(told, explained.err)
-        self.assertIn("NCCL found no network interface", explained.out)
+        self.golden(explained.out)
 
     def test_a_file_that_is_missing(self):
-        self.assert_user_error(self.dtrun("--set", "failures.path=none.toml", "--", "true"), "none.toml\" does not exist")
-        self.assert_user_error(self.dtrun("explain", WARNING, "--failures", "none.toml"), "none.toml: cannot open the file")
+        self.golden_error(self.dtrun("--set", "failures.path=none.toml", "--", "true"), 'none.toml"')
+        self.golden_error(self.dtrun("explain", WARNING, "--failures", "none.toml"), "none.toml: ")
 
     def test_without_the_shipped_file_the_verdict_still_comes(self):
         bare = self.folder / "bare"
@@ -277,9 +276,8 @@ class OwnFailures(JobTest):
         job = subprocess.run([bare / "bin" / "dtrun", "--", "sh", "-c", f"echo '{WARNING}'; exit 3"], cwd=self.folder,
                              env=self.environment(), capture_output=True, text=True)
         self.assertEqual(job.returncode, 3, job.stderr)
-        self.assertIn("rank 0 exited with code 3", job.stderr)
-        self.assertIn("share/dtrun/failures.toml: cannot open the file", job.stderr)
-        self.assertIn("install dtrun again", job.stderr)
+        self.golden_lines(job.stderr, "failed", "rank 0")
+        self.golden_lines(job.stderr, "share/dtrun/failures.toml")
 
 
 if __name__ == "__main__":

@@ -18,14 +18,14 @@ class Explain(JobTest):
 
     def test_a_slip_in_a_table_leaves_the_option(self):
         result = self.dtrun("config", "explain", "backend.optoins.interface")
-        self.assert_user_error(result, "did you mean 'backend.options.interface'")
+        self.golden_error(result, "'backend.options.interface'")
 
     def test_variables_of_others(self):
         for variable, option in (("NCCL_SOCKET_IFNAME", "network.interface"), ("MASTER_PORT", "job.master_port"),
                                  ("OMPI_MCA_btl_tcp_if_include", "network.interface"), ("RANK", "job.ranks")):
             result = self.dtrun("config", "explain", variable)
             self.assert_ok(result)
-            self.assertIn(f"{variable}: an environment variable, not an option", result.out)
+            self.golden_lines(result.out, f"{variable}: ")
             self.assertIn(f"\n{option}: ", result.out)
         for variable, text in (("NCCL_P2P_DISABLE", "backend.nccl.p2p: "), ("GLOO_SOCKET_IFNAME", "backend.gloo.interface: "),
                                ("UCX_TLS", "backend.ucx.transports: "), ("OMP_NUM_THREADS", "divided by its ranks"),
@@ -60,7 +60,7 @@ class ListOptions(JobTest):
         self.assertRegex(result.out, r'(?m)^job.grace +"3s" .*\(.*job.toml:3:9\)$')
         self.assertRegex(result.out, r'(?m)^job.bind +"none" .*\(--set job.bind\)$')
         unknown = self.dtrun("config", "list", "jbo")
-        self.assert_user_error(unknown, "no option begins with 'jbo'; did you mean 'job'?")
+        self.golden_error(unknown, "'jbo'", "'job'?")
         self.assertNotIn("unknown option", unknown.err)
 
     def test_json(self):
@@ -83,7 +83,7 @@ class ListOptions(JobTest):
         self.assert_user_error(self.dtrun("config", "explain", "job.env", "--json"), "config list", "plugins list")
 
     def test_one_word_too_many(self):
-        self.assert_user_error(self.dtrun("config", "check", "a.toml", "b.toml"), "'b.toml' is too much for 'dtrun config check'")
+        self.golden_error(self.dtrun("config", "check", "a.toml", "b.toml"), "'b.toml'", "'dtrun config check'")
 
 
 class OptionsPage(JobTest):

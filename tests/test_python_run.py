@@ -118,8 +118,7 @@ class Script(PythonTest):
     def test_a_call_without_the_guard_starts_no_job_in_ranks(self):
         result = self.without_cloudpickle(FUNCTIONS + "dtrun.run(nested, np=2)\n")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("FailedPrecondition: dtrun.run: this process is a rank that loads ", result.err)
-        self.assertIn('calls dtrun.run again; put the call under `if __name__ == "__main__":`\n', result.err)
+        self.golden(result.err.splitlines()[-1], "FailedPrecondition: dtrun.run: ", '`if __name__ == "__main__":`')
         self.assertNotIn("known failure", result.err)
         self.assertEqual([file.name for file in self.folder.glob("runs/*") if file.is_dir()], ["nested"])
 
@@ -136,18 +135,14 @@ class Script(PythonTest):
         for define in ("def train(): return 1", "class Train:\n        def __call__(self): return 1\n    train = Train()"):
             result = self.without_cloudpickle(f'import dtrun\nif __name__ == "__main__":\n    {define}\n    dtrun.run(train)\n')
             self.assertEqual(result.code, 1, str(result))
-            self.assertRegex(
-                result.err,
-                r'InvalidArgument: dtrun.run: [tT]rain is defined under `if __name__ == "__main__":` at .*\.py:3, which ranks do not run; '
-                r"define it above, or install cloudpickle \(pip install cloudpickle\)\n",
-            )
+            self.golden(result.err.splitlines()[-1], "InvalidArgument: dtrun.run: ", "driver.py:3")
             self.assertFalse((self.folder / "runs").exists())
 
     def test_a_script_on_stdin_is_no_file(self):
         text = "import dtrun\ndef fn(): pass\ndtrun.run(fn)\n"
         result = self.without_cloudpickle(f"import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-'], input={text!r}, text=True).returncode)")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("InvalidArgument: dtrun.run: fn is defined in a notebook, at a prompt or on stdin, where ranks cannot find it", result.err)
+        self.golden(result.err.splitlines()[-1], "InvalidArgument: dtrun.run: ")
 
 
 class Failures(PythonTest):
@@ -158,8 +153,9 @@ class Failures(PythonTest):
 
     def test_an_exception_comes_back_with_the_verdict(self):
         out = self.outcome("e = outcome(one_fails, [refuse], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
-        self.assertRegex(out, r"JobFailed: dtrun: job 'one_fails' failed after .* s: rank 1 exited with code 1\n\nRank 1:\nTraceback")
-        self.assertIn("\n1 1 user-error Traceback (most recent call last):\n  File ", out)
+        self.golden_lines(out, "JobFailed: ", "'one_fails'", "rank 1")
+        self.assertIn("\n\nRank 1:\nTraceback", out)
+        self.assertIn("\n1 1 user-error Traceback", out)
         self.assertIn("in refuse", out)
         self.assertIn("KeyError: 'no such column'\n", out)
         self.assertNotIn("functions/rank.py", out)
@@ -167,7 +163,7 @@ class Failures(PythonTest):
     def test_a_rank_that_is_killed_or_leaves(self):
         out = self.outcome("e = outcome(one_fails, [die], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)\n"
                            "e = outcome(one_fails, [leave], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
-        self.assertIn("rank 1 was killed by signal 9", out)
+        self.golden_lines(out, "rank 1", "signal 9")
         self.assertIn("\n1 137 signal None\n", out)
         self.assertIn("\n1 7 user-error None\n", out)
 
@@ -175,7 +171,7 @@ class Failures(PythonTest):
         self.write(FAILS_EARLY, "sitecustomize.py")
         out = self.outcome(f"e = outcome(total, [1], np=2, env={{'PYTHONPATH': {str(self.folder)!r}}})\n"
                            "print(e.rank, e.exit_code, e.verdict['exit_class'], e.traceback)")
-        self.assertRegex(out, r"JobFailed: dtrun: job 'total' failed after .* s: rank 1 exited with code 3\n")
+        self.golden_lines(out, "JobFailed: ", "'total'", "rank 1")
         self.assertIn("\n1 3 user-error None\n", out)
 
     def test_an_agent_that_is_killed(self):
@@ -187,16 +183,15 @@ class Failures(PythonTest):
         out = self.outcome("e = outcome(ends_on, [1, os._exit, 0], np=2)\nprint(e.rank, e.exit_code, e.verdict['exit_class'])\n"
                            "e = outcome(ends_on, [0, sys.exit], np=2)\nprint(e.rank, e.exit_code)\n"
                            "outcome(sys.exit, [0], np=2)\noutcome(ends_on, [5, os._exit, 0], np=2)")
-        self.assertIn("JobFailed: dtrun.run: rank 1 ended with exit code 0 and without a result: the function called sys.exit() or", out)
-        self.assertIn("let it return on every rank\n1 0 None\n", out)
-        self.assertIn("JobFailed: dtrun.run: rank 0 ended with exit code 0", out)
-        self.assertIn("let it return on every rank\n0 0\n", out)
-        self.assertIn("JobFailed: dtrun.run: ranks 0, 1 ended with exit code 0", out)
+        for ranks in "rank 1", "rank 0", "ranks 0, 1":
+            self.golden_lines(out, f"JobFailed: dtrun.run: {ranks} ")
+        self.assertIn("\n1 0 None\n", out)
+        self.assertIn("\n0 0\n", out)
         self.assertTrue(out.endswith("returned [None, None]\n"), out)
 
     def test_a_launcher_with_processes_that_are_not_ranks(self):
         out = self.outcome("e = outcome(total, [1], np=2, config={'launcher.name': 'per-node'})\nprint(e.exit_code, e.verdict['exit_class'])")
-        self.assertIn("this process is not one rank; use the launcher per-process (launcher.name) to run functions", out)
+        self.golden_lines(out, "per-process (launcher.name")
         self.assertIn("\n1 user-error\n", out)
 
     def test_a_restart_counts_its_own_results(self):
@@ -206,24 +201,25 @@ class Failures(PythonTest):
     def test_what_cannot_be_pickled_is_named(self):
         out = self.outcome("outcome(total, ['x', {'a': [threading.Lock()]}], np=2)\n"
                            "outcome(lambda: 1, np=2)\noutcome(total(1), np=2)")
-        self.assertIn("InvalidArgument: dtrun.run: args[1]['a'][0] (_thread.lock) cannot be pickled: ", out)
-        self.assertRegex(out, "InvalidArgument: dtrun.run: the function <lambda> .*cannot be pickled: .*install cloudpickle")
-        self.assertIn("InvalidArgument: dtrun.run: (0, 1, 1) is not a function; pass the function itself", out)
+        self.golden_lines(out, "InvalidArgument: dtrun.run: args[1]['a'][0] (_thread.lock")
+        self.golden_lines(out, "InvalidArgument: dtrun.run: ", "<lambda>", "cloudpickle")
+        self.golden_lines(out, "InvalidArgument: dtrun.run: (0, 1, 1)")
         out = self.outcome("deep = []\nfor _ in range(100000): deep = [deep]\noutcome(total, [{'tree': deep}], np=2)")
-        self.assertIn("InvalidArgument: dtrun.run: args[0]['tree'] (builtins.list) cannot be pickled: it is nested too deeply", out)
+        self.golden_lines(out, "InvalidArgument: dtrun.run: args[0]['tree'] (builtins.list")
 
     def test_a_result_that_cannot_be_pickled_is_named(self):
         out = self.outcome("outcome(unpicklable, np=1)")
-        self.assertIn("the result of rank 0: ['kept'][0] (_thread.lock) cannot be pickled", out)
+        self.golden_lines(out, "rank 0", "['kept'][0] (_thread.lock)")
 
     def test_a_result_that_cannot_be_unpickled_is_named(self):
         out = self.outcome("outcome(unloadable, np=1)")
-        self.assertIn("InvalidArgument: what rank 0 returned cannot be unpickled here: KeyError: 'no such key'", out)
+        self.golden_lines(out, "InvalidArgument: ", "rank 0", "KeyError: 'no such key'")
 
     def test_a_job_that_cannot_start_says_why(self):
         shell = {"cluster.remote_shell": ["false"]}
         out = self.outcome(f"e = outcome(total, [1], np=2, hosts='elsewhere', config={shell})\nprint(e.exit_code, e.verdict)")
-        self.assertIn("JobFailed: dtrun ended with exit code 2 before the ranks ran:\ndtrun: host elsewhere: ", out)
+        self.golden_lines(out, "JobFailed: ", "exit code 2")
+        self.golden_lines(out, "dtrun: host elsewhere: ")
         self.assertIn("\n2 None\n", out)
 
     def test_arguments_that_are_wrong(self):
@@ -255,12 +251,12 @@ class Failures(PythonTest):
 
     def test_without_the_program(self):
         out = self.outcome("os.environ['DTRUN_BIN'] = '/nowhere/dtrun'\noutcome(total, [1])")
-        self.assertIn("LibraryError: dtrun: DTRUN_BIN: '/nowhere/dtrun' is not a program; set it", out)
+        self.golden_lines(out, "LibraryError: dtrun: DTRUN_BIN: '/nowhere/dtrun'")
         out = self.outcome("os.environ['DTRUN_BIN'] = '/bin/true'\nprint(outcome(total, [1]).exit_code)")
-        self.assertIn("JobFailed: dtrun ended with exit code 0 before the ranks ran:\nit printed nothing: `/bin/true --version` tells ", out)
+        self.golden_lines(out, "`/bin/true --version`")
         out = self.outcome("os.environ.update(DTRUN_LIBRARY='/nowhere/lib/x', PATH='/nowhere')\noutcome(total, [1])")
         self.assertIn("/nowhere/bin/dtrun", out)
-        self.assertIn("install it (pip install dtrun), or set DTRUN_BIN", out)
+        self.golden_lines(out, "DTRUN_BIN")
 
 
 class Ends(PythonTest):
@@ -303,7 +299,7 @@ class Distributor(PythonTest):
     def test_a_rank_without_a_result(self):
         result = self.python(calls("try: dtrun.Distributor(2, use_gpu=False).run(ends_on, 1, os._exit, 0)\n"
                                    "except dtrun.JobFailed as error: print(error)"))
-        self.assertIn("dtrun.run: rank 1 ended with exit code 0 and without a result", result.out)
+        self.golden_lines(result.out, "dtrun.run: rank 1")
 
     def test_a_file_ends_how_it_likes(self):
         for end in ("sys.exit()", "sys.exit(0)", "os._exit(0)"):
@@ -318,10 +314,10 @@ class Distributor(PythonTest):
             "             lambda: dtrun.Distributor(use_gpu=False).run('no.py')):\n"
             "    try: make()\n"
             "    except dtrun.Error as error: print(error)"), env=self.environment(CUDA_VISIBLE_DEVICES="0"))
-        self.assertIn("num_processes is 0; it has to be 1 or more", result.out)
-        self.assertIn("use_gpu=True with 2 processes, but this machine shows 1 GPU; pass use_gpu=False, or num_processes=1", result.out)
-        self.assertIn("there is no file 'no.py' in ", result.out)
-        self.assertIn("'a.py' is a file and takes words as arguments; b= is for functions", result.out)
+        self.golden_lines(result.out, "num_processes is 0", "1 or more")
+        self.golden_lines(result.out, "use_gpu=True with 2", "1 GPU; pass use_gpu=False, or num_processes=1")
+        self.golden_lines(result.out, "'no.py' in")
+        self.golden_lines(result.out, "'a.py'")
 
 
 class Driver(PythonTest):

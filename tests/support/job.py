@@ -20,6 +20,8 @@ import unittest
 import uuid
 from pathlib import Path
 
+from support.golden import GoldenTest
+
 BUILD = Path(os.environ["DTRUN_BUILD"])  # build folder, set by ctest
 SOURCE = Path(os.environ["DTRUN_SOURCE"])
 DTRUN = BUILD / "bin" / "dtrun"
@@ -109,7 +111,7 @@ class Job:
         return Result(self.process.returncode, out, err)
 
 
-class JobTest(unittest.TestCase):
+class JobTest(GoldenTest):
     maxDiff = None
 
     def setUp(self):
@@ -187,6 +189,11 @@ class JobTest(unittest.TestCase):
         self.assertEqual(result.code, 2, str(result))
         for text in texts:
             self.assertIn(text, result.err, str(result))
+
+    def golden_error(self, result, *facts):
+        """assert_user_error, and the text on stderr is the golden one."""
+        self.assert_user_error(result, *facts)
+        self.golden(result.err)
 
 
 def until_gone(mark, patience_s=10):
