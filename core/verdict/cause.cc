@@ -207,7 +207,8 @@ Cause FindCause(const Facts& facts) {
       if (NeededRanksThatHadFinished(facts, index))
         return {Cause::Kind::kRank, index, ExitClass::kUserError, index};
     }
-    if (const auto before = ErredBefore(facts, index); before && EndedByItself(*facts.ranks[index].ending)) {
+    const auto& ending = facts.ranks[index].ending;  // unset: it called MPI_Abort
+    if (const auto before = ErredBefore(facts, index); before && ending && EndedByItself(*ending)) {
       return {Cause::Kind::kRank,
               *before,
               ClassOfSuspect(Suspicion::Kind::kErred, exit_class, facts.ranks[*before]),

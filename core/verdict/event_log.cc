@@ -9,6 +9,13 @@
 namespace dtrun::verdict {
 namespace {
 
+// What each line has beside its fact.
+struct Stamp {
+  std::chrono::nanoseconds at{};
+  std::string from;
+  void Fields(auto& io) { io("at", at, kAnyTime), io("from", from, wire::kMostName, wire::kMayMiss); }
+};
+
 // Records that a job may repeat without end.
 bool Repeats(const fact::Any& fact) {
   const auto* const looked = std::get_if<fact::Looked>(&fact);
@@ -62,26 +69,33 @@ void EventLog::Put(const Entry& entry, bool anew) {
   broken_ = !write_(line, anew);
 }
 
+Result<Entry> FromLine(std::string_view line) {
+  const Json json = ParseJson(line);
+  if (!json.is_object()) return Error{DTRUN_INVALID_ARGUMENT, "it is no JSON object"};
+  auto stamp = wire::FromJson<Stamp>(json, "record");
+  auto fact = wire::FromJson<fact::Any>(json, "record");
+  if (!stamp || !fact) return stamp ? std::move(fact).error() : std::move(stamp).error();
+  return Entry{stamp->at, std::move(stamp->from), *std::move(fact)};
+}
+
 Result<Story> Replay(std::string_view text) {
   Story story;
   std::chrono::nanoseconds last{};
   bool opened = false;
   for (const std::string_view line : LinesOf(text)) {
-    const Json json = ParseJson(line);
-    const auto fact = json.is_object() ? wire::FromJson<fact::Any>(json, "record") : Error{};
-    const auto at = fact ? json.find("at") : json.end();
-    if (at == json.end() || !at->is_number_integer()) {
+    const Result<Entry> entry = FromLine(line);
+    if (!entry) {
       story.Apply({last, "", fact::Noted{fact::Noted::What::kGap}});
       continue;
     }
-    last = std::chrono::nanoseconds(at->get<std::int64_t>());
-    if (const auto* const first = std::get_if<fact::Opened>(&*fact)) {
+    last = entry->at;
+    if (const auto* const first = std::get_if<fact::Opened>(&entry->fact)) {
       if (first->version != fact::Opened::kVersion)
         return Error{DTRUN_INVALID_ARGUMENT,
                      "it has layout " + std::to_string(first->version) + ", which this dtrun does not read"};
       opened = true;
     }
-    if (opened) story.Apply({last, "", *fact});
+    if (opened) story.Apply(*entry);
   }
   if (!opened) return Error{DTRUN_INVALID_ARGUMENT, "it holds no record of a job"};
   story.End(last);

@@ -55,9 +55,12 @@ class EventLog {
 
 // One line without its newline.
 std::string ToLine(const Entry& entry);
+// An error: it is no record, or not one that this dtrun knows, or a value is out of bounds.
+Result<Entry> FromLine(std::string_view line);
 
-// The story in the text of events.log. Lines that are no records, such as the last one after a crash, are
-// skipped, as are kinds that only a newer dtrun knows; the story then has a gap. An error: not such a file, or one of another version.
+// The story in the text of events.log, or of the file before and this one. Lines that are no records, such as
+// the last one after a crash, are skipped, as are kinds that only a newer dtrun knows; the story then has a
+// gap. An error: not such a file, or one of another version.
 Result<Story> Replay(std::string_view text);
 
 }  // namespace dtrun::verdict

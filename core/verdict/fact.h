@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,7 +25,9 @@ struct Opened {
   int version = kVersion;
   std::string job, folder;  // `folder`: of the run
   std::string began;        // wall clock at the job's start, to which all times are relative
-  void Fields(auto& io) { io("version", version), io("job", job), io("folder", folder), io("began", began); }
+  void Fields(auto& io) {
+    io("version", version, wire::Between{0, 1 << 20}), io("job", job), io("folder", folder), io("began", began);
+  }
 };
 
 // The generations before, in a file that follows a full one.
@@ -35,7 +38,7 @@ struct Earlier {
   void Fields(auto& io) {
     io("first", first, wire::Most{GenerationSummary::kFirst});
     io("latest", latest, wire::Most{GenerationSummary::kLatest});
-    io("omitted", omitted);
+    io("omitted", omitted, kAnyCount);
   }
 };
 
@@ -44,7 +47,8 @@ struct Began {
     int rank = 0, count = 1;
     std::string host, program;
     void Fields(auto& io) {
-      io("rank", rank, kAnyRank), io("count", count, kAnyRank), io("host", host), io("program", program);
+      io("rank", rank, kAnyRank), io("count", count, wire::Between{1, kAnyRank.most + 1});
+      io("host", host), io("program", program);
     }
   };
   static constexpr char kName[] = "began";
@@ -54,8 +58,9 @@ struct Began {
   int regroups = 0;
   bool names_class = true;
   void Fields(auto& io) {
-    io("generation", generation), io("logs", logs), io("processes", processes, kMostEntries);
-    io("regroups", regroups), io("names_class", names_class);
+    io("generation", generation, kAnyCount), io("logs", logs), io("processes", processes, kMostEntries);
+    io("regroups", regroups, wire::Between{0, std::numeric_limits<int>::max()});
+    io("names_class", names_class);
   }
 };
 
@@ -67,7 +72,7 @@ struct OfRank {
 struct Started : OfRank {
   static constexpr char kName[] = "started";
   pid_t pid = 0;
-  void Fields(auto& io) { OfRank::Fields(io), io("pid", pid); }
+  void Fields(auto& io) { OfRank::Fields(io), io("pid", pid, wire::kNotNegative); }
 };
 struct Joined : OfRank {
   static constexpr char kName[] = "joined";
@@ -82,8 +87,8 @@ struct Reported : OfRank {
   template <class Io>
   void Fields(Io& io) {
     std::string id(report.id == ErrorId{} ? "" : Error{DTRUN_INTERNAL, "", -1, report.id}.Id());
-    OfRank::Fields(io), io("peer", report.peer), io("what", report.what);
-    io("members", report.members, kMostEntries, kMayMiss);
+    OfRank::Fields(io), io("peer", report.peer, wire::kAnyRankOrNone), io("what", report.what);
+    io("members", report.members, kMostEntries, kAnyRank, kMayMiss);
     io("id", id, kMayMiss), io("args", report.args, kMostEntries, kMayMiss);
     if constexpr (!Io::kWrites) report.id = ErrorIdOf(id);
   }
@@ -98,8 +103,8 @@ struct MpiAborted : OfRank {
   static constexpr char kName[] = "mpi-aborted";
   MpiAbort abort;
   void Fields(auto& io) {
-    OfRank::Fields(io), io("code", abort.code), io("message", abort.message),
-        io("broke", abort.broke, kMayMiss);
+    OfRank::Fields(io), io("code", abort.code, kAnyInt), io("message", abort.message);
+    io("broke", abort.broke, kMayMiss);
   }
 };
 struct Ended : OfRank {
@@ -107,7 +112,7 @@ struct Ended : OfRank {
   process::Ending ending;
   int signal_sent = 0;
   void Fields(auto& io) {
-    OfRank::Fields(io), io("code", ending.code), io("signal", ending.signal, wire::kAnySignal, kMayMiss);
+    OfRank::Fields(io), io("code", ending.code, wire::kAnyExitCode), io("signal", ending.signal, wire::kAnySignal, kMayMiss);
     io("core_dumped", ending.core_dumped, kMayMiss), io("out_of_memory", ending.out_of_memory, kMayMiss);
     io("stopped_by", ending.stopped_by, wire::kAnySignal, kMayMiss);
     io("forwarded", ending.forwarded, kMayMiss);
@@ -129,7 +134,7 @@ struct EndedEarly : OfRank {
 struct InnerFailed : Ended {
   static constexpr char kName[] = "inner-failed";
   pid_t pid = 0;
-  void Fields(auto& io) { Ended::Fields(io), io("pid", pid); }
+  void Fields(auto& io) { Ended::Fields(io), io("pid", pid, wire::kNotNegative); }
 };
 struct FailedFirst : OfRank {
   static constexpr char kName[] = "failed-first";
@@ -176,7 +181,8 @@ struct Recognised : OfRank {
     io("class", failure.kind, wire::Between{failures::Kind::kUnsaid, failures::Kind::kCalls}, kMayMiss);
     io("against", failure.against, kMostEntries, kMayMiss);
     io("what", found.finding.what), io("fix", found.finding.fix), io("line", found.finding.line);
-    io("line_number", found.finding.line_number, kMayMiss), io("count", found.finding.count);
+    io("line_number", found.finding.line_number, kAnyCount, kMayMiss);
+    io("count", found.finding.count, kAnyCount);
     io("file", file, kMayMiss), io("recent", found.recent);
     if constexpr (!Io::kWrites) {
       found.finding.failure = std::make_shared<const failures::KnownFailure>(std::move(failure));
@@ -195,7 +201,7 @@ struct Looked {
       OfRank::Fields(io),
           io("stand", doing.stand, wire::Between{stacks::Stand::kUnknown, stacks::Stand::kElsewhere});
       io("joins", doing.joins, kMayMiss), io("may_handle", doing.may_handle, kMayMiss);
-      io("phrase", doing.phrase), io("beside", doing.beside, kMayMiss), io("waits_for", doing.waits_for);
+      io("phrase", doing.phrase), io("beside", doing.beside, kMayMiss), io("waits_for", doing.waits_for, wire::kAnyRankOrNone);
       doing.rank = rank;
     }
   };
@@ -207,7 +213,7 @@ struct MpiServerLost {
   static constexpr char kName[] = "mpi-server-lost";
   MpiServerLoss loss;
   void Fields(auto& io) {
-    io("host", loss.host), io("how", loss.how), io("needed", loss.needed, kMostEntries);
+    io("host", loss.host), io("how", loss.how), io("needed", loss.needed, kMostEntries, kAnyRank);
   }
 };
 struct HostLost {
@@ -277,7 +283,7 @@ struct EndedBetween {
   std::string time_limit = {};  // that it reached
   bool guard_died = false;
   void Fields(auto& io) {
-    io("generation", generation), io("signal", signal, wire::kAnySignal, kMayMiss);
+    io("generation", generation, kAnyCount), io("signal", signal, wire::kAnySignal, kMayMiss);
     io("time_limit", time_limit, kMayMiss), io("guard_died", guard_died, kMayMiss);
   }
 };
@@ -290,7 +296,7 @@ struct NotStarted {
 struct NotShown {
   static constexpr char kName[] = "not-shown";
   std::uint64_t lines = 0;
-  void Fields(auto& io) { io("lines", lines); }
+  void Fields(auto& io) { io("lines", lines, kAnyCount); }
 };
 
 using Any =

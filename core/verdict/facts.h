@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,11 @@
 #include "core/wire/limits.h"
 
 namespace dtrun::verdict {
+
+// Bounds of what events.log holds, so that arithmetic with its numbers cannot overflow.
+inline constexpr wire::Between<std::int64_t> kAnyTime{0, std::int64_t{50} * 366 * 86'400 * 1'000'000'000};
+inline constexpr wire::Between<std::int64_t> kAnyCount{0, std::int64_t{1} << 53};
+inline constexpr wire::Between kAnyInt{std::numeric_limits<int>::min(), std::numeric_limits<int>::max()};
 
 // A rank has called MPI_Abort.
 struct MpiAbort {
@@ -44,7 +50,7 @@ struct Override {
   int rank = 0;
   std::string name, given, now;
   void Fields(auto& io) {
-    io("rank", rank);
+    io("rank", rank, wire::kAnyRank);
     io("name", name, wire::kMostName, wire::kPrintable);
     io("given", given, wire::kAny, wire::kPrintable);
     io("now", now, wire::kAny, wire::kPrintable);
@@ -68,7 +74,7 @@ struct RankDoing {
   std::vector<Override> overrides = {};  // as the look found them
 
   void Fields(auto& io) {
-    io("rank", rank);
+    io("rank", rank, wire::kAnyRank);
     io("stand", stand, wire::Between{stacks::Stand::kUnknown, stacks::Stand::kElsewhere});
     io("joins", joins);
     io("may_handle", may_handle);
@@ -77,7 +83,7 @@ struct RankDoing {
     io("text", text);
     io("processor_ms", processor_ms, wire::kNotNegative);
     io("bytes", bytes, wire::kNotNegative);
-    io("waits_for", waits_for);
+    io("waits_for", waits_for, wire::kAnyRankOrNone);
     io("overrides", overrides, wire::kMostEntries);
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
@@ -213,9 +219,10 @@ struct GenerationSummary {
   int interrupt = 0;      // signal; 0: none
 
   void Fields(auto& io) {
-    io("generation", generation), io("result", result), io("exit_class", exit_class);
-    io("exit_code", exit_code), io("duration", duration), io("first_failed_rank", first_failed_rank);
-    io("lost_host", lost_host), io("interrupt", interrupt);
+    io("generation", generation, kAnyCount), io("result", result), io("exit_class", exit_class);
+    io("exit_code", exit_code, wire::kAnyExitCode), io("duration", duration, kAnyTime);
+    io("first_failed_rank", first_failed_rank, wire::kAnyRank), io("lost_host", lost_host);
+    io("interrupt", interrupt, wire::kAnySignal);
   }
 };
 

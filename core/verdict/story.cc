@@ -31,8 +31,13 @@ struct Fold {
   Facts& facts = story.facts_;
   const std::chrono::nanoseconds at = entry.at - story.began_;
 
-  void operator()(const fact::Opened& m) { story.opened_ = m; }
-  void operator()(const fact::Earlier& m) { story.earlier_ = m; }
+  // A later file of the same job repeats what the story has from the file before.
+  void operator()(const fact::Opened& m) {
+    if (!story.begun_) story.opened_ = m;
+  }
+  void operator()(const fact::Earlier& m) {
+    if (!story.begun_) story.earlier_ = m;
+  }
   void operator()(const fact::Began& m) {
     Next(m.generation);
     facts.logs = m.logs;
@@ -61,6 +66,7 @@ struct Fold {
   void operator()(const fact::Over&) {
     facts.duration = facts.time_limit.empty() ? at : entry.at;  // a limit is one of the whole job
     story.over_ = true;
+    story.EndOuterProcesses();
   }
   void operator()(const fact::EndedBetween& m) {
     if (!story.begun_ || facts.generation != m.generation) Next(m.generation);
@@ -222,9 +228,15 @@ void Story::End(std::chrono::nanoseconds at) {
   if (!begun_ || over_) return;
   facts_.cut = true;
   facts_.duration = at - began_;
+  EndOuterProcesses();
+  for (RankFacts& rank : facts_.ranks) {
+    if (!rank.doing && rank.inside.empty() && facts_.first_failed < 0) rank.doing = rank.seen;
+  }
+}
+
+void Story::EndOuterProcesses() {
   for (RankFacts& rank : facts_.ranks) {
     if (rank.failed && !rank.ending) rank.ending = rank.failed->ending;
-    if (!rank.doing && rank.inside.empty() && facts_.first_failed < 0) rank.doing = rank.seen;
   }
 }
 

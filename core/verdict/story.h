@@ -39,6 +39,8 @@ class Story {
   friend struct Fold;
 
   RankFacts* Find(int rank);
+  // An mpirun without a known end ended as the rank that it started.
+  void EndOuterProcesses();
 
   fact::Opened opened_;
   fact::Earlier earlier_;

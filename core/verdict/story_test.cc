@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/verdict/event_log.h"
 #include "core/verdict/verdict.h"
+#include "core/wire/json.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -160,6 +161,80 @@ TEST(EventLog, TellsOfARecordThatItCannotRead) {
   const std::string code = "\"code\":3";
   file.text.replace(file.text.find(code), code.size(), "\"code\":99999999999");
   EXPECT_TRUE(Replay(file.text)->gap());
+}
+
+// Collects the numbers in lists of fields that may hold any value.
+class Unbounded {
+ public:
+  static constexpr bool kWrites = true;
+
+  template <class T, class... Limits>
+  void operator()(const char* name, const T& value, Limits... limits) {
+    if constexpr (requires { EnumNames(value); } || std::is_constructible_v<std::string, const T&> ||
+                  std::is_same_v<T, bool> || std::is_same_v<T, std::map<std::string, std::string>>) {
+    } else if constexpr (wire::Number<T> || std::is_same_v<T, std::chrono::nanoseconds>) {
+      if (!(IsBound(limits) || ...)) found.push_back(fact + "." + name);
+    } else if constexpr (requires { typename T::value_type; }) {  // a list or an optional
+      (*this)(name, typename T::value_type{}, limits...);
+    } else {
+      wire::FieldsOf(*this, value);
+    }
+  }
+
+  std::string fact;
+  std::vector<std::string> found;
+
+ private:
+  template <class T>
+  static constexpr bool IsBound(wire::Between<T>) {
+    return true;
+  }
+  template <class Limit>
+  static constexpr bool IsBound(Limit) {
+    return false;
+  }
+};
+
+template <class... Facts>
+std::vector<std::string> UnboundedOf(std::variant<Facts...>) {
+  Unbounded io;
+  ((io.fact = Facts::kName, wire::FieldsOf(io, Facts{})), ...);
+  return io.found;
+}
+
+TEST(Fact, BoundsEveryNumber) { EXPECT_THAT(UnboundedOf(fact::Any()), ::testing::IsEmpty()); }
+
+TEST(EventLog, SkipsARecordOfATimeThatCannotBe) {
+  const std::string opened =
+      R"({"at":0,"from":"root","kind":"opened","version":1,"job":"j","folder":"","began":""})";
+  EXPECT_FALSE(Replay(opened + "\n" + R"({"at":1,"from":"root","kind":"over"})")->gap());
+  for (const char* const at : {"-1", "9223372036854775807"})
+    EXPECT_TRUE(Replay(opened + "\n{\"at\":" + at + R"(,"from":"root","kind":"over"})")->gap()) << at;
+}
+
+TEST(EventLog, JudgesAnMpirunThatNeverEnded) {
+  EventLog log;
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  log.Add(Generation(0));
+  log.Add(fact::InnerFailed{{{1}, {3, 0}, 0}, 77});
+  log.Add(fact::FailedFirst{{1}});
+  log.Add(fact::Over());
+  EXPECT_EQ(ExitCode(log.facts()), 3);
+}
+
+TEST(EventLog, KeepsTheGenerationBeforeOneThatCouldNotStartInANewFile) {
+  File file;
+  EventLog log(file.Writer(), EventLog::Clock::now(), 2000);
+  log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
+  AddAFailure(log);
+  log.Add(Generation(1));
+  log.Add(fact::Withdrawn());
+  log.Add(fact::Noted{What::kNotRestarted, "no host is left"});
+  ASSERT_FALSE(file.before.empty());
+  EXPECT_FALSE(Replay(file.text)->begun());
+  const Result<Story> story = Replay(file.before + file.text);
+  EXPECT_EQ(VerdictJson(*story), VerdictJson(log.story()));
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("no host is left"));
 }
 
 TEST(EventLog, WritesAnUnchangedOverrideOnce) {

@@ -36,6 +36,7 @@ inline constexpr Most kMostProcesses{1 << 16};  // per host; also for GPUs and w
 inline constexpr Most kMostName{4096};          // bytes, for names from the system
 
 inline constexpr Between kAnyRank{0, (1 << 20) - 1};
+inline constexpr Between kAnyRankOrNone{-1, kAnyRank.most};
 inline constexpr Between kAnyHost{0, (1 << 16) - 1};
 inline constexpr Between kAnyPort{0, 65535};
 inline constexpr Between kAnySignal{0, 64};  // 0: none

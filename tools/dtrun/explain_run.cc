@@ -122,6 +122,12 @@ std::optional<verdict::Story> ReadEvents(const fs::path& folder) {
   const Result<std::string> text = ReadWholeForeignFile(folder / verdict::kEventsFile, kMostOfAFile);
   Result<verdict::Story> story = text ? verdict::Replay(*text) : text.error();
   if (!story) return std::nullopt;
+  // The file was begun by a generation that could not start: the one that counts is in the file before.
+  if (!story->begun() && !story->earlier().first.empty()) {
+    const Result<std::string> before = ReadWholeForeignFile(folder / verdict::kEventsBefore, kMostOfAFile);
+    if (before) story = verdict::Replay(*before + *text);
+    if (!story) return std::nullopt;
+  }
   story->MoveTo(fs::absolute(folder).lexically_normal());
   return *std::move(story);
 }
