@@ -24,7 +24,7 @@ class BadFile(JobTest):
 
     def test_launchers_that_lack_what_they_are_named_for(self):
         hosts = '[cluster]\nhosts = ["localhost"]\n'
-        self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs' plans no processes, it has find_hosts")
+        self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs' cannot plan processes, it only has find_hosts")
         self.check(self.write(GOOD + hosts + 'connect = "pbs"\n'), "job.toml:5", '"pbs" connects to no hosts', "there are ssh, manual, flux")
         self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node" is not a platform')
         # A config may be checked away from the platform it is for.

@@ -384,7 +384,7 @@ class Manual(ClusterTest):
         result = self.start_on(1, "--config", file).finish()
         self.assert_user_error(result, "--host-index")
         result = self.start_on(1, "--config", file, "--host-index", 7).finish()
-        self.assert_user_error(result, "7 is not one of the 3 hosts, which are numbered from 0")
+        self.assert_user_error(result, "7 is out of range: the 3 hosts are numbered from 0")
         os.chmod(self.folder / "key", 0o644)
         result = self.start_on(1, "--config", file, "--host-index", 1).finish()
         self.assert_user_error(result, "chmod 600")

@@ -139,7 +139,7 @@ class Containment(JobTest):
         result = job.finish()
         self.assert_ok(result)
         name = Path(sys.executable).name[:15]
-        self.assertRegex(result.err, rf"what the ranks had started and was still there: \d+ process(es)? \(.*{name}")
+        self.assertRegex(result.err, rf"killed processes that the ranks left on \S+: \d+ process(es)? \(.*{name}")
 
 
 if __name__ == "__main__":

@@ -79,8 +79,7 @@ class Here(JobTest):
         for command in ((), ("--", "python3", "train.py")):
             check, = found(*command)
             self.assertEqual(check["level"], "warning")
-            self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, means no interface of this host, which "
-                          "has lo", check["what"])
+            self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, matches no interface of this host; it has lo", check["what"])
             self.assertEqual(check["fix"], "set GLOO_SOCKET_IFNAME to one of these in job.env, or unset it")
         self.assertEqual(found("--", "true"), [])  # it is linked with neither
 
@@ -88,7 +87,7 @@ class Here(JobTest):
         job = self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "sh", "-c", "true")
         self.assert_ok(job)
         out = self.dtrun("explain", "latest").out
-        self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, means no interface of this host", out)
+        self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, matches no interface of this host", out)
         self.assert_ok(self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "true"))
         self.assertNotIn("means no interface", self.dtrun("explain", "latest").out)
 
@@ -136,7 +135,7 @@ class ThreeHosts(JobTest):
         checks = json.loads(Job(process, self.folder).finish().out)["hosts"][0]["checks"]
         found = [check for check in checks if check["topic"] == "names"]
         self.assertEqual(found[0]["level"], "warning", found)
-        self.assertIn("its own name 'node0' is 10.77.0.99, which no interface of it has", found[0]["what"])
+        self.assertIn("its own name 'node0' resolves to 10.77.0.99, which none of its interfaces has", found[0]["what"])
 
     def test_a_host_that_cannot_be_reached_is_a_problem_and_the_rest_is_told(self):
         result, report, _ = self.doctor([*self.lab.names[:2], "nowhere"], 'join_timeout = "30s"\n')
@@ -163,7 +162,7 @@ class ThreeHosts(JobTest):
         result, report, _ = self.doctor(self.lab.names[:2], timeout="3s", shell=deaf)
         self.assertEqual(result.code, 1, str(result))
         self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names[:1])
-        self.assertTrue(any("host node1 has not joined: sh has said nothing for" in check["what"]
+        self.assertTrue(any("host node1 has not joined: sh has printed nothing for" in check["what"]
                             for check in report["between"]), report["between"])
 
 

@@ -185,7 +185,7 @@ class WhyNot(JoiningTest):
     def test_a_silent_shell(self):
         file = self.config(["true"], hosts=["node0", "node1"], more='join_timeout = "3s"\n')
         error = self.refused(self.with_shell(file, ["sh", "-c", "exec sleep 1000"]))
-        self.assertIn("node1: sh has said nothing for", error)
+        self.assertIn("node1: sh has printed nothing for", error)
         self.assertIn("for a password: try `sh -c 'exec sleep 1000' node1 true`", error)
 
     def test_a_host_started_by_hand_says_at_once_that_its_root_gives_no_answer(self):

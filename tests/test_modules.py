@@ -34,7 +34,7 @@ class Here(JobTest):
         self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets[:1]), "no module 'only_here'")
 
     def test_a_program_that_is_no_python(self):
-        self.assert_user_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true', which is not a Python interpreter", "take python.modules out")
+        self.assert_user_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true', which is not a Python interpreter", "or remove python.modules")
 
     def test_torchrun_has_an_interpreter_of_its_own(self):
         self.write("print('a rank runs')", "train.py")
@@ -67,7 +67,7 @@ class Here(JobTest):
         (self.folder / "own/torch-2.dist-info").mkdir()
         self.write("Name: torch\nVersion: 2.4.1\n", "own/torch-2.dist-info/METADATA")
         self.write("[torch.backends]\ndtrun = dtrun.torch:_autoload\n", "own/dtrun-1.dist-info/entry_points.txt")
-        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has torch 2.4.1, older than 2.5, which looks for no backends",
+        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has torch 2.4.1, older than 2.5, which does not load backends",
                                'have the script import dtrun.torch and ask for the backend "dtrun"')  # fmt: skip
         self.write("Name: torch\nVersion: 2.10.0\n", "own/torch-2.dist-info/METADATA")
         self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))

@@ -101,7 +101,7 @@ class DeviceBackend(Faked):
         gloo, nccl = (hashlib.sha256(backend_file(name).read_bytes()).hexdigest() for name in ("gloo", "nccl"))
         self.assert_ok(self.run_with("", f"backend.sha256={gloo},{nccl}", "plugins.path="))
         result = self.run_with("", f"backend.sha256={nccl}")
-        self.assert_user_error(result, "nccl moves device memory only, and no backend can be used for the host's",
+        self.assert_user_error(result, "nccl moves device memory only, and no backend can be used for host memory",
                                f"wanted is sha256 {nccl}", 'backend.name = "cpu:gloo,cuda:nccl"')
 
     def test_one_that_finds_no_device_ends_the_job_before_it_starts(self):

@@ -70,7 +70,7 @@ class Run(JobTest):
     def test_a_limit_of_a_host_above_all_ranks_is_told(self):
         result = self.dtrun("-n", "2", "--nproc_per_node", "4", "true")
         self.assert_ok(result)
-        self.assertIn("-n 2 is the number of all ranks, and --processes-per-host 4 only the most that a host runs", result.err)
+        self.assertIn("-n 2 counts all ranks, and --processes-per-host 4 only limits the ranks of a host", result.err)
         self.assertNotIn("--processes-per-host", self.dtrun("-n", "2", "--processes-per-host", "2", "true").err)
 
     def test_threads_default_to_cores_per_rank_and_say_so(self):

@@ -60,7 +60,8 @@ Result<int> ManualIndex(const spec::JobSpec& spec, const Root& root,
   if (root.port == 0) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
-        "cluster.connect = \"manual\" needs cluster.root = \"ADDRESS:PORT\", where all hosts reach host 0"};
+        "cluster.connect = \"manual\" needs cluster.root = \"ADDRESS:PORT\", the address at which all hosts "
+        "reach host 0"};
   }
   if (!spec.cluster.host_index.has()) {
     if (hosts[0].name.empty()) return RootIsHere(root.names[0], root.port) ? 0 : -1;
@@ -71,7 +72,7 @@ Result<int> ManualIndex(const spec::JobSpec& spec, const Root& root,
   if (index < static_cast<int>(hosts.size())) return index;
   return plan::At(
       spec.cluster.host_index,
-      fmt::format("{} is not one of the {} hosts, which are numbered from 0", index, hosts.size()));
+      fmt::format("{} is out of range: the {} hosts are numbered from 0", index, hosts.size()));
 }
 
 // The index of this machine among the hosts; -1: none.
@@ -89,7 +90,7 @@ Status ReadConnector(const spec::JobSpec& spec, std::shared_ptr<hosts::Launchers
   cluster->connect = membership::Cluster::Connect::kLauncher;
   cluster->launcher = name;
   if (launchers == nullptr)
-    return plan::At(spec.cluster.connect, fmt::format("launcher '{}' is not to be had here", name));
+    return plan::At(spec.cluster.connect, fmt::format("launcher '{}' is not available here", name));
   std::vector<std::string> others = cluster->hosts;
   if (cluster->here >= 0) others.erase(others.begin() + cluster->here);
   const std::vector<std::string> argv = membership::AgentArgv(cluster->dtrun);

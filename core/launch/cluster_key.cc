@@ -47,14 +47,14 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
   }
   if (IsStranger(info.st_uid)) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("{} belongs to user {}, who knows the key; make your own: "
-                             "openssl rand -hex 32 > FILE; chmod 600 FILE",
+                 fmt::format("{} belongs to user {}, so that user knows the key; create your own: openssl "
+                             "rand -hex 32 > FILE; chmod 600 FILE",
                              name, info.st_uid)};
   }
   // Wait: a shell's <(...) is the output of a command, read as a file.
   pollfd ready{file.get(), POLLIN, 0};
   if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
-    return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing came through it for 10s", name)};
+    return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing was written to it for 10s", name)};
   }
   char bytes[256];
   const ssize_t size = ::read(file.get(), bytes, sizeof bytes);

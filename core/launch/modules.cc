@@ -65,8 +65,8 @@ Result<preflight::ModuleRequest> ModulesToAsk(const spec::JobSpec& spec, const s
     return plan::At(
         spec.python.modules,
         fmt::format(
-            "ranks run '{}', which is not a Python interpreter; write the interpreter in front of the "
-            "script, as in [\"python3\", \"train.py\"], or take {} out",
+            "ranks run '{}', which is not a Python interpreter; put the interpreter before the script, as in "
+            "[\"python3\", \"train.py\"], or remove {}",
             program, spec.python.modules.key()));
   }
   request.interpreter = program;
@@ -84,23 +84,24 @@ Status CheckModules(const spec::JobSpec& spec, const std::string& program, const
   // These are queried last, so all modules before them were found.
   if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("'{}'", kEntryPoint))) {
     return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, by which torch finds dtrun: the package is on its path, "
-                                "but not installed there; install dtrun's wheel, or put the folder with its "
-                                ".dist-info on PYTHONPATH too",
+                    fmt::format("on host '{}', {}, which torch needs to find dtrun: the package is on the "
+                                "path but not installed; install dtrun's wheel there, or add the folder with "
+                                "its .dist-info to PYTHONPATH",
                                 host, missing));
   }
   if (NeedsPackage(spec, program) && missing.ends_with(", older than 2.5")) {
     return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, which looks for no backends; take {} out, and have the "
-                                "script import dtrun.torch and ask for the backend \"dtrun\"",
+                    fmt::format("on host '{}', {}, which does not load backends; remove {}, import "
+                                "dtrun.torch in the script and request the backend \"dtrun\"",
                                 host, missing, spec.backend.torch.key()));
   }
   if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     const auto folder = plan::PackageFolder(plan::ProgramFolder());
     const std::string ours = folder.empty() ? "" : fmt::format("set PYTHONPATH={}, ", folder.string());
     return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, which leads torch.distributed to dtrun; {}install dtrun's "
-                                "wheel for it there, or name the interpreter that has it in job.command",
+                    fmt::format("on host '{}', {}, which connects torch.distributed to dtrun; {}install "
+                                "dtrun's wheel for it there, or name the interpreter that has it in "
+                                "job.command",
                                 host, missing, ours));
   }
   return plan::At(

@@ -191,8 +191,9 @@ Result<options::Schema> Preparation::SchemaOfLauncher(const std::string& name, c
   if (!named) return description.options;
   if (std::ranges::find(description.members, "plan") == description.members.end()) {
     return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("launcher '{}' plans no processes, it has {}; choose another launcher.name", name,
-                             fmt::join(description.members, ", "))};
+                 fmt::format("launcher '{}' cannot plan processes, it only has {}; choose another "
+                             "launcher.name",
+                             name, fmt::join(description.members, ", "))};
   }
   launcher_file_ = *file;
   launcher_ = *std::move(launcher);

@@ -42,7 +42,8 @@ std::string NextStep(const Cluster& cluster, const hosts::StartCommand& command,
   }
   if (ending.code == kSshFailed)
     return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", command.trial);
-  return ending.code == 0 ? "; cluster.remote_shell must run on the host the command that dtrun appends to it"
+  return ending.code == 0 ? "; cluster.remote_shell must run the command that dtrun appends to it on that "
+                            "host"
                           : "";
 }
 

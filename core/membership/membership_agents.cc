@@ -132,10 +132,11 @@ void Membership::OnNoise(const std::shared_ptr<Starter>& start) {
   for (Member* member : start->members) {
     member->start = nullptr;
     const std::string why = fmt::format(
-        "its remote shell has printed {} MiB and starts no agent; {}; look at what the login files there run (.bashrc, "
-        ".profile), and at cluster.remote_shell",
+        "its remote shell printed {} MiB without starting an agent; {}; check the login files there "
+        "(.bashrc, .profile) and cluster.remote_shell",
         AgentShell::kMostNoise >> 20,
-        start->last_line.empty() ? "no line of it has ended" : fmt::format("its last line: {}", start->last_line));
+        start->last_line.empty() ? "there is no complete line"
+                                 : fmt::format("its last line: {}", start->last_line));
     member->last_error = why;
     GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
   }

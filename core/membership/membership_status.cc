@@ -38,7 +38,7 @@ std::string Membership::WhyMissing(const Member& member) const {
   const auto silent = std::chrono::steady_clock::now() - start->begun;
   if (silent < kSilence) return {};
   const std::string& trial = start->command.trial;
-  return fmt::format("{} has said nothing for {}; it may wait for the host or for a password{}",
+  return fmt::format("{} has printed nothing for {}; it may be waiting for the host or for a password{}",
                      ProgramOf(start->command),
                      FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)),
                      trial.empty() ? "" : fmt::format(": try `{}` by hand", trial));
@@ -63,9 +63,8 @@ std::string Membership::Where() const {
   std::string text = "; waiting at " + EndpointText(name, std::to_string(cluster_.port));
   if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
     text +=
-        ", which only this machine reaches; for others give --master-addr, --rdzv-endpoint or cluster.root "
-        "an "
-        "address of this one";
+        ", which only this machine can reach; for other hosts, set --master-addr, --rdzv-endpoint or "
+        "cluster.root to an address of this one";
   }
   return text;
 }
@@ -142,7 +141,7 @@ void Membership::CheckAddress() {
     }
     if (trouble.empty() || !joining_hosts_) return;
     services_.say(fmt::format(
-        "dtrun: waiting on port {} for {} more host{}, but {}; the others look for the root at {}: correct "
+        "dtrun: waiting on port {} for {} more host{}, but {}; the others connect to {}: correct "
         "--master-addr, --rdzv-endpoint or cluster.root, unless something forwards that address to this host",
         cluster_.port, cluster_.hosts.size() - There(), cluster_.hosts.size() - There() == 1 ? "" : "s",
         trouble, name));

@@ -310,8 +310,8 @@ Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
       }
       const auto nearest = Nearest(entry, {names.begin(), names.end()});
       return At(rules[hosts.front()],
-                fmt::format("'{}' is not an interface of any host{}", entry,
-                            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; leave it out"));
+                fmt::format("no host has an interface '{}'{}", entry,
+                            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; remove it"));
     }
   }
   return {};

@@ -211,7 +211,7 @@ TEST_F(NetworkSearchTest, EveryHostThatRefusesIsNamed) {
 TEST_F(NetworkSearchTest, AnEntryThatNoHostHasIsASlip) {
   first_.unmatched = second_.unmatched = {"eth1"};
   EXPECT_THAT(ErrorOf("eth0,eth1"),
-              AllOf(HasSubstr("job.toml:4:1"), HasSubstr("'eth1' is not an interface of any host"),
+              AllOf(HasSubstr("job.toml:4:1"), HasSubstr("no host has an interface 'eth1'"),
                     HasSubstr("did you mean 'eth0'?")));
   second_.unmatched.clear();
   EXPECT_EQ(ErrorOf("eth0,eth1"), "");

@@ -99,7 +99,7 @@ std::vector<fs::path> UserSecret::Places() {
 }
 
 Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
-  Error last{DTRUN_FAILED_PRECONDITION, "none is yours alone"};
+  Error last{DTRUN_FAILED_PRECONDITION, "none is private to you"};
   for (const fs::path& place : places) {
     const std::string name = place.filename().string();
     if (name == ".dtrun" || name.starts_with("dtrun-"))

@@ -116,7 +116,7 @@ void AgentLink::OnMessage(std::string_view message) {
   if (ending_) return;  // the root may not know that yet
   Result<protocol::ToAgent> decoded = protocol::DecodeToAgent(message);
   const Result<bool> valid = decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
-  if (!valid) return Refuse("cannot do what the root says: " + valid.error().text);
+  if (!valid) return Refuse("cannot carry out the root's request: " + valid.error().text);
   if (*valid) CarryOut(*std::move(decoded));
 }
 

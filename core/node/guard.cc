@@ -299,7 +299,7 @@ void SayAgentDied(pid_t agent, int signal, const std::vector<process::Process>& 
                   const std::string& last_words) {
   std::string text = fmt::format("dtrun: the agent (pid {}) was killed by signal {} ({}); ", agent, signal,
                                  process::SignalName(signal));
-  text += left.empty() ? "every process of the job has been ended\n" : "these remain:\n";
+  text += left.empty() ? "all processes of the job were ended\n" : "these remain:\n";
   for (const process::Process& process : left) text += "  " + process::WhyItStays(process) + "\n";
   text += last_words + fmt::format("  class: {}\n", verdict::ClassName(verdict::ExitClass::kLauncher));
   if (signal == SIGKILL) text += "  next: look in `dmesg` for the out-of-memory killer, or start it again\n";

@@ -123,7 +123,7 @@ TEST_F(GuardTest, EndsTheJobWhenTheAgentIsKilled) {
   EXPECT_THAT(process::testing::Marked(mark_), IsEmpty());  // nothing is left when it returns
   EXPECT_THAT(process::testing::ReadFile(scratch_ / "stderr"),
               AllOf(HasSubstr("agent (pid " + std::to_string(Agent()) + ") was killed by signal 9 (SIGKILL)"),
-                    HasSubstr("every process of the job has been ended"), HasSubstr("logs: somewhere")));
+                    HasSubstr("all processes of the job were ended"), HasSubstr("logs: somewhere")));
 }
 
 TEST_F(GuardTest, EndsTheJobWhenTheGuardIsKilled) {

@@ -252,8 +252,8 @@ std::vector<std::string> HostResources::WhoElseListens() const {
   for (const PortUser& user : ListenersOn(port_->number())) {
     if (user.pid != 0 && std::ranges::find(own, user.pid, &process::Process::pid) != own.end()) continue;
     lines.push_back(fmt::format(
-        "dtrun: MASTER_PORT {} is held for rank 0, and {}, which this job has not started, "
-        "listens there, as a program with SO_REUSEADDR can; end it, or give another job.master_port",
+        "dtrun: MASTER_PORT {} is held for rank 0, but {}, which is not part of this job, listens on it too "
+        "(with SO_REUSEADDR); end it, or set another job.master_port",
         port_->number(), user.text));
   }
   return lines;

@@ -49,9 +49,8 @@ Status AllowsOpenFiles(int ranks) {
   return Error{
       DTRUN_FAILED_PRECONDITION,
       fmt::format(
-          "the limit of open files is {} (`ulimit -Hn`), and dtrun needs {} for {} rank{} on "
-          "this host, {} more for each further one; raise it, for example by `ulimit -n {}`, or start "
-          "fewer ranks",
+          "the limit of open files is {} (`ulimit -Hn`), but dtrun needs {} for {} rank{} on this host, and "
+          "{} for each further rank; raise it, for example with `ulimit -n {}`, or start fewer ranks",
           limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", kEachRank, std::max<rlim_t>(needed, 1024))};
 }
 

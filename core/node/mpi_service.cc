@@ -64,7 +64,7 @@ Result<UniqueFd> MpiService::StartPmix() {
     });
   };
   events.printed = [this](const std::string& line) {
-    emit_(protocol::Said{"dtrun: the PMIx server says: " + line});
+    emit_(protocol::Said{"dtrun: the PMIx server printed: " + line});
   };
   Result<std::unique_ptr<PmixProcess>> process =
       PmixProcess::Start(loop_, dir_, std::move(theirs), buffer_, std::move(events));
@@ -86,7 +86,7 @@ Result<pmi::Admission> MpiService::Admit(int rank) {
   if (admission || process_ == nullptr) return admission;
   const std::string how = process_->End();
   if (how.empty()) return admission;
-  return Error{DTRUN_INTERNAL, fmt::format("the PMIx server {} while it started; see what it printed", how)};
+  return Error{DTRUN_INTERNAL, fmt::format("the PMIx server {} during startup; see its output above", how)};
 }
 
 void MpiService::Complete(const protocol::Exchanged& exchanged) {

@@ -23,7 +23,7 @@ std::string StoppedLine(int rank, pid_t pid, int signal) {
 }
 
 std::string NotForwardedLine(int signal, const std::vector<int>& ranks) {
-  return fmt::format("dtrun: {} was not forwarded to {} on {}, which would end: no handler for it",
+  return fmt::format("dtrun: {} was not forwarded to {} on {}: without a handler, it would end them",
                      process::SignalName(signal), verdict::FoldRanks(ranks), hosts::HostName());
 }
 

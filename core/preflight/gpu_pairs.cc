@@ -24,7 +24,7 @@ std::string Find(const Facts& facts, const std::string& name) {
 
 GpuPair PairOf(const Facts& facts, int from, int to) {
   const std::string said = Find(facts, fmt::format("{}>{}", from, to));
-  if (said.empty()) return {from, to, "not tried", "the trial ended before"};
+  if (said.empty()) return {from, to, "not tried", "the test ended before it"};
   const std::size_t colon = said.find(": ");
   return {from, to, said.substr(0, colon), colon == said.npos ? "" : said.substr(colon + 2)};
 }

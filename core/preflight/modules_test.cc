@@ -110,7 +110,7 @@ TEST(MissingModules, NeedAnInterpreterThatRuns) {
   request.interpreter = "nosuch-python";
   EXPECT_THAT(MissingModules(request, {}), HasSubstr("cannot find the program 'nosuch-python'"));
   request.interpreter = "false";
-  EXPECT_THAT(MissingModules(request, {}), MatchesRegex("'.*/false' cannot be asked for modules: .*"));
+  EXPECT_THAT(MissingModules(request, {}), MatchesRegex("'.*/false' cannot list modules: .*"));
 }
 
 TEST(MissingModules, AreInTheAnswer) {

@@ -20,7 +20,7 @@ Check LinksCheck(const network::Evidence& evidence) {
       std::ranges::count_if(links, [](const network::Link& one) { return one.failed.empty(); });
   if (whole == std::ssize(links)) {
     return {"links", Level::kOk,
-            fmt::format("all {} directions between hosts work by every interface that should", links.size())};
+            fmt::format("all {} directions between hosts work on every tested interface", links.size())};
   }
   Check check{"links", Level::kOk,
               "by which interfaces hosts reach each other\n" + network::Matrix(evidence, links)};
@@ -31,8 +31,8 @@ Check LinksCheck(const network::Evidence& evidence) {
   for (std::size_t i = 0; i < broken.size() && i < kMostBroken; ++i) check.what += "\n" + broken[i];
   if (broken.size() > kMostBroken) check.what += fmt::format("\nand {} more", broken.size() - kMostBroken);
   check.fix =
-      "look at its cable, firewall and MTU; or leave it out by a \"^\" in network.interface, for programs "
-      "that look for themselves";
+      "check its cable, firewall and MTU; or exclude it with \"^\" in network.interface, for programs that "
+      "choose an interface themselves";
   return check;
 }
 

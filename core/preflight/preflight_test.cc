@@ -24,7 +24,7 @@ TEST(Preflight, TravelsToAHostAndBack) {
 
 TEST(Preflight, APluginThatIsNotThereCannotBeUsed) {
   const Answer answer = RunPreflight(Request{{{"gloo", "/nowhere/gloo.so", "{}", ""}}, 1, 1});
-  EXPECT_EQ(answer.backends[0].why_not, "'/nowhere/gloo.so' is not there");
+  EXPECT_EQ(answer.backends[0].why_not, "'/nowhere/gloo.so' does not exist");
 }
 
 }  // namespace

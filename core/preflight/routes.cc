@@ -81,8 +81,8 @@ Error NoHostRoute(const RouteWish& wish, const std::vector<Standing>& standings)
     why += (why.empty() ? "" : "; ") + PassedOver(wish.candidates[i], standings[i]);
   }
   return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("{0} moves device memory only, and no backend can be used for the host's{1}; name "
-                           "one, as in backend.name = \"cpu:gloo,cuda:{0}\"",
+               fmt::format("{0} moves device memory only, and no backend can be used for host memory{1}; "
+                           "name one, as in backend.name = \"cpu:gloo,cuda:{0}\"",
                            wish.candidates[device].name, why.empty() ? "" : ": " + why)};
 }
 
@@ -108,8 +108,8 @@ bool Moves(std::string_view kinds, std::string_view wanted) {
 Error WrongKind(const RouteWish& wish, const std::string& name, const std::string& kinds) {
   const bool named = kinds.find(kUnnamedKind) == kinds.npos;
   return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("backend {0} does not move memory of {1}{2}; name another for {1}, or the one of "
-                           "the host's memory for both, over which it is staged",
+               fmt::format("backend {0} does not move memory of {1}{2}; name another for {1}, or name the "
+                           "host-memory backend for both, which stages it",
                            name, wish.device_kind,
                            named ? ", but of " + kinds : ", but of a device with a plugin of its own")};
 }
@@ -165,8 +165,8 @@ Result<Routes> ChooseRoutes(const RouteWish& wish,
     if (candidates[i].host || standings[i].device) continue;
     return Error{
         DTRUN_FAILED_PRECONDITION,
-        fmt::format("backend {0} moves host memory only, and a device's is staged over the backend of "
-                    "the host's memory; name {1} for both, or a backend that moves device memory",
+        fmt::format("backend {0} moves host memory only, and device memory is staged over the backend for "
+                    "host memory; name {1} for both, or a backend that moves device memory",
                     candidates[i].name, candidates[*host].name)};
   }
   for (std::size_t i = 0; i < candidates.size(); ++i) {

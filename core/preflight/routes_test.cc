@@ -82,7 +82,7 @@ TEST(ChooseRoutes, SaysWhatToNameWhereNothingMovesHostMemory) {
   const Answer answer{{Usable("nccl", "device"), {"ucx", "no libucp"}, {"gloo", "no plugin"}}};
   EXPECT_EQ(
       ChooseRoutes(BesideNccl(), {{"node0", answer}}).error().text,
-      "nccl moves device memory only, and no backend can be used for the host's: ucx cannot be used: no "
+      "nccl moves device memory only, and no backend can be used for host memory: ucx cannot be used: no "
       "libucp; gloo cannot be used: no plugin; name one, as in backend.name = \"cpu:gloo,cuda:nccl\"");
 }
 
@@ -102,12 +102,12 @@ TEST(ChooseRoutes, ByMemoryRefusesWhatABackendDoesNotMove) {
   wish.candidates = {{"nccl", true, false}};
   EXPECT_THAT(
       ChooseRoutes(wish, {{"node0", {{Usable("nccl", "device")}}}}).error().text,
-      HasSubstr("nccl moves device memory only, and no backend can be used for the host's; name one"));
+      HasSubstr("nccl moves device memory only, and no backend can be used for host memory; name one"));
   wish.candidates = {{"ucx", true, false}, {"gloo", false, true}};
   EXPECT_THAT(
       ChooseRoutes(wish, {{"node0", {{Usable("ucx", "host"), Usable("gloo", "host")}}}}).error().text,
       HasSubstr(
-          "backend gloo moves host memory only, and a device's is staged over the backend of the host's "
+          "backend gloo moves host memory only, and device memory is staged over the backend for host "
           "memory; name ucx for both"));
 }
 

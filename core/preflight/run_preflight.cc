@@ -28,7 +28,7 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
   }
   if (backend.name == "none") return answer;  // nothing to check
   std::error_code none;
-  if (!std::filesystem::exists(backend.path, none)) return refuse("'" + backend.path + "' is not there");
+  if (!std::filesystem::exists(backend.path, none)) return refuse("'" + backend.path + "' does not exist");
   auto probe = plugin::Probe::Start(
       {plugin::Kind::kBackend, backend.name, backend.path, {}, {}, {}, backend.file_id}, environment);
   if (!probe) return refuse(probe.error().text);
@@ -49,7 +49,7 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
 
 Check ModulesCheck(const Answer& answer) {
   if (answer.missing_modules.empty())
-    return {"modules", Level::kOk, "the Python modules that the job needs are there"};
+    return {"modules", Level::kOk, "the Python modules that the job needs are installed"};
   return {"modules", Level::kProblem, answer.missing_modules,
           "install it there, or name the interpreter that has it in job.command"};
 }

@@ -122,8 +122,7 @@ std::string VerdictText(const Facts& facts) {
     case Cause::Kind::kHost: return LossText(facts, cause);
     case Cause::Kind::kGuard:
       return fmt::format(
-          "dtrun: job '{}': dtrun's first process was killed after {}; every process of the job has been "
-          "ended\n"
+          "dtrun: job '{}': dtrun's first process was killed after {}; all processes of the job were ended\n"
           "  logs: {}\n",
           facts.job, elapsed, facts.logs);
     case Cause::Kind::kInterrupt:

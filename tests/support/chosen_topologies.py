@@ -17,7 +17,7 @@ def a_name_with_a_slip(site):
     plain(site)
 
 
-@topology(None, rule="eth0,enp7s9", says=("'enp7s9' is not an interface of any host",))
+@topology(None, rule="eth0,enp7s9", says=("no host has an interface 'enp7s9'",))
 def a_name_that_no_host_has(site):
     plain(site)
 

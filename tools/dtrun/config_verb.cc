@@ -42,7 +42,7 @@ Status CheckProgram(const spec::JobSpec& spec) {
 // What can only be known after querying hosts and backends, in a run or by doctor.
 std::string NotTried(const spec::JobSpec& spec, bool elsewhere, const std::string& file) {
   if (elsewhere) return "; its hosts are known only where that platform starts dtrun";
-  if (plan::HasCluster(spec)) return "; its hosts were not asked: dtrun doctor --config " + file;
+  if (plan::HasCluster(spec)) return "; its hosts were not checked: dtrun doctor --config " + file;
   const options::Schema rows = spec.schema();
   const bool asked = std::ranges::any_of(rows, [&](const options::Spec& row) {
     return row.key.starts_with("backend.") && spec.Get(row.key).origin.kind != DTRUN_ORIGIN_DEFAULT;
@@ -50,7 +50,7 @@ std::string NotTried(const spec::JobSpec& spec, bool elsewhere, const std::strin
   if (!asked) return {};
   const spec::BackendChoice choice = spec::BackendChoiceOf(spec);
   if (choice.automatic || choice.names == std::vector<std::string>{"none"}) return {};
-  return fmt::format("; whether backend {} works here was not tried: dtrun doctor --config {}",
+  return fmt::format("; backend {} was not tested here: dtrun doctor --config {}",
                      fmt::join(choice.names, " or "), file);
 }
 

@@ -125,8 +125,8 @@ int ExplainWords(const ExplainArguments& arguments) {
     const auto latest = LatestRun(fs::current_path(gone), TempFolder());
     if (!latest) {
       return Fail(
-          "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
-          "the run's folder, which the header's line 'logs' shows");
+          "there is no run under 'runs' in this folder, and 'dtrun torchrun' has not run here; name the "
+          "run's folder (line 'logs' of the job's header)");
     }
     return ExplainRun(*latest, arguments, Chosen::kByDtrun);
   }

@@ -180,7 +180,7 @@ Choice Algorithm(const Records& files) {
   if (LocalIsNone(files) || device) return {"algorithm", fact, ""};
   if (files.plan.value("hosts", Json::array()).size() == 1)
     return {"algorithm", "dtrun's, in shared memory", OptionText(files.config, "comm.local")};
-  return {"algorithm", "a step inside each host, one among a rank of each host, one back",
+  return {"algorithm", "a step inside each host, a step between one rank per host, and a step back",
           fact.empty() ? "" : "between hosts: " + fact};
 }
 
@@ -226,9 +226,10 @@ Choice Backend(const Records& files) {
   if (TextAt(files.plan, "/backend/name") != "none") {
     if (BackendWasNotUsed(files)) {
       reason +=
-          "; not used: no rank called dtrun_init, and how a program communicates by itself is not recorded";
+          "; not used: no rank called dtrun_init; a program's own communication is not recorded";
     } else if (!files.verdict) {
-      reason += "; of ranks that call dtrun_init: the run has not ended, and whether any did is recorded then";
+      reason += "; for ranks that call dtrun_init; the run has not ended, so it is not known yet whether any "
+                "did";
     }
   }
   return {"backend", TextAt(files.plan, "/backend/name"), reason};

@@ -33,7 +33,7 @@ Status MayRead(const fs::path& path) {
   if (::access(path.c_str(), R_OK) == 0 || errno != EACCES) return {};
   const std::string owner = ::stat(path.c_str(), &info) == 0
                                 ? fmt::format("it belongs to user {}", info.st_uid)
-                                : "a folder above it is closed";
+                                : "a parent folder denies access";
   return Error{DTRUN_FAILED_PRECONDITION,
                fmt::format("'{}' cannot be read: permission denied, {}; ask its owner, who can "
                            "share the next run's folder by logs.mode",
@@ -43,7 +43,7 @@ Status MayRead(const fs::path& path) {
 Error NotOurs(const fs::path& file, std::string_view why) {
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("'{}' is not what dtrun writes, or was changed since: {}; name the folder of another run",
+      fmt::format("'{}' was not written by dtrun, or was changed later: {}; name the folder of another run",
                   file.string(), why)};
 }
 

@@ -56,8 +56,8 @@ void WarnOfIdleLimit(const ConfigArguments& arguments) {
   const auto ranks = NumberOf<int>(arguments.ranks), most = NumberOf<int>(arguments.processes_per_host);
   if (!ranks || !most || *ranks >= *most) return;
   PrintMessage(
-      "dtrun: warning: -n {0} is the number of all ranks, and --processes-per-host {1} only the most that a "
-      "host runs: the job has {0} rank{2}; leave out -n for {1} on each host\n",
+      "dtrun: warning: -n {0} counts all ranks, and --processes-per-host {1} only limits the ranks of a "
+      "host: the job has {0} rank{2}; omit -n for {1} on each host\n",
       *ranks, *most, *ranks == 1 ? "" : "s");
 }
 
@@ -102,8 +102,8 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
       ->type_name("DURATION");
   verb->add_option(
           "--torch-backend", to->torch_backend,
-          "Backend of torch.distributed in Python programs that ask for gloo or nothing: dtrun, or script, "
-          "what the program asks for, such as gloo")
+          "Backend of torch.distributed in Python programs that request gloo or none: dtrun, or script for "
+          "the one that the program requests")
       ->type_name("NAME");
   AddOverrides(verb, to);
 }

@@ -95,7 +95,7 @@ constexpr plugin::Kind kOtherKinds[] = {plugin::Kind::kLauncher, plugin::Kind::k
 std::string_view WithoutPlugin(std::string_view name) {
   if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
   if (name == "auto")
-    return "no plugin: the first of nccl, ucx and gloo that all hosts can use; 'dtrun doctor' tells which";
+    return "no plugin: the first of nccl, ucx and gloo that all hosts can use; 'dtrun doctor' shows which";
   return {};
 }
 

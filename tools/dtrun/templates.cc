@@ -55,7 +55,7 @@ Status WriteNew(const std::string& file, const std::string& text, bool force) {
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | more, 0666));
   if (!out && errno == EEXIST) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is there already; name another file, or replace it with --force", file)};
+                 fmt::format("'{}' already exists; name another file, or replace it with --force", file)};
   }
   if (!out) {
     const int number = errno;

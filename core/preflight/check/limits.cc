@@ -65,7 +65,7 @@ void CheckShm(const Request& request, Checks* to) {
   struct statvfs room {};
   if (::statvfs("/dev/shm", &room) != 0) {
     to->push_back({"/dev/shm", Level::kProblem, Error::System("/dev/shm cannot be used", errno).text,
-                   "mount a tmpfs there; ranks of a host share memory there"});
+                   "mount a tmpfs there: the ranks of a host share memory through it"});
     return;
   }
   const std::uint64_t size = std::uint64_t{room.f_blocks} * room.f_frsize;
@@ -77,7 +77,7 @@ void CheckShm(const Request& request, Checks* to) {
     to->push_back({"/dev/shm", Level::kProblem, "it cannot be written", "chmod 1777 /dev/shm"});
   } else if (free < 64 * kMiB) {
     to->push_back({"/dev/shm", Level::kProblem, what,
-                   "remove what is left there, or give the container more (--shm-size=8g)"});
+                   "remove old files there, or give the container more (--shm-size=8g)"});
   } else if (free < wanted) {
     to->push_back({"/dev/shm", Level::kWarning,
                    fmt::format("{}; {} ranks may want {}", what, request.local_ranks, FormatBytes(wanted)),

@@ -90,19 +90,19 @@ void CheckOwnName(const Request& request, Checks* to) {
   } else if (own.loopback && request.host_count > 1) {
     to->push_back(
         {"names", Level::kWarning,
-         fmt::format("its own name '{}' is {}, which no other host reaches", name, own.address),
+         fmt::format("its own name '{}' resolves to {}, which no other host can reach", name, own.address),
          fmt::format("libraries that use the name ({}) advertise that address unless network.interface gives "
                      "them another: give the name the host's own address in /etc/hosts",
                      environments::kGoByName)});
   } else if (!own.loopback && Foreign(own.address)) {
     to->push_back(
         {"names", Level::kWarning,
-         fmt::format("its own name '{}' is {}, which no interface of it has", name, own.address),
+         fmt::format("its own name '{}' resolves to {}, which none of its interfaces has", name, own.address),
          fmt::format(
              "correct '{}' in /etc/hosts or DNS: libraries that use the name ({}) cannot listen there", name,
              environments::kGoByName)});
   } else {
-    to->push_back({"names", Level::kOk, fmt::format("its own name '{}' is {}", name, own.address)});
+    to->push_back({"names", Level::kOk, fmt::format("its own name '{}' resolves to {}", name, own.address)});
   }
 }
 
@@ -121,8 +121,9 @@ void CheckNames(const Request& request, Checks* to) {
       unknown.push_back("'" + name + "'");
       if (std::ranges::find(failures, other.failure) == failures.end()) failures.push_back(other.failure);
     } else if (other.reverse.empty() && other.address != name && !other.loopback) {
-      to->push_back({"names", Level::kWarning, fmt::format("{} ('{}') has no name", other.address, name),
-                     "add the reverse entry: MPI and Kerberos look addresses up"});
+      to->push_back({"names", Level::kWarning,
+                     fmt::format("{} ('{}') does not resolve to a name", other.address, name),
+                     "add the reverse (PTR) entry: MPI and Kerberos look up addresses"});
     } else {
       ++good;
     }
@@ -132,8 +133,8 @@ void CheckNames(const Request& request, Checks* to) {
     to->push_back({"names", Level::kWarning,
                    fmt::format("{} {} not resolve: {}", fmt::join(unknown, ", "), one ? "does" : "do",
                                fmt::join(failures, ", ")),
-                   fmt::format("put {} into /etc/hosts or DNS of all hosts; an alias in ~/.ssh/config serves "
-                               "ssh alone",
+                   fmt::format("put {} into /etc/hosts or DNS of all hosts; an alias in ~/.ssh/config works "
+                               "for ssh only",
                                one ? "it" : "them")});
   }
   if (good > 0) {

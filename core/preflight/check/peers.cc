@@ -109,7 +109,8 @@ void CheckPeers(const fs::path& root, Checks* to) {
   if (!translated.empty()) {
     to->push_back(
         {"gpu peers", Level::kWarning,
-         fmt::format("an IOMMU translates what {} of {} GPUs send{}", translated.size(), gpus.size(), said),
+         fmt::format("an IOMMU translates the traffic of {} of {} GPUs{}", translated.size(), gpus.size(),
+                     said),
          "boot with iommu=pt: peer copies through an IOMMU are slow, and hang on some machines; or set "
          "backend.options.p2p = \"off\""});
   }
@@ -117,20 +118,20 @@ void CheckPeers(const fs::path& root, Checks* to) {
     const bool is_virtual = Content(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
     to->push_back(
         {"gpu peers", Level::kWarning,
-         fmt::format("ACS sends what GPUs exchange by way of the processor, at {}",
+         fmt::format("ACS redirects traffic between GPUs through the processor, at {}",
                      fmt::join(bridges.redirecting, ", ")),
          is_virtual
-             ? "ask the machine's administrator for GPUs that may reach each other; or set "
-               "backend.options.p2p = \"off\" when collectives hang"
-             : "switch ACS off in the BIOS, or for these bridges by setpci: GPUs claim peer access, which is "
-               "slow then or hangs; or set backend.options.p2p = \"off\""});
+             ? "ask the machine's administrator for GPUs with peer access; or set backend.options.p2p = "
+               "\"off\" when collectives hang"
+             : "switch ACS off in the BIOS, or with setpci for these bridges: with ACS, peer access is "
+               "claimed but is slow or hangs; or set backend.options.p2p = \"off\""});
   }
   if (!translated.empty() || !bridges.redirecting.empty()) return;
   to->push_back(
       {"gpu peers", Level::kOk,
        fmt::format(
            "no known obstacle between {} GPUs: no IOMMU that translates{}, {}", gpus.size(), said,
-           bridges.unknown ? "ACS of bridges is for root to read" : "no bridge with ACS redirection")});
+           bridges.unknown ? "only root can read the ACS of bridges" : "no bridge with ACS redirection")});
 }
 
 }  // namespace dtrun::preflight

@@ -92,7 +92,7 @@ TEST_F(Peers, ABridgeThatRedirectsIsNamed) {
   const Checks checks = Look();
   ASSERT_THAT(checks, SizeIs(1));
   EXPECT_EQ(checks[0].level, Level::kWarning);
-  EXPECT_EQ(checks[0].what, "ACS sends what GPUs exchange by way of the processor, at 0000:01:01.0");
+  EXPECT_EQ(checks[0].what, "ACS redirects traffic between GPUs through the processor, at 0000:01:01.0");
   EXPECT_THAT(checks[0].fix, HasSubstr("BIOS"));
 }
 
@@ -108,14 +108,14 @@ TEST_F(Peers, AnIommuThatTranslatesIsAWarning) {
   Write("proc/cmdline", "amd_iommu=on\n");
   const Checks checks = Look();
   ASSERT_THAT(checks, SizeIs(1));
-  EXPECT_EQ(checks[0].what, "an IOMMU translates what 2 of 2 GPUs send (amd_iommu=on)");
+  EXPECT_EQ(checks[0].what, "an IOMMU translates the traffic of 2 of 2 GPUs (amd_iommu=on)");
   EXPECT_THAT(checks[0].fix, HasSubstr("iommu=pt"));
 }
 
 TEST_F(Peers, WhatOnlyRootMayReadIsSaid) {
   AddBoth();
   Write(At("0000:00:01.0/config"), Config(0).substr(0, 64));
-  EXPECT_THAT(Look().at(0).what, HasSubstr("ACS of bridges is for root to read"));
+  EXPECT_THAT(Look().at(0).what, HasSubstr("only root can read the ACS of bridges"));
 }
 
 }  // namespace

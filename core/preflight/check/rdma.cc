@@ -68,9 +68,10 @@ void CheckUse(const std::vector<BackendAnswer>& backends, Checks* to) {
   if (users.empty() && others.empty()) return;
   if (!users.empty())
     others.insert(others.begin(), fmt::format("would be used by {}", fmt::join(users, ", ")));
-  to->push_back({"rdma", users.empty() ? Level::kWarning : Level::kOk,
-                 fmt::format("{}; found, not tested to reach other hosts", fmt::join(others, "; ")),
-                 users.empty() ? "see that line's reason; until then bytes between hosts go over TCP" : ""});
+  to->push_back(
+      {"rdma", users.empty() ? Level::kWarning : Level::kOk,
+       fmt::format("{}; found, not tested to reach other hosts", fmt::join(others, "; ")),
+       users.empty() ? "fix the cause given there; until then traffic between hosts goes over TCP" : ""});
 }
 
 }  // namespace
