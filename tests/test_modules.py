@@ -62,13 +62,13 @@ class Here(JobTest):
         self.write("", "own/dtrun/__init__.py")
         sets = ["backend.torch=dtrun", f"job.env.PYTHONPATH={self.folder / 'own'}"]
         self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has no entry point 'torch.backends:dtrun', by which torch",
-                               "install dtrun's wheel, or put the folder with its .dist-info on PYTHONPATH too")  # fmt: skip
+                               "install dtrun's wheel there, or add the folder with its .dist-info to PYTHONPATH")  # fmt: skip
         (self.folder / "own/dtrun-1.dist-info").mkdir()
         (self.folder / "own/torch-2.dist-info").mkdir()
         self.write("Name: torch\nVersion: 2.4.1\n", "own/torch-2.dist-info/METADATA")
         self.write("[torch.backends]\ndtrun = dtrun.torch:_autoload\n", "own/dtrun-1.dist-info/entry_points.txt")
         self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has torch 2.4.1, older than 2.5, which does not load backends",
-                               'have the script import dtrun.torch and ask for the backend "dtrun"')  # fmt: skip
+                               'import dtrun.torch in the script and request the backend "dtrun"')  # fmt: skip
         self.write("Name: torch\nVersion: 2.10.0\n", "own/torch-2.dist-info/METADATA")
         self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))
         self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known

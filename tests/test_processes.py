@@ -361,7 +361,7 @@ class Processes(JobTest):
             with self.subTest(files=files):
                 limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
                 result = self.ranks(ranks, "true", preexec_fn=limit)
-                said = f"the limit of open files is {files} (`ulimit -Hn`), and dtrun needs {needed} for {ranks} rank"
+                said = f"the limit of open files is {files} (`ulimit -Hn`), but dtrun needs {needed} for {ranks} rank"
                 self.assert_user_error(result, said)
         self.assertEqual(list(self.folder.glob("dtrun-*")), [])
 

@@ -203,7 +203,7 @@ class Run(JobTest):
             job.process.stdin.flush()
             result = job.finish()
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn(f"MASTER_PORT {port} is held for rank 0, and process {os.getpid()} (", result.err)
+        self.assertIn(f"MASTER_PORT {port} is held for rank 0, but process {os.getpid()} (", result.err)
 
     def test_jobs_in_parallel_share_no_port_and_no_folder(self):
         jobs = [self.start_ranks(1, "sh", "-c", "echo $MASTER_PORT; read x; exit 0", stdin=subprocess.PIPE) for _ in range(12)]
