@@ -17,22 +17,22 @@ GOOD = '[job]\ncommand = ["true"]\n'
 class BadFile(JobTest):
     def check(self, config, *texts, verbs=(["--config"], ["config", "check"], ["plan", "--config"])):
         for verb in verbs:
-            self.assert_user_error(self.dtrun(*verb, config), *texts)
+            self.golden_error(self.dtrun(*verb, config), *texts)
 
     def test_missing(self):
-        self.check(self.folder / "absent.toml", "absent.toml", "no such file")
+        self.check(self.folder / "absent.toml", "absent.toml")
 
     def test_launchers_that_lack_what_they_are_named_for(self):
         hosts = '[cluster]\nhosts = ["localhost"]\n'
-        self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs' cannot plan processes, it only has find_hosts")
-        self.check(self.write(GOOD + hosts + 'connect = "pbs"\n'), "job.toml:5", '"pbs" connects to no hosts', "there are ssh, manual, flux")
-        self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node" is not a platform')
+        self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs'", "find_hosts")
+        self.check(self.write(GOOD + hosts + 'connect = "pbs"\n'), "job.toml:5", '"pbs"', "ssh, manual, flux")
+        self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node"')
         # A config may be checked away from the platform it is for.
-        self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID is unset", verbs=[["--config"]])
+        self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID", verbs=[["--config"]])
 
     def test_check_looks_for_the_script(self):
         self.write("", "train.py")
-        for command, text in ((["python3", "-u", "tran.py"], "did you mean 'train.py'?"), (["sh", "nosuch.sh"], "check the name, or set job.cwd")):
+        for command, text in ((["python3", "-u", "tran.py"], "'train.py'?"), (["sh", "nosuch.sh"], "job.cwd")):
             file = self.write(f"[job]\ncommand = {json.dumps(command)}\n")
             self.golden_error(self.dtrun("config", "check", file), "job.toml:2:11: job.command", text)
         for command in ["python3", "train.py", "tran.py"], ["python3", "-m", "tran.py"], ["python3", "${RANK}.py"], ["echo", "tran.py"]:
@@ -43,11 +43,9 @@ class BadFile(JobTest):
 
     def test_pipes_and_folders_are_there(self):
         os.mkfifo(self.folder / "pipe.toml")
-        self.check(self.folder / "pipe.toml", "start its writer first, or name a file\n", verbs=[["--config"]])
-        for path, text in ((self.folder / "pipe.toml", "start its writer first, or name a file; see: "),
-                           (self.folder, "this is a folder; give the path of a file in it; see: "),
-                           (self.folder / "absent", "create it, or correct the path; see: ")):
-            self.assert_user_error(self.dtrun("-n", "2", "--hostfile", path, "true"), text)
+        self.golden_error(self.dtrun("--config", self.folder / "pipe.toml"), "pipe.toml: ")
+        for path in (self.folder / "pipe.toml", self.folder, self.folder / "absent"):
+            self.golden_error(self.dtrun("-n", "2", "--hostfile", path, "true"), f"{path}")
 
     def test_unreadable(self):
         if os.geteuid() == 0:
@@ -69,7 +67,7 @@ class BadFile(JobTest):
     def test_more_ranks_than_a_job_has(self):
         """Counted before anything is made for each of them, so it takes no memory for them either."""
         self.check(self.many_hosts(60_000, 4096), "job.toml:4:9", "cluster.hosts: 245760000 ranks on 60000 hosts",
-                   "a job has at most 1000000 ranks")
+                   "1000000 ranks")
         (self.folder / "hosts").write_text("".join(f"h{i} slots=4096\n" for i in range(300)))
         self.assert_user_error(self.dtrun("plan", "--hostfile", "hosts", "true"), "hosts", "1228800 ranks on 300 hosts")
 
@@ -92,12 +90,12 @@ class BadFile(JobTest):
 
     def test_syntax(self):
         self.check(self.write("[job]\ncommand = [\n"), "job.toml:")
-        self.check(self.write('[job]\ncommand: ["true"]\n'), "job.toml:2:8", "TOML, not YAML; write command = ")
+        self.check(self.write('[job]\ncommand: ["true"]\n'), "job.toml:2:8", "TOML, not YAML")
         self.check(self.write('{"job": {"command": ["true"]}}\n'), "job.toml:1:1", "TOML, not JSON")
-        self.check(self.write(GOOD + "name = train\n"), "job.toml:3", 'put text in quotes: "train"')
-        self.check(self.write(GOOD + 'command = ["false"]\n'), "job.toml:3", "given twice, first in line 2")
-        self.check(self.write('[job]\ncommand = ["true",\nranks = 2\n'), "job.toml:2:11: this list is not closed; add ']'")
-        self.check(self.write(GOOD + "[output]\nfold = True\n"), "job.toml:4:8", "write true, in lower case")
+        self.check(self.write(GOOD + "name = train\n"), "job.toml:3", '"train"')
+        self.check(self.write(GOOD + 'command = ["false"]\n'), "job.toml:3", "line 2")
+        self.check(self.write('[job]\ncommand = ["true",\nranks = 2\n'), "job.toml:2:11: ", "']'")
+        self.check(self.write(GOOD + "[output]\nfold = True\n"), "job.toml:4:8", " true")
 
 
 class AtATerminal(JobTest):
@@ -118,7 +116,7 @@ class AtATerminal(JobTest):
 
 class BadValue(JobTest):
     def check(self, text, *texts):
-        self.assert_user_error(self.dtrun("--config", self.write(text)), *texts)
+        self.golden_error(self.dtrun("--config", self.write(text)), *texts)
 
     def test_unknown_key_has_a_position_and_the_nearest(self):
         self.check(GOOD + '[backend]\nnam = "gloo"\n', "job.toml:4:1", "backend.nam", "'name'", "dtrun config explain")
@@ -132,7 +130,7 @@ class BadValue(JobTest):
     def test_wrong_type(self):
         self.check('[job]\ncommand = "sh a.sh"\n', "job.toml:2", "job.command", 'write ["sh", "a.sh"]')
         self.check(GOOD + 'env = ["A=1"]\n', "job.toml:3:7", 'write { A = "1" }')
-        self.check(GOOD + '[output]\nfold = "true"\n', "job.toml:4:8", "write it without quotes")
+        self.check(GOOD + '[output]\nfold = "true"\n', "job.toml:4:8", "output.fold")
 
     def test_out_of_range(self):
         self.check(GOOD + "processes_per_host = 5000\n", "job.toml:3", "4096", "5000")
@@ -146,8 +144,8 @@ class BadValue(JobTest):
         self.check(GOOD + "processes_per_host = 0\n", "job.toml:3", "processes_per_host")
 
     def test_a_word_of_another_launcher(self):
-        self.check(GOOD + "nproc_per_node = 4\n", "job.toml:3", "did you mean 'processes_per_host'")
-        self.check(GOOD + "[backend.glo]\n", "job.toml:3", "did you mean [backend.gloo]?")
+        self.check(GOOD + "nproc_per_node = 4\n", "job.toml:3", "'processes_per_host'")
+        self.check(GOOD + "[backend.glo]\n", "job.toml:3", "[backend.gloo]")
 
     def test_no_class_of_failures(self):
         self.check(GOOD + '[restart]\non = ["oom"]\n', "job.toml:4:6: restart.on: 'oom'", "'out-of-memory'")
@@ -174,7 +172,7 @@ class BadValue(JobTest):
 
     def test_check_and_doctor_make_the_plan(self):
         wrong = {"": '', 'env = { A = "${RNK}" }\n': "job.toml:3:9: job.env: A: unknown placeholder",
-                 '[job.env]\nX = "${HOME}"\n': "job.toml:4:1: job.env: X: variables of the environment",
+                 '[job.env]\nX = "${HOME}"\n': "job.toml:4:1: job.env: X: ",
                  'roles = { worker = 3 }\n': "job.toml:3:9: job.roles"}
         for more, text in wrong.items():
             argument = "a" if more else "${RNK}"

@@ -54,29 +54,20 @@ class BadPlugin(JobTest):
         self.check("../evil", "'../evil'")
 
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
-        exited = "called exit, which is the program's to call"
-        for name, said in (("init_exits", f"in its init, {exited}"), ("exits_when_loaded", f"being loaded, {exited}"),
-                           ("operation_exits", f"in an operation, {exited}"),
-                           ("thread_exits", f"on a thread of its own, {exited}"),
-                           ("shutdown_exits", f"in its shutdown, {exited}"),
-                           ("destroy_hangs", "ending 'world', has not returned for 12s, far beyond backend.timeout"),
-                           ("init_hangs", "in its init, has not returned for 11s, far beyond backend.timeout")):
+        for name in ("init_exits", "exits_when_loaded", "operation_exits", "thread_exits", "shutdown_exits", "destroy_hangs", "init_hangs"):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",
                                     "--set", "comm.local=none", "-n", "2", "--", RANK)
                 self.assertEqual(result.code, 70, str(result))
-                self.assertRegex(result.err, r"failed after .*: rank \d exited with code 70\n")
-                self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', {said}.*report it to the plugin's author")
+                self.golden_lines(result.err, f"    | dtrun: backend '{name}', ")
 
     def test_that_leaves_by_the_systems_exit_is_named(self):
         self.place(WRONG / "libdtrun_backend_operation_leaves.so", "operation_leaves")
         result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=operation_leaves", "--set", "comm.local=none", "-n",
                             "2", "--", RANK)
         self.assertNotEqual(result.code, 0, str(result))
-        self.assertRegex(result.err, r"failed after .*: rank \d exited with code 0 in the middle of a call of its backend\n")
-        self.assertIn("it reported: its process ended by _exit in the middle of a call: backend 'operation_leaves', in an operation",
-                      result.err)
+        self.golden_lines(result.err, "  it reported: ", "_exit", "'operation_leaves'")
 
     def refuse(self, name, ranks):
         """The output of a job in which rank 1 rejects its plugin. Each rank stays until all have failed, so that none is ended by the end of
@@ -91,15 +82,15 @@ class BadPlugin(JobTest):
 
     def test_that_refuses_on_one_rank_fails_on_all_at_once(self):
         said = self.refuse("refuses", 4)
-        why = "rank 1 joining the 4 ranks of 'world' over backend 'refuses': there is no room for rank 1"
+        why = "rank 1 .*'world' over backend 'refuses': "
         for rank in range(4):
             self.assertRegex(said, rf"(?m)^\[{rank}\] .*{why}")
-        self.assertRegex(said, rf"\[3\] .*making 'world', has not returned for 10s although it is in vain.*{why}")
+        self.golden_lines(said, "[3] ", "'world'", "10s")
 
     def test_that_cannot_be_initialised_on_one_rank_fails_on_all_at_once(self):
         said = self.refuse("init_refuses", 3)
         for rank, who in enumerate(("rank 1: ", "", "rank 1: ")):
-            self.assertRegex(said, rf"(?m)^\[{rank}\] rank failed: {who}starting backend 'init_refuses': there is no licence for rank 1")
+            self.assertRegex(said, rf"(?m)^\[{rank}\] rank failed: {who}.*'init_refuses': ")
 
     def test_truncated(self):
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")
@@ -114,7 +105,7 @@ class BadPlugin(JobTest):
     def test_without_a_library_that_it_needs(self):
         (self.plugins / "libglpN.so.0").unlink()
         self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
-        self.check("gloo", "the loader says: libglpN.so.0: cannot open shared object file: No such file or directory; install what")
+        self.check("gloo", "libglpN.so.0: ")
 
     def test_of_another_name(self):
         self.place(PLUGINS / "libdtrun_backend_gloo.so", "renamed")
@@ -151,7 +142,7 @@ class BadPlugin(JobTest):
         command = ("-n", "2", "--plugin-dir", self.plugins, "--set", "backend.name=gloo", "--", RANK, "sum")
         self.assertNotIn("chmod g-w", self.dtrun(*command).err)
         self.plugins.chmod(0o775)
-        told = f"plugins of this job could be changed by others: the folder '{self.plugins}' may be written by group "
+        told = f"the folder '{self.plugins}' may be "
         result = self.dtrun(*command)
         self.assert_ok(result)
         self.assertEqual(result.err.count(told), 1, str(result))
@@ -168,33 +159,16 @@ class BadPlugin(JobTest):
 
     def test_no_launcher_of_that_name(self):
         result = self.dtrun("--set", "launcher.name=per-proces", "--", "true")
-        self.assert_user_error(result, "'per-proces'", "did you mean 'per-process'")
+        self.golden_error(result, "'per-proces'", "'per-process'")
 
     def test_a_launcher_that_plans_what_cannot_be_is_named(self):
         shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
-        said = {"silent": "launcher 'bad': vendor library error",
-                "unknown-status": "launcher 'bad': it failed and did not say why (it returned 99, which is not the status",
-                "escapes": "launcher 'bad': \\u001b[2Jcleared\\nline",
-                "crashes": "crashed with signal 11 (SIGSEGV) while planning the job",
-                "aborts": "crashed with signal 6 (SIGABRT) while planning the job",
-                "exits": "ended the process with exit code 0 while planning the job",
-                "hangs": "gave no answer in 10s while planning the job",
-                "null-argument": "launcher 'bad' planned an impossible process: argument 1 of rank 0 is null",
-                "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
-                "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
-                "no-program": "planned an impossible process: rank 0 has arguments of its own and no program",
-                "twice": "variable 1 of rank 0 is 'GOOD' a second time",
-                "equals": "variable 0 of rank 0 is 'A=B'",
-                "must-understand": "variable 0 of rank 0 is 'GOOD': its flags are 0x100000, of which this dtrun does not know all",
-                "local-rank": "rank 0, host 0: its local rank is 99, of 1 on that host; report it to the plugin's author",
-                "own-variable": "launcher 'bad' sets DTRUN_BACKEND_PATH, which is dtrun's to set",
-                "cwd": "its working directory has control characters",
-                "process-flags": "launcher 'bad' planned an impossible process: rank 0: its flags are 0x100000",
-                "beyond": "launcher 'bad' planned an impossible process: rank 2147483647, host 0"}
-        for fault, text in said.items():
+        for fault in ("silent", "unknown-status", "escapes", "crashes", "aborts", "exits", "hangs", "null-argument", "null-name",
+                      "null-value", "no-program", "twice", "equals", "must-understand", "local-rank", "own-variable", "cwd",
+                      "process-flags", "beyond"):
             with self.subTest(fault=fault):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
-                self.assert_user_error(result, text)
+                self.golden_error(result, "bad")
         self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
 
     def test_a_link_bears_the_name(self):
@@ -204,7 +178,7 @@ class BadPlugin(JobTest):
 
     def test_that_says_too_much_costs_an_answer(self):
         self.place(WRONG / "libdtrun_backend_launch_talks.so", "launch_talks")
-        self.check("launch_talks", "launch_info says more than 4096 facts; report it to the plugin's author")
+        self.check("launch_talks", "launch_info ", "4096 ")
 
     def test_replaced_between_plan_and_load(self):
         gloo, other = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_constructs.so"
@@ -216,8 +190,7 @@ class BadPlugin(JobTest):
                 command = f"{replace.format(placed)}; exec {RANK}"
                 result = self.dtrun("--plugin-dir", self.plugins, "-n", "1", "--", "sh", "-c", command, env=environment)
                 self.assertNotEqual(result.code, 0, str(result))
-                self.assertRegex(result.err, rf"backend plugin '{placed}'.* its file has build-id [0-9a-f]+, size \d+, changed [\d.]+, "
-                                             r"wanted is build-id .*; it was replaced since dtrun examined it: start the job again")
+                self.assertRegex(result.err, rf"backend plugin '{placed}'.* build-id [0-9a-f]+, size \d+, changed [\d.]+, .* build-id ")
                 self.assertFalse(ran.exists(), "an initialiser of a file that was not examined ran in a rank")
         subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", other], env=environment, check=True)
         self.assertTrue(ran.exists(), "the initialiser of the other file does nothing, so that this test sees nothing")
@@ -228,9 +201,9 @@ class BadPlugin(JobTest):
         self.assert_ok(self.dtrun("--set", f"backend.sha256={right.upper()}", "-n", "2", "--", RANK))
         wrong = "0" * 64
         result = self.dtrun("--set", f"backend.sha256={wrong}", "-n", "2", "--", RANK)
-        self.assert_user_error(result, f"its file has sha256 {right}, wanted is sha256 {wrong}; install the pinned file")
+        self.assert_user_error(result, f"sha256 {right}", f"sha256 {wrong}")
         result = self.dtrun("--set", f"launcher.sha256={wrong}", "-n", "2", "--", RANK)
-        self.assert_user_error(result, f"wanted is sha256 {wrong}; install the pinned file, or change launcher.sha256")
+        self.assert_user_error(result, f"sha256 {wrong}", "launcher.sha256")
         result = self.dtrun("--set", f"backend.sha256={right[1:]}", "--", "true")
         self.assert_user_error(result, "backend.sha256", "64 hexadecimal digits")
 

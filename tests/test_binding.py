@@ -46,7 +46,7 @@ class Binding(JobTest):
             self.skipTest("two hardware threads of one core cannot be shared out")
         self.assertEqual(sets[0] & sets[1], set())
         self.assertEqual(sets[0] | sets[1], set(ALLOWED))
-        self.assertIn("per rank, compact (", line)
+        self.assertIn(", compact (", line)
         self.assertEqual(env["DTRUN_LOCAL_PROCESSORS"], str(len(ALLOWED)))
 
     def test_more_ranks_than_cores_are_not_bound_and_the_header_says_so(self):
@@ -92,7 +92,7 @@ class Gpus(JobTest):
     def test_a_list_that_selects_none_leaves_none_to_count(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
         result = self.ranks("gpu", "true", env=env)
-        self.assert_user_error(result, "job.processes_per_host", "no GPU is visible", "CUDA_VISIBLE_DEVICES is '-1'")
+        self.assert_user_error(result, "job.processes_per_host", "no GPU ", "CUDA_VISIBLE_DEVICES is '-1'")
 
     @unittest.skipIf(list(Path("/dev").glob("nvidia[0-9]*")), "this machine has GPUs")
     def test_a_slice_that_is_none_is_no_gpu(self):
@@ -106,7 +106,7 @@ class Gpus(JobTest):
         result = self.ranks(1, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", sets=["job.env.CUDA_VISIBLE_DEVICES=banana"])
         self.assert_ok(result)
         self.assertIn("banana", result.out)
-        self.assertIn("warning    CUDA_VISIBLE_DEVICES is 'banana', which selects no GPU of host ", result.err)
+        self.assertIn("warning    CUDA_VISIBLE_DEVICES is 'banana', ", result.err)
 
     def test_own_gpus_that_are_not_there_are_refused(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
@@ -132,8 +132,8 @@ class Gpus(JobTest):
         self.assert_ok(result)
         self.assertEqual(sorted(line.partition("] ")[2] for line in result.out.splitlines()),
                          ["0/0 of 2: 2,3", "1/1 of 2: 2,3", "2/0 of 1: 0"])
-        self.assertIn("CUDA_VISIBLE_DEVICES='7' of dtrun's environment does not reach the hosts in cluster.gpus", result.err)
-        self.assertIn("--include is read as --set cluster.include=127.0.0.1:0@localhost:2,3", result.err)
+        self.golden_lines(result.err, "CUDA_VISIBLE_DEVICES='7'", "cluster.gpus")
+        self.golden_lines(result.err, "--include", "--set cluster.include=127.0.0.1:0@localhost:2,3")
 
     def test_deepspeeds_exclude_leaves_out_gpus_and_hosts(self):
         for spelling in ("--exclude", "-e"):
@@ -147,7 +147,7 @@ class Gpus(JobTest):
         self.assertEqual(sorted(line.partition("] ")[2] for line in result.out.splitlines()), ["0: 0,1", "1: 0,1"])
 
     def test_what_include_cannot_mean_is_refused_with_host_and_slot(self):
-        for words, texts in ((["--include", "localhst:0"], ["--include", "host 'localhst' is not in the hosts of ", "did you mean 'localhost'?"]),
+        for words, texts in ((["--include", "localhst:0"], ["--include", "'localhst'", "'localhost'"]),
                              (["--include", "localhost:4"], ["host 'localhost' has no slot 4: it has 4, 0 to 3"]),
                              (["--exclude", "localhost:x"], ["--exclude", "slot 'x' of host 'localhost' is not a number"]),
                              (["--include", "localhost", "--exclude", "127.0.0.1"], ["cluster.include (--include) chooses the hosts already"]),
@@ -165,7 +165,7 @@ class Gpus(JobTest):
         result = self.dtrun("--set", "cluster.gpus.localhost=0,1", "-n", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
         self.assert_ok(result)
         self.assertEqual(result.out, "0,1\n")
-        self.assertRegex(result.err, r"warning    cluster.gpus gives '0,1', which selects no GPU of host \S+ \(it has none\)")
+        self.assertRegex(result.err, r"warning    cluster.gpus gives '0,1', .*\(it has none\)")
         result = self.dtrun("--include", "localhost:0,1", "--set", "job.gpu_visibility=own", "true")
         self.assert_user_error(result, "job.gpu_visibility", "2 ranks", "cluster.gpus gives '0,1'")
 

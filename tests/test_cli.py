@@ -23,7 +23,7 @@ class Help(JobTest):
             self.assertNotRegex(result.out, r"\b(U?INT|FLOAT|TEXT|Excludes|Needs)\b")  # words of the parser
 
     def test_it_tells_how_to_log(self):
-        self.golden(self.dtrun("--help").out, "DTRUN_LOG=")
+        self.golden(self.dtrun("--help").out, "DTRUN_LOG=info,node=debug,gloo=off")
 
     def test_version(self):
         result = self.dtrun("--version")
@@ -208,7 +208,7 @@ class Typed(JobTest):
 
     def test_words_that_read_like_verbs(self):
         for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
-                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "writes a config with comments"),
+                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "dtrun config init"),
                             (["launch", "--num_processes", "2", "train.py"], "leave it out: dtrun --num_processes 2 train.py"),
                             (["job.yaml"], "dtrun's configs are TOML")):
             result = self.dtrun(*words)

@@ -43,8 +43,8 @@ class Runs(ClusterTest):
         self.assert_ok(job.finish())
         log = (job.run_dir() / "dtrun.log").read_text()
         for host in range(3):
-            self.assertRegex(log, rf" node{host} info node: rank {2 * host} is process \d+: ")
-        self.assertRegex(log, r"info membership: starting the agent of node1: .*ssh")
+            self.assertRegex(log, rf" node{host} info node: rank {2 * host} .*\d+: ")
+        self.assertRegex(log, r"info membership: .*node1: .*ssh")
 
     def test_slots_count_where_the_number_of_ranks_is_not_set(self):
         file = self.config(["sh", "-c", "echo $RANK on $(hostname)"], hosts=["node0", "node1:3"])
@@ -66,7 +66,7 @@ class Runs(ClusterTest):
 
     def test_more_ranks_than_slots_need_to_be_asked_for(self):
         result = self.run_cluster("true", hosts=["node0", "node1:1"])
-        self.assert_user_error(result, "2 ranks on host node1, which has 1 slot by", "cluster.oversubscribe")
+        self.golden_error(result, "node1", "cluster.oversubscribe")
         self.assert_ok(self.run_cluster("true", hosts=["node0", "node1:1"], more="oversubscribe = true\n"))
 
     def test_the_root_need_not_be_a_host(self):
@@ -125,7 +125,7 @@ class Runs(ClusterTest):
         shown = [json.loads(job.log(rank).removeprefix("on ")) for rank in range(6)]
         for host in range(3):
             self.assertEqual(sorted(shown[2 * host] + shown[2 * host + 1]), cores)
-        self.assertIn("per rank, compact (", binding)
+        self.assertIn(", compact (", binding)
 
     def test_plan_shows_all_hosts_and_connects_to_none(self):
         result = self.start_on(0, "plan", "--config", self.config(["true"], hosts=["node0", "no-such-host:3"])).finish()
@@ -143,7 +143,7 @@ class Failures(ClusterTest):
             self.lab.ip(self.lab.holders[here], "route", "add", "blackhole", f"{self.lab.address(there)}/32")
             self.addCleanup(self.lab.ip, self.lab.holders[here], "route", "del", "blackhole", f"{self.lab.address(there)}/32")
         result = job.finish()
-        self.assertIn("hosts node1 and node2 cannot reach each other", result.err, str(result))
+        self.golden_lines(result.err, "hosts node1 and node2")
         self.assertEqual(self.last_verdict()["exit_class"], "network", str(result))
 
     def test_a_rank_that_fails_ends_all_hosts_and_is_named(self):
@@ -184,8 +184,8 @@ class Failures(ClusterTest):
         (self.folder / "go").write_text("x\n")
         result = job.finish()
         self.assertEqual(result.code, 7, str(result))
-        self.assertEqual(result.err.count("did not stop within 300ms"), 1, result.err)
-        self.assertIn("ranks 0-4 did not stop within 300ms: killing", result.err)
+        self.assertEqual(result.err.count("within 300ms"), 1, result.err)
+        self.assertRegex(result.err, "dtrun: ranks 0-4 .*300ms")
 
 
 class Joining(ClusterTest):
@@ -197,7 +197,7 @@ class Joining(ClusterTest):
         return result
 
     def test_a_host_that_cannot_be_resolved(self):
-        self.refused("dtrun: host nowhere: ssh: Could not resolve", "correct the name in --hosts or cluster.hosts",
+        self.refused("dtrun: host nowhere: ssh: ", "--hosts or cluster.hosts",
                      hosts=["node0", "node1", "nowhere"])
 
     def test_hosts_that_cannot_be_resolved_are_told_together(self):
@@ -214,8 +214,7 @@ class Joining(ClusterTest):
             self.assertEqual(result.code, 2, str(result))
             if "missing: node1" not in result.err:
                 break
-        self.assertIn("not all hosts have joined within", result.err)
-        self.assertIn("2 of 3 hosts joined; missing: nowhere: ssh: Could not resolve", result.err)
+        self.golden_lines(result.err, "2 of 3", "nowhere")
 
     def test_a_wrong_ssh_key(self):
         shell = LAB.shell()
@@ -230,7 +229,7 @@ class Joining(ClusterTest):
         self.assertRegex(result.err, "host node[12]: ")
 
     def test_a_host_without_dtrun(self):
-        result = self.refused("No such file or directory", "set cluster.dtrun to its path",
+        result = self.refused("No such file", "cluster.dtrun",
                               more='dtrun = "/nowhere/dtrun"\n')
         self.assertRegex(result.err, "host node[12]: ")
 
@@ -248,7 +247,7 @@ class Joining(ClusterTest):
         file.write_text(file.read_text().replace("[cluster]", f'cwd = "{place}/work"\n[cluster]'))
         result = self.start_on(0, "--config", file).finish()
         self.assertEqual(result.code, 2, str(result))
-        self.assertRegex(result.err, "host node[12]: cannot enter the working directory")
+        self.assertRegex(result.err, f"host node[12]: .*{place}/work")
 
     def test_one_machine_can_be_several_hosts_when_asked(self):
         result = self.run_cluster("sh", "-c", "echo $NODE_RANK", ranks=1, hosts=["node1", LAB.address(1)],
@@ -324,7 +323,7 @@ class Manual(ClusterTest):
         twice, once = (first, second) if first.process.poll() is not None else (second, first)
         result = twice.finish()
         self.assertEqual(result.code, 2, str(result))
-        self.assertIn("has joined already", result.err)
+        self.assertRegex(result.err, "host 1 .*joined already")
         last = self.start_on(1 if twice is first else 2, "--config", file, "--host-index", 2)
         for job in (root, once, last):
             self.assert_ok(job.finish())
@@ -384,7 +383,7 @@ class Manual(ClusterTest):
         result = self.start_on(1, "--config", file).finish()
         self.assert_user_error(result, "--host-index")
         result = self.start_on(1, "--config", file, "--host-index", 7).finish()
-        self.assert_user_error(result, "7 is out of range: the 3 hosts are numbered from 0")
+        self.golden_error(result, "7 ", "3 hosts")
         os.chmod(self.folder / "key", 0o644)
         result = self.start_on(1, "--config", file, "--host-index", 1).finish()
         self.assert_user_error(result, "chmod 600")

@@ -23,7 +23,7 @@ class Containment(JobTest):
                              capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertIn("test_a_limit_is_kept_and_the_verdict_says_so", run.stdout)
-        self.assertNotIn("the memory controller of cgroup v2 is not available", run.stdout)
+        self.assertNotIn("the memory controller", run.stdout)
 
 
 if __name__ == "__main__":

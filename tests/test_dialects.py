@@ -67,9 +67,9 @@ class Env(JobTest):
         self.assertIn("PMI_SIZE=3\n", result.out)
 
     def test_mistakes_are_explained(self):
-        self.assert_user_error(self.env("horovd", 0), "did you mean 'horovod'?")
-        self.assert_user_error(self.env("horovod", 4), "there is no rank 4; the job has 4, from 0 to 3")
-        self.assert_user_error(self.env("horovod", -1), "there is no rank -1")
+        self.golden_error(self.env("horovd", 0), "'horovod'?")
+        self.golden_error(self.env("horovod", 4), "rank 4", "from 0 to 3")
+        self.golden_error(self.env("horovod", -1), "rank -1")
         self.assert_user_error(self.dtrun("env"), "--as DIALECT")
         self.assertEqual(self.env("horovod", 0, "--json", "--shell").code, 2)
 
@@ -84,12 +84,11 @@ class Dialects(JobTest):
 
     def test_two_that_disagree_are_refused_with_both_values(self):
         result = self.ranks(2, "true", sets=[NONE, "job.dialects=gcp"])
-        self.assert_user_error(result, "--set job.dialects", "the per-process launcher sets WORLD_SIZE=2",
-                               "the gcp dialect sets WORLD_SIZE=1")
+        self.golden_error(result, "--set job.dialects", "per-process", "WORLD_SIZE=2", "gcp", "WORLD_SIZE=1")
 
     def test_a_variable_of_a_dialect_is_not_the_users(self):
         result = self.ranks(1, "true", sets=[NONE, "job.dialects=horovod", "job.env.HOROVOD_RANK=7"])
-        self.assert_user_error(result, "'HOROVOD_RANK' is set by the per-process launcher or by job.dialects")
+        self.golden_error(result, "'HOROVOD_RANK'", "per-process", "job.dialects")
 
     def test_a_users_value_wins_over_a_fallback(self):
         environment = self.environment(NCCL_SOCKET_IFNAME="eth7")
@@ -124,17 +123,15 @@ class Dialects(JobTest):
         result = self.ranks(4, sys.executable, self.write(script, "tfps.py"), sets=[
             NONE, f"job.cwd={tasks}", "job.dialects=tf-config", "job.roles=chief=1,worker=2,ps=1"])
         self.assert_ok(result)
-        self.assertIn("every chief has succeeded: asked ranks 1-3 to end", result.err)
+        self.golden_lines(result.err, "chief", "1-3")
         self.assertIn("succeeded", result.err)
         self.assert_verdict(result, exit_class=None, exit_code=0)
 
     def test_that_decide_success_must_be_there(self):
-        self.assert_user_error(self.ranks(2, "true", sets=[NONE, "job.success=chief"]), "--set job.success",
-                               "no rank is 'chief'")
+        self.golden_error(self.ranks(2, "true", sets=[NONE, "job.success=chief"]), "--set job.success", "'chief'")
 
     def test_roles_that_do_not_add_up_are_refused(self):
-        self.assert_user_error(self.ranks(2, "true", sets=[NONE, "job.roles=worker=1"]), "--set job.roles",
-                               "roles for 1 ranks, and the job has 2")
+        self.golden_error(self.ranks(2, "true", sets=[NONE, "job.roles=worker=1"]), "--set job.roles", " 1 rank", " 2")
 
 
 class Outer(JobTest):
@@ -152,12 +149,12 @@ class Outer(JobTest):
             self.assertRegex(result.err, rf"note .*\b{name}\b")
         self.assertEqual((seen["RANK"], seen["WORLD_SIZE"]), ("0", "1"))
         self.assertEqual((seen["SLURM_JOB_ID"], seen["OMPI_MCA_btl"]), ("77", "self,tcp"))
-        self.assertIn("RANK=5, WORLD_SIZE=9 of an outer launcher: not passed on to the ranks", result.err)
+        self.golden_lines(result.err, "RANK=5, WORLD_SIZE=9")
 
     def test_a_port_that_the_user_has_exported_is_told(self):
         environment = self.environment(MASTER_PORT="29512")
         for launcher in [], ["torchrun", "--no-python"]:
-            self.assertIn("warning    MASTER_PORT=29512 is not used", self.dtrun(*launcher, "true", env=environment).err)
+            self.golden_lines(self.dtrun(*launcher, "true", env=environment).err, "warning    MASTER_PORT=29512")
         environment["DTRUN_CONFIG_JOB_MASTER_PORT"] = "29512"
         kept = self.dtrun("sh", "-c", "echo $MASTER_PORT", env=environment)
         self.assertEqual(kept.out, "29512\n")

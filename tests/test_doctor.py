@@ -33,8 +33,8 @@ class Here(JobTest):
 
     def test_a_timeout_that_is_none_is_refused_without_hosts_too(self):
         for text in ("nan", "-1s", "banana", "0s"):
-            self.assert_user_error(self.dtrun("doctor", "--timeout", text), f"--timeout '{text}': expected a number and a unit, more than 0")
-        self.assert_user_error(self.dtrun("doctor", "--timeout", ""), "--timeout is empty; write --timeout DURATION")
+            self.golden_error(self.dtrun("doctor", "--timeout", text), f"--timeout '{text}'")
+        self.golden_error(self.dtrun("doctor", "--timeout", ""), "--timeout DURATION")
 
     def test_every_warning_and_problem_has_a_cure(self):
         result = self.dtrun("doctor", "--json")
@@ -62,12 +62,11 @@ class Here(JobTest):
 
     def test_a_program_is_looked_for_as_a_job_would(self):
         self.write("print(1)\n", "train.py")
-        for name, text in (("nosuch.py", "and there is no such file in"), ("tran.py", "did you mean the file 'train.py'?")):
-            self.assert_user_error(self.dtrun(name), text)
+        for name in "nosuch.py", "tran.py":
+            self.golden_error(self.dtrun(name), f"'{name}'")
             found = [check for check in self.checks(self.report(name, code=1)) if check["topic"] == "program"]
             self.assertEqual([check["level"] for check in found], ["problem"], found)
-            self.assertIn(f"cannot find the program '{name}'", found[0]["what"])
-            self.assertIn(text, found[0]["what"] + "; " + found[0]["fix"])
+            self.golden(found[0]["what"] + "; " + found[0]["fix"], f"'{name}'")
 
     def test_a_variable_that_names_no_interface_is_a_warning(self):
         wrong = ("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--set", "job.env.NCCL_SOCKET_IFNAME=lo")
@@ -79,15 +78,15 @@ class Here(JobTest):
         for command in ((), ("--", "python3", "train.py")):
             check, = found(*command)
             self.assertEqual(check["level"], "warning")
-            self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, matches no interface of this host; it has lo", check["what"])
-            self.assertEqual(check["fix"], "set GLOO_SOCKET_IFNAME to one of these in job.env, or unset it")
+            self.assertRegex(check["what"], "GLOO_SOCKET_IFNAME=nosuch0, .* Gloo .* lo ")
+            self.golden(check["fix"], "GLOO_SOCKET_IFNAME", "job.env")
         self.assertEqual(found("--", "true"), [])  # it is linked with neither
 
     def test_explain_names_a_variable_that_names_no_interface(self):
         job = self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "sh", "-c", "true")
         self.assert_ok(job)
         out = self.dtrun("explain", "latest").out
-        self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, matches no interface of this host", out)
+        self.assertRegex(out, "warning .*GLOO_SOCKET_IFNAME=nosuch0, .* Gloo ")
         self.assert_ok(self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "true"))
         self.assertNotIn("means no interface", self.dtrun("explain", "latest").out)
 
@@ -122,7 +121,7 @@ class ThreeHosts(JobTest):
         self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names, str(result))
         for host in report["hosts"]:
             names = [check["what"] for check in host["checks"] if check["topic"] == "names"]
-            self.assertIn("3 of 3 hosts resolve, forward and back", names)
+            self.golden("\n".join(names), "3 of 3")
         self.assertIn("clocks", [check["topic"] for check in report["between"]])
         print(f"three hosts in {seconds:.1f} s")
 
@@ -135,7 +134,7 @@ class ThreeHosts(JobTest):
         checks = json.loads(Job(process, self.folder).finish().out)["hosts"][0]["checks"]
         found = [check for check in checks if check["topic"] == "names"]
         self.assertEqual(found[0]["level"], "warning", found)
-        self.assertIn("its own name 'node0' resolves to 10.77.0.99, which none of its interfaces has", found[0]["what"])
+        self.golden_lines(found[0]["what"], "'node0'", "10.77.0.99")
 
     def test_a_host_that_cannot_be_reached_is_a_problem_and_the_rest_is_told(self):
         result, report, _ = self.doctor([*self.lab.names[:2], "nowhere"], 'join_timeout = "30s"\n')
@@ -143,7 +142,7 @@ class ThreeHosts(JobTest):
         self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names[:2])
         missing = [check for check in report["between"] if check["topic"] == "cluster"]
         self.assertEqual([check["level"] for check in missing], ["problem"])
-        self.assertRegex(missing[0]["what"], "^host nowhere has not joined: ssh: .*nowhere")
+        self.golden(missing[0]["what"], "nowhere")
 
     def test_the_program_and_its_folder_are_looked_for_on_every_host(self):
         place = self.folder / "only-here"
@@ -162,7 +161,7 @@ class ThreeHosts(JobTest):
         result, report, _ = self.doctor(self.lab.names[:2], timeout="3s", shell=deaf)
         self.assertEqual(result.code, 1, str(result))
         self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names[:1])
-        self.assertTrue(any("host node1 has not joined: sh has printed nothing for" in check["what"]
+        self.assertTrue(any("host node1 " in check["what"] and ": sh " in check["what"]
                             for check in report["between"]), report["between"])
 
 
@@ -226,15 +225,14 @@ class Networks(JobTest):
         self.assertIn("on all 3 hosts", self.between(report, "network")[0]["what"])
         links = self.between(report, "links")[0]
         self.assertEqual(links["level"], "warning")
-        self.assertIn("eth1 10.6.0.1 of node0 does not reach node2: no answer", links["what"])
+        self.golden_lines(links["what"], "eth1 10.6.0.1 of node0", "node2")
         self.assertIn("firewall", links["fix"])
 
     def test_one_address_on_two_hosts_is_a_warning_that_names_both(self):
         for i in range(3):
             self.site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
         report = json.loads(self.doctor("--json").out)
-        self.assertIn("10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)",
-                      [check["what"] for check in self.between(report, "network")])
+        self.golden_lines("\n".join(check["what"] for check in self.between(report, "network")), "10.6.0.1", "node0 (eth1)", "node1 (eth1)")
 
     def test_lost_packets_and_a_slow_host_are_warnings(self):
         self.site.firewall(1, 'iifname "eth0" numgen random mod 100 < 10 drop')
@@ -258,27 +256,27 @@ class Networks(JobTest):
         report = json.loads(self.doctor("--json").out)
         running = next(check["what"] for check in report["hosts"][0]["checks"] if check["what"].startswith("running: "))
         self.assertIn("eth0 (10.5.0.1/24, MTU 1500)", running)
-        self.assertIn("25 more of kind bridge", running)
+        self.golden_lines(running, "25", "bridge")
 
     def test_hosts_that_do_not_reach_each_other_are_a_problem_with_the_pairs(self):
         self.site.firewall(1, 'iifname "eth0" ip saddr 10.5.0.3 drop')
         result = self.doctor()
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("problem  network      hosts cannot reach each other in both directions", result.out)
+        self.golden_lines(result.out, "problem  network ")
         self.assertIn("node1     eth0   .      none\n", result.out)
         self.assertIn("node2     eth0   none   .\n", result.out)
 
     def test_a_network_that_swallows_large_packets_is_named_though_hosts_are_lost(self):
         result = self.doctor(passes=1500, mtu=9000, offload=False)
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("small messages pass, large ones do not", result.out)
-        self.assertRegex(result.out, r"problem  cluster +host node\d was lost")
+        self.assertRegex(result.out, r"problem  network .*large")
+        self.assertRegex(result.out, r"problem  cluster .*host node\d ")
         self.assertIn("backend gloo", result.out)  # of this host
 
     def test_a_rule_that_fits_no_host_is_a_problem(self):
         result = self.doctor(interface="etg0")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("'etg0' is not an interface of this host", result.out)
+        self.golden_lines(result.out, "'etg0'")
 
 
 if __name__ == "__main__":

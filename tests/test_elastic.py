@@ -95,7 +95,7 @@ class ByShell(ElasticTest):
         # It is tried again and again, and as it can be reached now the world grows, at no cost of restarts.
         self.wait_for_world(job, without + 1, "node0", "node1", "node2", later=True)
         result = self.end_of(job)
-        self.assertIn("dtrun: host node1 has joined: restarting all ranks", result.err)
+        self.golden_lines(result.err, "dtrun: host node1 ", "joined")
         self.assertIn(f"generation {without}: 2 ranks on 2 hosts (node0 1, node2 1)", result.err)
         plan = json.loads((job.run_dir() / f"generation-{without}" / "plan.json").read_text())
         self.assertEqual([host["name"] for host in plan["hosts"]], ["node0", "node2"])
@@ -110,7 +110,7 @@ class ByShell(ElasticTest):
 
     def test_too_few_hosts_are_an_error_that_names_the_missing(self):
         result = self.start(hosts=["node0", "nowhere"], more='min_hosts = 2\n').finish()
-        self.assert_user_error(result, "host nowhere: ssh: Could not resolve")
+        self.assert_user_error(result, "host nowhere: ssh: ")
 
     def test_a_host_that_never_returns_leaves_the_first_verdict(self):
         job = self.start(more='join_timeout = "15s"\nlost_after = "3s"\n[restart]\nmax = 3\n')
@@ -122,7 +122,7 @@ class ByShell(ElasticTest):
             subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "up"], check=True)
             self.kill_host(1)
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("not restarted: not all hosts have joined within cluster.join_timeout: 2 of 3", result.err)
+        self.assertRegex(result.err, "not restarted: .*cluster.join_timeout: 2 of 3 ")
         self.assert_verdict(result, lost_host="node1")
 
 
@@ -171,7 +171,7 @@ class ByThemselves(ElasticTest):
         self.assertEqual(two.finish().code, 143)
         result = self.end_of(root)
         self.assert_ok(one.finish())
-        self.assertIn("host node2 leaves (SIGTERM there): restarting all ranks", result.err)
+        self.golden_lines(result.err, "host node2 ", "SIGTERM")
 
     def test_a_spare_takes_the_place_of_a_lost_host(self):
         root, one = self.start_hosts(0, 1, count=2, more="[restart]\nmax = 1\n")

@@ -112,8 +112,8 @@ class Explain(JobTest):
         self.assertIn("slots", result.out)
 
     def test_a_time_has_its_unit(self):
-        for text, said in (("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "did not answer within 60000 ms"),
-                           ("RuntimeError: Timeout waiting for key: k after 3000 ms", "did not publish k within 3000 ms")):
+        for text, said in (("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "within 60000 ms"),
+                           ("RuntimeError: Timeout waiting for key: k after 3000 ms", " k within 3000 ms")):
             self.assertIn(said + "\n", self.dtrun("explain", self.write(text + "\n", "log.txt")).out)
 
     def test_a_text_a_file_and_stdin_say_the_same(self):
@@ -143,13 +143,14 @@ class Explain(JobTest):
         self.golden(result.out)
         for name in ("connection-reset", "torch-store-gone"):
             self.assertIn(f"  reference: {name}, printed by ", result.out)
-        self.assertTrue(self.dtrun("explain", "[Errno 104]").out.startswith("perhaps this known failure; to be sure, "))
+        self.golden(self.dtrun("explain", "[Errno 104]").out)
         part = json.loads(self.dtrun("explain", "--json", "[Errno 104]").out)
         self.assertEqual(([], ["connection-reset"]), (part["findings"], [one["id"] for one in part["mentions"]]))
 
     def test_nothing_known(self):
         result = self.dtrun("explain", "epoch 3, error 0.2")
-        self.assertEqual((result.code, result.out), (1, "no known failure in this text; give the lines around the first error, or the file with the log\n"))
+        self.assertEqual(result.code, 1, str(result))
+        self.golden(result.out)
 
     def test_what_cannot_be_read_is_a_user_error(self):
         self.golden_error(self.dtrun("explain", "latest"), "'runs'")
@@ -193,10 +194,9 @@ class HostileNames(JobTest):
         listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(listener.close)
         listener.bind(str(self.folder / "socket"))
-        for name, said in (("pipe", "'pipe' is a pipe into which nothing was written"), ("socket", "'socket' is a socket or a device"),
-                           ("/dev/zero", "'/dev/zero' is a device"), ("/dev/full", "'/dev/full' is a device")):
+        for name in "pipe", "socket", "/dev/zero", "/dev/full":
             with self.subTest(name=name):
-                self.assert_user_error(self.dtrun("explain", name), said, "dtrun explain -")
+                self.golden_error(self.dtrun("explain", name), f"'{name}'", "dtrun explain -")
 
     def test_output_of_a_command_is_read(self):
         read, write = os.pipe()
@@ -254,10 +254,10 @@ class OwnFailures(JobTest):
     def test_a_bad_entry_is_told_before_a_job_starts_and_by_explain(self):
         self.write('[[failure]]\nid = "half"\ntexts = ["long enough"]\nwhta = "x"\n', "site.toml")
         job = self.write('[job]\ncommand = ["true"]\n', "job.toml")
-        told = f"{self.file}:4:1: key 'whta' of failure 'half' is unknown; did you mean 'what'?"
+        told = f"{self.file}:4:1: key 'whta' of failure 'half' "
         for words in (["config", "check", job], ["-c", job]):
             result = self.dtrun(*words, "--set", f"failures.path={self.file}")
-            self.assert_user_error(result, told)
+            self.golden_error(result, "'what'")
             self.assertEqual(result.err.count(told), 1, result.err)
         explained = self.dtrun("explain", WARNING, "--failures", self.file)
         self.assertEqual(explained.code, 2)

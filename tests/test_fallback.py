@@ -22,33 +22,33 @@ class OneHost(JobTest):
         result = job.finish()
         self.assert_ok(result)
         self.assertIn("backend    gloo", result.err)
-        self.assertIn("chosen     because nccl cannot be used: ", result.err)
+        self.assertIn("chosen     because nccl ", result.err)
         self.assertIn("interface  lo 127.0.0.1", result.err)
         plan = json.loads((job.run_dir() / "plan.json").read_text())
         self.assertEqual(plan["backend"]["name"], "gloo")
         told = self.dtrun("explain", "latest").out
-        self.assertRegex(told, r"because: backend.name = .*; nccl cannot be used: ")
+        self.assertRegex(told, r"because: backend.name = .*; nccl ")
         self.assertNotIn("because: because", told)
 
     def test_when_the_first_can_be_used_nothing_is_passed_over(self):
         result = self.ranks(1, "true", sets=["backend.name=gloo,ucx"], flags=["-v"])
         self.assert_ok(result)
-        self.assertIn("chosen     the first of backend.name", result.err)
+        self.golden_lines(result.err, "chosen")
 
     def test_auto_finds_one(self):
         result = self.ranks(2, RANK, sets=["backend.name=auto"], env=self.environment(**WITHOUT_NCCL))
         self.assert_ok(result)
-        self.assertIn("chosen     because nccl cannot be used: ", result.err)
+        self.assertIn("chosen     because nccl ", result.err)
 
     def test_mpi_without_its_library_or_without_a_server_is_passed_over(self):
-        for sets, why in ((["backend.mpi.library=/lib/x86_64-linux-gnu/libm.so.6"], "is no MPI library"),
+        for sets, why in ((["backend.mpi.library=/lib/x86_64-linux-gnu/libm.so.6"], "libm.so.6"),
                           (["backend.mpi.library=/nowhere/libmpi.so"], "/nowhere/libmpi.so"),
-                          (["job.pmi=none", "comm.local=none"], 'its ranks find each other through PMIx, and job.pmi is "none"')):
+                          (["job.pmi=none", "comm.local=none"], 'job.pmi is "none"')):
             with self.subTest(why):
                 result = self.ranks(2, RANK, sets=["backend.name=mpi,gloo", *sets])
                 self.assert_ok(result)
                 self.assertIn("backend    gloo", result.err)
-                self.assertIn("chosen     because mpi cannot be used: ", result.err)
+                self.golden_lines(result.err, "chosen")
                 self.assertIn(why, result.err)
 
     def test_a_single_name_never_falls_back(self):
@@ -58,38 +58,35 @@ class OneHost(JobTest):
     def test_none_that_can_be_used_is_an_error_with_every_reason(self):
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nosuch", "gloo"]\n'
                             '[backend.gloo]\ninterface = "nosuch0"\n')
-        self.assert_user_error(self.dtrun("--config", config), "job.toml:4:8: backend.name: none of the backends can be used; ",
-                               "nosuch cannot be used: ", "gloo cannot be used: ", "nosuch0")
+        self.golden_error(self.dtrun("--config", config), "job.toml:4:8: backend.name", "nosuch0")
 
     def test_a_misspelt_name_in_a_list_is_refused_as_one_alone_is(self):
         for names in ("ncll,gloo", "gloo,glo", "Gloo,ucx"):
             with self.subTest(names):
                 result = self.ranks(1, "true", sets=[f"backend.name={names}"])
-                self.assert_user_error(result, f"--set backend.name={names}: ", "did you mean '")
+                self.golden_error(result, f"--set backend.name={names}: ")
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nccl", "glo", "gloo"]\n')
         for verb in (["config", "check"], ["doctor", "--config"]):
-            self.assert_user_error(self.dtrun(*verb, config), "job.toml:4:8: there is no backend plugin 'glo'", "did you mean 'gloo'?")
+            self.golden_error(self.dtrun(*verb, config), "job.toml:4:8", "'glo'", "'gloo'?")
 
     def test_a_name_that_no_plugin_has_is_passed_over_with_a_warning_everywhere(self):
-        warned = "backend.name: there is no backend plugin 'acme' here; correct the name, or add the plugin's folder with --plugin-dir"
         sets = ["--set", "backend.name=acme,gloo"]
         result = self.ranks(1, "true", sets=[sets[1]])
         self.assert_ok(result)
-        self.assertIn(f"warning    --set {warned}", result.err)
-        self.assertIn(f"warning: --set {warned}", self.dtrun("plan", *sets, "true").out)
+        self.golden_lines(result.err, "warning    --set backend.name: ", "'acme'")
+        self.golden_lines(self.dtrun("plan", *sets, "true").out, "warning: --set backend.name: ", "'acme'")
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["gloo", "acme"]\n')
         checked = self.dtrun("config", "check", config)
-        self.assertIn(f"job.toml:4:8: {warned}", checked.err)
+        self.golden_lines(checked.err, "job.toml:4:8: backend.name: ", "'acme'")
         self.assertIn("ok", checked.out)
-        self.assertRegex(self.dtrun("doctor", "--config", config).out, r"warning +backend acme .*there is no backend plugin 'acme'")
+        self.golden_lines(self.dtrun("doctor", "--config", config).out, "warning", "'acme'")
         for others in ("nccl,ucx,gloo", "auto"):
-            self.assertNotIn("there is no backend plugin", self.ranks(1, "true", sets=[f"backend.name={others}"]).err.split("routes")[0])
+            self.assertNotIn("there is no backend", self.ranks(1, "true", sets=[f"backend.name={others}"]).err.split("routes")[0])
 
     def test_options_belong_to_one_backend(self):
         config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["ucx", "gloo"]\n'
                             '[backend.options]\ninterface = "lo"\n')
-        self.assert_user_error(self.dtrun("--config", config),
-                               "backend.options belongs to no one backend", "[backend.ucx]")
+        self.golden_error(self.dtrun("--config", config), "backend.options", "[backend.ucx]")
 
     def test_tables_of_backends_that_the_job_does_not_use_are_checked_too(self):
         text = '[job]\ncommand = ["true"]\n[backend]\nname = "gloo"\n[backend.ucx]\ndevices = "lo"\n[backend.gloo]\ninterface = "lo"\n'
@@ -97,8 +94,7 @@ class OneHost(JobTest):
         wrong = self.write(text.replace("backend.ucx", "backend.uxc"), "wrong.toml")
         self.assert_user_error(self.dtrun("--config", wrong), "unknown table 'backend.uxc'")
         unknown = self.write(text.replace("interface", "interfce").replace("devices", "devces"), "unknown.toml")
-        self.assert_user_error(self.dtrun("--config", unknown), "'backend.ucx.devces'", "'backend.gloo.interfce'",
-                               "did you mean 'interface'")
+        self.golden_error(self.dtrun("--config", unknown), "'backend.ucx.devces'", "'backend.gloo.interfce'", "'interface'")
 
     def test_every_backend_that_may_serve_has_its_options_checked(self):
         text = ('[job]\ncommand = ["true"]\n[backend]\nname = "cpu:gloo,cuda:nccl"\n'
@@ -129,7 +125,7 @@ class ThisMachineByName(JobTest):
                     result = self.start_on(host, RANK, sets=[f"backend.name={name}", f"backend.nccl.library={NO_NCCL}"])
                     self.assert_ok(result)
                     self.assertIn("job: 2 ranks on 1 host", result.err)
-                    self.assertIn("chosen     because nccl cannot be used: ", result.err)
+                    self.golden_lines(result.err, "chosen")
                     self.assertRegex(result.err, r"\n  backend    (gloo|ucx)\b")
 
     def test_a_backend_that_cannot_be_used_ends_it_before_it_starts(self):
@@ -141,14 +137,14 @@ class ThisMachineByName(JobTest):
     def test_gpus_are_not_taken_for_granted(self):
         none = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
         result = self.start_on("localhost", "--processes-per-host", "gpu", "true", env=none)
-        self.assert_user_error(result, "no GPU is visible")
+        self.assert_user_error(result, "--processes-per-host", "no GPU ")
         result = self.start_on("localhost:2", "true", sets=["job.gpu_visibility=own"], env=none)
         self.assert_user_error(result, "job.gpu_visibility")
 
     def test_a_variable_that_names_no_interface_is_warned_of(self):
         result = self.start_on("localhost:2", "python3", "-c", "", env={"NCCL_SOCKET_IFNAME": "ib7"})
         self.assert_ok(result)
-        self.assertRegex(result.err, r"warning    on localhost NCCL_SOCKET_IFNAME=ib7")
+        self.assertIn("warning    on localhost NCCL_SOCKET_IFNAME=ib7", result.err)
 
     def test_a_rule_for_it_has_the_name_that_was_given(self):
         result = self.start_on("localhost:2", "true", sets=["network.interface_on.localhost=nosuch0"])
@@ -183,12 +179,11 @@ class ThreeHosts(JobTest):
         result = self.run_on_node0('[backend]\nname = ["gloo", "ucx"]\n[backend.gloo]\ninterface = "extra0"\n')
         self.assert_ok(result)
         self.assertIn("backend    ucx", result.err)
-        self.assertIn("chosen     because gloo cannot be used: on node2: ", result.err)
+        self.golden_lines(result.err, "chosen", "node2")
 
     def test_an_address_fits_one_host_and_a_network_fits_all(self):
         result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.1"\n')
-        self.assert_user_error(result, "backend gloo cannot be used: on node1: ", "on node2: ",
-                               "'10.77.0.1' is not an address of this host; it has lo 127.0.0.1, eth0 10.77.0.2", "interface_on")
+        self.golden_error(result, "node1", "on node2: ", "'10.77.0.1'", "lo 127.0.0.1, eth0 10.77.0.2", "interface_on")
         result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.0/24"\n')
         self.assert_ok(result)
         self.assertIn("interface  node0: eth0 10.77.0.1; node1: eth0 10.77.0.2; node2: eth0 10.77.0.3", result.err)
@@ -202,24 +197,24 @@ class ThreeHosts(JobTest):
     def test_a_host_without_libpmix_is_found_before_any_rank_starts(self):
         self.hide(2, "libpmix.so.2")
         result = self.run_on_node0('[backend]\nname = "mpi"\n')
-        self.assert_user_error(result, "backend mpi cannot be used: on node2: cannot open the PMIx library", "libpmix2")
+        self.golden_error(result, "node2", "libpmix2")
         self.assertNotIn("rank 0", result.err)
         result = self.run_on_node0('[backend]\nname = ["mpi", "gloo"]\n')
         self.assert_ok(result)
         self.assertIn("backend    gloo", result.err)
-        self.assertIn("chosen     because mpi cannot be used: on node2: cannot open the PMIx library", result.err)
+        self.golden_lines(result.err, "chosen", "node2")
         forced = self.run_on_node0('[backend]\nname = "none"\n', '["true"]', 'pmi = "pmix"\n')
-        self.assert_user_error(forced, "on node2: cannot open the PMIx library", "libpmix2")
+        self.golden_error(forced, "on node2", "libpmix2")
 
     @unittest.skipUnless(list(Path("/usr/lib/x86_64-linux-gnu").glob("libmpi.so.40")), "there is no Open MPI")
     def test_a_host_without_the_library_of_a_backend_is_named(self):
         self.hide(1, "libmpi.so.40")
         result = self.run_on_node0('[backend]\nname = "mpi"\n')
-        self.assert_user_error(result, "backend mpi cannot be used: on node1: ", "libmpi.so.40", "libopenmpi3")
+        self.golden_error(result, "node1", "libmpi.so.40", "libopenmpi3")
 
     def test_none_for_all_ends_the_job_before_it_starts(self):
         result = self.run_on_node0('[backend]\nname = ["gloo", "nosuch"]\n[backend.gloo]\ninterface = "extra1"\n')
-        self.assert_user_error(result, "none of the backends can be used", "extra1")
+        self.golden_error(result, "extra1")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ class Frameworks(JobTest):
         self.assert_ok(result)
         for rank in range(2):
             self.assertIn(text.format(rank), result.out)
-        self.assertNotIn("the ranks have not joined each other", result.err)
+        self.assertNotIn("have not joined", result.err)
 
     def hold_with_torch(self, text, name, *words, sets=()):
         for backend in TORCH_BACKENDS:
@@ -33,7 +33,7 @@ class Frameworks(JobTest):
         )
         result = self.ranks(2, PYTHON, "-c", script)
         self.assert_ok(result)
-        self.assertIn("the ranks have not joined each other: each has PyTorch loaded", result.err)
+        self.assertRegex(result.err, "have not joined .*PyTorch")
 
     @needs("torch")
     def test_torch_of_today(self):
@@ -101,7 +101,7 @@ class Frameworks(JobTest):
         result = self.ranks(4, PYTHON, SCRIPTS / "tensorflow_parameter_server.py", sets=sets)
         self.assert_ok(result)
         self.assertIn("chief: 10 steps on /job:ps/", result.out)
-        self.assertIn("every chief has succeeded: asked ranks 1-3 to end", result.err)
+        self.assertRegex(result.err, "chief .*ranks 1-3 ")
 
     @needs("mpi4py")
     def test_mpi4py_with_and_without_mpirun(self):

@@ -104,7 +104,7 @@ class Pack(JobTest):
             self.assertIn(step["result"], ("ok", "skipped"), step)
             if step["result"] == "skipped":
                 self.assertRegex(done.stdout, rf"{step['name']} .* skipped, because \S+")
-        self.assertRegex(steps["operations-1"]["because"], "^there is no CUDA device: ")
+        self.golden(steps["operations-1"]["because"].partition(": ")[0], "CUDA")
         self.assert_results(steps, "ok", "plugin-nccl")
         self.assertIn("failed, ", (self.folder / "out/report.txt").read_text())
 
@@ -116,11 +116,11 @@ class Pack(JobTest):
                             "staging-abort", "staging-deadline", "staging-mismatch", "staging-hang", "rate-staging", "bench-1")
         self.assert_results(steps, "skipped", "operations-2", "mismatch", "torch-first-staging", "ddp-nccl-1", "train-mlp")
         self.assertEqual(sum("captured in" in line for line in steps["capture-1"]["facts"]["lines"]), 3)
-        self.assertIn("operations of 37748756 bytes are right", steps["staging-large"]["facts"]["lines"])
-        self.assertIn("of the slower copy", " ".join(steps["rate-staging"]["facts"]["lines"]))
+        self.golden_lines("\n".join(steps["staging-large"]["facts"]["lines"]), "37748756 bytes")
+        self.assertIn("slower", " ".join(steps["rate-staging"]["facts"]["lines"]))
         self.assertEqual(self.packed(), steps)
-        self.assertIn("stands in for a real one", steps["operations-2"]["because"])
-        self.assertIn("nothing of this ran on a GPU", done.stdout)
+        self.golden(steps["operations-2"]["because"])
+        self.assertIn(" GPU", done.stdout)
         rows = steps["bench-1"]["facts"]["rows"]
         self.assertEqual({(row["layer"], row["reduce"]) for row in rows if row["layer"] != "bare"},
                          {(layer, how) for layer in ("dtrun", "bare, not blocking", "copy") for how in ("sum", "avg")})
@@ -135,7 +135,7 @@ class Pack(JobTest):
         done, steps = self.run_here("--resume", *only, **self.FAKED)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assert_results(steps, "ok", "staging-abort", "plugin-nccl")
-        self.assertEqual(steps["staging-hang"]["because"], "the run was ended while this was tried")
+        self.golden(steps["staging-hang"]["because"])
         self.assertNotRegex(done.stdout, "(?m)^staging-")
 
     def test_what_has_no_time_waits_for_another_run(self):
@@ -154,7 +154,7 @@ class Pack(JobTest):
         done, steps = self.over_fakes("^[acoslr].*-1$|^staging-")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertEqual({name for name, step in steps.items() if step["result"] == "failed"}, {"operations-1", "staging-shm"})
-        self.assertRegex(steps["capture-1"]["because"], "^operations-1 failed: exit code")
+        self.golden(steps["capture-1"]["because"], "operations-1", "exit code")
 
     @nightly
     @unittest.skipUnless(find_python()["torch"], "this machine has no torch")
@@ -169,7 +169,7 @@ class Pack(JobTest):
         done, steps = self.run_here(*only, **none)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         for name in ("operations-1", "staging-shm", "bench-1", "hang"):
-            self.assertRegex(steps[name]["because"], "^it reached the device: ")
+            self.golden(steps[name]["because"].partition(": ")[0])
         self.change_the_pack()
         (self.pack / "prefix/lib/dtrun/plugins/libdtrun_device_cuda.so").unlink()
         done, steps = self.run_here(*only, **none)
@@ -184,7 +184,7 @@ class Pack(JobTest):
             tool.chmod(0o755)
             done, steps = self.run_here("--libraries", FAKES, "--only", "^initcheck-staging$", PATH=f"{tool.parent}:/usr/bin:/bin", **self.FAKED)
             self.assert_results(steps, result, "initcheck-staging")
-        self.assertIn("4 errors: Invalid read of size 4", steps["initcheck-staging"]["because"])
+        self.golden(steps["initcheck-staging"]["because"])
 
     def test_other_weights_are_named(self):
         results = {"ddp-gloo-2": {"result": "ok", "facts": {"digest": "ab"}}, "ddp-gloo-1": {"result": "ok", "facts": {"digest": "ef"}}}
@@ -208,7 +208,7 @@ class Pack(JobTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(text, done.stderr)
         done = subprocess.run([TOOL, "pack", self.folder / "x.tar.gz", "--build", self.folder], capture_output=True, text=True, check=False)
-        self.assertIn("is no build of dtrun", done.stderr)
+        self.golden(done.stderr, f"{self.folder}")
         done = subprocess.run([TOOL, "pack", self.folder / "x.tar.xz"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
 

@@ -62,7 +62,7 @@ class GridEngineTest(JobTest):
         done = subprocess.run([*LAB.enter(0), str(DTRUN), "--config", str(file)], env=self.environment(),
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("PE_HOSTFILE is unset; run dtrun from the script of qsub -pe", done.stderr)
+        self.golden_lines(done.stderr, "PE_HOSTFILE")
 
 
 if __name__ == "__main__":

@@ -49,10 +49,9 @@ class Progress(JoiningTest):
         file = self.config(["true"], hosts=["node0", "nowhere"], more='join_timeout = "3m"\n')
         job = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1"))
         line = self.error_of(job, "missing: ").splitlines()[-1]
-        self.assertIn("dtrun: 1 of 2 hosts joined; missing: nowhere: ssh: Could not resolve", line)
-        self.assertTrue(line.endswith("; trying for up to 3m (cluster.join_timeout)"), line)
+        self.golden(line, "1 of 2 ", "nowhere")
         again = self.error_of(job, "still ").splitlines()[-1]
-        self.assertRegex(again, r"^dtrun: still 1 of 2 hosts joined after 1\ds of 3m$")
+        self.assertRegex(again, r"1 of 2 .* 1\ds of 3m$")
         job.signal(signal.SIGTERM)
         job.process.communicate()
         self.assertEqual(job.process.returncode, 143)
@@ -66,8 +65,7 @@ class TheLink(JoiningTest):
         for rank in range(4):
             self.assertIn(f"rank {rank} of 4 over shm+gloo: sum 10\n", result.out)
         for host in ("node1", "node2"):
-            self.assertIn(f"dtrun: {host}: its control link goes through ssh: cannot reach {LAB.address(0)}:{CONTROL}: "
-                          "no answer\n", result.err)
+            self.golden_lines(result.err, f"dtrun: {host}: ", f"{LAB.address(0)}:{CONTROL}")
 
     def test_it_goes_through_ssh_where_the_root_refuses_and_carries_all_that_ranks_print(self):
         self.firewall("reject with tcp reset")
@@ -133,7 +131,7 @@ class Ports(JoiningTest):
         result = self.start_on(0, "-v", "--config", self.config([str(RANK)], more='port_range = "29710-29730"\n')).finish()
         self.assert_ok(result)
         self.assertIn("rank 5 of 6 over shm+gloo: sum 21\n", result.out)
-        self.assertIn("cluster.port_range=29710-29730 does not bind NCCL, nor torch's own Gloo", result.err)
+        self.golden_lines(result.err, "cluster.port_range=29710-29730")
 
     def test_gloo_names_the_port_that_does_not_answer(self):
         for host in (1, 2):
@@ -166,7 +164,7 @@ class Ports(JoiningTest):
 
     def test_a_window_that_is_none(self):
         result = self.run_cluster("true", more='port_range = "many"\n')
-        self.assert_user_error(result, "cluster.port_range", "'many' is not a range of ports; write FIRST-LAST")
+        self.golden_error(result, "cluster.port_range", "'many'", "FIRST-LAST")
 
 
 class WhyNot(JoiningTest):
@@ -179,14 +177,12 @@ class WhyNot(JoiningTest):
         self.firewall("drop")
         deaf = ["sh", "-c", 'exec "$@" | grep --line-buffered " here "', "sh", *LAB.shell()]
         file = self.through_the_wall(["true"], ["node1", "node2"], 'join_timeout = "20s"\n')
-        self.assertIn(f"missing: node1, node2: started by sh; cannot reach {LAB.address(0)}:{CONTROL}: no answer",
-                      self.refused(self.with_shell(file, deaf)))
+        self.golden_lines(self.refused(self.with_shell(file, deaf)), "dtrun: not all ", "missing: node1, node2: ", f"{LAB.address(0)}:{CONTROL}")
 
     def test_a_silent_shell(self):
         file = self.config(["true"], hosts=["node0", "node1"], more='join_timeout = "3s"\n')
         error = self.refused(self.with_shell(file, ["sh", "-c", "exec sleep 1000"]))
-        self.assertIn("node1: sh has printed nothing for", error)
-        self.assertIn("for a password: try `sh -c 'exec sleep 1000' node1 true`", error)
+        self.golden_lines(error, "dtrun: not all ", "node1: sh ", "`sh -c 'exec sleep 1000' node1 true`")
 
     def test_a_host_started_by_hand_says_at_once_that_its_root_gives_no_answer(self):
         self.firewall("drop")
@@ -208,12 +204,12 @@ class WhyNot(JoiningTest):
         results = [job.finish() for job in jobs]
         for result in results:
             self.assertEqual(result.code, 2, str(result))
-            self.assertRegex(result.err, "hosts node0 and node0(#1)? are one machine")
+            self.assertRegex(result.err, "hosts node0 and node0(#1)? ")
 
     def test_an_agent_that_was_not_started(self):
         with open("/dev/null") as nothing:
             result = self.start_on(1, "agent", stdin=nothing).finish()
-        self.assert_user_error(result, "`dtrun agent` is started by dtrun on another host")
+        self.golden_error(result, "`dtrun agent`")
 
 
 def command_line(pid):

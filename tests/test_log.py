@@ -36,7 +36,7 @@ class Log(JobTest):
         result = self.ranks(2, RANK, env=self.environment(DTRUN_LOG="info"))
         self.assert_ok(result)
         for rank in range(2):
-            self.assertRegex(result.err, rf"\[{rank}\] {LINE}rank {rank} info comm: joined job '\w+', generation 0, as rank {rank} of 2")
+            self.assertRegex(result.err, rf"\[{rank}\] {LINE}rank {rank} info comm: .* '\w+', generation 0, .*rank {rank} of 2")
 
     def test_json(self):
         self.assert_ok(self.ranks(2, "true", env=self.environment(DTRUN_LOG="info", DTRUN_LOG_FORMAT="json")))
@@ -45,13 +45,11 @@ class Log(JobTest):
         self.assertEqual({line["part"] for line in lines}, {"job", "node"})
 
     def test_wrong_values_are_told(self):
-        for given, told in (({"DTRUN_LOG": "loud"}, "DTRUN_LOG: 'loud' in 'loud' is no level: expected debug, info, warn, error or off"),
-                            ({"DTRUN_LOG": "nod=info"}, "DTRUN_LOG: no part of dtrun is called 'nod'; did you mean node?"),
-                            ({"DTRUN_LOG_FORMAT": "xml"}, "DTRUN_LOG_FORMAT is 'xml'; expected text or json")):
+        for given, value in (({"DTRUN_LOG": "loud"}, "'loud'"), ({"DTRUN_LOG": "nod=info"}, "'nod'"), ({"DTRUN_LOG_FORMAT": "xml"}, "'xml'")):
             with self.subTest(given):
                 result = self.ranks(1, "true", env=self.environment(**given))
                 self.assert_ok(result)
-                self.assertIn(f"  warning    {told}", result.err)
+                self.golden_lines(result.err, f"  warning    {next(iter(given))}", value)
 
     def test_the_file_is_new_and_of_the_mode_of_the_others(self):
         folder = self.folder / "r"

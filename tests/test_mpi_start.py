@@ -88,8 +88,7 @@ class OneHost(MpiTest):
         done = subprocess.run(["unshare", "-n", DTRUN, "-n", "2", "--set", "backend.name=none", "--", OPEN_MPI], cwd=self.folder, env=self.environment(),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("PMIx's server listens on 127.0.0.1, which no interface of this host", done.stderr)
-        self.assertIn("ip link set lo up", done.stderr)
+        self.golden_lines(done.stderr, "127.0.0.1")
 
     @needs(OPEN_MPI)
     def test_the_mpi_backend_starts_without_mpirun(self):
@@ -127,14 +126,12 @@ class OneHost(MpiTest):
 
     def test_bad_values_are_refused(self):
         self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi2"]), "job.pmi", "pmi2", "pmi1")
-        self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi1", "job.env.PMI_RANK=5"]),
-                               "job.env", "'PMI_RANK' is set for each rank because of job.pmi")
+        self.golden_error(self.ranks(2, "true", sets=["job.pmi=pmi1", "job.env.PMI_RANK=5"]), "job.env", "'PMI_RANK'")
 
     @unittest.skipUnless(PMIX_REFUSAL, "dtrun was built with PMIx")
     def test_a_build_without_pmix_says_so(self):
         for sets in (["job.pmi=pmix"], ["backend.name=mpi", "comm.local=none"]):
-            self.assert_user_error(self.ranks(2, "true", sets=sets), "job.pmi: this dtrun was built without PMIx",
-                                   "libpmix-dev", "mpirun")
+            self.golden_error(self.ranks(2, "true", sets=sets), "job.pmi: ", "PMIx", "libpmix-dev", "mpirun")
 
     @needs(OPEN_MPI)
     def test_a_restart_has_an_mpi_job_of_its_own(self):
@@ -162,12 +159,12 @@ class Failures:
     def test_a_rank_that_leaves_before_mpi_init_does_not_make_others_wait_for_ever(self):
         result = self.ranks(3, self.program, "leave-before", "1")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("rank 1 exited with code 0 without MPI_Init, which others have called", result.err)
+        self.golden_lines(result.err, "dtrun: job ", "rank 1 ", "code 0", "MPI_Init")
 
     def test_a_rank_that_leaves_without_mpi_finalize_fails(self):
         result = self.ranks(3, self.program, "leave-after", "1")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("rank 1 exited with code 0 after MPI_Init and without MPI_Finalize", result.err)
+        self.golden_lines(result.err, "dtrun: job ", "rank 1 ", "code 0", "MPI_Finalize")
 
     def test_nothing_survives_a_killed_agent(self):
         job = self.start_ranks(2, self.program, "wait")

@@ -56,8 +56,7 @@ class OneHost(JobTest):
     def test_a_program_of_another_mpi_is_refused(self):
         result = self.mpirun(2, MPICH)
         self.assertEqual(result.code, 127, str(result))
-        self.assertIn(f"'{MPICH}' is linked with MPICH or a relative (Intel MPI, MVAPICH) (libmpi", result.err)
-        self.assertIn("but Open MPI's mpirun has started it: every rank would be rank 0 of 1", result.err)
+        self.golden_lines(result.err, f"'{MPICH}'", "MPICH", "Open MPI")
         self.assertIn("mpiexec.hydra", result.err)
         self.assert_ok(self.mpirun(2, MPICH, sets=["job.isolated_ranks=allow"]))
 
@@ -65,8 +64,7 @@ class OneHost(JobTest):
     def test_an_open_mpi_program_under_a_hydra_is_refused(self):
         result = self.mpirun(2, OPEN_MPI, sets=["launcher.options.program=mpiexec.hydra"])
         self.assertEqual(result.code, 127, str(result))
-        self.assertIn(f"'{OPEN_MPI}' is linked with Open MPI (libmpi.so.", result.err)
-        self.assertIn("but a Hydra (MPICH's or Intel MPI's mpirun) has started it", result.err)
+        self.golden_lines(result.err, f"'{OPEN_MPI}'", "Open MPI", "Hydra")
 
     @unittest.skipUnless(MPICH.exists(), "no MPICH program was built (libmpich-dev)")
     def test_a_script_that_loads_another_mpi_is_seen(self):
@@ -79,7 +77,7 @@ class OneHost(JobTest):
         self.assert_ok(job.finish())
         result = self.mpirun(2, sys.executable, "-c", script.replace("go-on", "never"), sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("rank 0: it has loaded MPICH or a relative (Intel MPI, MVAPICH), but Open MPI's mpirun has started it", result.err)
+        self.golden_lines(result.err, "rank 0: ", "MPICH", "Open MPI")
 
     def test_every_rank_finds_its_place(self):
         result = self.mpirun(3, *SHOW, "--r=${RANK}", "$${HOME}", sets=["job.env.OUT=part"])
@@ -127,7 +125,7 @@ class OneHost(JobTest):
     def test_a_program_that_is_not_there_is_named(self):
         result = self.mpirun(2, "no-such-program")
         self.assertEqual(result.code, 127, str(result))
-        self.assertIn("cannot run 'no-such-program': no such program", result.err)
+        self.assertIn("cannot run 'no-such-program': ", result.err)
 
     def test_an_mpirun_that_is_not_there_is_named(self):
         self.assert_user_error(self.mpirun(2, "true", sets=["launcher.options.program=no-such-mpirun"]),
@@ -136,12 +134,12 @@ class OneHost(JobTest):
     def test_another_number_of_ranks_than_the_jobs_is_refused(self):
         result = self.mpirun(2, RANK, sets=["launcher.options.arguments=-np,1"])
         self.assertNotEqual(result.code, 0)
-        self.assertIn("mpirun has started 1 ranks, but the job has 2", result.err)
+        self.golden_lines(result.err, "mpirun", " 1 rank", " 2")
 
     def test_arguments_of_the_users_own_come_first(self):
         result = self.mpirun(2, "true", sets=["launcher.options.arguments=--bind-to,core:overload-allowed,--report-bindings"])
         self.assert_ok(result)
-        self.assertIn("bound to socket", result.err)
+        self.assertIn(" socket ", result.err)
 
     def test_the_rank_that_failed_is_named_and_its_code_is_the_jobs(self):
         result = self.mpirun(2, "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 1000")
@@ -249,7 +247,7 @@ class ThreeHosts(OnThreeHosts, ClusterTest):
     def test_a_mapping_that_numbers_ranks_otherwise_is_refused(self):
         result = self.run_cluster("true", more=self.launcher + "arguments = [\"--map-by\", \"node\"]\n")
         self.assertNotEqual(result.code, 0)
-        self.assertIn("ranks are numbered host by host", result.err)
+        self.assertIn("host by host", result.err)
 
     def test_ranks_meet_over_gloo_and_over_mpi(self):
         for backend in ("gloo", "mpi"):

@@ -128,7 +128,7 @@ class Platforms(ClusterTest):
         _, _, _, variables = PLATFORMS["spark"]
         file = self.write('[job]\ncommand = ["true"]\n[cluster]\nfrom = "spark"\n')
         result = self.start_on(1, "--config", file, env=self.environment(**variables(1))).finish()
-        self.assert_user_error(result, "needs a key that all hosts share", "spark.executorEnv.DTRUN_CLUSTER_KEY")
+        self.golden_error(result, " key ", "spark.executorEnv.DTRUN_CLUSTER_KEY")
 
 
 if __name__ == "__main__":

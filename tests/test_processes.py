@@ -176,7 +176,7 @@ class Processes(JobTest):
         self.addCleanup(Path("/dev/shm", kept).unlink, missing_ok=True)
         result = self.ranks(2, sys.executable, "-c", UNTRACKED, name, kept)
         self.assertEqual(result.code, 3, str(result))
-        self.assertRegex(result.err, rf"removed files that the ranks left in /dev/shm on \S+: {name}")
+        self.golden_lines(result.err.replace(name, "NAME"), "NAME")
         self.assertFalse(Path("/dev/shm", name).exists())
         self.assertTrue(Path("/dev/shm", kept).exists())  # its name says that it may be meant to stay
 
@@ -223,7 +223,7 @@ class Processes(JobTest):
         go.touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertIn("SIGUSR1 was not forwarded to rank 1", result.err)
+        self.golden_lines(result.err, "SIGUSR1")
 
     def test_ctrl_c_ends_a_debugger_at_its_prompt(self):
         pid, master = pty.fork()
@@ -343,8 +343,8 @@ class Processes(JobTest):
             self.assertIn(100 * lines, sizes)
             if unread == "stdout":
                 self.assertEqual(verdict["lines_not_shown"], lines - shown)
-                self.assertIn(f"dtrun: {lines - shown} lines not shown here; they are in the log files\n", err)
-                self.assertIn("was interrupted by SIGTERM", err)
+                self.assertIn(f"dtrun: {lines - shown} lines ", err)
+                self.assertIn("SIGTERM", err)
             else:
                 self.assertGreaterEqual(verdict["lines_not_shown"], lines - shown)
 
@@ -361,8 +361,7 @@ class Processes(JobTest):
             with self.subTest(files=files):
                 limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
                 result = self.ranks(ranks, "true", preexec_fn=limit)
-                said = f"the limit of open files is {files} (`ulimit -Hn`), but dtrun needs {needed} for {ranks} rank"
-                self.assert_user_error(result, said)
+                self.assert_user_error(result, f"{files} (`ulimit -Hn`)", f" {needed} for {ranks} rank")
         self.assertEqual(list(self.folder.glob("dtrun-*")), [])
 
     def test_under_the_proc_of_another_namespace(self):
@@ -373,7 +372,7 @@ class Processes(JobTest):
         result = subprocess.run(command, cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
                                 capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(result.returncode, 4, result.stderr)
-        self.assertIn("/proc belongs to another PID namespace", result.stderr)
+        self.golden_lines(result.stderr, "/proc")
 
 
 if __name__ == "__main__":

@@ -223,30 +223,30 @@ class Failures(PythonTest):
         self.assertIn("\n2 None\n", out)
 
     def test_arguments_that_are_wrong(self):
-        for call, text in (
-            ("np=0", "dtrun.run: np is 0; pass how many ranks the job has, 1 or more, or 'gpu', "),
-            ("np='x'", "dtrun.run: np is 'x'; pass how many"),
-            ("1, np=2", "dtrun.run: args is 1 (int); pass a list or tuple of the function's arguments, such as [1]"),
-            ("kwargs=[1]", "dtrun.run: kwargs is [1] (list); pass a dict"),
-            ("config=3", "dtrun.run: config is 3 (int); pass options, "),
-            ("config={'backend.nme': 'ucx'}", "dtrun.run: --set backend.nme=ucx: unknown option 'backend.nme'; did you mean 'backend.name'"),
-            ("config={'job.name': total}", "dtrun.run: config['job.name'] is <function total"),
-            ("config={5: 5}", "dtrun.run: config has the name 5 (int); pass names of options, such as 'backend.name'"),
-            ("config={'job.env': {'A': 'a\\0b'}}", "dtrun.run: config['job.env.A'] is 'a\\x00b'; an option has no NUL"),
-            ("hosts=[1]", "dtrun.run: hosts is [1]; pass names such as 'node0,node1:4', or a list of them"),
-            ("env={'A': 5}", "dtrun.run: env['A'] is 5 (int); pass a str, such as '5'"),
-            ("env={'A': [5]}", "dtrun.run: env['A'] is [5] (list); pass a str"),
-            ("env={'A': None}", "dtrun.run: env['A'] is None (NoneType); pass a str"),
-            ("env={'A=': '5'}", "dtrun.run: env has the name 'A='; names of variables are not empty, without '=' and NUL"),
-            ("env={'': '5'}", "dtrun.run: env has the name ''; names"),
-            ("env={5: '5'}", "dtrun.run: env has the name 5 (int); pass a str, such as '5'"),
-            ("env={'A': 'a\\0b'}", "dtrun.run: env['A'] is 'a\\x00b'; a value of a variable has no NUL"),
-            ("env=['A=5']", "dtrun.run: env is ['A=5'] (list); pass a dict"),
-            ("config='no.toml'", "dtrun.run: no.toml: cannot open the file"),
+        for call in (
+            "np=0",
+            "np='x'",
+            "1, np=2",
+            "kwargs=[1]",
+            "config=3",
+            "config={'backend.nme': 'ucx'}",
+            "config={'job.name': total}",
+            "config={5: 5}",
+            "config={'job.env': {'A': 'a\\0b'}}",
+            "hosts=[1]",
+            "env={'A': 5}",
+            "env={'A': [5]}",
+            "env={'A': None}",
+            "env={'A=': '5'}",
+            "env={'': '5'}",
+            "env={5: '5'}",
+            "env={'A': 'a\\0b'}",
+            "env=['A=5']",
+            "config='no.toml'",
         ):
             result = self.python(calls(f"try: dtrun.run(total, {call})\nexcept ValueError as error: print(error)"))
             self.assert_ok(result)
-            self.assertTrue(result.out.startswith(text), f"{call}: {result}")
+            self.golden(result.out, "dtrun.run: ")
             self.assertEqual(result.err, "", call)
 
     def test_without_the_program(self):

@@ -79,16 +79,16 @@ class Ray(PythonTest):
         self.assertIn("/proc/nowhere", result.out)
         self.assertIn("rank None, code 2, class None\n", result.out)
         self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
-        self.assertIn("InvalidArgument: dtrun.ray.run: --set backend.nme=x: unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
-        self.assertIn("Ray has found no room for 50 bundles of {'CPU': 1} (PACK) in 0.5 s", result.out)
-        self.assertIn("num_proc is 0; it has to be 1 or more", result.out)
+        self.assertRegex(result.out, "InvalidArgument: dtrun.ray.run: --set backend.nme=x: .*'backend.name'")
+        self.assertIn("50 bundles of {'CPU': 1} (PACK) in 0.5 s", result.out)
+        self.assertIn("num_proc is 0; ", result.out)
 
     def test_a_lost_worker_ends_the_job_with_a_verdict(self):
         job = self.start_driver("outcome(wait, num_proc=2)")
         self.wait_for(job, "waiting", 2)
         os.kill(worker_of_host(1), signal.SIGKILL)
         result = job.finish()
-        self.assertIn("JobFailed: dtrun: job 'wait' was interrupted by SIGTERM", result.out, str(result))
+        self.assertRegex(result.out, "JobFailed: .*'wait' .*SIGTERM", str(result))
         self.assertIn("rank None, code 143, class preemption\n", result.out)
 
     def test_ctrl_c_ends_every_rank(self):

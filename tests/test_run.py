@@ -57,20 +57,20 @@ class Run(JobTest):
 
     def test_a_backend_that_one_host_does_not_use_has_no_interface_in_header_and_plan(self):
         for text in (self.ranks(2, "true", flags=["-v"]).err, self.dtrun("plan", "-n", "2", "true").out):
-            self.assertIn("gloo is not used on one host", text)
+            self.golden_lines(text, "local", "shared memory", "gloo")
             for fact in "wire", "algorithm", "interface":
                 self.assertNotRegex(text, rf"(?m)^  {fact}\b")
 
     def test_a_program_without_libdtrun_hears_of_the_default_backend_in_one_line(self):
         result = self.ranks(2, "true")
         self.assert_ok(result)
-        self.assertIn("gloo, for dtrun's own calls; torch.distributed uses the script's backend\n", result.err)
+        self.golden_lines(result.err, "  backend    gloo, ")
         self.assertNotIn("interface", result.err)
 
     def test_a_limit_of_a_host_above_all_ranks_is_told(self):
         result = self.dtrun("-n", "2", "--nproc_per_node", "4", "true")
         self.assert_ok(result)
-        self.assertIn("-n 2 counts all ranks, and --processes-per-host 4 only limits the ranks of a host", result.err)
+        self.golden_lines(result.err, "-n 2", "--processes-per-host 4")
         self.assertNotIn("--processes-per-host", self.dtrun("-n", "2", "--processes-per-host", "2", "true").err)
 
     def test_threads_default_to_cores_per_rank_and_say_so(self):
@@ -78,7 +78,7 @@ class Run(JobTest):
         cores = json.loads(self.dtrun("plan", "--json", "--", "true").out)["hosts"][0]["cores"]
         self.assertEqual(self.shown(result, 0)[1]["OMP_NUM_THREADS"], str(max(1, cores // 2)))
         self.assertEqual(result.err.count("OMP_NUM_THREADS"), 1, result.err)
-        self.assertRegex(result.err, r"\((1 core|\d+ cores) for 2 ranks\); set it in job\.env")
+        self.assertRegex(result.err, r"note +OMP_NUM_THREADS=.*job\.env")
         own = self.ranks(2, *SHOW, flags=["-v"], env=self.environment(OMP_NUM_THREADS="7"))
         self.assertEqual(self.shown(own, 0)[1]["OMP_NUM_THREADS"], "7")
         self.assertNotIn("OMP_NUM_THREADS", own.err)
@@ -176,7 +176,7 @@ class Run(JobTest):
         job.process.stdin.close()
         err = job.process.stderr.read()
         self.assertEqual(job.process.wait(), 0, err)
-        self.assertEqual(err.count("the reader of standard output has gone; the job continues"), 1, err)
+        self.assertEqual(err.count("standard output has gone"), 1, err)
         self.assertTrue(done.exists())
         self.assertEqual(job.log(0), "".join(f"{i}\n" for i in range(1, 20001)))
         job.process.stderr.close()
@@ -203,7 +203,7 @@ class Run(JobTest):
             job.process.stdin.flush()
             result = job.finish()
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn(f"MASTER_PORT {port} is held for rank 0, but process {os.getpid()} (", result.err)
+        self.golden_lines(result.err, f"MASTER_PORT {port}", f"{os.getpid()}")
 
     def test_jobs_in_parallel_share_no_port_and_no_folder(self):
         jobs = [self.start_ranks(1, "sh", "-c", "echo $MASTER_PORT; read x; exit 0", stdin=subprocess.PIPE) for _ in range(12)]

@@ -155,7 +155,7 @@ class Files(SecondUserTest):
             self.expect_refused(lambda: file.read_bytes(), f"read {name}")
             self.expect_refused(lambda: os.unlink(file), f"remove {name}")
             self.expect_refused(lambda: os.open(file, os.O_WRONLY), f"write {name}")
-        self.expect_refused(lambda: os.open(run_dir / "more", os.O_CREAT | os.O_WRONLY), "make a file in the run directory")
+        self.expect_refused(lambda: os.open(run_dir / "more", os.O_CREAT | os.O_WRONLY), "make a file there")
         self.expect_refused(lambda: os.rename(run_dir, run_dir.parent / "x"), "move the run directory")
         self.end_well(job)
 
@@ -199,7 +199,7 @@ class Files(SecondUserTest):
         result = self.dtrun("--set", f"logs.dir={trap}", "--", "echo", "x")
         self.assertEqual(mine.read_text(), "precious")
         self.assert_ok(result)
-        self.assertIn(f"'{trap}' belongs to user {STRANGER}", result.err)
+        self.golden_lines(result.err, f"'{trap}'", f"{STRANGER}")
 
     def sticky(self):
         """A folder for all, as /tmp; fs.protected_symlinks may be on or off."""
@@ -220,7 +220,7 @@ class Files(SecondUserTest):
         self.strangers_link(sticky / "runs", victim)
         for place in ("runs", "runs/{job}/{time}"):
             result = self.dtrun("--set", f"logs.dir={sticky}/{place}", "--", "echo", "x")
-            self.assert_user_error(result, f"'{sticky}/runs' is a link of user {STRANGER}", "remove it", "logs.dir")
+            self.golden_error(result, f"'{sticky}/runs'", f"{STRANGER}", "logs.dir")
         self.assertEqual([path.name for path in victim.iterdir()], ["config.json"])
         self.assertEqual((victim / "config.json").read_text(), "precious")
 
@@ -235,7 +235,7 @@ class Files(SecondUserTest):
         again = ("--set", f"logs.dir={trap}", "--set", "restart.max=1", "--", "sh", "-c", "false")
         result = self.dtrun(*again)
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn(f"generation-1': there is a link of user {STRANGER}; remove it", result.err)
+        self.golden_lines(result.err, "generation-1'", f" {STRANGER};")
         self.assertEqual([path.name for path in victim.iterdir()], ["rank-0.out"])
         self.assertEqual((victim / "rank-0.out").read_text(), "precious")
         (trap / "generation-1").unlink()

@@ -86,7 +86,7 @@ class Runs(SlurmTest):
         for rank in range(3):
             self.assertIn(f"rank {rank} of 3 over shm+gloo: sum 6\n", result.out)
         for host in ("node1", "node2"):
-            self.assertIn(f"dtrun: {host}: its control link goes through srun", result.err)
+            self.golden_lines(result.err, f"dtrun: {host}: ", "srun")
 
     def test_a_batch_script_runs_on_its_first_node(self):
         file = self.config("sh", "-c", "echo $RANK on $(hostname)")
@@ -150,12 +150,12 @@ class Runs(SlurmTest):
 class Failures(SlurmTest):
     def test_an_allocation_smaller_than_the_config(self):
         result = self.salloc("-N2", DTRUN, "--config", self.config("true", cluster="host_count = 3")).finish()
-        self.assert_user_error(result, "3 hosts are asked for, and there are 2 by variables of slurm: node0:1, node1:1")
+        self.golden_error(result, "3 hosts", "node0:1, node1:1")
 
     def test_more_ranks_than_tasks(self):
         result = self.salloc("-N2", "--ntasks-per-node=1", DTRUN, "--config", self.config("true"), "--set",
                              "job.processes_per_host=2").finish()
-        self.assert_user_error(result, "2 ranks on host node0, which has 1 slot by variables of slurm")
+        self.golden_error(result, "2 ranks", "node0", "slurm")
 
     def test_no_allocation(self):
         file = self.config("true")

@@ -103,9 +103,9 @@ class Local(SparkTest):
         self.assertIn("KeyError: 'no such column'\nrank 1, code 1, class user-error\n", result.out)
         self.assertIn("/proc/nowhere", result.out)
         self.assertIn("rank None, code 2, class None\n", result.out)
-        self.assertIn("rank 1 exited with code 3\n", result.out)
+        self.assertRegex(result.out, "JobFailed: .*rank 1 .*code 3\n")
         self.assertIn("\nrank 1, code 3, class user-error\n", result.out)
-        self.assertIn("InvalidArgument: dtrun.spark.run: --set backend.nme=x: unknown option 'backend.nme'; did you mean 'backend.name'", result.out)
+        self.assertRegex(result.out, "InvalidArgument: dtrun.spark.run: --set backend.nme=x: .*'backend.name'")
         self.assertIn("returned (0, 2, 15)\n", result.out)
         for rank in range(2):
             self.assertIn(f"[{rank}] file got ['5']\n", result.out)
@@ -176,7 +176,7 @@ class Standalone(SparkTest):
         lost = next(folder[rank] for rank in "123" if folder[rank] != folder["0"])
         os.kill(executor_in(lost), signal.SIGKILL)
         result = job.finish()
-        self.assertIn("JobFailed: dtrun: job 'wait' was interrupted by SIGTERM", result.out, str(result))
+        self.assertRegex(result.out, "JobFailed: .*'wait' .*SIGTERM", str(result))
         self.assertIn("Spark: ExecutorLostFailure (executor", result.out)
         self.assertIn("rank None, code 143, class preemption\n", result.out)
 

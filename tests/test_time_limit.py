@@ -20,7 +20,7 @@ class TimeLimit(JobTest):
                 for _ in range(5):  # a look at the ranks has a time limit, which a busy machine may pass
                     result = self.ranks(2, sys.executable, script, sets=["job.name=job", *sets], flags=flags)
                     self.assert_ended(result, "6s")
-                    self.assertIn("dtrun: " + SAYS.format("6s") + ": asked all ranks to stop, they have 10s\n", result.err)
+                    self.assertIn("dtrun: " + SAYS.format("6s") + ": ", result.err)
                     if "  stacks: " in result.err:
                         break
                 stacks = max(self.folder.glob("runs/*/2*/stacks.txt")).read_text()

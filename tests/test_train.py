@@ -41,14 +41,14 @@ class Train(JobTest):
 
     def test_it_says_where_it_trains(self):
         env = self.environment(CUDA_VISIBLE_DEVICES="")
-        for device, text in (("auto", "over 1 rank (cpu, as libtorch sees no GPU, backend "), ("cpu", "over 1 rank (cpu, backend ")):
+        for device in "auto", "cpu":
             result = self.ranks(1, TRAIN, "--epochs", "1", "--device", device, "--data", small(self.folder / device), env=env)
             self.assert_ok(result)
-            self.assertIn(text, result.out)
+            self.golden_lines(result.out, "1 rank (cpu, ")
         for wrong in ("banana", "gpu", "CUDA", "cuda:-1"):
             result = self.ranks(1, TRAIN, "--device", wrong)
             self.assertNotEqual(result.code, 0)
-            self.assertIn(f"'{wrong}' is not a device; write auto, cpu, cuda or cuda:N", result.err)
+            self.golden_lines(result.err, f"'{wrong}'")
 
     def test_the_quickstart_config_is_this_job(self):
         environment = self.environment(PATH=f"{TRAIN.parent}:{os.environ['PATH']}")
@@ -97,10 +97,10 @@ class Train(JobTest):
     def test_an_unknown_option_is_named(self):
         result = self.train(1, "--modl", "cnn")
         self.assertEqual(result.code, 2, str(result))
-        self.assertIn("dtrun-train: unknown argument '--modl'; dtrun-train --help lists the options", result.err)
+        self.golden_lines(result.err, "'--modl'", "dtrun-train --help")
         result = self.train(1, "--epochs", "many")
         self.assertEqual(result.code, 2, str(result))
-        self.assertIn("dtrun-train: --epochs: 'many' is not a number from 1 to 100000; dtrun-train --help", result.err)
+        self.golden_lines(result.err, "dtrun-train: --epochs: 'many'", "100000", "dtrun-train --help")
 
     def test_a_terminal_obeys_nothing_of_a_message(self):
         for words in (["--\x1b[2Jx"], ["--model", "\x1b[2Jx"], ["--data", "/no\x1b[2Jx"]):
