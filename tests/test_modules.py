@@ -61,7 +61,7 @@ class Here(JobTest):
                                "--set backend.torch: on host '", missing)  # fmt: skip
         self.write("", "own/dtrun/__init__.py")
         sets = ["backend.torch=dtrun", f"job.env.PYTHONPATH={self.folder / 'own'}"]
-        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has no entry point 'torch.backends:dtrun', by which torch",
+        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has no entry point 'torch.backends:dtrun', which torch",
                                "install dtrun's wheel there, or add the folder with its .dist-info to PYTHONPATH")  # fmt: skip
         (self.folder / "own/dtrun-1.dist-info").mkdir()
         (self.folder / "own/torch-2.dist-info").mkdir()

@@ -193,7 +193,7 @@ class Processes(JobTest):
         result = job.finish()
         server.unlink()  # fails if it has gone
         self.assertEqual(result.code, 3, str(result))
-        self.assertNotIn("removed from /dev/shm", result.err)
+        self.assertNotIn("left in /dev/shm", result.err)
 
     def test_torchs_manager_has_the_time_that_it_takes_to_clean_up(self):
         for code in (0, 3):

@@ -366,8 +366,8 @@ class InPlaceOfGloo(TorchBackend):
         text = "import dtrun.torch\ndist.init_process_group('dtrun')\ndist.barrier()\ndist.destroy_process_group()\n"
         result = self.under_torchrun(text)
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn('backend.name is "none", as under dtrun torchrun', result.err)
-        self.assertIn("by the variable DTRUN_CONFIG_BACKEND_NAME=gloo", result.err)
+        self.assertIn('backend.name is "none", the default of dtrun torchrun', result.err)
+        self.assertIn("with DTRUN_CONFIG_BACKEND_NAME=gloo", result.err)
         self.assert_ok(self.under_torchrun(text, DTRUN_CONFIG_BACKEND_NAME="gloo"))
 
     def test_another_name_is_refused(self):

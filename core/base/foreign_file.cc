@@ -60,7 +60,7 @@ Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std:
   const bool fits = ::fstat(opened->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) <= most;
   std::string text = fits ? ReadFirst(*opened, most + 1) : std::string();
   if (fits && text.size() <= most) return text;
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' has more than {}, the most that is read of it",
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is larger than {}, the most that dtrun reads of it",
                                                    file.string(), FormatBytes(most))};
 }
 

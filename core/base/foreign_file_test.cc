@@ -48,7 +48,7 @@ TEST_F(ForeignFileTest, SaysWhatStandsThereInstead) {
   std::ofstream(folder_ / "file") << "0123456789";
   EXPECT_EQ(*ReadWholeForeignFile(folder_ / "file", 10), "0123456789");
   std::filesystem::resize_file(folder_ / "file", std::uintmax_t{1} << 40);
-  EXPECT_EQ(error("file"), named("file") + " has more than 10, the most that is read of it");
+  EXPECT_EQ(error("file"), named("file") + " is larger than 10, the most that dtrun reads of it");
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::string WhoMayReplace(const fs::path& folder) {
         return fmt::format("'{}' belongs to user {}", place.string(), info.st_uid);
       }
       if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
-        return fmt::format("everybody may write into '{}'", place.string());
+        return fmt::format("every user can write to '{}'", place.string());
       }
     }
     if (place == place.parent_path()) return {};

@@ -102,7 +102,7 @@ TEST_F(OwnFileTest, NamesWhoMayReplaceAFolder) {
   ASSERT_EQ(::chmod((folder_ / "a/b").c_str(), 0755), 0);
   ASSERT_EQ(::chmod((folder_ / "a").c_str(), 0777), 0);
   EXPECT_THAT(WhoMayReplace(folder_ / "a/b"),
-              HasSubstr("everybody may write into '" + (folder_ / "a").string()));
+              HasSubstr("every user can write to '" + (folder_ / "a").string()));
   ASSERT_EQ(::chmod((folder_ / "a").c_str(), 01777), 0);
   EXPECT_EQ(WhoMayReplace(folder_ / "a/b"), "");
   if (::geteuid() != 0) return;

@@ -69,7 +69,8 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
     if (IsStranger(info.st_uid, true) && OthersMayWrite(here.get())) {
       return Error{
           DTRUN_SYSTEM,
-          fmt::format("'{}' is a link of user {} where others may write, and is not followed: remove it",
+          fmt::format("'{}' is a symbolic link of user {} in a folder that others can write to, and is not "
+                      "followed: remove it",
                       (at / name).string(), info.st_uid)};
     }
     std::array<char, PATH_MAX> target;

@@ -99,9 +99,8 @@ void CommState::AddFacts(const dtrun_op& op, Error& error) const {
 void CommState::TellUnheard() {
   if (heard_ || !making.unheard) return;
   making.unheard(
-      fmt::format("{}; rank {} has made no call on '{}' in the {} since, which would have told it, so this "
-                  "process ends; call "
-                  "work_test where the program waits for something else",
+      fmt::format("{}; rank {} has made no call on '{}' in the {} since then, so it could not be notified: "
+                  "this process ends; call work_test where the program waits for something else",
                   failure_.text, making.rank, making.name, FormatDuration(making.timeout)));
 }
 

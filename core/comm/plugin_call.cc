@@ -78,7 +78,7 @@ void EndProcess(const std::string& what, const PluginReport& report) {
 namespace {
 
 std::string CalledExit(std::string_view call) {
-  return fmt::format("{}, called exit, which is the program's to call; {}", call, kNext);
+  return fmt::format("{}, called exit(), which only the program may call; {}", call, kNext);
 }
 
 }  // namespace

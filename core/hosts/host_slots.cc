@@ -38,7 +38,7 @@ Status CheckPlainName(std::string_view name) {
     return Bad(fmt::format("host '{}' starts with '-'; it starts with a letter or a digit", name));
   }
   if (name.size() > kMaxNameBytes) {
-    return Bad(fmt::format("a host's name of {} bytes; the longest has {}", name.size(), kMaxNameBytes));
+    return Bad(fmt::format("a host's name has {} bytes; at most {} are allowed", name.size(), kMaxNameBytes));
   }
   return {};
 }

@@ -122,7 +122,7 @@ std::optional<std::string> Merge(const Line& line, Seen& seen, HostSlots* host) 
                        seen.line);
   }
   const int sum = host->slots.value_or(1) + line.host.slots.value_or(1);
-  if (sum > kMaxSlots) return fmt::format("host '{}' has more than {} slots by now", host->name, kMaxSlots);
+  if (sum > kMaxSlots) return fmt::format("host '{}' has more than {} slots in all", host->name, kMaxSlots);
   host->slots = sum;
   return std::nullopt;
 }

@@ -263,8 +263,8 @@ void Controller::OnEnded(const protocol::Ended& ended) {
   if (!ended.under_way.members.empty()) {
     Record(fact::Reported{
         {ended.rank},
-        {-1, fmt::format("its process ended by _exit in the middle of a call: {}; _exit is the program's to "
-                         "call, so report it to the plugin's author if the program does not call it",
+        {-1, fmt::format("its process called _exit during a call: {}; if the program itself does not call "
+                         "_exit, report it to the plugin's author",
                          Printable(ended.under_way.members))}});
   }
   if (TellsWhoLeft(*rank)) return StopAll(SIGTERM);

@@ -221,7 +221,7 @@ TEST(RunDir, WarnsWhereOthersMayReplaceIt) {
   fs::create_directory(scratch / "open");
   fs::permissions(scratch / "open", fs::perms::all);
   EXPECT_THAT(RunDir::Create(scratch / "open/{time}", "demo", kNow)->note(),
-              HasSubstr("everybody may write into"));
+              HasSubstr("every user can write to"));
 }
 
 TEST(RunDir, TellsItsPathInAFile) {

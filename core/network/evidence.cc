@@ -391,7 +391,7 @@ std::string Evidence::Obstacle() const {
   if (text.find(kInItsNetwork) != text.npos)
     fix =
         "give that bridge another network (for Docker \"bip\" and \"default-address-pools\" in "
-        "/etc/docker/daemon.json), or every host a route to the others that is narrower than its";
+        "/etc/docker/daemon.json), or give every host a more specific route to the others";
   if (text.find(kIsTheAddress) != text.npos) fix = "give every host an address of its own";
   return fmt::format("hosts cannot reach each other in both directions:{}\n  {}", text, fix);
 }

@@ -226,7 +226,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
     } else if (!chooses() && virtual_bridge != kVirtualBridges.end()) {
       leave_out(one, "is a virtual bridge of this host");
     } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
-      leave_out(one, "has no address there that other hosts reach");
+      leave_out(one, "has no address there that other hosts can reach");
     } else {
       const Entry* excluding = nullptr;  // excludes all of its addresses
       bool left = false;
@@ -245,7 +245,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   if (!offer.candidates.empty()) return offer;
   if (Status named = CheckNames(interfaces); !named) return named.error();
   return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' leaves no interface of this host that may reach others: {}", text_,
+               fmt::format("'{}' leaves no interface of this host that can reach others: {}", text_,
                            reasons.empty() ? "it has none" : reasons)};
 }
 

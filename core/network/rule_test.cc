@@ -63,7 +63,7 @@ TEST(Rule, NamesMayBeOfInterfacesThatReachNobody) {
   EXPECT_TRUE(named("^lo"));
   EXPECT_TRUE(named("nosuch7,lo"));
   EXPECT_FALSE(named("nosuch7"));
-  EXPECT_THAT(ErrorOf("lo"), HasSubstr("leaves no interface of this host that may reach others"));
+  EXPECT_THAT(ErrorOf("lo"), HasSubstr("leaves no interface of this host that can reach others"));
 }
 
 TEST(Rule, AnotherNameOfAnInterfaceIsTakenWhole) {

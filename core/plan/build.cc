@@ -85,8 +85,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
   for (const auto& [name, value] : process->env) {
     if (!common.hidden.contains(name) && contract.emplace(name, value)) continue;
     return Error{DTRUN_INTERNAL,
-                 fmt::format("launcher '{}' sets {}, which is dtrun's to set; report it to the "
-                             "plugin's author",
+                 fmt::format("launcher '{}' sets {}, which only dtrun may set; report it to the plugin's "
+                             "author",
                              plan.launcher, name)};
   }
   auto dialects = DialectVariables(plan, table, *process, contract);
@@ -200,7 +200,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     plan->warnings.push_back(fmt::format("job.bind = \"{}\" binds no rank: {}", asked, plan->binding.substr(6)));
   if (const std::string& variable = placements[0].gpu_variable; !placements[0].gpu_lists.empty()) {
     plan->notes.push_back(
-        fmt::format("{} is each rank's own part; a program finds its first GPU as device 0", variable));
+        fmt::format("{} is set for each rank; a program sees its first GPU as device 0", variable));
   }
   if (std::string replaced = ReplacedList(inputs, *plan, placements); !replaced.empty())
     plan->notes.push_back(std::move(replaced));
@@ -297,10 +297,10 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   if (NeedsReports(spec) && inputs.reported.empty()) {
     const bool without = inputs.hardware.gpus.empty() && plan.hosts.front().sees_gpus;
     plan.notes.push_back(without
-                             ? "the plan assumes that each rank has a GPU, as this host has none; a run asks "
-                               "the hosts for their processors and GPUs"
+                             ? "the plan assumes that each rank has a GPU, because this host has none; a run "
+                               "queries the hosts for their processors and GPUs"
                              : "the plan assumes that all hosts have as many processors and GPUs as this "
-                               "one; a run asks them");
+                               "one; a run queries them");
   }
 
   plan.withheld = environments::Withheld();

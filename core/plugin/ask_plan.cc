@@ -164,7 +164,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
                            const SendPart& send) {
   if (launcher.launcher().plan == nullptr) {
     return Error{DTRUN_UNSUPPORTED,
-                 fmt::format("launcher '{}' plans no processes; choose another launcher.name",
+                 fmt::format("launcher '{}' cannot plan processes; choose another launcher.name",
                              TypedForm(launcher.file().name))};
   }
   JobView view{};

@@ -50,7 +50,7 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
   const auto parsed = ParseFileName(path.filename().string());
   if (!parsed || parsed->first != kind) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is no {} plugin by its file name; it must be named {}",
+                 fmt::format("'{}' does not have the file name of a {} plugin; it must be named {}",
                              Printable(path.string()), KindText(kind), wanted)};
   }
   if (!Exists(path)) {

@@ -86,7 +86,7 @@ TEST(Find, RefusesAPathOfAnotherKindOrOneThatIsMissing) {
   const testing::TempFolder folder;
   const auto path = folder.Write("libdtrun_backend_demo.so");
   EXPECT_THAT(Find(Kind::kLauncher, path.string(), {}).error().text,
-              HasSubstr("no launcher plugin by its file name"));
+              HasSubstr("does not have the file name of a launcher plugin"));
   EXPECT_THAT(Find(Kind::kBackend, (folder.path() / "libdtrun_backend_no.so").string(), {}).error().text,
               HasSubstr("does not exist"));
 }

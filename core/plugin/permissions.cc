@@ -65,7 +65,7 @@ Status Check(const fs::path& place, const struct stat& info, bool shared,
   if (link || sticky) return {};
   if ((info.st_mode & S_IWOTH) != 0) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the {} '{}' may be written by everybody (mode {:04o}); run: chmod o-w '{}'",
+                 fmt::format("the {} '{}' can be written by every user (mode {:04o}); run: chmod o-w '{}'",
                              what, place.string(), info.st_mode & 07777u, place.string())};
   }
   const Result<std::string> writer = WriterByList(place, info);

@@ -269,8 +269,8 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
   if (!line) {
     if (stopped_by != 0) {
       return Error{DTRUN_TIMEOUT,
-                   fmt::format("{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and did not "
-                               "go on within {}; find out what stopped it, and start again",
+                   fmt::format("{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and was not "
+                               "resumed within {}; find out what stopped it, and start again",
                                KindText(file.kind), file.path.string(), number, SignalText(stopped_by), doing,
                                FormatDuration(limit))};
     }
@@ -279,8 +279,8 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
   }
   if (lives) {
     return Failed(DTRUN_INTERNAL,
-                  fmt::format("closed a descriptor that is not its own, the one on which its answer was "
-                              "awaited, while {}",
+                  fmt::format("closed a descriptor that is not its own (dtrun awaited the answer on it), "
+                              "while {}",
                               doing));
   }
   if (WIFSIGNALED(status) && !IsFault(WTERMSIG(status))) {

@@ -69,7 +69,7 @@ std::vector<std::string> MissingFolders(const std::vector<Folder>& folders) {
   for (const Folder& folder : folders) {
     std::error_code failure;
     if (folder.origin != kVariable || fs::is_directory(folder.path, failure)) continue;
-    missing.push_back(fmt::format("{}: there is no folder '{}'; correct it, or take it out", kVariable,
+    missing.push_back(fmt::format("{}: there is no folder '{}'; correct it, or remove it", kVariable,
                                   Printable(folder.path.string())));
   }
   return missing;

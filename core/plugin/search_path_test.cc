@@ -16,7 +16,7 @@ TEST(MissingFolders, AreThoseOfTheVariable) {
   const auto folders =
       OrderFolders({.plugin_dirs = {"/nowhere"}, .environment = "/usr:/none", .installed = {"/absent"}});
   EXPECT_THAT(MissingFolders(folders),
-              ElementsAre("DTRUN_PLUGIN_PATH: there is no folder '/none'; correct it, or take it out"));
+              ElementsAre("DTRUN_PLUGIN_PATH: there is no folder '/none'; correct it, or remove it"));
 }
 
 TEST(SearchPath, GoesFromTheCommandLineToTheCompiledInFolder) {

@@ -59,7 +59,7 @@ Result<HeldPort> HeldPort::Hold(int wanted) {
   if (!bound.socket) {
     Error error = wanted == 0 ? NoFreePort("cannot find a free port", bound.number)
                               : Error::System(fmt::format("cannot hold port {}", wanted), bound.number);
-    if (bound.number == EACCES) error.text += "; ports below 1024 are for root, choose a higher one";
+    if (bound.number == EACCES) error.text += "; only root can use ports below 1024, so choose a higher one";
     return error;
   }
   sockaddr_in6 address{};

@@ -275,7 +275,7 @@ std::string WhyItStays(const Process& process) {
     struct stat info {};
     const bool known = ::stat(fmt::format("/proc/{}", process.pid).c_str(), &info) == 0;
     return fmt::format(
-        "process {} ({}) belongs to {}, so dtrun may not end it: that user, or root, ends it by `kill {}`",
+        "process {} ({}) belongs to {}, so dtrun may not end it; that user or root can run `kill {}`",
         process.pid, process.name, known ? fmt::format("user {}", info.st_uid) : "another user", process.pid);
   }
   return fmt::format("process {} ({}, state {}) has not ended after SIGKILL{}", process.pid, process.name,

@@ -87,8 +87,8 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
   if (::lstat(dir.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::geteuid() ||
       (made.st_mode & 077) != 0) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("the folder '{}' is not the private one that dtrun has just made there; who may "
-                             "rename in '{}'? Point XDG_RUNTIME_DIR to a folder of your own",
+                 fmt::format("the folder '{}' is not the private one that dtrun just created: another user "
+                             "may rename entries of '{}'; point XDG_RUNTIME_DIR to a folder of your own",
                              dir.string(), dir.parent_path().string())};
   }
   if (auto mark = MakeOwnFile(dir / kMark, kPrivateFile); !mark) {

@@ -75,7 +75,7 @@ void Attempt::HandleHandshake(const error_code& error) {
     case HandshakeFailure::kNoKey: return Miss("what listens there is not the root of a dtrun job");
     case HandshakeFailure::kOther: break;
   }
-  Miss(fmt::format("no handshake came about ({})", error.message()));
+  Miss(fmt::format("the TLS handshake failed ({})", error.message()));
 }
 
 void Attempt::SayHello(const Hello& hello) {

@@ -61,7 +61,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (message.size() <= kMaxMessageBytes) return Queue(Kind::kMessage, message);
     Later([size = message.size()](Link& link) {
       link.Lose(DTRUN_INTERNAL,
-                fmt::format("a message of {} bytes was to be sent, the limit is {}", size, kMaxMessageBytes));
+                fmt::format("cannot send a message of {} bytes; the limit is {}", size, kMaxMessageBytes));
     });
   }
 
@@ -194,7 +194,8 @@ class Link : public std::enable_shared_from_this<Link> {
       case Kind::kGoodbye: return Finish({true, {DTRUN_ABORTED, peer() + " closed the control link"}});
       default:
         return Lose(DTRUN_INVALID_ARGUMENT,
-                    fmt::format("it sent a frame of kind {}, which has no place here; is it the same dtrun?",
+                    fmt::format("it sent a frame of kind {}, which is not expected here; is it the same "
+                                "dtrun?",
                                 static_cast<int>(KindOf(frame))));
     }
   }

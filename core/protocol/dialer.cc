@@ -213,7 +213,7 @@ class Search : public std::enable_shared_from_this<Search> {
       if (attempt->target() != options_.detour.name) trouble_.Note(attempt->target(), kNoAnswer);
     }
     for (const auto& lookup : lookups_) {
-      trouble_.NoteName(lookup.first, fmt::format("looking '{}' up has not ended", lookup.first));
+      trouble_.NoteName(lookup.first, fmt::format("the lookup of '{}' has not finished", lookup.first));
     }
     Tell();
   }

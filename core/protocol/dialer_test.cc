@@ -110,7 +110,7 @@ TEST(Dialer, SaysWhatItWaitsForWhenNothingAnsweredAtAll) {
   };
   Agent agent(loop, way);
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
-  EXPECT_THAT(agent.error.text, HasSubstr("last error: looking 'node0' up has not ended"));
+  EXPECT_THAT(agent.error.text, HasSubstr("last error: the lookup of 'node0' has not finished"));
 }
 
 TEST(Dialer, PassesAnAddressThatTakesTheConnectionAndStaysSilent) {

@@ -124,7 +124,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
                                   HowToShare(acceptor_->options.key_origin)));
       case HandshakeFailure::kOther: break;
     }
-    Refuse(fmt::format("no handshake came about ({})", error.message()));
+    Refuse(fmt::format("the TLS handshake failed ({})", error.message()));
   }
 
   void ReadHello() {
@@ -207,7 +207,7 @@ void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
   const std::shared_ptr<Peer> oldest = *std::ranges::find_if(
       acceptor->peers, [&](const auto& peer) { return peer->address() == most->first; });
-  oldest->Refuse("it said nothing while too many others connected");
+  oldest->Refuse("it sent nothing while too many others connected");
 }
 
 void Accept(const std::shared_ptr<Acceptor>& acceptor) {

@@ -62,8 +62,8 @@ Status CheckMemory(std::string_view word, std::string_view name, const std::stri
   if (known == std::end(kDeviceBackends) || known->device == device) return {};
   if (device.empty())
     return Wrong(
-        fmt::format("'{}:{}': {} moves device memory only; name one for the host's, as in "
-                    "backend.name = \"cpu:gloo,{}:{}\"",
+        fmt::format("'{}:{}': {} moves device memory only; name one for host memory, as in backend.name = "
+                    "\"cpu:gloo,{}:{}\"",
                     word, name, name, known->device, name));
   return Wrong(
       fmt::format("'{0}:{1}': {1} moves memory of {2} only; write {2}:{1}, or another backend for {0}", word,

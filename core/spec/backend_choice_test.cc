@@ -71,7 +71,7 @@ TEST(BackendChoice, SaysWhatIsWrongAndWhatToWrite) {
       {"cpu:gloo,cpu:ucx", "'cpu' is there twice; leave one of them out"},
       {"cuda:nccl,cuda:ucx", "'cuda' is there twice"},
       {"cuda:nccl,xpu:ccl", "a job has one kind of device; leave out 'xpu:ccl' or the other"},
-      {"cpu:nccl", "'cpu:nccl': nccl moves device memory only; name one for the host's, as in"},
+      {"cpu:nccl", "'cpu:nccl': nccl moves device memory only; name one for host memory, as in"},
       {"hip:nccl", "'hip:nccl': nccl moves memory of cuda only; write cuda:nccl, or another backend for hip"},
       {"cpu:gloo,npu:nccl", "'npu:nccl': nccl moves memory of cuda only"},
       {"cpu:auto", "'cpu:auto' names no backend"},

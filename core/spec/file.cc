@@ -42,7 +42,7 @@ bool IsNamed(int pipe) {
 Status AwaitWriter(int fd) {
   pollfd ready{fd, POLLIN, 0};
   if (::poll(&ready, 1, kPipeWaitMs) != 0) return {};
-  return Error{DTRUN_TIMEOUT, "nothing came through this pipe for 10s; is its writer running?"};
+  return Error{DTRUN_TIMEOUT, "nothing was written to this pipe for 10s; is its writer running?"};
 }
 
 }  // namespace

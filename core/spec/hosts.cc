@@ -198,7 +198,8 @@ void Loader::LimitHosts() {
     const bool mpiruns = limit.place() == "-N";
     return Fail(
         limit,
-        fmt::format("{} hosts are asked for, and there are {} by {}: {}; ask for fewer, or get more hosts{}",
+        fmt::format("{} hosts are requested, but there are only {} by {}: {}; request fewer, or get more "
+                    "hosts{}",
                     count, list.size(), hosts.place(), fmt::join(list, ", "),
                     mpiruns ? fmt::format("; mpirun's -N {0} is --processes-per-host {0} here", count) : ""));
   }
@@ -213,7 +214,8 @@ void Loader::CheckMinimum() {
   const std::int64_t count = spec_.cluster.hosts.has() ? static_cast<std::int64_t>(spec_.listed.size())
                                                        : spec_.cluster.host_count.value_or(1);
   if (*minimum <= count) return;
-  Fail(minimum, fmt::format("{} hosts at least, and there are {} at most; ask for fewer", *minimum, count));
+  Fail(minimum, fmt::format("at least {} hosts are required, but there are at most {}; require fewer",
+                            *minimum, count));
 }
 
 // Otherwise the root assigns the numbers.

@@ -168,7 +168,7 @@ TEST_F(HostsTest, UnsetAndUnknownPlatformsAreNamed) {
 TEST_F(HostsTest, MoreHostsThanThereAreIsAnError) {
   Found(hosts::testing::Batch({{"n1", 1}, {"n2", 1}}));
   EXPECT_THAT(Problems("from = \"batch\"\nhost_count = 4\n"),
-              HasSubstr("4 hosts are asked for, and there are 2 by variables of batch: n1:1, n2:1"));
+              HasSubstr("4 hosts are requested, but there are only 2 by variables of batch: n1:1, n2:1"));
   EXPECT_EQ(*Good("from = \"batch\"\nhost_count = 1\n").cluster.hosts, Texts{"n1:1"});
   EXPECT_THAT(Problems("host_count = 2\n"),
               AllOf(HasSubstr("nothing names them"), HasSubstr("dtrun torchrun --nnodes")));
@@ -193,7 +193,7 @@ TEST_F(HostsTest, AnElasticPlatformSaysHowManyHostsWillDo) {
 
 TEST_F(HostsTest, TheFewestHostsAreNotMoreThanAll) {
   EXPECT_THAT(Problems("hosts = [\"a\", \"b\"]\nmin_hosts = 3\n"),
-              HasSubstr("3 hosts at least, and there are 2 at most"));
+              HasSubstr("at least 3 hosts are required, but there are at most 2"));
 }
 
 TEST_F(HostsTest, AListThatMakesNoSenseIsRefused) {

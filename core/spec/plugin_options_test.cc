@@ -211,8 +211,8 @@ TEST_F(PluginOptionsTest, OfABackendThatTheJobDoesNotUseAreChecked) {
 TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
   EXPECT_EQ(
       Problems("[backend]\nname = [\"demo\", \"other\"]\n[backend.options]\ninterface = \"lo\"\n"),
-      "dtrun: train.toml:6:1: backend.options belongs to no one backend when backend.name gives several; "
-      "write the options of demo into [backend.demo], and so for the others\n");
+      "dtrun: train.toml:6:1: backend.options is ambiguous when backend.name gives several backends; write "
+      "the options of demo into [backend.demo], and so for the others\n");
 }
 
 TEST_F(PluginOptionsTest, OnTheCommandLineThatOneOfSeveralLacksAreWrittenByName) {
@@ -270,7 +270,7 @@ TEST_F(PluginOptionsTest, NamesMayBeByMemory) {
   EXPECT_THAT(Problems("[backend]\nname = \"cpu:other,npu:demo\"\npath = \"/x/libdtrun_backend_demo.so\"\n"),
               HasSubstr("it is the file of one backend, and backend.name gives two"));
   EXPECT_THAT(Problems("[backend]\nname = \"cpu:demo,npu:other\"\noptions.interface = \"lo\"\n"),
-              HasSubstr("backend.options belongs to no one backend"));
+              HasSubstr("backend.options is ambiguous"));
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ void Loader::CheckCommunicator() {
       name.value = {usual, {}};
       return;
     }
-    Fail(*user, fmt::format("\"{}\" needs a communicator, and {} is \"none\" ({}); name a backend there, such as "
-                            "{}, or take {} out",
+    Fail(*user, fmt::format("\"{}\" needs a communicator, and {} is \"none\" ({}); name a backend there, "
+                            "such as {}, or remove {}",
                             value, name.key(), name.place(), usual, user->key()));
   }
 }
@@ -101,7 +101,7 @@ void Loader::FindTables(Pass* pass) {
       BackendNames(spec_).size() == 1)
     return;
   problems_.Add(InFile(pass->table->members.front().at),
-                "backend.options belongs to no one backend when backend.name gives several",
+                "backend.options is ambiguous when backend.name gives several backends",
                 fmt::format("write the options of {} into [backend.{}], and so for the others", pass->plugin,
                             pass->plugin));
   pass->table = nullptr;

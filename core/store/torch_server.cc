@@ -209,7 +209,7 @@ void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {
   const TorchTable::Client client = ++shared->last_client;
   auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
   if (!allowed) return session->Drop("it is of another user, or has left already");
-  if (full && !shared->PushOneOut("it asked for nothing while too many others came"))
+  if (full && !shared->PushOneOut("it sent no request while too many others connected"))
     return session->Drop(fmt::format("there are {} already", shared->options.max_clients));
   shared->sessions.emplace(client, session);
   session->Read();
@@ -219,7 +219,7 @@ void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<To
   listener->acceptor.async_accept([shared, listener](const error_code& error, tcp::socket socket) {
     if (!shared->open) return;
     const bool freed = error == asio::error::no_descriptors &&
-                       shared->PushOneOut("it asked for nothing, and no descriptor is left");
+                       shared->PushOneOut("it sent no request, and no descriptor is left");
     if (error && !freed) {  // let clients leave instead of spinning
       listener->pause.expires_after(kAcceptPause);
       listener->pause.async_wait([shared, listener](const error_code& stopped) {
