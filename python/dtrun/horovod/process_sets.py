@@ -55,4 +55,9 @@ def check_process_set(kind: str, value: Any) -> None:
         )
 
 
+def check_root(kind: str, root_rank: int, process_set: ProcessSet) -> None:
+    if process_set.ranks and root_rank not in process_set.ranks:
+        raise ValueError(f"{kind}: root_rank {root_rank} is not in {process_set}")
+
+
 global_process_set = ProcessSet([])

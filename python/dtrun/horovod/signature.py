@@ -2,7 +2,7 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..printable import printable
+from .printable import printable
 from . import reductions
 
 Tensor = Tuple[str, Tuple[int, ...], str]  # element type, shape, kind of device

@@ -9,7 +9,7 @@ from .layers import NUMPY
 from .process_sets import ProcessSet, check_process_set, global_process_set
 from .request import Request
 from .runtime import job
-from .signature import RAGGED, Signature, called
+from .signature import RAGGED, Signature
 
 
 def controller_of(kind: str, process_set: ProcessSet) -> Controller:
@@ -29,16 +29,26 @@ def submit_arrays(
     """Submits an operation on numpy arrays; wait() returns its results. Makes `outputs` if they are needed and not given."""
     controller = controller_of(kind, process_set)
     name = controller.next_name(kind) if name is None else name
-    for array in inputs:
-        if array.ndim == 0 and (kind in RAGGED or kind == "reducescatter"):
-            raise ValueError(f"{called(kind, name)}: a tensor without dimensions has no rows; give it a first dimension of 1")
-    described = tuple((array.dtype.name, array.shape, NUMPY) for array in inputs)
-    signature = Signature(kind, name, described, **aspects)
-    if signature.op == reductions.Adasum:
-        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
+    signature = Signature(kind, name, tuple((array.dtype.name, array.shape, NUMPY) for array in inputs), **aspects)
     if outputs is None:
         outputs = [arrays.empty(array, array.shape) for array in inputs] if kind in ("allreduce", "broadcast") else []
-    return controller.submit(Request(signature, inputs, outputs))
+    return submitted(controller, signature, inputs, outputs)
+
+
+def submitted(
+    controller: Controller, signature: Signature, inputs: List[Any], outputs: List[Any], ready: Any = None
+) -> Request:
+    """The request of an operation on tensors of any framework, once it is submitted."""
+    if signature.kind in (*RAGGED, "reducescatter") and any(not shape for _, shape, _ in signature.tensors):
+        raise ValueError(f"{signature.called}: a tensor without dimensions has no rows; give it a first dimension of 1")
+    if signature.op == reductions.Adasum:
+        check_adasum(signature, len(controller.ranks))
+    return controller.submit(Request(signature, inputs, outputs, ready))
+
+
+def scatter_factor(op: int, prescale: float, postscale: float, process_set: ProcessSet) -> float:
+    """The factor for the gradient of a reducescatter."""
+    return prescale * postscale * (process_set.size() or 1 if op == reductions.Sum else 1)
 
 
 def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
@@ -51,18 +61,18 @@ def reduction_of(op: Optional[int], average: Optional[bool]) -> int:
     return reductions.Average if average else reductions.Sum
 
 
-def check_adasum(kind: str, name: str, dtypes: Sequence[str], size: int) -> None:
-    """Raises an error if these ranks cannot combine tensors of these types by Adasum."""
-    if kind != "allreduce":
-        raise NotImplementedError(f"{called(kind, name)}: hvd.Adasum is for allreduce only; use hvd.Average")
+def check_adasum(signature: Signature, size: int) -> None:
+    """Raises an error if `size` ranks cannot combine these tensors by Adasum."""
+    if signature.kind != "allreduce":
+        raise NotImplementedError(f"{signature.called}: hvd.Adasum is for allreduce only; use hvd.Average")
     if size & (size - 1):
         raise NotImplementedError(
-            f"{called(kind, name)}: hvd.Adasum of {size} ranks; it needs a power of two, such as 2, 4 or 8: start as many, or use "
+            f"{signature.called}: hvd.Adasum of {size} ranks; it needs a power of two, such as 2, 4 or 8: start as many, or use "
             "hvd.Average"
         )
-    whole = [dtype for dtype in dtypes if "float" not in dtype]
+    whole = [dtype for dtype, _, _ in signature.tensors if "float" not in dtype]
     if whole:
-        raise ValueError(f"{called(kind, name)}: hvd.Adasum of {whole[0]}; it is for floating-point tensors, use hvd.Sum")
+        raise ValueError(f"{signature.called}: hvd.Adasum of {whole[0]}; it is for floating-point tensors, use hvd.Sum")
 
 
 def rows_for_each(splits: Optional[Sequence[int]], rows: int, size: int) -> Tuple[int, ...]:

@@ -100,3 +100,42 @@ class ObjectState(State):
     def undump(self, saved: Any) -> None:
         self._saved = saved
         self.restore()
+
+
+class FrameworkState(ObjectState):
+    """Plain objects by keyword, and values of a framework: subclasses read them, write them back, and share those of rank 0."""
+
+    KEY: str  # of the values in the file
+
+    def __init__(self, **objects: Any) -> None:
+        super().__init__(**objects)
+        self._values = self._read()
+
+    def _read(self) -> Any:
+        raise NotImplementedError
+
+    def _write(self, values: Any) -> None:
+        raise NotImplementedError
+
+    def _share(self) -> None:
+        raise NotImplementedError
+
+    def save(self) -> None:
+        self._values = self._read()
+        super().save()
+
+    def restore(self) -> None:
+        self._write(self._values)
+        super().restore()
+
+    def sync(self) -> None:
+        self._share()
+        super().sync()
+        self._values = self._read()
+
+    def dump(self) -> Any:
+        return {self.KEY: self._values, "objects": self._saved}
+
+    def undump(self, saved: Any) -> None:
+        self._values = saved[self.KEY]
+        super().undump(saved["objects"])

@@ -1,54 +1,42 @@
 """hvd.elastic of TensorFlow: states of variables and of Keras models. See dtrun.horovod.elastic."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 import tensorflow as tf
 
 from ..elastic import ObjectState, State, run
+from ..elastic.state import FrameworkState
 from .functions import broadcast_variables
 from .optimizer import variables_of
 
 __all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
 
 
-class TensorFlowState(ObjectState):
+class TensorFlowState(FrameworkState):
     """Variables, and plain objects by keyword."""
+
+    KEY = "variables"
 
     def __init__(self, variables: Any = None, session: Any = None, **objects: Any) -> None:
         if variables is None:
             raise ValueError("TensorFlowState: variables is None; pass a list of tf.Variable, there are no global ones")
         self.variables = list(variables)
         super().__init__(**objects)
-        self._values = self._read()
 
     def _read(self) -> List[Any]:
         return [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
 
-    def save(self) -> None:
-        self._values = self._read()
-        super().save()
-
-    def restore(self) -> None:
-        if len(self._values) != len(self.variables):
+    def _write(self, values: List[Any]) -> None:
+        if len(values) != len(self.variables):
             raise ValueError(
-                f"{type(self).__name__}: {len(self._values)} values were committed, and there are {len(self.variables)} "
+                f"{type(self).__name__}: {len(values)} values were committed, and there are {len(self.variables)} "
                 "variables; make the same model and optimizer after a restart, or remove the file of the commit"
             )
-        for variable, value in zip(self.variables, self._values):
+        for variable, value in zip(self.variables, values):
             variable.assign(value)
-        super().restore()
 
-    def sync(self) -> None:
+    def _share(self) -> None:
         broadcast_variables(self.variables, root_rank=0)
-        self._values = self._read()
-        super().sync()
-
-    def dump(self) -> Dict[str, Any]:
-        return {"variables": self._values, "objects": self._saved}
-
-    def undump(self, saved: Any) -> None:
-        self._values = saved["variables"]
-        super().undump(saved["objects"])
 
 
 class TensorFlowKerasState(TensorFlowState):

@@ -5,17 +5,16 @@ from typing import Any, Callable, Iterable, List, Optional
 import tensorflow as tf
 
 from .. import objects
-from ..process_sets import ProcessSet, global_process_set
+from ..process_sets import ProcessSet, check_root, global_process_set
 from ..submit import submit_arrays
 from .bridge import run, several_of, tensor_of
-from .operations import check_root
 
 
 def broadcast_variables(
     variables: Iterable[Any], root_rank: int, process_set: ProcessSet = global_process_set, inplace: bool = False
 ) -> None:
     """Every rank's variables = those of `root_rank`. All travel at once. `inplace` is not used: there is one way."""
-    check_root(root_rank, process_set)
+    check_root("broadcast_variables", root_rank, process_set)
     variables = several_of("broadcast_variables", variables, "variables")
     values = [tensor_of("broadcast_variables", variable, f"variables[{i}]") for i, variable in enumerate(variables)]
 

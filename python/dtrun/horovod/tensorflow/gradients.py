@@ -1,26 +1,16 @@
 """Reduction of a step's gradients: the common part of tapes and optimizers."""
 
-from typing import Any, Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence
 
 import tensorflow as tf
 
-from .. import reductions
+from ..compression import compressed
+from ..gradients import Groups, check_scaling, split
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average
+from . import differentiable
 from .compression import Compression
-from .grouped import allreduce_units
 from .operations import allreduce
-
-Groups = Union[None, int, List[List[Any]]]
-
-
-def check_groups(groups: Groups, num_groups: int = 0) -> Groups:
-    groups = num_groups if groups is None and num_groups else groups
-    whole = isinstance(groups, int) and not isinstance(groups, bool) and groups > 0
-    if groups is not None and not whole and not isinstance(groups, list):
-        raise ValueError(f"groups is a number from 1 on or a list of lists of variables, not {groups!r}")
-    return groups
-
 
 class Gradients:
     """Reduces lists of gradients over the ranks, with the options of an optimizer or a tape. `name` begins their names.
@@ -34,12 +24,10 @@ class Gradients:
         gradient_predivide_factor: float = 1.0, groups: Groups = None, process_set: ProcessSet = global_process_set,
         scale_local_gradients: bool = True,
     ) -> None:  # fmt: skip
-        reductions.check(op)
-        if gradient_predivide_factor != 1.0 and op != Average:
-            raise ValueError("gradient_predivide_factor goes with op=hvd.Average only")
+        check_scaling(op, gradient_predivide_factor)
         self.process_set = process_set
         self.sparse_as_dense = sparse_as_dense
-        self._name, self._compression, self._op, self._groups = name, compression, op, check_groups(groups)
+        self._name, self._compression, self._op, self._groups = name, compression, op, groups
         self._scale_local = scale_local_gradients
         self._scales = {"prescale_factor": 1.0 / gradient_predivide_factor, "postscale_factor": gradient_predivide_factor}
         self._local: Dict[int, Any] = {}  # by id(): variables of Keras 3 have no hash; and kept, so that ids stay theirs
@@ -74,13 +62,15 @@ class Gradients:
             if isinstance(results[i], tf.IndexedSlices):
                 results[i] = allreduce(results[i], op=self._op, name=self._name_of(i), process_set=self.process_set)
         dense = [i for i in places if not isinstance(results[i], tf.IndexedSlices)]
-        compressed = [self._compression.compress(results[i]) for i in dense]
         units = self._units([variables[i] for i in dense])
         names = [self._name_of(dense[unit[0]]) for unit in units]
         scales = self._scales if self._op == Average else {}
-        reduced = allreduce_units([t for t, _ in compressed], units, names, self._op, process_set=self.process_set, **scales)
-        for i, tensor, (_, ctx) in zip(dense, reduced, compressed):
-            results[i] = self._compression.decompress(tensor, ctx)
+
+        def reduce(tensors: Sequence[Any]) -> List[Any]:
+            return differentiable.allreduce(tensors, units, names, self._op, process_set=self.process_set, **scales)
+
+        for i, tensor in zip(dense, compressed(self._compression, [results[i] for i in dense], reduce)):
+            results[i] = tensor
 
     def _name_of(self, place: int) -> str:
         return f"{self._name}.gradient.{place}"  # names of variables differ between ranks that created other layers before
@@ -91,8 +81,7 @@ class Gradients:
         if self._groups is None or not count:
             return [[i] for i in range(count)]
         if isinstance(self._groups, int):
-            each = -(-count // self._groups)
-            return [list(range(count))[i : i + each] for i in range(0, count, each)]
+            return [list(unit) for unit in split(range(count), self._groups)]
         place = {id(variable): i for i, variable in enumerate(variables)}
         units = [[place.pop(id(v)) for v in group if id(v) in place] for group in self._groups]
         return [unit for unit in units if unit] + [[i] for i in place.values()]

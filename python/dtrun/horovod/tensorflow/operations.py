@@ -11,10 +11,12 @@ import numpy
 import tensorflow as tf
 
 from .. import reductions, runtime
-from ..process_sets import ProcessSet, global_process_set
+from ..compression import compressed
+from ..process_sets import ProcessSet, check_root, global_process_set
 from ..reductions import Average, Sum
 from ..submit import reduction_of, rows_for_each, submit_arrays
 from ..submit import join as join_all
+from . import differentiable
 from .bridge import run, spec_of, tensor_of
 from .compression import Compression
 
@@ -31,26 +33,8 @@ def allreduce(
     op = reduction_of(op, average)
     if isinstance(tensor, tf.IndexedSlices):
         return _allreduce_slices(tensor, op, prescale_factor, postscale_factor, name, process_set)
-    compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
-    result = _allreduce(compressed, name, op, prescale_factor, postscale_factor, process_set=process_set)
-    return compression.decompress(result, ctx)
-
-
-def _allreduce(
-    tensor: Any, name: Optional[str] = None, op: int = Sum, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
-    ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set,
-) -> tf.Tensor:  # fmt: skip
-    aspects = {"op": op, "prescale": prescale_factor, "postscale": postscale_factor}
-
-    @tf.custom_gradient
-    def reduce(x: tf.Tensor) -> Any:
-        work = lambda array: submit_arrays("allreduce", [array], None, name, process_set, **aspects).wait()  # noqa: E731
-        (result,) = run(work, [x], [spec_of(x)])
-        return result, lambda gradient: _allreduce(
-            gradient, None, op, prescale_factor, postscale_factor, process_set=process_set
-        )
-
-    return reduce(tensor_of("allreduce", tensor))
+    given = ([[0]], [name], op, prescale_factor, postscale_factor, process_set)
+    return compressed(compression, [tensor_of("allreduce", tensor)], lambda some: differentiable.allreduce(some, *given))[0]
 
 
 def _allreduce_slices(
@@ -74,21 +58,7 @@ def allgather(
     tensor: Any, name: Optional[str] = None, ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set
 ) -> tf.Tensor:
     """The rows of every rank's tensor, in the order of ranks; their numbers may differ."""
-
-    @tf.custom_gradient
-    def gather(x: tf.Tensor) -> Any:
-        work = lambda array: submit_arrays("allgather", [array], None, name, process_set).wait()  # noqa: E731
-        (result,) = run(work, [x], [spec_of(x, ragged=True)])
-        return result, lambda gradient: own_rows(gradient, tf.shape(x)[0], process_set)
-
-    return gather(tensor_of("allgather", tensor))
-
-
-def own_rows(gradient: tf.Tensor, rows: tf.Tensor, process_set: ProcessSet) -> tf.Tensor:
-    """The gradient of an allgather: the average of all ranks' gradients of this rank's `rows`."""
-    averaged = _allreduce(gradient, op=Average, process_set=process_set)
-    every = allgather(tf.reshape(rows, [1]), process_set=process_set)
-    return averaged[tf.reduce_sum(every[: process_set.rank()]) :][:rows]
+    return differentiable.allgather([tensor_of("allgather", tensor)], name, process_set)[0]
 
 
 def broadcast(
@@ -96,7 +66,7 @@ def broadcast(
     process_set: ProcessSet = global_process_set,
 ) -> tf.Tensor:  # fmt: skip
     """The tensor of `root_rank`, a rank of the job, on every rank."""
-    check_root(root_rank, process_set)
+    check_root("broadcast", root_rank, process_set)
 
     @tf.custom_gradient
     def send(x: tf.Tensor) -> Any:
@@ -104,17 +74,12 @@ def broadcast(
         (result,) = run(work, [x], [spec_of(x)])
 
         def back(gradient: tf.Tensor) -> tf.Tensor:
-            averaged = _allreduce(gradient, op=Average, process_set=process_set)
+            averaged = differentiable.average(gradient, process_set)
             return averaged if runtime.rank() == root_rank else tf.zeros_like(averaged)
 
         return result, back
 
     return send(tensor_of("broadcast", tensor))
-
-
-def check_root(root_rank: int, process_set: ProcessSet) -> None:
-    if process_set.ranks and root_rank not in process_set.ranks:
-        raise ValueError(f"broadcast: root_rank {root_rank} is not in {process_set}")
 
 
 def alltoall(
@@ -159,44 +124,14 @@ def reducescatter(
     postscale_factor: float = 1.0,
 ) -> tf.Tensor:  # fmt: skip
     """This rank's rows of the reduction over the ranks; the first ranks get one more where the rows do not divide."""
-    compressed, ctx = compression.compress(tensor_of("reducescatter", tensor))
-    result = _reducescatter(
-        compressed, name, op, process_set=process_set, prescale_factor=prescale_factor, postscale_factor=postscale_factor
-    )
-    return compression.decompress(result, ctx)
-
-
-def _reducescatter(
-    tensor: Any, name: Optional[str] = None, op: int = Sum, ignore_name_scope: bool = False,
-    process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
-) -> tf.Tensor:  # fmt: skip
-    aspects = {"op": reductions.check(op), "prescale": prescale_factor, "postscale": postscale_factor}
-
-    @tf.custom_gradient
-    def reduce(x: tf.Tensor) -> Any:
-        work = lambda array: submit_arrays("reducescatter", [array], None, name, process_set, **aspects).wait()  # noqa: E731
-        (result,) = run(work, [x], [spec_of(x, ragged=True)])
-
-        def back(gradient: tf.Tensor) -> tf.Tensor:
-            factor = scatter_factor(op, prescale_factor, postscale_factor, process_set)
-            return allgather(gradient * tf.cast(factor, gradient.dtype), process_set=process_set)
-
-        return result, back
-
-    return reduce(tensor_of("reducescatter", tensor))
-
-
-def scatter_factor(op: int, prescale: float, postscale: float, process_set: ProcessSet) -> float:
-    """The factor for the gradient of a reducescatter."""
-    return prescale * postscale * (process_set.size() or 1 if op == Sum else 1)
+    given = (name, op, prescale_factor, postscale_factor, process_set)
+    values = [tensor_of("reducescatter", tensor)]
+    return compressed(compression, values, lambda some: differentiable.reducescatter(some, *given))[0]
 
 
 def join() -> tf.Tensor:
-    """Declares that this rank has no more data. Until every rank has called it, it counts as zeros in sums and averages.
-
-    Returns the rank that called it last.
-    """
-    return run(lambda: [numpy.int32(join_all())], [], [tf.TensorSpec([], tf.int32)])[0]
+    """As join() of the other frameworks (../submit.py)."""
+    return _number(join_all)
 
 
 def _number(value: Any) -> tf.Tensor:

@@ -1,15 +1,15 @@
 """DistributedOptimizer: an optimizer of Keras or of tf.compat.v1 that averages gradients over the ranks."""
 
-import warnings
 from typing import Any, List, Optional, Tuple
 
 import tensorflow as tf
 
+from ..gradients import Groups, check_groups, check_scaling
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average
 from .aggregation import Aggregation
 from .compression import Compression
-from .gradients import Gradients, Groups, check_groups
+from .gradients import Gradients
 from .tape import variables_of_layers
 
 
@@ -111,13 +111,10 @@ def DistributedOptimizer(
     `backward_passes_per_step`: the number of steps to add up before gradients are reduced and applied;
     `average_aggregated_gradients` divides the sum by that number. The other options are those of DistributedGradientTape.
     """
-    if backward_passes_per_step <= 0:
-        raise ValueError(f"backward_passes_per_step must be > 0, not {backward_passes_per_step}")
-    if num_groups:
-        warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
+    check_scaling(op, gradient_predivide_factor, backward_passes_per_step)
     options = Gradients(
         name or f"Distributed{type(optimizer).__name__}", compression, sparse_as_dense, op, gradient_predivide_factor,
-        check_groups(groups, num_groups), process_set, scale_local_gradients,
+        check_groups(groups, num_groups, "variables"), process_set, scale_local_gradients,
     )  # fmt: skip
     base = type(optimizer)
     keras3 = not hasattr(optimizer, "compute_gradients") and not hasattr(optimizer, "_compute_gradients")

@@ -4,9 +4,8 @@ from typing import Any, Optional, Tuple
 
 import tensorflow as tf
 
-from ..reductions import Average
 from ..runtime import size
-from .operations import _allreduce
+from .differentiable import average
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
@@ -24,5 +23,5 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         if size() == 1:
             return mean, variance
         own = tf.stack([mean, variance + tf.square(mean)])  # averages of x and x*x, which may be averaged again
-        mean, square = tf.unstack(_allreduce(own, op=Average))
+        mean, square = tf.unstack(average(own))
         return mean, square - tf.square(mean)

@@ -4,10 +4,11 @@ from typing import Any, List, Tuple
 
 import tensorflow as tf
 
+from ..gradients import Groups, check_groups
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average
 from .compression import Compression
-from .gradients import Gradients, Groups, check_groups
+from .gradients import Gradients
 
 
 class Distributed:
@@ -50,7 +51,7 @@ def DistributedGradientTape(
     tape = kind.__new__(kind)
     tape.__dict__.update(gradtape.__dict__)
     tape._hvd = Gradients(
-        "DistributedGradientTape", compression, sparse_as_dense, op, gradient_predivide_factor, check_groups(groups, num_groups),
+        "DistributedGradientTape", compression, sparse_as_dense, op, gradient_predivide_factor, check_groups(groups, num_groups, "variables"),
         process_set, scale_local_gradients,
     )  # fmt: skip
     return tape

@@ -4,28 +4,8 @@ from typing import Any, Tuple
 
 import torch
 
-
-class Compressor:
-    """Converts tensors for transport. Subclass it for your own compression."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
-        """The tensor to send, and what decompress() needs."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        return tensor
+from ..compression import Compressor as Compressor
+from ..compression import NoneCompressor as NoneCompressor
 
 
 class FP16Compressor(Compressor):

@@ -4,7 +4,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import torch
 
-from ...printable import printable
+from ..printable import printable
 from ..objects import allgather_object as allgather_object
 from ..objects import broadcast_object as broadcast_object
 from ..runtime import rank

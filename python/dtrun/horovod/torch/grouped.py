@@ -4,12 +4,12 @@ from typing import Iterable, List, Optional, Sequence, Type
 
 import torch
 
+from ..compression import compressed
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
 from ..submit import reduction_of
-from . import operations
+from . import differentiable
 from .compression import Compression, Compressor
-from .differentiable import apply
 from .submit import Handle, submit, tensor_of
 
 
@@ -67,10 +67,8 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> List[torch.Tensor]:
-    compressed = [compression.compress(tensor) for tensor in _several(tensors)]
-    op = reduction_of(op, average)
-    results = apply(_Allreduce, name, op, prescale_factor, postscale_factor, process_set, *(t for t, _ in compressed))
-    return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
+    given = (name, reduction_of(op, average), prescale_factor, postscale_factor, process_set)
+    return compressed(compression, _several(tensors), lambda tensors: differentiable.allreduce(tensors, *given))
 
 
 def grouped_allreduce_(
@@ -95,7 +93,7 @@ def grouped_allgather_async(
 def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[torch.Tensor]:
-    return list(apply(_Allgather, name, process_set, *_several(tensors)))
+    return differentiable.allgather(_several(tensors), name, process_set)
 
 
 def grouped_reducescatter_async(
@@ -121,44 +119,5 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> List[torch.Tensor]:
-    compressed = [compression.compress(tensor) for tensor in _several(tensors)]
-    results = apply(_Reducescatter, name, op, process_set, prescale_factor, postscale_factor, *(t for t, _ in compressed))
-    return [compression.decompress(result, ctx) for result, (_, ctx) in zip(results, compressed)]
-
-
-class _Allreduce(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, op, prescale, postscale, process_set, *tensors):  # type: ignore[no-untyped-def]
-        ctx.args = {"op": op, "prescale_factor": prescale, "postscale_factor": postscale, "process_set": process_set}
-        return tuple(grouped_allreduce_async(tensors, name=name, **ctx.args).wait())
-
-    @staticmethod
-    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
-        return (None,) * 5 + tuple(grouped_allreduce([g.contiguous() for g in gradients], **ctx.args))
-
-
-class _Allgather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, process_set, *tensors):  # type: ignore[no-untyped-def]
-        ctx.rows, ctx.process_set = [tensor.shape[0] for tensor in tensors], process_set
-        return tuple(grouped_allgather_async(tensors, name, process_set).wait())
-
-    @staticmethod
-    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
-        every = operations.allgather(torch.tensor([ctx.rows]), process_set=ctx.process_set)
-        before = every[: ctx.process_set.rank()].sum(0).tolist()
-        reduced = grouped_allreduce([g.contiguous() for g in gradients], op=Average, process_set=ctx.process_set)
-        return (None, None) + tuple(g.narrow(0, begin, rows) for g, begin, rows in zip(reduced, before, ctx.rows))
-
-
-class _Reducescatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):  # type: ignore[no-untyped-def]
-        ctx.process_set = process_set
-        ctx.scale = prescale * postscale * (1 if op == Average else process_set.size() or 1)
-        return tuple(grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale).wait())
-
-    @staticmethod
-    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
-        scaled = [(gradient * ctx.scale).contiguous() for gradient in gradients]
-        return (None,) * 5 + tuple(grouped_allgather(scaled, process_set=ctx.process_set))
+    given = (name, check(op), prescale_factor, postscale_factor, process_set)
+    return compressed(compression, _several(tensors), lambda tensors: differentiable.reducescatter(tensors, *given))

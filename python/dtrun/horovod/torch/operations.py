@@ -5,18 +5,19 @@ Without a name, the nth operation of a kind is the same on each rank. The *_asyn
 synchronize(); the others wait. Errors that concern all ranks are HorovodInternalError, on each rank that submitted.
 """
 
-from typing import Any, Callable, Optional, Sequence, Type, Union
+from typing import Any, Callable, List, Optional, Sequence, Type, Union
 
 import torch
 
+from ..compression import compressed
 from ..process_sets import ProcessSet, global_process_set
 from ..reductions import Average, check
 from ..submit import barrier as barrier
-from ..submit import reduction_of, rows_for_each
+from ..submit import reduction_of
 from ..submit import join as join_all
 from . import differentiable
 from .compression import Compression, Compressor
-from .submit import Handle, handle_of, submit, tensor_of
+from .submit import Handle, handle_of, submit, submit_alltoall, submit_broadcast, tensor_of
 
 
 def poll(handle: Handle) -> bool:
@@ -72,10 +73,13 @@ def allreduce(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """As allreduce_async, but waits. Gradients flow through it."""
-    compressed, ctx = compression.compress(tensor_of("allreduce", tensor))
-    op = reduction_of(op, average)
-    result = differentiable.apply(differentiable.Allreduce, compressed, name, op, prescale_factor, postscale_factor, process_set)
-    return compression.decompress(result, ctx)
+    given = (name, reduction_of(op, average), prescale_factor, postscale_factor, process_set)
+    return _compressed(compression, tensor_of("allreduce", tensor), lambda tensors: differentiable.allreduce(tensors, *given))
+
+
+def _compressed(compression: Any, tensor: torch.Tensor, operation: Callable[[List[Any]], Sequence[Any]]) -> torch.Tensor:
+    result: torch.Tensor = compressed(compression, [tensor], operation)[0]
+    return result
 
 
 def allreduce_(
@@ -115,27 +119,20 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
 
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    gathered: torch.Tensor = differentiable.apply(differentiable.Allgather, tensor, name, process_set)
-    return gathered
+    return differentiable.allgather([tensor_of("allgather", tensor)], name, process_set)[0]
 
 
 def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """The tensor of `root_rank`, a rank of the job, on every rank."""
-    return _broadcast(tensor, torch.empty_like(tensor_of("broadcast", tensor), requires_grad=False), root_rank, name, process_set)
+    return submit_broadcast(tensor, None, root_rank, name, process_set)
 
 
 def broadcast_async_(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
-    return _broadcast(tensor, tensor, root_rank, name, process_set)
-
-
-def _broadcast(tensor: torch.Tensor, output: torch.Tensor, root: int, name: Optional[str], process_set: ProcessSet) -> Handle:
-    if process_set.ranks and root not in process_set.ranks:
-        raise ValueError(f"broadcast: root_rank {root} is not in {process_set}")
-    return submit("broadcast", [tensor], [output], name=name, root=root, process_set=process_set)
+    return submit_broadcast(tensor, tensor, root_rank, name, process_set)
 
 
 def broadcast(
@@ -162,20 +159,7 @@ def alltoall_async(
 
     With splits it gives a tuple: the rows, and how many came from each rank.
     """
-    return _alltoall(tensor, splits, name, process_set, tuple if splits is not None else lambda result: result[0])
-
-
-def _alltoall(tensor, splits, name, process_set, unpack) -> Handle:  # type: ignore[no-untyped-def]
-    tensor = tensor_of("alltoall", tensor)
-    if isinstance(splits, torch.Tensor) and (splits.dtype.is_floating_point or splits.dim() != 1):
-        raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
-    rows = rows_for_each(splits, tensor.shape[0] if tensor.dim() else 0, process_set.size() or 1)
-    tensor = tensor[: sum(rows)] if tensor.dim() else tensor
-
-    def received(result: Any) -> Any:
-        return unpack([result[0], torch.tensor(result[1], dtype=torch.int32)])
-
-    return submit("alltoall", [tensor], name=name, splits=rows, process_set=process_set, unpack=received)
+    return submit_alltoall(tensor, splits, name, process_set, tuple if splits is not None else lambda result: result[0])
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):  # type: ignore[no-untyped-def]
@@ -208,9 +192,8 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
-    compressed, ctx = compression.compress(tensor_of("reducescatter", tensor))
-    result = differentiable.apply(differentiable.Reducescatter, compressed, name, op, process_set, prescale_factor, postscale_factor)
-    return compression.decompress(result, ctx)
+    given = (name, check(op), prescale_factor, postscale_factor, process_set)
+    return _compressed(compression, tensor_of("reducescatter", tensor), lambda tensors: differentiable.reducescatter(tensors, *given))
 
 
 def join(device: int = -1) -> int:

@@ -6,8 +6,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 import torch
 
+from ..gradients import Groups, check_groups, check_scaling
 from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Adasum, Average, check
+from ..reductions import Adasum, Average
 from ..runtime import size
 from . import parameters
 from .adasum import DistributedSteps, Optimizer
@@ -174,7 +175,7 @@ def DistributedOptimizer(
     op: int = Average,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
-    groups: parameters.Groups = None,
+    groups: Groups = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> torch.optim.Optimizer:
@@ -184,13 +185,8 @@ def DistributedOptimizer(
     of gradients that travel together, or lists of their parameters. `gradient_predivide_factor`: gradients are divided
     by it before the sum, and by size/factor after. With op=hvd.Adasum each rank takes its own step, and the steps are combined.
     """
-    if backward_passes_per_step <= 0:
-        raise ValueError(f"backward_passes_per_step must be > 0, not {backward_passes_per_step}")
-    if gradient_predivide_factor != 1.0 and op != Average:
-        raise ValueError("gradient_predivide_factor goes with op=hvd.Average only")
-    if num_groups:
-        warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
-        groups = num_groups if groups is None else groups
+    op = check_scaling(op, gradient_predivide_factor, backward_passes_per_step)
+    groups = check_groups(groups, num_groups, "parameters")
     distributed = DistributedSteps if op == Adasum else Distributed
     kind: Any = type(optimizer.__class__.__name__, (distributed, optimizer.__class__), {"__module__": __name__})
     wrapped: torch.optim.Optimizer = kind.__new__(kind)
@@ -198,7 +194,7 @@ def DistributedOptimizer(
     wrapped.__dict__.update((key, value) for key, value in optimizer.__dict__.items() if key != "step")
     wrapped._distribute(  # type: ignore[attr-defined]
         {
-            "named_parameters": named_parameters, "compression": compression, "op": check(op), "groups": groups,
+            "named_parameters": named_parameters, "compression": compression, "op": op, "groups": groups,
             "backward_passes_per_step": backward_passes_per_step, "gradient_predivide_factor": gradient_predivide_factor,
             "sparse_as_dense": sparse_as_dense, "process_set": process_set,
         }  # fmt: skip

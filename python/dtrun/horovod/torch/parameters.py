@@ -4,7 +4,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import torch
 
-Groups = Union[None, int, List[List[torch.Tensor]]]
+from ..gradients import split
 
 
 def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) -> Dict[torch.Tensor, str]:
@@ -30,14 +30,10 @@ def by_name(optimizer: torch.optim.Optimizer, named: Optional[Iterable[Any]]) ->
     return found
 
 
-def grouped(groups: Groups, names: Dict[torch.Tensor, str], trained: List[torch.Tensor]) -> List[Tuple[torch.Tensor, ...]]:
+def grouped(groups: Union[int, List[List[Any]]], names: Dict[torch.Tensor, str], trained: List[torch.Tensor]) -> List[Tuple[torch.Tensor, ...]]:
     """Groups of parameters with gradients that travel together. The same on every rank, in the order of names."""
-    if isinstance(groups, bool) or not isinstance(groups, (int, list)) or (isinstance(groups, int) and groups <= 0):
-        raise ValueError(f"groups is a number from 1 on or a list of lists of parameters, not {groups!r}")
     if isinstance(groups, int):
-        ordered = sorted(trained, key=lambda parameter: names[parameter])
-        size = -(-len(ordered) // groups)
-        return [tuple(ordered[i : i + size]) for i in range(0, len(ordered), size)]
+        return [tuple(group) for group in split(sorted(trained, key=lambda parameter: names[parameter]), groups)]
     wanted, result, seen = set(trained), [], set()
     for group in groups:
         for parameter in group:

@@ -1,14 +1,13 @@
 """From tensors to requests: makes the checks that this rank can make alone, and passes the request to the controller."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
-from ..process_sets import ProcessSet, global_process_set
-from ..reductions import Adasum
+from ..process_sets import ProcessSet, check_root, global_process_set
 from ..request import Request
-from ..signature import RAGGED, Signature, called
-from ..submit import check_adasum, controller_of
+from ..signature import Signature, called
+from ..submit import controller_of, rows_for_each, submitted
 
 
 class Handle:
@@ -55,35 +54,50 @@ def submit(
     tensors = [tensor_of(kind, tensor) for tensor in tensors]
     name = controller.next_name(kind) if name is None else name
     for tensor in tensors:
-        _check(kind, name, tensor)
+        _check(called(kind, name), tensor)
     described = tuple((str(t.dtype).rpartition(".")[2], tuple(t.shape), t.device.type) for t in tensors)
-    signature = Signature(kind, name, described, **aspects)
-    if signature.op == Adasum:
-        check_adasum(kind, name, [dtype for dtype, _, _ in described], len(process_set.ranks))
     ready = None
     if any(tensor.is_cuda for tensor in tensors):
         event: Any = torch.cuda.Event
         ready = event()
         ready.record(torch.cuda.current_stream(tensors[0].device))
-    request = Request(signature, [t.detach() for t in tensors], list(outputs), ready)
-    if outputs and any(output is tensor for output, tensor in zip(outputs, tensors)):
-        request.outputs = request.inputs  # in place
-        unpack = _originals(list(outputs), unpack)
-    controller.submit(request)
-    return Handle(request, unpack)
+    inputs, results = [t.detach() for t in tensors], list(outputs)
+    if any(output is tensor for output, tensor in zip(outputs, tensors)):  # in place; the caller gets its own tensors
+        request = submitted(controller, Signature(kind, name, described, **aspects), inputs, inputs, ready)
+        return Handle(request, lambda _: unpack(results))
+    return Handle(submitted(controller, Signature(kind, name, described, **aspects), inputs, results, ready), unpack)
 
 
-def _originals(tensors: List[torch.Tensor], unpack: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """In-place operations return the caller's tensors."""
-    return lambda result: unpack(tensors)
+def submit_broadcast(
+    tensor: torch.Tensor, output: Optional[torch.Tensor], root: int, name: Optional[str], process_set: ProcessSet
+) -> Handle:
+    """Into `output`, or into a new tensor."""
+    if output is None:
+        output = torch.empty_like(tensor_of("broadcast", tensor), requires_grad=False)
+    check_root("broadcast", root, process_set)
+    return submit("broadcast", [tensor], [output], name=name, root=root, process_set=process_set)
 
 
-def _check(kind: str, name: str, tensor: torch.Tensor) -> None:
+def submit_alltoall(
+    tensor: torch.Tensor, splits: Any, name: Optional[str], process_set: ProcessSet, unpack: Callable[[Any], Any]
+) -> Handle:
+    """unpack([the rows received, their numbers by rank])"""
+    tensor = tensor_of("alltoall", tensor)
+    if isinstance(splits, torch.Tensor) and (splits.dtype.is_floating_point or splits.dim() != 1):
+        raise ValueError(f"alltoall: splits is a {splits.dtype} tensor of {splits.dim()} dimensions; pass whole numbers in one")
+    rows = rows_for_each(splits, tensor.shape[0] if tensor.dim() else 0, process_set.size() or 1)
+    tensor = tensor[: sum(rows)] if tensor.dim() else tensor
+
+    def received(result: Any) -> Any:
+        return unpack([result[0], torch.tensor(result[1], dtype=torch.int32)])
+
+    return submit("alltoall", [tensor], name=name, splits=rows, process_set=process_set, unpack=received)
+
+
+def _check(what: str, tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
-        raise ValueError(f"{called(kind, name)}: the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
+        raise ValueError(f"{what}: the tensor is sparse; use hvd.sparse_allreduce_async, or sparse_as_dense")
     if tensor.is_conj() or tensor.is_neg():
-        raise ValueError(f"{called(kind, name)}: the tensor is a lazy conjugate; pass tensor.resolve_conj().resolve_neg()")
+        raise ValueError(f"{what}: the tensor is a lazy conjugate; pass tensor.resolve_conj().resolve_neg()")
     if not tensor.is_contiguous():
-        raise ValueError(f"{called(kind, name)}: the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")
-    if tensor.dim() == 0 and (kind in RAGGED or kind == "reducescatter"):
-        raise ValueError(f"{called(kind, name)}: a tensor without dimensions has no rows; pass tensor.unsqueeze(0)")
+        raise ValueError(f"{what}: the tensor of shape {tuple(tensor.shape)} is not contiguous; pass tensor.contiguous()")

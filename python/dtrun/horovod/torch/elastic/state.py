@@ -5,37 +5,31 @@ from typing import Any, Dict
 
 import torch
 
-from ...elastic.state import ObjectState
+from ...elastic.state import FrameworkState
 from ...objects import broadcast_object
 from ..functions import broadcast_optimizer_state, broadcast_parameters
 from .sampler import ElasticSampler
 
 
-class TorchState(ObjectState):
+class TorchState(FrameworkState):
     """A model, an optimizer, samplers and plain objects, any number of each, by keyword."""
 
-    FILE = "elastic-state.pt"
+    FILE, KEY = "elastic-state.pt", "parts"
 
     def __init__(self, model: Any = None, optimizer: Any = None, **objects: Any) -> None:
         given = {"model": model, "optimizer": optimizer, **objects}
         self._parts = [name for name, value in given.items() if _is_part(value)]
-        super().__init__(**{name: value for name, value in given.items() if name not in self._parts})
         self.__dict__.update((name, given[name]) for name in self._parts)
-        self._saved_parts = self._states()
+        super().__init__(**{name: value for name, value in given.items() if name not in self._parts})
 
-    def _states(self) -> Dict[str, Any]:
+    def _read(self) -> Dict[str, Any]:
         return {name: copy.deepcopy(getattr(self, name).state_dict()) for name in self._parts}
 
-    def save(self) -> None:
-        self._saved_parts = self._states()
-        super().save()
-
-    def restore(self) -> None:
-        for name, state in self._saved_parts.items():
+    def _write(self, values: Dict[str, Any]) -> None:
+        for name, state in values.items():
             getattr(self, name).load_state_dict(copy.deepcopy(state))
-        super().restore()
 
-    def sync(self) -> None:
+    def _share(self) -> None:
         for name in self._parts:
             part = getattr(self, name)
             if isinstance(part, torch.nn.Module):
@@ -44,15 +38,6 @@ class TorchState(ObjectState):
                 broadcast_optimizer_state(part, root_rank=0)
             else:
                 part.load_state_dict(broadcast_object(part.state_dict()))
-        super().sync()
-        self._saved_parts = self._states()
-
-    def dump(self) -> Any:
-        return {"parts": self._saved_parts, "objects": self._saved}
-
-    def undump(self, saved: Any) -> None:
-        self._saved_parts = saved["parts"]
-        super().undump(saved["objects"])
 
     def write_commit(self, path: str) -> None:
         torch.save(self.dump(), path)
