@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict
 
 # Loaded at first use, so that `import dtrun` takes only milliseconds.
-_LATER: Dict[str, str] = {name: ".functions" for name in ("Distributor", "JobFailed", "run")}
+_LATER: Dict[str, str] = {"Distributor": ".spark", "JobFailed": ".functions", "run": ".functions"}
 
 
 def __getattr__(name: str) -> Any:

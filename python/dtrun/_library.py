@@ -22,56 +22,34 @@ SONAME = "libdtrun.so.0"
 OK, PENDING = 0, 1
 
 
+def fields(*types_and_names: Any) -> List[Tuple[str, Any]]:
+    """The `_fields_` of a structure, from a type and the names of its members, another type and so on."""
+    return [(name, kind) for kind, names in zip(types_and_names[::2], types_and_names[1::2]) for name in names.split()]
+
+
 class CError(ctypes.Structure):
     """dtrun_error"""
 
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("flags", c_uint32),
-        ("code", c_int32),
-        ("peer", c_int32),
-        ("vendor_code", c_int64),
-        ("vendor_domain", c_char * 16),
-        ("message", c_char * 512),
-    ]
+    _fields_ = fields(
+        c_uint32, "struct_size flags", c_int32, "code peer", c_int64, "vendor_code", c_char * 16, "vendor_domain",
+        c_char * 512, "message",
+    )  # fmt: skip
 
 
 class Stream(ctypes.Structure):
     """dtrun_stream: the work queue of a device, such as a cudaStream_t."""
 
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("flags", c_uint32),
-        ("device_kind", c_int32),
-        ("device_index", c_int32),
-        ("native", c_void_p),
-    ]
+    _fields_ = fields(c_uint32, "struct_size flags", c_int32, "device_kind device_index", c_void_p, "native")
 
 
 class Op(ctypes.Structure):
     """dtrun_op: one operation, for dtrun_submit and dtrun_submit_on."""
 
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("flags", c_uint32),
-        ("kind", c_int32),
-        ("dtype", c_int32),
-        ("reduce", c_int32),
-        ("root", c_int32),
-        ("peer", c_int32),
-        ("tag", c_uint32),
-        ("sequence", c_uint64),
-        ("count", c_uint64),
-        ("send", c_void_p),
-        ("recv", c_void_p),
-        ("timeout_ns", c_int64),
-        ("send_counts", c_void_p),
-        ("send_offsets", c_void_p),
-        ("recv_counts", c_void_p),
-        ("recv_offsets", c_void_p),
-        ("scale", c_double),
-        ("source", POINTER(c_int32)),
-    ]
+    _fields_ = fields(
+        c_uint32, "struct_size flags", c_int32, "kind dtype reduce root peer", c_uint32, "tag", c_uint64, "sequence count",
+        c_void_p, "send recv", c_int64, "timeout_ns", c_void_p, "send_counts send_offsets recv_counts recv_offsets",
+        c_double, "scale", POINTER(c_int32), "source",
+    )  # fmt: skip
 
 
 E_: Any = POINTER(CError)

@@ -1,4 +1,5 @@
-"""Access to arrays of other libraries without copies: address, number of elements and type.
+"""The memory of operations: arrays of other libraries, used without copies by address, number of elements and type; and memory of
+the transport, which is freed with its last view; free() and finalize() wait for that.
 
 Understands torch tensors, numpy arrays, everything that exports DLPack (JAX, CuPy, TensorFlow, ...) and Python's own
 buffers (bytearray, array.array, memoryview). None of those libraries is imported here. Arrays are C-contiguous; what
@@ -8,13 +9,16 @@ is received into must be writable. A Buffer keeps its memory alive.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import namedtuple
 
-from . import errors
+from . import _library, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Sequence, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+    from .communicator import Communicator
 
 HOST, CUDA, ROCM = 0, 1, 2
 
@@ -165,3 +169,53 @@ def like(array: Any, shape: Sequence[int]) -> Any:
 
         return numpy.empty(shape, array.dtype)
     raise bad(array, "needs the argument recv: only results of numpy and torch are allocated")
+
+
+# ---- memory of the transport
+
+_living: Dict[int, Tuple[Communicator, Any, int]] = {}  # by address: (communicator, handle, bytes) of memory with views
+_waiting: List[Tuple[Optional[Communicator], Callable[[], None]]] = []  # ends that wait for the last view
+
+
+def allocate(comm: Communicator, size: int) -> memoryview:
+    """Zeroed memory of the transport."""
+    out = ctypes.c_void_p()
+    handle = comm._live()
+    status = _library.library().dtrun_alloc(handle, size, ctypes.byref(out), _library.error())
+    if status:
+        raise comm._failure("alloc", status, False)
+    address = out.value or 0
+    memory = (ctypes.c_char * size).from_address(address)
+    _living[address] = (comm, handle, size)
+    weakref.finalize(memory, _free, address).atexit = False
+    return memoryview(memory).cast("B")
+
+
+def in_use(comm: Optional[Communicator] = None) -> List[int]:
+    """The bytes of each block with a view: of `comm`, or of all communicators."""
+    return [size for owner, _, size in list(_living.values()) if comm is None or owner is comm]
+
+
+def when_unused(comm: Optional[Communicator], end: Callable[[], None]) -> None:
+    """Calls `end` when memory of `comm`, or of any communicator, has no view: now, or with the last view."""
+    if in_use(comm):
+        _waiting.append((comm, end))
+    else:
+        end()
+
+
+def forget() -> None:
+    """The library frees all blocks, whatever shows them: the program ends."""
+    _living.clear()
+    _waiting.clear()
+
+
+def _free(address: int) -> None:
+    _, handle, _ = _living.pop(address, (None, None, 0))
+    if handle is None:
+        return
+    _library.library().dtrun_free(handle, address)
+    for waits in list(_waiting):
+        if not in_use(waits[0]):
+            _waiting.remove(waits)
+            waits[1]()

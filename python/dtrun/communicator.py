@@ -19,21 +19,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import weakref
-from ctypes import byref, c_int32, c_uint64, c_void_p
+from ctypes import byref, c_int32, c_void_p
 
 from . import _library, errors, objects
-from .arguments import Checks, integer, integers
-from .buffers import HOST, describe, like, shape_of
-from .memory import allocate, when_unused
+from .buffers import HOST, allocate, describe, like, shape_of, when_unused
 from .operations import (
     ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ANY_SOURCE, BARRIER, BROADCAST, GATHER, GATHERV, RECV, REDUCE,
-    REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, current_stream, reduction, scaled,
+    REDUCE_SCATTER, REDUCE_SCATTERV, SCATTER, SCATTERV, SEND, Checks, current_stream, integer, integers, reduction, scaled, start,
 )  # fmt: skip
 from .work import Work, wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Optional, TypeVar
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
     from ._library import Stream
     from .buffers import Buffer
@@ -126,17 +124,12 @@ class Communicator(Checks):
         `counts`: the number of elements of each rank, equal on all ranks; this rank sends counts[rank].
         """
         a = describe(send, False)
-        if counts is None:
-            recv = like(send, (self.size, *shape_of(send))) if recv is None else recv
-            b = describe(recv)
-            self._same("allgather", a, b, self.size * a.count)
-            return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHER, count=a.count)
-        counts = self._counts("allgather", counts)
-        self._elements("allgather", "send", a, counts[self.rank])
-        recv = like(send, (sum(counts),)) if recv is None else recv
-        b = describe(recv)
-        self._same("allgather", a, b, sum(counts))
-        return self._start("allgather", recv, a, b, wait, stream, kind=ALLGATHERV, recv_counts=counts)
+        if counts is not None:
+            counts = self._counts("allgather", counts)
+            self._elements("allgather", "send", a, counts[self.rank])
+        recv, b = self._gathered("allgather", send, a, recv, counts)
+        kind = ALLGATHER if counts is None else ALLGATHERV
+        return self._start("allgather", recv, a, b, wait, stream, kind=kind, count=a.count, recv_counts=counts)
 
     def reduce_scatter(
         self, send: Any, recv: Any = None, op: str = "sum", counts: Optional[Iterable[int]] = None, *,
@@ -155,11 +148,11 @@ class Communicator(Checks):
             recv = like(send, (shape[0] // self.size, *shape[1:]) if fits else (count,))
         b = describe(recv)
         self._same("reduce_scatter", a, b, count)
-        reduce = scaled("reduce_scatter", op, scale)
-        if counts is None:
-            return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTER, count=count, **reduce)
-        self._elements("reduce_scatter", "send", a, sum(counts))
-        return self._start("reduce_scatter", recv, a, b, wait, stream, kind=REDUCE_SCATTERV, recv_counts=counts, **reduce)
+        given = scaled("reduce_scatter", op, scale)
+        if counts is not None:
+            self._elements("reduce_scatter", "send", a, sum(counts))
+        kind = REDUCE_SCATTER if counts is None else REDUCE_SCATTERV
+        return self._start("reduce_scatter", recv, a, b, wait, stream, kind=kind, count=count, recv_counts=counts, **given)
 
     def alltoall(
         self, send: Any, recv: Any = None, send_counts: Optional[Iterable[int]] = None,
@@ -201,12 +194,8 @@ class Communicator(Checks):
         b = None
         given = {"kind": GATHER if counts is None else GATHERV, "count": a.count, "root": root}
         if self.rank == root:
-            counts = counts if counts is None else self._counts("gather", counts)
-            if recv is None:
-                recv = like(send, (self.size, *shape_of(send))) if counts is None else like(send, (sum(counts),))
-            b = describe(recv)
-            self._same("gather", a, b, self.size * a.count if counts is None else sum(counts))
-            given["recv_counts"] = counts
+            given["recv_counts"] = counts = counts if counts is None else self._counts("gather", counts)
+            recv, b = self._gathered("gather", send, a, recv, counts)
         return self._start("gather", recv if b else None, a, b, wait, stream, **given)
 
     def scatter(
@@ -322,7 +311,7 @@ class Communicator(Checks):
 
         Freed with its last view, even after the communicator has ended.
         """
-        return allocate(self, size)
+        return allocate(self, integer("alloc", "size", size, 0, 2**63 - 1))
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -331,6 +320,14 @@ class Communicator(Checks):
         self.free()
 
     # ---- inside ----
+
+    def _gathered(self, what: str, send: Any, a: Buffer, recv: Any, counts: Optional[List[int]]) -> Tuple[Any, Buffer]:
+        """`recv`, or a new array, for the elements of all ranks."""
+        if recv is None:
+            recv = like(send, (self.size, *shape_of(send)) if counts is None else (sum(counts),))
+        b = describe(recv)
+        self._same(what, a, b, self.size * a.count if counts is None else sum(counts))
+        return recv, b
 
     def _live(self) -> Any:
         if self._handle is None:
@@ -365,25 +362,14 @@ class Communicator(Checks):
             _SIZEOF_OP, 0, kind, buffer.dtype if buffer else 0, reduce, root, peer, tag, 0, count,
             a.pointer if a else None, b.pointer if b else None, 0,
         )  # fmt: skip
-        kept: List[Any] = [a, b]
-        for name, counts in (("send_counts", send_counts), ("recv_counts", recv_counts)):
-            if counts is not None:
-                array = (c_uint64 * len(counts))(*counts)
-                setattr(op, name, ctypes.addressof(array))
-                kept.append(array)
-        if source is not None:
-            op.source = ctypes.pointer(source)
-            kept.append(source)
         op.scale = scale
-        library, handle = self._library, self._live()
-        work = None if wait or self._in_group is not None else c_void_p()
-        out = None if work is None else byref(work)
+        kept: List[Any] = [a, b]
         if buffer is None or buffer.device[0] == HOST:
-            status = library.dtrun_submit(handle, byref(op), out, _library.error())
-        else:
-            if stream is None:
-                stream = current_stream(buffer)
-            status = library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error())
+            stream = None
+        elif stream is None:
+            stream = current_stream(buffer)
+        wait = wait or self._in_group is not None
+        status, work = start(self._live(), op, kept, (send_counts, recv_counts), source, stream, wait)
         if status:
             raise self._failure(what, status)
         if self._in_group is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
+from ._library import fields
 from .buffers import CUDA, DTYPES, HOST, ROCM, Buffer, bad
 
 TYPE_CHECKING = False
@@ -19,31 +20,16 @@ if TYPE_CHECKING:
 class _Tensor(ctypes.Structure):
     """DLTensor"""
 
-    _fields_ = [
-        ("data", c_void_p),
-        ("device_type", c_int32),
-        ("device_id", c_int32),
-        ("ndim", c_int32),
-        ("code", c_uint8),
-        ("bits", c_uint8),
-        ("lanes", c_uint16),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    ]
+    _fields_ = fields(
+        c_void_p, "data", c_int32, "device_type device_id ndim", c_uint8, "code bits", c_uint16, "lanes",
+        POINTER(c_int64), "shape strides", c_uint64, "byte_offset",
+    )  # fmt: skip
 
 
 class _Versioned(ctypes.Structure):
     """DLManagedTensorVersioned"""
 
-    _fields_ = [
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("manager", c_void_p),
-        ("deleter", c_void_p),
-        ("flags", c_uint64),
-        ("tensor", _Tensor),
-    ]
+    _fields_ = fields(c_uint32, "major minor", c_void_p, "manager deleter", c_uint64, "flags", _Tensor, "tensor")
 
 
 _MAJOR = 1

@@ -6,7 +6,6 @@ A message has the failed call, the value, the place and the next step. For progr
 the communicator stays failed: later calls raise an error of the same class with the first cause.
 """
 
-
 from __future__ import annotations
 
 TYPE_CHECKING = False
@@ -21,6 +20,9 @@ class Error(RuntimeError):
     id = "internal"
     ranks: Tuple[int, ...] = ()
 
+    def __init_subclass__(cls, status: Optional[int] = None, id: Optional[str] = None) -> None:
+        cls.status, cls.id = status or cls.status, id or cls.id
+
     def __init__(self, message: str, peer: Optional[int] = None) -> None:
         super().__init__(message)
         self.peer = peer
@@ -32,60 +34,36 @@ class Error(RuntimeError):
         return make(self.status, message, self.peer, self.id, self.ranks)
 
 
-class InvalidArgument(Error, ValueError):
+class InvalidArgument(Error, ValueError, status=2, id="invalid_argument"):
     """An invalid argument. Nothing was started, and the communicator still works."""
 
-    status = 2
-    id = "invalid_argument"
 
-
-class Unsupported(Error):
+class Unsupported(Error, status=3, id="unsupported"):
     """Not supported by the backend, device or type. Nothing was started, and the communicator still works."""
 
-    status = 3
-    id = "unsupported"
 
-
-class FailedPrecondition(Error):
+class FailedPrecondition(Error, status=4, id="failed_precondition"):
     """Wrong state: before init, after the end, or in a child that was forked after init."""
 
-    status = 4
-    id = "failed_precondition"
 
-
-class Timeout(Error, TimeoutError):
+class Timeout(Error, TimeoutError, status=7, id="timeout"):
     """The operation did not complete within its time limit (`backend.timeout` of the config) and has failed."""
 
-    status = 7
-    id = "timeout"
 
-
-class Aborted(Error):
+class Aborted(Error, status=8, id="aborted"):
     """The communicator was aborted."""
 
-    status = 8
-    id = "aborted"
 
-
-class RemoteFailure(Error, ConnectionError):
+class RemoteFailure(Error, ConnectionError, status=9, id="remote_failure"):
     """Another rank failed; `peer` names it."""
 
-    status = 9
-    id = "remote_failure"
 
-
-class Mismatch(Error):
+class Mismatch(Error, status=14, id="mismatch"):
     """Ranks made different calls; the message names both."""
 
-    status = 14
-    id = "mismatch"
 
-
-class LibraryError(Error, ImportError):
+class LibraryError(Error, ImportError, status=5, id="not_found"):
     """libdtrun was not found, cannot be loaded, or is of another version than this package."""
-
-    status = 5
-    id = "not_found"
 
 
 BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}

@@ -107,51 +107,55 @@ def _parts(value: Any, place: str) -> List[Tuple[str, Any]]:
     return []
 
 
+# Sent instead of a length if the object cannot be pickled, so that the other ranks do not wait.
+_FAILED = 2**63
+
+
+def _packed(lengths: Sequence[int]) -> bytearray:
+    return bytearray(b"".join(length.to_bytes(8, "little") for length in lengths))
+
+
+def _unpacked(data: bytearray) -> List[int]:
+    return [int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)]
+
+
 def _alone(comm: Communicator, what: str) -> None:
     if comm._in_group is not None:
         raise errors.FailedPrecondition(f"{what}: objects do not go in a group, since they take two operations; call it outside")
 
 
-def _lengths(comm: Communicator, length: int) -> List[int]:
-    mine = bytearray(length.to_bytes(8, "little"))
-    every = bytearray(8 * comm.size)
-    comm.allgather(mine, every)
-    return [int.from_bytes(every[8 * r : 8 * r + 8], "little") for r in range(comm.size)]
+def _try_dump(value: Any, what: str) -> Tuple[bytes, int, Optional[errors.Error]]:
+    """The pickle, the length to send, and the failure."""
+    try:
+        data = dump(value, what)
+        return data, len(data), None
+    except errors.InvalidArgument as failure:
+        return b"", _FAILED, failure
 
 
-def _length(comm: Communicator, length: int, root: int) -> int:
-    buffer = bytearray(length.to_bytes(8, "little"))
-    comm.broadcast(buffer, root)
-    return int.from_bytes(buffer, "little")
-
-
-# Sent instead of a length if the object cannot be pickled, so that the other ranks do not wait.
-_FAILED = 2**63
-
-
-def _agreed(comm: Communicator, data: bytes, failure: Optional[errors.Error], what: str) -> List[int]:
-    """The lengths of all ranks. If a rank could not pickle its object, all ranks raise an error that names it."""
-    lengths = _lengths(comm, _FAILED if failure else len(data))
+def _check(length: int, what: str, rank: int, failure: Optional[errors.Error], lacked: str = "could not pickle its object") -> None:
+    """Raises this rank's failure, or the error for one of `rank`."""
     if failure:
         raise failure
-    bad = [rank for rank, length in enumerate(lengths) if length == _FAILED]
-    if bad:
-        raise errors.RemoteFailure(f"{what}: rank {bad[0]} could not pickle its object; its own error says why", bad[0])
-    return lengths
+    if length == _FAILED:
+        raise errors.RemoteFailure(f"{what}: rank {rank} {lacked}; its own error says why", rank)
 
 
-def _try_dump(value: Any, what: str) -> Tuple[bytes, Optional[errors.Error]]:
-    try:
-        return dump(value, what), None
-    except errors.InvalidArgument as failure:
-        return b"", failure
+def _agreed(comm: Communicator, value: Any, what: str) -> Tuple[bytes, List[int]]:
+    """The pickle, and the lengths of all ranks. If a rank could not pickle its object, all ranks raise an error that names it."""
+    _alone(comm, what)
+    data, length, failure = _try_dump(value, what)
+    every = bytearray(8 * comm.size)
+    comm.allgather(_packed([length]), every)
+    lengths = _unpacked(every)
+    bad = lengths.index(_FAILED) if _FAILED in lengths else 0
+    _check(lengths[bad], what, bad, failure)
+    return data, lengths
 
 
 def allgather_object(comm: Communicator, value: Any) -> List[Any]:
     """The `value` of every rank, in a list on every rank."""
-    _alone(comm, "allgather_object")
-    data, failure = _try_dump(value, "allgather_object")
-    lengths = _agreed(comm, data, failure, "allgather_object")
+    data, lengths = _agreed(comm, value, "allgather_object")
     every = bytearray(sum(lengths))
     comm.allgather(data, every, lengths)
     return _split(every, lengths, "allgather_object")
@@ -159,9 +163,7 @@ def allgather_object(comm: Communicator, value: Any) -> List[Any]:
 
 def gather_object(comm: Communicator, value: Any, root: int = 0) -> Optional[List[Any]]:
     """The `value` of every rank, in a list on `root`; None elsewhere."""
-    _alone(comm, "gather_object")
-    data, failure = _try_dump(value, "gather_object")
-    lengths = _agreed(comm, data, failure, "gather_object")
+    data, lengths = _agreed(comm, value, "gather_object")
     every = bytearray(sum(lengths)) if comm.rank == root else None
     comm.gather(data, every, root, lengths)
     return None if every is None else _split(every, lengths, "gather_object")
@@ -170,12 +172,11 @@ def gather_object(comm: Communicator, value: Any, root: int = 0) -> Optional[Lis
 def broadcast_object(comm: Communicator, value: Any = None, root: int = 0) -> Any:
     """The `value` of `root`, on every rank; other ranks' `value` is not used."""
     _alone(comm, "broadcast_object")
-    data, failure = _try_dump(value, "broadcast_object") if comm.rank == root else (b"", None)
-    length = _length(comm, _FAILED if failure else len(data), root)
-    if failure:
-        raise failure
-    if length == _FAILED:
-        raise errors.RemoteFailure(f"broadcast_object: rank {root} could not pickle its object; its own error says why", root)
+    data, length, failure = _try_dump(value, "broadcast_object") if comm.rank == root else (b"", 0, None)
+    header = _packed([length])
+    comm.broadcast(header, root)
+    (length,) = _unpacked(header)
+    _check(length, "broadcast_object", root, failure)
     if comm.rank == root:
         comm.broadcast(data, root)
         return value
@@ -187,7 +188,7 @@ def broadcast_object(comm: Communicator, value: Any = None, root: int = 0) -> An
 def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, root: int = 0) -> Any:
     """values[r] of `root`, on rank r."""
     _alone(comm, "scatter_object")
-    parts: List[bytes] = [b""] * comm.size
+    parts, lengths = [b""] * comm.size, [0] * comm.size
     failure: Optional[errors.Error] = None
     if comm.rank == root:
         if values is None or len(values) != comm.size:
@@ -195,15 +196,12 @@ def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, r
             failure = errors.InvalidArgument(f"scatter_object: {given} for {comm.size} ranks of {comm.name}; one for each is needed")
         else:
             for r, value in enumerate(values):
-                parts[r], bad = _try_dump(value, f"scatter_object, values[{r}]")
+                parts[r], lengths[r], bad = _try_dump(value, f"scatter_object, values[{r}]")
                 failure = failure or bad
-    buffer = bytearray(b"".join((_FAILED if failure else len(part)).to_bytes(8, "little") for part in parts))
-    comm.broadcast(buffer, root)
-    lengths = [int.from_bytes(buffer[8 * r : 8 * r + 8], "little") for r in range(comm.size)]
-    if failure:
-        raise failure
-    if lengths[0] == _FAILED:
-        raise errors.RemoteFailure(f"scatter_object: rank {root} had no values to scatter; its own error says why", root)
+    header = _packed([_FAILED] * comm.size if failure else lengths)
+    comm.broadcast(header, root)
+    lengths = _unpacked(header)
+    _check(lengths[0], "scatter_object", root, failure, "had no values to scatter")
     mine = bytearray(lengths[comm.rank])
     comm.scatter(b"".join(parts) if comm.rank == root else None, mine, root, lengths)
     return load(mine, "scatter_object", root)
@@ -212,22 +210,20 @@ def scatter_object(comm: Communicator, values: Optional[Sequence[Any]] = None, r
 def send_object(comm: Communicator, value: Any, peer: int, tag: int = 0) -> None:
     """Sends to `peer`, which calls recv_object. Blocks at most until the peer has received it, or an error instead."""
     _alone(comm, "send_object")
-    data, failure = _try_dump(value, "send_object")
-    comm.send((_FAILED if failure else len(data)).to_bytes(8, "little"), peer, tag)
-    if failure:
-        raise failure
+    data, length, failure = _try_dump(value, "send_object")
+    comm.send(_packed([length]), peer, tag)
+    _check(length, "send_object", comm.rank, failure)
     comm.send(data, peer, tag)
 
 
 def recv_object(comm: Communicator, peer: int, tag: int = 0) -> Any:
     """Receives an object that `peer` sends with send_object."""
     _alone(comm, "recv_object")
-    length = bytearray(8)
-    comm.recv(length, peer, tag)
-    count = int.from_bytes(length, "little")
-    if count == _FAILED:
-        raise errors.RemoteFailure(f"recv_object: rank {peer} could not pickle its object; its own error says why", peer)
-    data = bytearray(count)
+    header = bytearray(8)
+    comm.recv(header, peer, tag)
+    (length,) = _unpacked(header)
+    _check(length, "recv_object", peer, None)
+    data = bytearray(length)
     comm.recv(data, peer, tag)
     return load(data, "recv_object", peer)
 

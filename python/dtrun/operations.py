@@ -1,14 +1,20 @@
-"""The numbers of operations and reductions (dtrun/abi/types.h), and their parameters other than buffers."""
+"""Operations as libdtrun takes them: kinds, reductions, checks of a call's arguments, and the start of one."""
 
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
+import sys
+from ctypes import byref, c_int32, c_uint64, c_void_p
+from itertools import islice
 
 from . import _library, errors
+from .buffers import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Any, Dict, Iterable, List, Optional, Tuple
 
     from .buffers import Buffer
 
@@ -49,3 +55,114 @@ def current_stream(buffer: Buffer) -> _library.Stream:
     kind, index = buffer.device
     handle = torch.cuda.current_stream(index).cuda_stream
     return _library.Stream(ctypes.sizeof(_library.Stream), 0, kind, index, handle)
+
+
+def start(
+    handle: Any, op: _library.Op, kept: List[Any], counts: Tuple[Optional[List[int]], Optional[List[int]]],
+    source: Optional[c_int32], stream: Optional[_library.Stream], wait: bool,
+) -> Tuple[int, Optional[c_void_p]]:  # fmt: skip
+    """Submits `op`, with `counts` to send and to receive: (status, handle of the work unless `wait`). Adds to `kept` what libdtrun
+    uses until the operation ends."""
+    for name, numbers in zip(("send_counts", "recv_counts"), counts):
+        if numbers is not None:
+            array = (c_uint64 * len(numbers))(*numbers)
+            setattr(op, name, ctypes.addressof(array))
+            kept.append(array)
+    if source is not None:
+        op.source = ctypes.pointer(source)
+        kept.append(source)
+    library, work = _library.library(), None if wait else c_void_p()
+    out = None if work is None else byref(work)
+    if stream is None:
+        return library.dtrun_submit(handle, byref(op), out, _library.error()), work
+    return library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error()), work
+
+
+# ---- checks of arguments
+
+_INT32 = (-(2**31), 2**31 - 1)
+_LONGEST_S = 2**33  # in nanoseconds they fit in 63 bits
+
+
+def integer(what: str, name: str, value: Any, least: int = _INT32[0], most: int = _INT32[1]) -> int:
+    """`value` as an int; accepts numpy's integers."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise errors.InvalidArgument(f"{what}: {name} is {value!r}, a {type(value).__name__}; give an integer") from None
+    if not least <= number <= most:
+        raise errors.InvalidArgument(f"{what}: {name} is {number}; give one from {least} to {most}")
+    return number
+
+
+def integers(what: str, name: str, values: Any, most: Optional[int] = None, where: str = "") -> List[int]:
+    """`values` as a list. More than `most` entries, the ranks of `where`, are an error, found before the list is made."""
+    try:
+        if most is not None and (length := _length(values)) > most:
+            raise errors.InvalidArgument(f"{what}: {name} has {length} entries, and {where} has {most} ranks")
+        limit = None if most is None else most + 1  # iterators have no length
+        values = list(islice(values, limit))
+        if limit is not None and len(values) == limit:
+            raise errors.InvalidArgument(f"{what}: {name} has more than {most} entries, and {where} has {most} ranks")
+    except TypeError:
+        raise errors.InvalidArgument(f"{what}: {name} is {values!r}, of type {type(values).__name__}; give a list of integers") from None
+    return [integer(what, f"{name}[{i}]", value, most=2**63 - 1) for i, value in enumerate(values)]
+
+
+def limit(what: str, seconds: Any) -> Optional[float]:
+    """The seconds that a call may wait. None means no limit, as do infinity and values beyond the range of clocks."""
+    if seconds is None:
+        return None
+    try:
+        number = math.nan if isinstance(seconds, (str, bytes)) else float(seconds)
+    except OverflowError:  # of an int
+        return None if seconds > 0 else 0.0
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise errors.InvalidArgument(
+            f"{what}: timeout is {seconds!r}, a {type(seconds).__name__}; give a number of seconds, or None to wait without limit"
+        )
+    return max(0.0, number) if number < _LONGEST_S else None
+
+
+def _length(values: Any) -> int:
+    """The number of entries, or a lower bound; 0 if unknown."""
+    try:
+        return operator.length_hint(values)
+    except OverflowError:  # of a range
+        return sys.maxsize
+
+
+class Checks:
+    """Mixed into Communicator; errors contain its `name` and `size`."""
+
+    name: str
+    size: int
+
+    def _counts(self, what: str, counts: Iterable[int], name: str = "counts") -> List[int]:
+        counts = integers(what, name, counts, self.size, self.name)
+        if len(counts) != self.size:
+            raise errors.InvalidArgument(f"{what}: {name} has {len(counts)} entries, and {self.name} has {self.size} ranks")
+        if min(counts) < 0:
+            raise errors.InvalidArgument(f"{what}: {name} has a negative entry: {min(counts)}")
+        return counts
+
+    def _part(self, what: str, send: Buffer, instead: str) -> int:
+        if send.count % self.size:
+            raise errors.InvalidArgument(
+                f"{what}: send has {send.count} elements, which {self.size} ranks do not divide; give {instead}"
+            )
+        return int(send.count // self.size)
+
+    @staticmethod
+    def _elements(what: str, name: str, buffer: Buffer, count: int) -> None:
+        if buffer.count != count:
+            raise errors.InvalidArgument(f"{what}: {name} has {buffer.count} elements, and needs {count}")
+
+    def _same(self, what: str, a: Buffer, b: Buffer, count: int, name: str = "recv") -> None:
+        self._elements(what, name, b, count)
+        if a.dtype != b.dtype:
+            raise errors.InvalidArgument(f"{what}: send and recv are of different types: {NAMES[a.dtype]} and {NAMES[b.dtype]}")
+        if a.device != b.device:
+            raise errors.InvalidArgument(f"{what}: send and recv are on different devices")

@@ -10,7 +10,7 @@ import atexit
 import os
 import sys
 
-from . import _library, errors, memory
+from . import _library, buffers, errors
 from .communicator import Communicator, made
 from .work import wait_for_all
 
@@ -44,7 +44,7 @@ def init() -> World:
     library = _library.library()
     if _world is None:
         if _joined:
-            sizes = ", ".join(map(str, memory.in_use()))
+            sizes = ", ".join(map(str, buffers.in_use()))
             raise errors.FailedPrecondition(
                 f"dtrun.init: this process has not left its job: arrays or views still use memory of alloc ({sizes} bytes); "
                 "copy what is needed of them, and drop them (del), then call init again"
@@ -103,7 +103,7 @@ def finalize() -> None:
     for comm in list(made):  # the library is about to free them
         comm._handle = None
     _world, _inits = None, 0
-    memory.when_unused(None, _end)
+    buffers.when_unused(None, _end)
     from . import interrupts
 
     interrupts.stop()
@@ -113,7 +113,7 @@ def finalize() -> None:
 
 def _end() -> None:
     global _joined
-    memory.forget()
+    buffers.forget()
     _joined = False
     atexit.unregister(_leave)
     _library.library().dtrun_finalize()

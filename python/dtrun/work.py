@@ -8,11 +8,11 @@ from _thread import allocate_lock
 from collections import deque
 
 from . import _library, errors
-from .arguments import limit
+from .operations import limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Deque, Optional, Set, Tuple
+    from typing import Any, Deque, Iterator, Optional, Set, Tuple
 
     from .communicator import Communicator
 
@@ -78,9 +78,8 @@ class Work:
             return False  # another thread waits for it
         try:
             if self._handle is not None:
-                done = ctypes.c_int32()
-                status = _library.library().dtrun_work_test(self._handle, ctypes.byref(done), _library.error())
-                if status == _library.OK and not done.value:
+                status = _tested(self._handle)
+                if status is None:
                     return False
                 self._end(status)
             return True
@@ -125,19 +124,30 @@ class Work:
         return f"<dtrun.Work {self.what}: {state}>"
 
 
-def release_ended() -> None:
-    """Releases the operations without a Work that have ended."""
-    library, done = _library.library(), ctypes.c_int32()
+def _tested(handle: ctypes.c_void_p) -> Optional[int]:
+    """The status of an operation; None while it runs."""
+    done = ctypes.c_int32()
+    status: int = _library.library().dtrun_work_test(handle, ctypes.byref(done), _library.error())
+    return status if status != _library.OK or done.value else None
+
+
+def _taken() -> Iterator[Tuple[ctypes.c_void_p, Any, Any]]:
+    """Takes each of those that are in _dropped now; other threads may take some."""
     for _ in range(len(_dropped)):
         try:
             operation = _dropped.popleft()
         except IndexError:
-            return  # another thread was faster
-        status = library.dtrun_work_test(operation[0], ctypes.byref(done), _library.error())
-        if status == _library.OK and not done.value:
+            return
+        yield operation
+
+
+def release_ended() -> None:
+    """Releases the operations without a Work that have ended."""
+    for operation in _taken():
+        if _tested(operation[0]) is None:
             _dropped.append(operation)
         else:  # a failure is the communicator's now: its next call raises it
-            library.dtrun_work_release(operation[0])
+            _library.library().dtrun_work_release(operation[0])
 
 
 def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
@@ -147,11 +157,7 @@ def wait_for_all(comm: Optional[Communicator] = None) -> Optional[errors.Error]:
             work.end()
     library = _library.library()
     failure: Optional[errors.Error] = None
-    for _ in range(len(_dropped)):
-        try:
-            operation = _dropped.popleft()
-        except IndexError:
-            break
+    for operation in _taken():
         if comm is not None and operation[2] is not comm:
             _dropped.append(operation)
             continue

@@ -13,38 +13,27 @@ group `torch.backends`.
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 
 def _autoload() -> None:
     """Entry point of the group torch.backends. torch calls it at the end of its import, which may be the one below."""
-    from .selection import autoload
+    from . import patches
 
-    autoload()
+    patches.autoload()
 
 
 import torch.distributed as dist  # noqa: E402
 
-from . import builtin_hooks  # noqa: E402
-from .create import barrier_of_each, create  # noqa: E402
+from . import patches  # noqa: E402
+from .create import create  # noqa: E402
 from .group import Group  # noqa: E402
-from .mixed import watch  # noqa: E402
-from .untraced import leave_alone  # noqa: E402
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Group", "_autoload"]
 
-NAME = "dtrun"
-
-if NAME.upper() not in dist.Backend._plugins:
+if "DTRUN" not in dist.Backend._plugins:
     register: Any = dist.Backend.register_backend
     knows_devices = "devices" in inspect.signature(register).parameters  # torch 1.13 does not
     with_devices = {"devices": ["cpu", "cuda"]} if knows_devices else {}
-    register(NAME, create, extended_api=True, **with_devices)
-    if not knows_devices:
-        barrier_of_each()
-watch()
-builtin_hooks.replace()
-leave_alone("dtrun", (Group.getRank, Group.getSize, Group.getBackendName, Group.getGroupName, Group.getGroupDesc))
+    register("dtrun", create, extended_api=True, **with_devices)
+    patches.apply(own_barrier=not knows_devices)

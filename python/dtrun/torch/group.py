@@ -6,34 +6,27 @@ calls those that ProcessGroup lets Python override. Calls return a Work; those w
 
 from __future__ import annotations
 
+import time
 import weakref
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 import torch
+from torch._C._distributed_c10d import Store
 from torch.distributed import AllreduceOptions
 from torch.distributed.distributed_c10d import default_pg_timeout
 
-from .. import _library
+from .. import _library, errors
+from ..communicator import Communicator
 from ..operations import BARRIER
-from . import streams
-from .exchange import Exchange
+from .copying import Copying
 from .following import overtakers
-from .gathering import Gathering
-from .messages import Messages
-from .monitored import monitored_barrier
+from .reducing import NUMBERS as REDUCTIONS
 from .reducing import Reducing
-from .reductions import NUMBERS as REDUCTIONS
-from .submit import explained
-from .tensors import NUMBERS, plain
-from .work import ENDED, Follower, Work
+from .tensors import NUMBERS, kind_of, plain
+from .work import ENDED, Follower, Work, explained
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Sequence, Union
-
-    from torch._C._distributed_c10d import Store
-
-    from ..communicator import Communicator
 
     class ProcessGroup:
         """torch's base class; the signatures of its methods differ between versions."""
@@ -50,7 +43,7 @@ _Blocking: Any = AllreduceOptions if hasattr(AllreduceOptions, "asyncOp") else N
 groups: weakref.WeakSet[Group] = weakref.WeakSet()  # that the program still holds
 
 
-class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
+class Group(Reducing, Copying, ProcessGroup):
     """A process group over `comm`, a dtrun.Communicator. `timeout`: seconds for each operation; None: `backend.timeout` of the
     config."""
 
@@ -95,7 +88,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout  # torch takes both
         if seconds is None or seconds < 0:
             seconds = self._timeout_ns / 1e9 or default_pg_timeout.total_seconds()
-        monitored_barrier(
+        _monitored_barrier(
             self._store, self.comm.rank, self.comm.size, f"{self.comm.name}/{self._monitored}", seconds, wait_all_ranks
         )
 
@@ -128,12 +121,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
 
-    def _set_group_name(self, name: str) -> None:
-        self.setGroupName(name)
-
-    def _set_group_desc(self, text: str) -> None:
-        self.setGroupDesc(text)
-
+    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
     name = _get_backend_name = getBackendName
 
     @property
@@ -142,7 +130,7 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
 
     def _get_backend(self, device: Any) -> Any:
         """The backend of a device, for torch's queries of capabilities: the group itself."""
-        if streams.kind_of(torch.device(device).type) is None:
+        if kind_of(torch.device(device).type) is None:
             raise RuntimeError(f"the backend dtrun has no tensors of {device}, only of cpu and cuda")
         return self
 
@@ -192,3 +180,57 @@ class Group(Reducing, Gathering, Exchange, Messages, ProcessGroup):
         self._follow.stop()
         self._handle = None
         self.comm.free()
+
+
+# ---- monitored_barrier: rank 0 waits for each of the others and names the missing ranks, as gloo's does. It uses the group's
+# store, not the communicator, so that it can name ranks that hang in an operation.
+
+
+def _monitored_barrier(store: Store, rank: int, size: int, name: str, seconds: float, wait_all_ranks: bool) -> None:
+    """`name` identifies the call: the same on all ranks, and never used again. Rank 0 blocks at most `seconds` for all; others
+    wait for its answer."""
+    key = f"monitored_barrier/{name}"
+    if rank == 0:
+        late, here = _look(store, key, size, seconds, wait_all_ranks)
+        store.set(f"{key}/answer", late)
+        if here:  # rank 0 may hold the store: it stays until they have read the answer
+            store.wait([f"{key}/{r}/read" for r in here], timedelta(seconds=seconds + 1))
+        if late:
+            raise errors.Timeout(
+                f"monitored_barrier: [Rank 0]: {late} failed to pass monitoredBarrier in {seconds * 1e3:g} ms, after which "
+                "Rank 0 timed out in monitoredBarrier; see what they do"
+            )
+        return
+    store.set(f"{key}/{rank}", "")
+    try:
+        store.wait([f"{key}/answer"], timedelta(seconds=seconds + 1))  # rank 0 answers at the end of its time
+    except RuntimeError:
+        raise errors.Timeout(f"{_waited(rank)}, which did not answer in {seconds * 1e3:g} ms; see what rank 0 says") from None
+    late = store.get(f"{key}/answer").decode()
+    store.set(f"{key}/{rank}/read", "")
+    if late:
+        raise errors.RemoteFailure(f"{_waited(rank)}, which waited in vain for {late}")
+
+
+def _waited(rank: int) -> str:
+    """gloo's text."""
+    return (
+        f"monitored_barrier: Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for "
+        "send/recv from rank 0"
+    )
+
+
+def _look(store: Store, key: str, size: int, seconds: float, all_of_them: bool) -> Tuple[str, List[int]]:
+    """(who is late, in words: "", "Rank 1", or "Ranks 1, 2" where all are asked for; those who have come)."""
+    deadline = time.monotonic() + seconds
+    late: List[str] = []
+    here: List[int] = []
+    for rank in range(1, size):
+        try:
+            store.wait([f"{key}/{rank}"], timedelta(seconds=max(0.001, deadline - time.monotonic())))
+            here.append(rank)
+        except RuntimeError:
+            late.append(str(rank))
+            if not all_of_them:
+                break
+    return (f"Rank{'s' * (len(late) > 1)} {', '.join(late)}" if late else ""), here

@@ -1,4 +1,4 @@
-"""The common part of a process group's operations: passes an operation to libdtrun and returns a Work.
+"""The common part of a process group's operations: passes an operation from tensors to libdtrun and returns a Work.
 
 Operations on tensors of a device start after the work queued on torch's current stream. Blocking ones return once that
 stream waits for them.
@@ -6,18 +6,65 @@ stream waits for them.
 
 from __future__ import annotations
 
-from . import streams
-from .submit import submit
-from .work import ENDED, FORGETFUL, DeviceWork, Follower, Work
+import ctypes
+import threading
+from datetime import timedelta
+from typing import Any, Callable, List, Optional, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any, Callable, List, Optional, Sequence
+import torch
 
-    import torch
+from .. import _library, errors
+from ..communicator import Communicator
+from ..operations import start
+from .following import await_turn, overtakers
+from .tensors import NUMBERS, place_of
+from .work import ENDED, FORGETFUL, DeviceWork, Follower, Started, Work, explained, note_caller
 
-    from ..communicator import Communicator
+_SIZEOF_OP = ctypes.sizeof(_library.Op)
+_BYTES = 7  # uint8
+
+
+def submit(
+    comm: Communicator, what: str, kind: int, send: Optional[torch.Tensor], recv: Optional[torch.Tensor], *, wait: bool,
+    timeout_ns: int = 0, count: int = 0, reduce: int = 0, root: int = -1, peer: int = -1, tag: int = 0,
+    send_counts: Optional[List[int]] = None, recv_counts: Optional[List[int]] = None,
+    source: Optional[ctypes.c_int32] = None,
+) -> Optional[Started]:  # fmt: skip
+    """Starts it. Returns a dtrun.Work, or None if it blocked (`wait`); on a device only torch's current stream blocks.
+    Tensors are dense. A type that dtrun lacks is moved as bytes and cannot be reduced."""
+    if overtakers:
+        await_turn(what, timeout_ns / 1e9)
+    tensor = recv if send is None else send
+    number, width = _BYTES, 1
+    if tensor is not None:
+        if recv is not None and recv is not tensor and recv.device != tensor.device:
+            raise errors.InvalidArgument(f"{what}: the input is on {tensor.device} and the output on {recv.device}")
+        known = NUMBERS.get(tensor.dtype)
+        if known is not None:
+            number = known
+        elif reduce:
+            raise errors.Unsupported(
+                f"{what}: {tensor.dtype} cannot be reduced; convert the tensor first, as in tensor.float()"
+            )
+        else:
+            width = tensor.element_size()
+    op = _library.Op(
+        _SIZEOF_OP, 0, kind, number, reduce, root, peer, tag, 0, count * width, None if send is None else send.data_ptr(),
+        None if recv is None else recv.data_ptr(), timeout_ns,
+    )
+    kept: List[Any] = [send, recv]
+    if width != 1:
+        send_counts, recv_counts = (counts and [n * width for n in counts] for counts in (send_counts, recv_counts))
+    if threading.get_ident() not in comm._callers:
+        note_caller(comm)
+    stream = None
+    if tensor is not None and not tensor.is_cpu:
+        place = place_of(tensor.device)
+        stream = place.native(place.current())
+    status, handle = start(comm._live(), op, kept, (send_counts, recv_counts), source, stream, wait)
+    if status:
+        raise explained(comm._failure(what, status), comm)
+    return None if handle is None else Started(handle, None, kept, what, source, comm)
 
 
 class Launching:
@@ -49,7 +96,7 @@ class Launching:
         if tensor is None or tensor.is_cpu:
             work = Work([part], result, calls, self._follow, ordered)
         else:
-            work = DeviceWork([part], result, calls, self._follow, ordered, streams.Place(tensor.device))
+            work = DeviceWork([part], result, calls, self._follow, ordered, place_of(tensor.device))
         if self._coalesced is not None:
             self._coalesced.append(work)
         return self._keep(work)

@@ -1,23 +1,45 @@
-"""Collectives that reduce."""
+"""Collectives that reduce, and torch's ReduceOp as dtrun's reductions."""
 
 from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch.distributed import ReduceOp
 
 from .. import errors
-from ..operations import ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV
-from . import sparse
+from ..communicator import Communicator
+from ..operations import ALLGATHER, ALLGATHERV, ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV, REDUCTIONS
 from . import tensors as t
-from .launching import Launching
-from .reductions import reduction
+from .launching import Launching, submit
+from .tensors import Tensors
 from .work import Work
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+_NAMES = {name: {"PRODUCT": "prod"}.get(name, name.lower()) for name in ("SUM", "PRODUCT", "MIN", "MAX", "AVG", "BAND", "BOR", "BXOR")}
+# Without it torch 2 warns.
+_UNCHECKED: Any = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
-    Tensors = List[torch.Tensor]
+
+def _kind(op: Any) -> Any:
+    """Without the factor that an op may have."""
+    return getattr(op, "op", op)
+
+
+NUMBERS: Dict[Any, int] = {_kind(getattr(ReduceOp, name)): REDUCTIONS[ours] for name, ours in _NAMES.items()}
+
+
+def _reduction(what: str, op: Any) -> Tuple[int, Optional[Any]]:
+    """(number of the reduction, factor to multiply the elements with first or None)."""
+    kind = _kind(op)
+    number = NUMBERS.get(kind)
+    if number is not None:
+        return number, None
+    if kind == _kind(ReduceOp.PREMUL_SUM):
+        state = None if hasattr(op, "factor") else op.__getstate__()
+        if state is None and not hasattr(op, "factor"):
+            raise errors.Unsupported(f"{what}: this torch does not tell the factor of PREMUL_SUM; multiply first, and use SUM")
+        return REDUCTIONS["sum"], state[1] if state else op.factor
+    raise errors.Unsupported(f"{what}: the backend dtrun has no reduction {kind}; it has {', '.join(_NAMES)} and PREMUL_SUM")
 
 
 def _op(opts: Any, op: Any) -> Tuple[Any, Any]:
@@ -35,9 +57,9 @@ class Reducing(Launching):
     def _allreduce(self, tensors: Tensors, opts: Any = None, timeout: Any = None, op: Any = ReduceOp.SUM) -> Work:
         tensor = t.single("allreduce", tensors)
         op, opts = _op(opts, op)
-        number, factor = reduction("allreduce", op)
+        number, factor = _reduction("allreduce", op)
         if tensor.layout is torch.sparse_coo and factor is None:
-            sparse.allreduce(self.comm, tensor, number, self._timeout_ns)
+            _allreduce_sparse(self.comm, tensor, number, self._timeout_ns)
             return self._keep(Work([], [tensor], follow=self._follow))
         dense, finish = t.in_place("allreduce", tensor)
         if factor is not None:
@@ -47,7 +69,7 @@ class Reducing(Launching):
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
         """allreduce of each of `tensors`; tensors of one type travel together."""
         op, opts = _op(opts, ReduceOp.SUM)
-        number, factor = reduction("allreduce_coalesced", op)
+        number, factor = _reduction("allreduce_coalesced", op)
         by_type: Dict[torch.dtype, Tensors] = {}
         for tensor in tensors:
             t.check("allreduce_coalesced", tensor)
@@ -70,7 +92,7 @@ class Reducing(Launching):
             root, opts = opts, None
         root = getattr(opts, "rootRank", root)
         op, opts = _op(opts, op)
-        number, factor = reduction("reduce", op)
+        number, factor = _reduction("reduce", op)
         dense, finish = t.in_place("reduce", tensor)
         source = _scaled(dense, factor)
         here = root == self.comm.rank
@@ -83,12 +105,9 @@ class Reducing(Launching):
         self, outputs: Tensors, inputs: List[Tensors], opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None
     ) -> Work:
         """outputs[0] of rank r = reduction of inputs[0][r]; sizes may differ between ranks."""
-        output, sources = t.single("reduce_scatter", outputs), only("reduce_scatter", inputs)
+        output, sources = t.single("reduce_scatter", outputs), t.only("reduce_scatter", inputs)
         op, opts = _op(opts, op)
-        if len(sources) != self.comm.size:
-            raise errors.InvalidArgument(
-                f"reduce_scatter: {len(sources)} tensors to reduce for {self.comm.size} ranks; give one for each"
-            )
+        t.check_one_for_each("reduce_scatter", "inputs", sources, self.comm.size)
         own = sources[self.comm.rank].numel()
         if own != output.numel():
             raise errors.InvalidArgument(
@@ -118,9 +137,8 @@ class Reducing(Launching):
     def _reduce_scatter(
         self, what: str, output: torch.Tensor, source: torch.Tensor, op: Any, opts: Any, counts: Optional[List[int]] = None
     ) -> Work:
-        number, factor = reduction(what, op)
-        if output.dtype != source.dtype:
-            raise errors.InvalidArgument(f"{what}: the input is {source.dtype} and the output {output.dtype}")
+        number, factor = _reduction(what, op)
+        t.check_same_type(what, source, output)
         source = _scaled(source, factor)
         dense, finish = t.target(what, output)
         kind = REDUCE_SCATTER if counts is None else REDUCE_SCATTERV
@@ -129,10 +147,28 @@ class Reducing(Launching):
         )
 
 
-def only(what: str, lists: Any) -> Tensors:
-    """The list of a list of lists, which is how torch passes it; or the list itself."""
-    if lists and isinstance(lists[0], (list, tuple)):
-        if len(lists) != 1:
-            raise errors.InvalidArgument(f"{what}: {len(lists)} lists of tensors; the backend dtrun takes one")
-        return list(lists[0])
-    return list(lists)
+# ---- sparse tensors: DDP reduces the gradients of torch.nn.Embedding(sparse=True) as such
+
+
+def _allreduce_sparse(comm: Communicator, tensor: torch.Tensor, number: int, timeout_ns: int) -> None:
+    """The sum of the sparse `tensor` of all ranks, in place; blocks. Indices and their number may differ between ranks."""
+    if number != REDUCTIONS["sum"]:
+        raise errors.Unsupported("allreduce: sparse tensors can only be summed; use ReduceOp.SUM")
+    mine = tensor.detach().coalesce()
+    gathered = torch.empty(comm.size, dtype=torch.int64)
+    here = torch.tensor([mine._nnz()])
+    submit(comm, "allreduce", ALLGATHER, here, gathered, wait=True, timeout_ns=timeout_ns, count=1)
+    lengths = gathered.tolist()
+    indices = _gather(comm, mine.indices().t(), lengths, timeout_ns).t()
+    values = _gather(comm, mine.values(), lengths, timeout_ns)
+    with torch.no_grad():
+        tensor.copy_(torch.sparse_coo_tensor(indices, values, tensor.shape, **_UNCHECKED).coalesce())
+
+
+def _gather(comm: Communicator, rows: torch.Tensor, lengths: List[int], timeout_ns: int) -> torch.Tensor:
+    rows = rows.contiguous()
+    width = rows[0].numel() if len(rows) else rows.new_empty((1, *rows.shape[1:])).numel()
+    every = rows.new_empty((sum(lengths), *rows.shape[1:]))
+    counts = [length * width for length in lengths]
+    submit(comm, "allreduce", ALLGATHERV, rows, every, wait=True, timeout_ns=timeout_ns, count=rows.numel(), recv_counts=counts)
+    return every

@@ -1,17 +1,24 @@
-"""Converts tensors for operations: dense, of a type that dtrun supports; lists of tensors as one flat tensor."""
+"""Tensors of operations: made dense, of a type that dtrun supports; lists of tensors as one flat tensor. Their devices, and torch's
+streams there.
+
+A device's module (torch.cuda, or what torch._register_device_module has been given) has current_stream(), Stream and
+stream(), as torch.cuda has them, and may have record_stream(tensor, stream) where Tensor's does not take its streams.
+*Not yet run on a GPU*: tests use the fake accelerator of sdk/fake.
+"""
 
 from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
 
 from .. import buffers, errors
-from . import streams
+from .._library import Stream
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, List, Optional, Sequence, Tuple
-
-    Target = Tuple[torch.Tensor, Optional[Callable[[], object]]]
+Tensors = List[torch.Tensor]
+Target = Tuple[torch.Tensor, Optional[Callable[[], object]]]
 
 # torch.dtype to the numbers of dtrun/abi/types.h; types that this torch lacks are left out.
 NUMBERS = {getattr(torch, name): number for name, number in buffers.DTYPES.items() if hasattr(torch, name)}
@@ -25,7 +32,7 @@ def check(what: str, tensor: Any) -> None:
         raise errors.Unsupported(
             f"{what}: the tensor is {tensor.layout}; pass tensor.to_dense(), or use Embedding(sparse=False)"
         )
-    if not tensor.is_cpu and streams.kind_of(tensor.device.type) is None:
+    if not tensor.is_cpu and kind_of(tensor.device.type) is None:
         raise errors.Unsupported(
             f"{what}: the tensor is on {tensor.device}; the backend dtrun moves tensors of cpu and cuda, so move it there"
         )
@@ -66,6 +73,25 @@ def in_place(what: str, tensor: torch.Tensor) -> Target:
     if finish:
         dense.copy_(tensor.detach())
     return dense, finish
+
+
+def only(what: str, lists: Any) -> Tensors:
+    """The list of a list of lists, which is how torch passes it; or the list itself."""
+    if lists and isinstance(lists[0], (list, tuple)):
+        if len(lists) != 1:
+            raise errors.InvalidArgument(f"{what}: {len(lists)} lists of tensors; the backend dtrun takes one")
+        return list(lists[0])
+    return list(lists)
+
+
+def check_one_for_each(what: str, name: str, tensors: Sequence[torch.Tensor], size: int) -> None:
+    if len(tensors) != size:
+        raise errors.InvalidArgument(f"{what}: {len(tensors)} {name} for {size} ranks; give one tensor for each")
+
+
+def check_same_type(what: str, source: torch.Tensor, target: torch.Tensor) -> None:
+    if source.dtype != target.dtype:
+        raise errors.InvalidArgument(f"{what}: the input is {source.dtype} and the output {target.dtype}")
 
 
 def _check_alike(what: str, tensors: Sequence[torch.Tensor]) -> None:
@@ -138,3 +164,59 @@ def rows(what: str, tensor: torch.Tensor, splits: Optional[Sequence[int]], size:
         )
     row = tensor.numel() // length if length else 0
     return [split * row for split in splits]
+
+
+# ---- devices and their streams
+
+OTHER = 32  # DTRUN_DEVICE_OTHER: torch's PrivateUse1
+
+
+def kind_of(kind: str) -> Optional[int]:
+    """dtrun's number for torch's type of device; None: dtrun moves no memory of it."""
+    if kind == "cpu":
+        return buffers.HOST
+    if kind == "cuda":
+        return buffers.ROCM if getattr(torch.version, "hip", None) else buffers.CUDA
+    private = getattr(torch._C, "_get_privateuse1_backend_name", lambda: "privateuseone")  # a backend may rename it
+    return OTHER if kind == private() else None
+
+
+class Place:
+    """A device in this process, by place_of(). `kind`: dtrun's number."""
+
+    def __init__(self, device: torch.device) -> None:
+        kind, self.device, self._side = kind_of(device.type), device, None
+        self._module: Any = getattr(torch, device.type, None)
+        if kind is None or not hasattr(self._module, "current_stream"):
+            raise errors.Unsupported(
+                f"torch.{device.type} has no current_stream(), which dtrun needs for tensors of {device}; "
+                "register the device's module by torch._register_device_module"
+            )
+        self.kind = kind
+
+    def current(self) -> Any:
+        """torch's current stream, of the calling thread."""
+        return self._module.current_stream(self.device)
+
+    def native(self, stream: Any) -> Stream:
+        """The same for libdtrun: cudaStream_t, or the number that torch gave it."""
+        handle = stream.cuda_stream if hasattr(stream, "cuda_stream") else stream.stream_id
+        return Stream(ctypes.sizeof(Stream), 0, self.kind, self.device.index or 0, int(handle))
+
+    def use(self, tensor: torch.Tensor, stream: Any) -> None:
+        """Tells the allocator that `stream` uses the tensor, so that its memory is not reused before that use ends."""
+        record = getattr(self._module, "record_stream", torch.Tensor.record_stream)
+        record(tensor, stream)
+
+    def on_side(self) -> Any:
+        """`with place.on_side():` makes a private stream current, where waits block no other work."""
+        return self._module.stream(self.side())
+
+    def side(self) -> Any:
+        """That stream."""
+        if self._side is None:
+            self._side = self._module.Stream(self.device)
+        return self._side
+
+
+place_of = functools.lru_cache(maxsize=None)(Place)

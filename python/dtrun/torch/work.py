@@ -7,30 +7,72 @@ import functools
 import sys
 import threading
 import time
+from datetime import timedelta
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Type, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from .. import errors
-from ..arguments import limit
+from .. import _library, errors, work
+from ..communicator import Communicator
+from ..operations import limit
 from .following import Follower as Follower
-from .submit import explained
+from .tensors import Place, Tensors
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Type, TypeVar
-
-    from .submit import Started
-    from .streams import Place
-
-    Calls = Sequence[Callable[[], object]]
-    Tensors = List[torch.Tensor]
-    AWork = TypeVar("AWork", bound="Work")
+Calls = Sequence[Callable[[], object]]
+AWork = TypeVar("AWork", bound="Work")
 
 # C++ of torch 1.13, 2.5 and 2.6 keeps the C++ part of a Work only, and waits for ever without the Python object. That of 2.13 keeps
 # both; those between were not tried.
 FORGETFUL = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13)
+_SET_BY = "set another timeout in init_process_group or new_group, or backend.timeout in the config"
+_THREADS = (
+    "of this rank call operations of one process group, so that their order may differ between ranks: make a group for one of them "
+    "on all ranks first, as in group = torch.distributed.new_group(), then async_save(..., process_group=group)"
+)
+
+
+class Started(work.Work):
+    """A dtrun.Work of tensors."""
+
+    __slots__ = ()
+
+    def _end(self, status: int) -> None:
+        super()._end(status)
+        if self._failure is not None:
+            self._failure = explained(self._failure, self._comm)
+
+    def orders_on_host(self, kind: int) -> bool:
+        """Whether wait_on() blocks until the data has arrived; `kind` is that of its device."""
+        if self._comm is None or self._handle is None:
+            return False
+        return bool(_library.library().dtrun_comm_orders_on_host(self._comm._live(), kind))
+
+    def tensors(self) -> List[torch.Tensor]:
+        """Its tensors; none after its end was seen."""
+        return [kept for kept in (self._kept or ())[:2] if kept is not None]
+
+
+def note_caller(comm: Communicator) -> None:
+    comm._callers[threading.get_ident()] = threading.current_thread().name
+
+
+def explained(failure: errors.Error, comm: Optional[Communicator] = None) -> errors.Error:
+    """Adds to a timeout what set it, and to calls that differ whether several threads of this rank made them."""
+    if comm is not None:
+        note_caller(comm)
+    if isinstance(failure, errors.Timeout):
+        more = _SET_BY
+    elif isinstance(failure, errors.Mismatch) and comm is not None and len(_callers(comm)) > 1:
+        more = f"the threads {' and '.join(_callers(comm))} {_THREADS}"
+    else:
+        return failure
+    return failure if more in str(failure) else failure.reworded(f"{failure}; {more}")
+
+
+def _callers(comm: Communicator) -> List[str]:
+    """The program's threads that have called operations of `comm`, without those of dtrun and of torch's C++."""
+    return sorted({name for name in comm._callers.values() if not name.startswith(("dtrun-", "Dummy-"))})[:4]
 
 
 class Work(dist.Work):
@@ -118,10 +160,9 @@ class Work(dist.Work):
         future = promise.then(_outcome)  # an exception of `then` is one for C++ too
         if self._ended:
             promise.set_result(self._failure or self.tensors)
-        elif self._ordered:
-            self._follow.in_order(self._wait_on_thread, functools.partial(self._complete, promise))
         else:
-            self._follow.on_a_thread(self._wait_on_thread, functools.partial(self._complete, promise))
+            follow = self._follow.in_order if self._ordered else self._follow.on_a_thread
+            follow(self._wait_on_thread, functools.partial(self._complete, promise))
         return future
 
     def _promise(self) -> Any:
@@ -163,17 +204,24 @@ class Work(dist.Work):
 
     def _end(self, seconds: Optional[float]) -> None:
         """Holds the lock. Waits and finishes; raises TimeoutError if it still runs after `seconds`."""
+        self._attempt(functools.partial(self._wait_and_finish, seconds))
+        self._ended = True
+
+    def _attempt(self, call: Callable[[], object]) -> None:
+        """Calls it, and keeps its failure."""
         try:
-            self._wait_for_parts(seconds)
-            for finish in self._finish:
-                finish()
+            call()
         except errors.Error as failure:
             self._failure = explained(failure)
         except TimeoutError:
             raise
         except Exception as failure:  # of `finish`
             self._failure = failure
-        self._ended = True
+
+    def _wait_and_finish(self, seconds: Optional[float]) -> None:
+        self._wait_for_parts(seconds)
+        for finish in self._finish:
+            finish()
 
     def _wait_for_parts(self, seconds: Optional[float]) -> None:
         """At most `seconds` for all of them."""
@@ -201,9 +249,6 @@ class DeviceWork(Work):
             raise self._failure
         return True
 
-    def synchronize(self) -> None:
-        self.wait()
-
     def _queue_wait(self) -> None:
         """With the lock."""
         current = self._place.current()
@@ -227,19 +272,11 @@ class DeviceWork(Work):
             finish()
         self._finished_on = current
 
-    def _end(self, seconds: Optional[float]) -> None:
+    def _wait_and_finish(self, seconds: Optional[float]) -> None:
         moved = self._moved()
-        try:
-            self._wait_for_parts(seconds)
-            if self._finish and self._finished_on is None:
-                self._call_finish(self._place.current(), moved)
-        except errors.Error as failure:
-            self._failure = explained(failure)
-        except TimeoutError:
-            raise
-        except Exception as failure:
-            self._failure = failure
-        self._ended = True
+        self._wait_for_parts(seconds)
+        if self._finish and self._finished_on is None:
+            self._call_finish(self._place.current(), moved)
 
     def is_completed(self) -> bool:
         """Whether the device has completed it; wait() does not wait for that."""
@@ -261,13 +298,8 @@ class DeviceWork(Work):
 
     def _complete(self, promise: Any) -> None:
         with self._place.on_side():
-            try:
-                with self._lock:
-                    self._queue_wait()
-            except errors.Error as failure:
-                self._failure = explained(failure)
-            except Exception as failure:  # of `finish`
-                self._failure = failure
+            with self._lock:
+                self._attempt(self._queue_wait)
             promise.set_result(self._failure or self.tensors)
 
     def _wait_on_thread(self) -> None:
