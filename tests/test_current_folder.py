@@ -84,7 +84,7 @@ class TheProgramItself(JobTest):
         seen = self.folder / "seen"
         self.write(f"#!/bin/sh\necho x >> {seen}\n", "dtrun").chmod(0o755)
         package = os.path.join(os.environ["DTRUN_SOURCE"], "python")
-        for word in ("import dtrun.functions.program as p; p.find()", "import runpy; runpy.run_module('dtrun')"):
+        for word in ("import dtrun.functions.process as p; p.find_dtrun()", "import runpy; runpy.run_module('dtrun')"):
             code = f"import os, sys; sys.path.insert(0, {package!r}); os.chdir({str(self.folder)!r}); {word}"
             for path in (":", ".", "./:/nosuch"):
                 self.start_python(code, self.environment(PATH=path))

@@ -6,8 +6,8 @@ from support.python import FAILS_EARLY, PythonTest
 TASKS = """
 import concurrent.futures, os, pickle, sys, time
 import dtrun
-from dtrun.functions import member
-from dtrun.functions.driver import Driver
+from dtrun.tasks import member
+from dtrun.tasks.driver import Driver
 
 def outcome(word, config=None, **env):
     # The function is eval, which every rank finds.

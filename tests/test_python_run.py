@@ -324,7 +324,7 @@ class Driver(PythonTest):
     def test_only_who_has_the_key_is_heard(self):
         result = self.python("""
 import json, socket
-from dtrun.functions.channel import HEAD, Listener, Speaker
+from dtrun.tasks.channel import HEAD, Listener, Speaker
 
 key = b"k" * 32
 with Listener(key) as listener:
@@ -351,8 +351,8 @@ print(listener.failures)
         result = self.python("""
 import concurrent.futures, pickle
 import dtrun
-from dtrun.functions import member
-from dtrun.functions.driver import Driver
+from dtrun.tasks import member
+from dtrun.tasks.driver import Driver
 
 def outcome(end):
     word = f"{end} if __import__('os').environ['RANK'] == '1' else 7"

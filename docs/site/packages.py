@@ -6,7 +6,10 @@ from pathlib import Path
 from headers import prose
 
 SOURCE = Path(__file__).resolve().parents[2]
-PACKAGES = ["dtrun", "dtrun.functions", "dtrun.torch", "dtrun.horovod.torch", "dtrun.horovod.tensorflow", "dtrun.horovod.keras"]
+PACKAGES = [
+    "dtrun", "dtrun.functions", "dtrun.spark", "dtrun.ray", "dtrun.torch", "dtrun.horovod.torch", "dtrun.horovod.tensorflow",
+    "dtrun.horovod.keras",
+]  # fmt: skip
 
 
 def module(dotted):

@@ -29,10 +29,9 @@ PLACES = {
     "sdk/conformance/hosts_suite.cc": ("fork", "a case of the suite; nothing is executed"),
     "sdk/conformance/tool/case_process.cc": ("fork execvp", "the tool itself, once for each case"),
     "python/dtrun/__main__.py": ("execv", "becomes dtrun, by an absolute path"),
-    "python/dtrun/functions/end_with_parent.py": ("execv", "becomes dtrun, by the path that functions/program.py found"),
-    "python/dtrun/functions/process.py": ("Popen", "dtrun, by this Python with -I -S"),
-    "python/dtrun/functions/folder.py": ("Popen", "this Python with -I -S"),
-    "python/dtrun/functions/arguments.py": ("run", "dtrun, by the path that functions/program.py found"),
+    "python/dtrun/functions/end_with_parent.py": ("execv", "becomes dtrun, by the path that functions/process.py found"),
+    "python/dtrun/functions/process.py": ("Popen", "dtrun, or what removes a folder, by this Python with -I -S"),
+    "python/dtrun/functions/launch.py": ("run", "dtrun, by the path that functions/process.py found"),
 }
 
 CPP = re.compile(r"(?<![\w.>])(popen|system|exec[lv]p?e?|execvpe|fexecve|execveat|posix_spawnp?|_?fork|vfork|clone3?)\s*\("

@@ -1,7 +1,15 @@
-"""Python functions as the ranks of a job: run(), Distributor, JobFailed. docs/functions.md has examples."""
+"""Python functions as the ranks of a job: run(), JobFailed. docs/functions.md has examples."""
 
-from .distributor import Distributor
-from .failure import JobFailed
-from .launch import run
+from typing import Any
 
-__all__ = ["Distributor", "JobFailed", "run"]
+from .launch import JobFailed, run
+
+__all__ = ["JobFailed", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Distributor":  # of Spark's face, which is loaded at its first use
+        from ..spark import Distributor
+
+        return Distributor
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,17 +1,56 @@
-"""Runs dtrun as a child of this Python: shows its output while it runs, and ends it with this Python."""
+"""The processes of dtrun.run: finds the program `dtrun`, and runs it as a child of this Python, which shows its output and ends it
+with itself; temporary folders that end with this Python."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
-END_WITH_PARENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "end_with_parent.py")
+from .. import errors
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+END_WITH_PARENT, REMOVE_FOLDER = os.path.join(FOLDER, "end_with_parent.py"), os.path.join(FOLDER, "remove_folder.py")
 KEPT = 16384  # characters of stderr, for the error of a job that never started
+
+
+def candidates() -> list[str]:
+    """The places to look in, first beside the libdtrun that this package uses."""
+    package = os.path.dirname(FOLDER)
+    places = []
+    if library := os.environ.get("DTRUN_LIBRARY"):
+        places.append(os.path.join(os.path.dirname(os.path.abspath(library)), "..", "bin"))
+    places.append(os.path.join(package, "native", "bin"))  # of the wheel
+    places += [os.path.join(package, *[".."] * up, "bin") for up in (4, 3)]  # PREFIX/lib/python3/dist-packages/dtrun
+    return [os.path.normpath(os.path.join(place, "dtrun")) for place in places]
+
+
+def said(path: str, printed: str) -> str:
+    """The output of dtrun; without output it may not be dtrun."""
+    return printed.strip() or f"it printed nothing: `{path} --version` tells whether that is dtrun; if not, set DTRUN_BIN to dtrun's path"
+
+
+def find_dtrun() -> str:
+    """The path of `dtrun`: from DTRUN_BIN, this installation, or PATH."""
+    if chosen := os.environ.get("DTRUN_BIN"):
+        if not os.access(chosen, os.X_OK) or os.path.isdir(chosen):
+            raise errors.LibraryError(f"dtrun: DTRUN_BIN: '{chosen}' is not a program; set it to the path of dtrun, or unset it")
+        return chosen
+    for path in candidates():
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    if path := shutil.which("dtrun", path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))):  # not of the current folder
+        return path
+    raise errors.LibraryError(
+        f"dtrun: the program 'dtrun' is neither at {', '.join(candidates())} nor in PATH; install it (pip install dtrun), or set "
+        "DTRUN_BIN to its path"
+    )
 
 
 def execute(words: Sequence[str], environment: Mapping[str, str], streams: Mapping[str, Any] | None = None) -> tuple[int, str]:
@@ -70,3 +109,12 @@ class _Output:
                 stream = self.streams[name] if self.streams else getattr(sys, name)
                 stream.write(text)
                 stream.flush()
+
+
+@contextlib.contextmanager
+def going_with_us(folder: str) -> Iterator[str]:
+    """Removes the existing `folder` at the end."""
+    # A separate session survives signals to the whole process group.
+    with subprocess.Popen([sys.executable, "-I", "-S", REMOVE_FOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          start_new_session=True):  # fmt: skip
+        yield folder

@@ -6,8 +6,8 @@ import os
 from typing import Any, Callable, Mapping, Sequence
 
 from .. import errors
-from ..functions import member
-from ..functions.driver import Driver
+from ..tasks import member
+from ..tasks.driver import Driver
 
 
 def run(fn: Callable, args: Sequence = (), kwargs: Mapping[str, Any] | None = None, num_proc: int = 1,

@@ -7,7 +7,7 @@ import re
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .. import errors
-from ..functions.driver import Driver
+from ..tasks.driver import Driver
 from . import task
 
 GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")

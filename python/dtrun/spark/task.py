@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-from ..functions import member
+from ..tasks import member
 
 
 def host(job: member.Job, use_gpu: bool | None) -> Iterator[tuple]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .. import errors
 from ..functions import launch
 from .launch import run
 
@@ -20,9 +19,8 @@ class MirroredStrategyRunner:
     """
 
     def __init__(self, *, num_slots: int, local_mode: bool = False, use_gpu: bool = True, use_custom_strategy: bool = False) -> None:
-        if isinstance(num_slots, bool) or not isinstance(num_slots, int) or num_slots < 1:
-            raise errors.InvalidArgument(f"dtrun: MirroredStrategyRunner: num_slots is {num_slots!r}; it has to be 1 or more")
-        self.num_slots, self.local_mode, self.use_gpu, self.use_custom_strategy = num_slots, local_mode, use_gpu, use_custom_strategy
+        self.num_slots = launch.check_number("dtrun: MirroredStrategyRunner", "num_slots", num_slots)
+        self.local_mode, self.use_gpu, self.use_custom_strategy = local_mode, use_gpu, use_custom_strategy
 
     def run(self, train_fn: Callable, **kwargs: Any) -> Any:
         """Runs train_fn(**kwargs) on every worker; returns the result of the first worker, the chief."""

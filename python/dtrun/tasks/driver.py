@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Callable, Sequence
 
 from .. import errors
-from . import arguments, launch, member, pickles, program
+from ..functions import launch, pickles, process
+from ..functions.exchange import load_result
+from ..functions.launch import JobFailed, failed, unreturned
+from . import member
 from .channel import Listener
-from .exchange import load_result
-from .failure import JobFailed, failed, unreturned
 
 
 class Driver:
@@ -19,11 +20,9 @@ class Driver:
 
     def __init__(self, what: str, fn: Callable, args: Sequence, kwargs: Mapping[str, Any] | None, num_proc: Any,
                  env: Mapping[str, str] | None, config: Mapping[str, Any] | None, dumps: Callable) -> None:  # fmt: skip
-        if isinstance(num_proc, bool) or not isinstance(num_proc, int) or num_proc < 1:
-            raise errors.InvalidArgument(f"{what}: num_proc is {num_proc!r}; it has to be 1 or more")
         if config is not None and not isinstance(config, Mapping):
             raise errors.InvalidArgument(f"{what}: config is {config!r}; pass options, such as {{'backend.name': 'ucx'}}")
-        self.what, self.num_proc, self.env = what, num_proc, arguments.variables(what, env)
+        self.what, self.num_proc, self.env = what, launch.check_number(what, "num_proc", num_proc), launch.variables(what, env)
         self.data = pickles.dump_call(fn, tuple(args), dict(kwargs or {}), what, dumps)
         self.options = ("--set", f"job.name={launch.job_name(fn)}", *launch.config_words(config, what))
         self._check_options()
@@ -32,12 +31,12 @@ class Driver:
     def _check_options(self) -> None:
         """Checks by the dtrun of this package. If only the executors have dtrun, they report errors."""
         try:
-            program.find()
+            process.find_dtrun()
         except errors.LibraryError:
             return
         own = {name: value for name, value in os.environ.items() if not name.startswith("DTRUN_CONFIG_")}  # not shipped
         words = [*self.options, *member.cluster_words(self.num_proc, 0, "127.0.0.1:1")]
-        arguments.check_options(self.what, words, {**own, **self.env})
+        launch.check_options(self.what, words, {**own, **self.env})
 
     def __enter__(self) -> Driver:
         self.channel = Listener(bytes.fromhex(self.key)).__enter__()

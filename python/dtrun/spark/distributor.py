@@ -8,7 +8,7 @@ import sys
 from typing import Any, Callable
 
 from .. import errors
-from . import launch
+from ..functions import launch
 
 
 class Distributor:
@@ -20,9 +20,8 @@ class Distributor:
     """
 
     def __init__(self, num_processes: int = 1, local_mode: bool = True, use_gpu: bool = True) -> None:
-        if isinstance(num_processes, bool) or not isinstance(num_processes, int) or num_processes < 1:
-            raise errors.InvalidArgument(f"dtrun: Distributor: num_processes is {num_processes!r}; it has to be 1 or more")
-        self.num_processes, self.local_mode, self.use_gpu = num_processes, local_mode, use_gpu
+        self.num_processes = launch.check_number("dtrun: Distributor", "num_processes", num_processes)
+        self.local_mode, self.use_gpu = local_mode, use_gpu
         if use_gpu and local_mode and (found := visible_gpus()) < num_processes:
             processes, gpus = counted(num_processes, "process", "processes"), counted(found, "GPU", "GPUs")
             fewer = f", or num_processes={found}" if found else ""
@@ -46,9 +45,9 @@ class Distributor:
         env = {} if self.use_gpu else {"CUDA_VISIBLE_DEVICES": ""}
         if self.local_mode:
             return launch.run(train_object, args, kwargs, np=self.num_processes, env=env)[0]
-        from .. import spark
+        from .launch import run
 
-        return spark.run(train_object, args, kwargs, num_proc=self.num_processes, env=env, use_gpu=self.use_gpu)[0]
+        return run(train_object, args, kwargs, num_proc=self.num_processes, env=env, use_gpu=self.use_gpu)[0]
 
 
 def run_file(file: str, words: list) -> None:

@@ -11,10 +11,9 @@ import sys
 import traceback
 from typing import Callable, NamedTuple
 
-from . import launch, process, program
+from ..functions import launch, process
+from ..functions.exchange import Call, Exchange
 from .channel import Speaker
-from .exchange import Call, Exchange
-from .folder import going_with_us
 
 PORTS = (20000, 32768)
 HOST = "${DTRUN_NODE_RANK}"  # dtrun puts the host's number there
@@ -57,11 +56,11 @@ def take_part(job: Job, index: int, root: Callable[[], str], devices: Callable[[
 def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Speaker) -> bytes | None:
     folder = f"/tmp/{job.name}-"  # the same on every host, but for the host's number
     os.mkdir(f"{folder}{index}", mode=0o700)
-    with going_with_us(f"{folder}{index}") as here:
+    with process.going_with_us(f"{folder}{index}") as here:
         exchange = Exchange(here)
         exchange.put_call(Call(launch.search_path(), None, job.data, os.getcwd(), devices()))
         options = [*job.options, *exchange.options(), *cluster_words(job.tasks, index, root())]
-        words = [program.find(), "run", "-q", *options, "--", sys.executable, launch.RANK, folder + HOST]
+        words = [process.find_dtrun(), "run", "-q", *options, "--", sys.executable, launch.RANK, folder + HOST]
         environment = {**os.environ, **job.env, "DTRUN_CLUSTER_KEY": job.key}
         streams = {"stdout": speaker.stream(b"o"), "stderr": speaker.stream(b"e")}
         code, printed = process.execute(words, environment, streams)
@@ -73,7 +72,7 @@ def _result(job: Job, index: int, root: Callable, devices: Callable, speaker: Sp
             speaker.send(b"f", json.dumps({"host": index, "code": 0}))
             return None
         verdict = exchange.verdict() if index == 0 else None
-        said = {"host": index, "code": code, "printed": program.said(words[0], printed), "verdict": verdict}
+        said = {"host": index, "code": code, "printed": process.said(words[0], printed), "verdict": verdict}
         speaker.send(b"f", json.dumps({**said, "generation": generation, "trace": exchange.failure(generation, index)}))
         if index == 0 and verdict is None:
             raise NotStarted("dtrun could not start the job; the driver says why")  # the platform ends the tasks that wait for it
