@@ -368,8 +368,9 @@ class Communicator(Checks):
             stream = None
         elif stream is None:
             stream = current_stream(buffer)
-        wait = wait or self._in_group is not None
-        status, work = start(self._live(), op, kept, (send_counts, recv_counts), source, stream, wait)
+        work = None if wait or self._in_group is not None else c_void_p()
+        out = None if work is None else byref(work)
+        status = start(self._library, self._handle or self._live(), op, kept, send_counts, recv_counts, source, stream, out)
         if status:
             raise self._failure(what, status)
         if self._in_group is not None:

@@ -126,7 +126,7 @@ def _cut_short(frame: FrameType) -> None:
 
 
 def _ours_from(frame: Optional[FrameType]) -> List[FrameType]:
-    """The frame, which waits, and those of this package above it: the last is of the call that the program made."""
+    """The waiting frame and its callers in this package. The last is the call that the program made."""
     frames = []
     while frame is not None and _is_ours(frame):
         frames.append(frame)
@@ -135,7 +135,7 @@ def _ours_from(frame: Optional[FrameType]) -> List[FrameType]:
 
 
 def _communicator_of(frames: List[FrameType]) -> Optional[Communicator]:
-    """That of the innermost frame that has one: it is its own, its object's, or passed to it."""
+    """The communicator of the innermost frame that has one, as its object, as a member of its object, or as an argument."""
     for frame in frames:
         owner = frame.f_locals.get("self")
         own = owner._comm if isinstance(owner, Work) else getattr(owner, "comm", None)  # of a group of torch

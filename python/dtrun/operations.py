@@ -6,7 +6,7 @@ import ctypes
 import math
 import operator
 import sys
-from ctypes import byref, c_int32, c_uint64, c_void_p
+from ctypes import byref, c_int32, c_uint64
 from itertools import islice
 
 from . import _library, errors
@@ -14,7 +14,7 @@ from .buffers import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Tuple
+    from typing import Any, Dict, Iterable, List, Optional
 
     from .buffers import Buffer
 
@@ -58,24 +58,29 @@ def current_stream(buffer: Buffer) -> _library.Stream:
 
 
 def start(
-    handle: Any, op: _library.Op, kept: List[Any], counts: Tuple[Optional[List[int]], Optional[List[int]]],
-    source: Optional[c_int32], stream: Optional[_library.Stream], wait: bool,
-) -> Tuple[int, Optional[c_void_p]]:  # fmt: skip
-    """Submits `op`, with `counts` to send and to receive: (status, handle of the work unless `wait`). Adds to `kept` what libdtrun
-    uses until the operation ends."""
-    for name, numbers in zip(("send_counts", "recv_counts"), counts):
-        if numbers is not None:
-            array = (c_uint64 * len(numbers))(*numbers)
-            setattr(op, name, ctypes.addressof(array))
-            kept.append(array)
+    library: ctypes.CDLL, handle: Any, op: _library.Op, kept: List[Any], send_counts: Optional[List[int]],
+    recv_counts: Optional[List[int]], source: Optional[c_int32], stream: Optional[_library.Stream], out: Any,
+) -> int:  # fmt: skip
+    """Submits `op` and returns the status. Adds to `kept` what libdtrun uses until the operation ends."""
+    if send_counts is not None:
+        op.send_counts = _address_of(send_counts, kept)
+    if recv_counts is not None:
+        op.recv_counts = _address_of(recv_counts, kept)
     if source is not None:
         op.source = ctypes.pointer(source)
         kept.append(source)
-    library, work = _library.library(), None if wait else c_void_p()
-    out = None if work is None else byref(work)
+    status: int
     if stream is None:
-        return library.dtrun_submit(handle, byref(op), out, _library.error()), work
-    return library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error()), work
+        status = library.dtrun_submit(handle, byref(op), out, _library.error())
+    else:
+        status = library.dtrun_submit_on(handle, byref(op), byref(stream), out, _library.error())
+    return status
+
+
+def _address_of(counts: List[int], kept: List[Any]) -> int:
+    array = (c_uint64 * len(counts))(*counts)
+    kept.append(array)
+    return ctypes.addressof(array)
 
 
 # ---- checks of arguments

@@ -78,7 +78,7 @@ class Exchange:
         return None if generation is None else int(generation)
 
     def results(self, generation: int, ranks: list[int]) -> dict[int, Any]:
-        """By rank, for ranks that have one."""
+        """The results by rank; ranks without a result are left out."""
         pickled = {rank: self.result(generation, rank) for rank in ranks}
         return {rank: load_result(data, rank) for rank, data in pickled.items() if data is not None}
 

@@ -60,7 +60,7 @@ def scale(array: Any, factor: float) -> None:
 
 
 def divide(array: Any, divisor: int) -> None:
-    below = (array < 0) & (array % divisor != 0)  # // goes down, and numbers are cut towards 0
+    below = (array < 0) & (array % divisor != 0)  # // rounds down; this truncates
     assign(array, (array // divisor + below).astype(array.dtype))
 
 

@@ -33,7 +33,7 @@ _FREED_WITHIN_S = 5.0  # a communicator, once its rank leaves
 
 
 class Controller:
-    """Of one process set: `ranks` are the job's numbers of its members. `execute` runs agreed operations in order."""
+    """Serves one process set. `ranks`: the numbers of its members in the job. `execute` runs agreed operations in order."""
 
     def __init__(self, comm: Communicator, ranks: List[int], settings: Settings, execute: Execute) -> None:
         self.comm = comm

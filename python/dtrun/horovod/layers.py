@@ -13,7 +13,7 @@ NUMPY = "numpy"
 
 
 class Layer(Protocol):
-    """In place: the result is in the first argument."""
+    """The functions. Those without a result work in place, on their first argument."""
 
     def itemsize(self, dtype: str) -> int: ...
 
@@ -24,7 +24,7 @@ class Layer(Protocol):
     def copy(self, tensor: Any) -> Any: ...
 
     def assign(self, tensor: Any, value: Any) -> None:
-        """In place, of another shape with as many elements too."""
+        """Copies `value`, which may have another shape with the same number of elements."""
 
     def is_floating(self, tensor: Any) -> bool: ...
 
@@ -34,16 +34,16 @@ class Layer(Protocol):
     def slice(self, flat: Any, begin: int, end: int) -> Any: ...
 
     def scale(self, tensor: Any, factor: float) -> None:
-        """In place; whole numbers in double precision and cut, 16-bit ones in single."""
+        """Computes integers in double precision and truncates them; computes 16-bit floats in single precision."""
 
     def divide(self, tensor: Any, divisor: int) -> None:
-        """In place, of whole numbers, which are cut."""
+        """Divides integers, and truncates."""
 
     def combine(self, result: Any, low: Any, high: Any) -> None:
         """Adasum of two gradients: their sum, each minus half of its projection on the other."""
 
     def run(self, requests: List[Request], work: Callable[[], List[Any]]) -> List[Any]:
-        """work(), after what was queued on a device when `requests` were submitted; ends with the device."""
+        """Calls work() after the device work that was queued when `requests` were submitted. Returns when the device has finished."""
 
 
 def layer_of(signature: Signature) -> Layer:

@@ -18,7 +18,7 @@ def broadcast_object(
     import numpy  # here: a job of torch may have no numpy and never call this
 
     def broadcast(array: Any, part: str) -> None:
-        """In place."""
+        """Works in place."""
         check_root("broadcast_object", root_rank, process_set)
         submit_arrays("broadcast", [array], [array], name and f"{name}.{part}", process_set, root=root_rank).wait()
 

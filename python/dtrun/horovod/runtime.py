@@ -31,7 +31,7 @@ class _Job:
         self.making = threading.Lock()  # communicators are made and freed by one thread at a time
 
     def add(self, process_set: ProcessSet) -> None:
-        """On every rank, in the same order."""
+        """Every rank calls it, in the same order."""
         number, self.next_set = self.next_set, self.next_set + 1
         controller = None
         if self.world.rank in process_set.ranks:

@@ -13,7 +13,7 @@ from .negotiation import Decision
 
 
 class Timeline:
-    """Of one process. Any thread."""
+    """The timeline of this process. Any thread may call it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

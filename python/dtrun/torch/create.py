@@ -33,7 +33,7 @@ _store: Any = None  # of the last one: rank 0's store serves the others, which m
 
 
 def create(options: Any, _: Any) -> Group:
-    """The Group for torch's options: of all ranks, or of some."""
+    """The Group for torch's options, of all ranks or of some."""
     global _inits, _joins, _generation, _store
     if process.is_initialized():
         world = process.world()

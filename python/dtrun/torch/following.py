@@ -151,7 +151,7 @@ class Follower:
             line.put(ended, tell)
 
     def on_a_thread(self, ended: Call, tell: Call) -> None:
-        """On a separate thread."""
+        """Runs it on a separate thread."""
         depth = getattr(_here, "depth", 0)
 
         def run(item: Item) -> None:
@@ -228,7 +228,7 @@ class _Line:
         self._stopped = False
 
     def put(self, ended: Call, tell: Call) -> None:
-        """With the lock."""
+        """Holds the lock."""
         self._newest += 1
         self._untold[self._newest] = None
         self._items.put([ended, tell, self._newest])
@@ -236,7 +236,7 @@ class _Line:
             self._call()
 
     def stop(self) -> None:
-        """Holds the lock. Work for idle threads."""
+        """Holds the lock. Idle threads end."""
         self._stopped = True
         self._called.notify_all()
         self._items.put(None)

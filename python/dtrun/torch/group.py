@@ -221,7 +221,7 @@ def _waited(rank: int) -> str:
 
 
 def _look(store: Store, key: str, size: int, seconds: float, all_of_them: bool) -> Tuple[str, List[int]]:
-    """(who is late, in words: "", "Rank 1", or "Ranks 1, 2" where all are asked for; those who have come)."""
+    """(the late ranks as text: "", "Rank 1", or with all_of_them "Ranks 1, 2"; the ranks that have arrived)."""
     deadline = time.monotonic() + seconds
     late: List[str] = []
     here: List[int] = []

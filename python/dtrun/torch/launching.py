@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from ctypes import byref, c_void_p
 from datetime import timedelta
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -30,7 +31,7 @@ def submit(
     send_counts: Optional[List[int]] = None, recv_counts: Optional[List[int]] = None,
     source: Optional[ctypes.c_int32] = None,
 ) -> Optional[Started]:  # fmt: skip
-    """Starts it. Returns a dtrun.Work, or None if it blocked (`wait`); on a device only torch's current stream blocks.
+    """Starts an operation. Returns a dtrun.Work, or None if it blocked (`wait`); on a device only torch's current stream blocks.
     Tensors are dense. A type that dtrun lacks is moved as bytes and cannot be reduced."""
     if overtakers:
         await_turn(what, timeout_ns / 1e9)
@@ -61,7 +62,9 @@ def submit(
     if tensor is not None and not tensor.is_cpu:
         place = place_of(tensor.device)
         stream = place.native(place.current())
-    status, handle = start(comm._live(), op, kept, (send_counts, recv_counts), source, stream, wait)
+    handle = None if wait else c_void_p()
+    out = None if handle is None else byref(handle)
+    status = start(comm._library, comm._live(), op, kept, send_counts, recv_counts, source, stream, out)
     if status:
         raise explained(comm._failure(what, status), comm)
     return None if handle is None else Started(handle, None, kept, what, source, comm)

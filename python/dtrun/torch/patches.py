@@ -1,4 +1,4 @@
-"""What dtrun changes in torch, once for each process.
+"""The functions of torch that dtrun replaces or marks, once for each process.
 
 - selection, for scripts that dtrun started with `backend.torch = "dtrun"`: torch calls autoload() at the end of its own import. If
   the variable of that option is set, the backend "dtrun" makes every process group that a script requests as "gloo", "cpu:gloo" or
@@ -22,6 +22,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import BuiltinCommHookType
 from torch.distributed import distributed_c10d as c10d
 from torch.nn.parallel import DistributedDataParallel
 
@@ -81,7 +82,7 @@ def python_hook(of_torch: Any) -> Any:
     """FP16_COMPRESS of a model over a Group uses the Python hook."""
 
     def register(self: Any, comm_hook_type: Any) -> None:
-        if comm_hook_type != dist.BuiltinCommHookType.FP16_COMPRESS or not isinstance(self.process_group, Group):
+        if comm_hook_type != BuiltinCommHookType.FP16_COMPRESS or not isinstance(self.process_group, Group):
             of_torch(self, comm_hook_type)
             return
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook

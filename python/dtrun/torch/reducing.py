@@ -107,7 +107,7 @@ class Reducing(Launching):
         """outputs[0] of rank r = reduction of inputs[0][r]; sizes may differ between ranks."""
         output, sources = t.single("reduce_scatter", outputs), t.only("reduce_scatter", inputs)
         op, opts = _op(opts, op)
-        t.check_one_for_each("reduce_scatter", "inputs", sources, self.comm.size)
+        t.check_one_for_each("reduce_scatter", "tensors to reduce", sources, self.comm.size)
         own = sources[self.comm.rank].numel()
         if own != output.numel():
             raise errors.InvalidArgument(

@@ -59,7 +59,7 @@ def source(what: str, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def target(what: str, tensor: torch.Tensor) -> Target:
-    """(a dense tensor to receive into, what to call afterwards or None)."""
+    """(a dense tensor to receive into, a function to call afterwards or None)."""
     check(what, tensor)
     if plain(tensor):
         return tensor, None
@@ -109,7 +109,7 @@ def flat_source(what: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def flat_target(what: str, tensors: Sequence[torch.Tensor]) -> Target:
-    """(a flat tensor to receive all of `tensors` into, what to call afterwards or None)."""
+    """(a flat tensor to receive all of `tensors` into, a function to call afterwards or None)."""
     _check_alike(what, tensors)
     adjacent = _adjacent(tensors)
     if adjacent is not None:
@@ -213,7 +213,7 @@ class Place:
         return self._module.stream(self.side())
 
     def side(self) -> Any:
-        """That stream."""
+        """The private stream."""
         if self._side is None:
             self._side = self._module.Stream(self.device)
         return self._side

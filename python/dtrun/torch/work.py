@@ -85,8 +85,8 @@ class Work(dist.Work):
     ) -> None:  # fmt: skip
         super().__init__()
         self._parts = parts
-        self.tensors = result  # what wait() makes complete
-        self._finish = finish  # what to call when all parts have ended
+        self.tensors = result  # complete after wait()
+        self._finish = finish  # functions to call when all parts have ended
         self._follow = follow or _nobody  # of the group
         self._ordered = ordered  # whether it ends after those started before it
         self._place = place  # the device, of DeviceWork
@@ -169,13 +169,13 @@ class Work(dist.Work):
         return torch.futures.Future()
 
     def _complete(self, promise: Any) -> None:
-        """On a thread: completes the future, which runs its callbacks."""
+        """Completes the future, which runs its callbacks; on a thread."""
         if not self._ended:
             self._wait(None)
         promise.set_result(self._failure or self.tensors)
 
     def _wait_on_thread(self) -> None:
-        """For the operations alone: what finishes them is in C++ of torch."""
+        """Waits for the operations alone: `finish` runs C++ of torch."""
         if not self._finish:
             self._wait(None)
             return
@@ -250,7 +250,7 @@ class DeviceWork(Work):
         return True
 
     def _queue_wait(self) -> None:
-        """With the lock."""
+        """Holds the lock."""
         current = self._place.current()
         native = self._place.native(current)
         for part in self._parts:
@@ -262,7 +262,7 @@ class DeviceWork(Work):
         self._ended = True
 
     def _moved(self) -> Tensors:
-        """What the parts send and receive; they forget it at their end."""
+        """The tensors that the parts send and receive; parts forget them at their end."""
         return [tensor for part in self._parts for tensor in part.tensors()]
 
     def _call_finish(self, current: Any, moved: Tensors) -> None:
@@ -328,4 +328,4 @@ def _outcome(promise: Any) -> Any:
 _nobody = Follower()
 
 ENDED = Work((), [])
-"""What a call that has blocked returns."""
+"""The result of a call that has blocked."""

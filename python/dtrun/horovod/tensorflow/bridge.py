@@ -30,7 +30,7 @@ class ArgumentError(ValueError, tf.errors.InvalidArgumentError):
 
 
 def run(work: Work, tensors: Sequence[Any], results: Sequence[tf.TensorSpec]) -> List[tf.Tensor]:
-    """work(*arrays of `tensors`), which returns arrays; they become tensors of the types and shapes of `results`."""
+    """Calls work() with the arrays of `tensors`, and returns its arrays as tensors with the types and shapes of `results`."""
     if tf.executing_eagerly():
         try:
             found = work(*(numpy.asarray(tensor) for tensor in tensors))
@@ -51,7 +51,7 @@ def run(work: Work, tensors: Sequence[Any], results: Sequence[tf.TensorSpec]) ->
 
 
 def spec_of(tensor: Any, ragged: bool = False) -> tf.TensorSpec:
-    """Of a result like `tensor`; `ragged`: with another number of rows."""
+    """The spec of a result like `tensor`. `ragged`: the number of rows may differ."""
     shape = tensor.shape
     if ragged and shape.rank:
         shape = tf.TensorShape([None]).concatenate(shape[1:])

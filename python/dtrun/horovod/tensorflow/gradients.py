@@ -39,7 +39,7 @@ class Gradients:
         return id(variable) in self._local
 
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
-        """In the order given; None stays None. Every rank calls it with gradients of the same variables."""
+        """The reduced gradients, in the order given; None stays None. Every rank calls it with gradients of the same variables."""
         results = [
             tf.convert_to_tensor(g) if self.sparse_as_dense and isinstance(g, tf.IndexedSlices) else g for g in gradients
         ]
@@ -57,7 +57,7 @@ class Gradients:
         return results
 
     def _reduce(self, results: List[Any], places: List[int], variables: Sequence[Any]) -> None:
-        """In place."""
+        """Reduces the gradients at `places` in place."""
         for i in places:
             if isinstance(results[i], tf.IndexedSlices):
                 results[i] = allreduce(results[i], op=self._op, name=self._name_of(i), process_set=self.process_set)

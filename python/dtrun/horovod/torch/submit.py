@@ -1,4 +1,4 @@
-"""From tensors to requests: makes the checks that this rank can make alone, and passes the request to the controller."""
+"""From tensors to requests: checks the tensors, and passes the request to the controller."""
 
 from typing import Any, Callable, Optional, Sequence
 

@@ -1,4 +1,4 @@
-"""SyncBatchNorm: batch statistics of all ranks' samples. On every device, with operations of torch alone."""
+"""SyncBatchNorm: batch statistics of all ranks' samples. It runs on every device, with operations of torch alone."""
 
 from typing import Any, List, Optional, Tuple
 
