@@ -232,7 +232,8 @@ class Networks(JobTest):
         for i in range(3):
             self.site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
         report = json.loads(self.doctor("--json").out)
-        self.golden_lines("\n".join(check["what"] for check in self.between(report, "network")), "10.6.0.1", "node0 (eth1)", "node1 (eth1)")
+        found = [check["what"] for check in self.between(report, "network") if check["what"].startswith("10.6.0.1 ")]
+        self.golden("\n".join(found), "node0 (eth1)", "node1 (eth1)")
 
     def test_lost_packets_and_a_slow_host_are_warnings(self):
         self.site.firewall(1, 'iifname "eth0" numgen random mod 100 < 10 drop')
@@ -256,7 +257,7 @@ class Networks(JobTest):
         report = json.loads(self.doctor("--json").out)
         running = next(check["what"] for check in report["hosts"][0]["checks"] if check["what"].startswith("running: "))
         self.assertIn("eth0 (10.5.0.1/24, MTU 1500)", running)
-        self.golden_lines(running, "25", "bridge")
+        self.assertIn("25 more of kind bridge", running)
 
     def test_hosts_that_do_not_reach_each_other_are_a_problem_with_the_pairs(self):
         self.site.firewall(1, 'iifname "eth0" ip saddr 10.5.0.3 drop')

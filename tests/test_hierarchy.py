@@ -20,7 +20,7 @@ class Hierarchy(JobTest):
                     expected = world * (world + 1) // 2
                     for rank in range(world):
                         self.assertIn(f"rank {rank} of {world} over shm+{wire}: sum {expected}\n", result.out)
-                    self.assertIn(f"shared memory on each host, {wire} between them", result.err)
+                    self.assertRegex(result.err, rf"shared memory .*{wire} ")
 
     def test_without_shared_memory_the_backend_is_alone(self):
         result = self.ranks(3, RANK, sets=[*HOSTS, "comm.local=none"])
@@ -33,8 +33,7 @@ class Hierarchy(JobTest):
                 result = self.ranks(33, RANK, "ring", sets=[*HOSTS, f"backend.name={wire}"])
                 if wire == "gloo":
                     self.assertEqual(result.code, 3, str(result))
-                    self.assertIn("messages go where there are at most 32; make a communicator of those that talk "
-                                  "by subset", result.err)
+                    self.assertRegex(result.err, "at most 32; .*subset")
                     continue
                 self.assert_ok(result)
                 for rank in range(33):
@@ -69,7 +68,7 @@ class Hierarchy(JobTest):
                     world, RANK, "skip", sets=[*HOSTS, "backend.timeout=1s", "job.grace=1s"])
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("allreduce #10", result.err)
-                self.assertIn(f"rank {world - 1} has called no collective after #9", result.err)
+                self.assertRegex(result.err, f"rank {world - 1} .*#9")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class HorovodShim(HorovodTest):
     def test_an_operation_that_a_rank_never_submits(self):
         limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
         result = self.hold(3, "errors.py", "stall", self.folder / "told", done="went on", env=self.package(**limits))
-        self.assertRegex(result.err + result.out, r"hvd\.allreduce 'late': submitted by 2 of 3 ranks \d s ago, and not by rank 1")
+        self.assertRegex(result.err + result.out, r"hvd\.allreduce 'late': .*2 of 3 .*rank 1")
 
     def test_a_rank_that_leaves_is_named(self):
         self.hold(2, "errors.py", "leave", done="was told", absent=[1])
@@ -45,8 +45,8 @@ class HorovodShim(HorovodTest):
                 pid = self.folder / f"pid-{count}-{len(words)}"
                 result = self.ranks(count, self.PYTHON, PROGRAMS / "exit.py", pid, *words, env=self.package())
                 self.assertEqual(result.code, 3, str(result))
-                self.assertRegex(result.err, "failed after .*: rank 1 exited with code 3", str(result))
-                self.assertIn("HorovodInternalError: allreduce 'late': rank 1 has called hvd.shutdown() or ended", result.out + result.err)
+                self.assert_verdict(result, ending=(1, 3), first_failed_rank=1)
+                self.assertIn("HorovodInternalError: allreduce 'late': rank 1 ", result.out + result.err)
 
     def test_an_operation_that_one_rank_cannot_end(self):
         self.hold(2, "errors.py", "memory", done="was told", sets=["backend.timeout=5s"])
@@ -99,7 +99,7 @@ class HorovodShim(HorovodTest):
                 done = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True)
                 if missing:
                     self.assertEqual(done.returncode, 2, done.stderr)
-                    self.assertIn("--set python.horovod: there is no Python package of this dtrun", done.stderr)
+                    self.golden_lines(done.stderr, "--set python.horovod")
                 else:
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                     self.assertIn("rank 1 of 2 is done", done.stdout)
@@ -111,16 +111,16 @@ class HorovodShim(HorovodTest):
             file.touch()
         text = f"import sys; sys.path.insert(0, '{real.parents[1]}')\nimport horovod.common.basics\n"
         text += "import dtrun.horovod.torch as hvd\nhvd.init()"
-        self.assertIn(f"Horovod itself is loaded in this process, from {real / 'basics.py'}", self.say(text))
+        self.golden(self.say(text).splitlines()[-1], f"{real / 'basics.py'}")
 
     def test_parts_that_are_absent_are_named(self):
         for part in ("mxnet", "spark"):
-            self.assertIn(f"horovod.{part}: dtrun's horovod has horovod.torch", self.say(f"import horovod.{part}"))
-            self.assertIn(f"dtrun.horovod.{part}: dtrun's horovod has dtrun.horovod.torch", self.say(f"import dtrun.horovod.{part}"))
+            self.golden(self.say(f"import horovod.{part}").splitlines()[-1], f"horovod.{part}: ")
+            self.golden(self.say(f"import dtrun.horovod.{part}").splitlines()[-1], f"dtrun.horovod.{part}: ")
         hidden = "import sys; sys.modules['tensorflow'] = None\n"  # as where there is none
         for part in ("horovod.tensorflow", "dtrun.horovod.keras", "horovod.tensorflow.keras"):
-            self.assertIn(f"{PYTHON} has no TensorFlow; install it there", self.say(f"{hidden}import {part}"))
-        self.assertIn("horovod.run: start the script with `dtrun", self.say("import horovod\nhorovod.run(print, np=2)"))
+            self.golden(self.say(f"{hidden}import {part}").splitlines()[-1], PYTHON, "TensorFlow")
+        self.golden(self.say("import horovod\nhorovod.run(print, np=2)").splitlines()[-1], "horovod.run", "`dtrun")
 
 
 if __name__ == "__main__":

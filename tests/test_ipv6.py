@@ -84,7 +84,7 @@ class PerProcess(Ipv6Test):
                 self.assert_ok(result)
                 self.assert_sums(result, "shm+gloo")
         refused = self.start_on(0, "--hosts", f"{first},{second}", *shell, RANK).finish()  # a port, or slots?
-        self.assert_user_error(refused, f"'{first}' has several colons; write an IPv6 address in brackets")
+        self.golden_error(refused, f"'{first}'", "IPv6")
 
     @unittest.skipUnless(has_torch(), "there is no torch.distributed")
     def test_a_torch_script_needs_nothing(self):
@@ -152,8 +152,8 @@ class Mpi(Ipv6Test):
     @unittest.skipUnless(shutil.which("mpiexec.hydra"), "there is no mpiexec.hydra (mpich)")
     def test_mpichs_mpiexec_has_ipv4_alone(self):
         result = self.run_cluster(RANK, hosts=HOSTS, more=self.MORE + "program = \"mpiexec.hydra\"\n")
-        self.assert_user_error(result, f"the hosts reach each other over IPv6 ({LAB.address(0)}), and mpiexec.hydra (Hydra) over "
-                               "IPv4 alone; take launcher.name = \"per-process\"")
+        self.golden_error(result, f"IPv6 ({LAB.address(0)})", "mpiexec.hydra (Hydra)", "IPv4",
+                          'launcher.name = "per-process"')
 
 
 @unittest.skipUnless(has_torch(), "there is no torch.distributed")

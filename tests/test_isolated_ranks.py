@@ -8,7 +8,7 @@ import unittest
 from support.cluster import ClusterTest, open_lab
 from support.job import JobTest, free_port, main, needs_stacks, needs_torch, nightly
 
-WARNING = "the ranks have not joined each other"
+WARNING = "have not joined each other"
 # dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old, twice until
 # it is more than four times as old.
 BEGIN = "import time; begin = time.monotonic(); "
@@ -182,12 +182,12 @@ class ChangedVariables(JobTest):
             with self.subTest(way=way):
                 result, verdict = self.changes(way)
                 self.assertRegex(result.err, rf"failed after [^:]*: {said}\n", str(result))
-                self.assertIn("next: let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE", result.err)
+                self.golden_lines(result.err, "  next: ", "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE")
                 self.assertEqual(verdict["blamed"]["ranks"], [rank], str(result))
 
     def test_of_all_that_have_changed_them_alike_none_is_blamed(self):
         result, verdict = self.changes("size")
-        self.assertIn("  ranks 0, 1 set WORLD_SIZE to 4, where dtrun set 2\n", result.err, str(result))
+        self.golden_lines(result.err, "  ranks 0, 1 ", "WORLD_SIZE", " 4", " 2")
         self.assertIsNone(verdict["blamed"], str(result))
 
     def test_a_job_that_meets_nevertheless_is_not_told_of_them(self):
@@ -198,8 +198,8 @@ class ChangedVariables(JobTest):
     @needs_stacks
     def test_a_standstill_at_the_start_tells_of_them(self):
         result, verdict = self.changes("port", limit_s=1000, sets=["watch.stall=1s", "watch.on_stall=fail"])
-        self.assertRegex(result.err, r"rank 1 in \S+ at changes\.py:\d+ \(has set MASTER_PORT to 1, where dtrun set \d+\)")
-        self.assertRegex(result.err, r"no progress for [^:]*: rank 1 set MASTER_PORT to 1, where dtrun set \d+\n")
+        self.assertRegex(result.err, r"rank 1 in \S+ at changes\.py:\d+ \(.*MASTER_PORT.* 1, .*\d+\)")
+        self.assertRegex(result.err, r"no progress for [^:]*: rank 1 .*MASTER_PORT")
         self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
 
 

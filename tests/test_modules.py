@@ -23,7 +23,7 @@ class Here(JobTest):
     def test_one_that_is_missing_is_named_with_its_host_and_interpreter(self):
         for verb in ((), ("plan",)):
             result = self.dtrun(*verb, "--set", "python.modules=json,nosuch", "--", *PROGRAM)
-            self.assert_user_error(result, "--set python.modules: on host '", "/python3' has no module 'nosuch'; install it there")
+            self.golden_error(result, "--set python.modules: on host '", "python3'", "'nosuch'")
             self.assertNotIn("a rank runs", result.out)
 
     def test_it_is_looked_for_where_ranks_look(self):
@@ -34,12 +34,12 @@ class Here(JobTest):
         self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets[:1]), "no module 'only_here'")
 
     def test_a_program_that_is_no_python(self):
-        self.assert_user_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true', which is not a Python interpreter", "or remove python.modules")
+        self.golden_error(self.ranks(2, "true", sets=["python.modules=json"]), "/true'", "python.modules")
 
     def test_torchrun_has_an_interpreter_of_its_own(self):
         self.write("print('a rank runs')", "train.py")
         result = self.ranks(1, "train.py", sets=["launcher.name=torchrun", "launcher.options.entry=script", "python.modules=nosuch"])
-        self.assert_user_error(result, "/python3' has no module 'nosuch'")
+        self.golden_error(result, "python3'", "'nosuch'")
 
     def test_doctor_looks_for_them_too(self):
         told = self.dtrun("doctor", "--json", "--set", "python.modules=json,nosuch", "--", *PROGRAM)
@@ -54,27 +54,24 @@ class Here(JobTest):
         self.write(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n', "bare/python3").chmod(0o755)  # finds what Python itself has
         program = (self.folder / "bare/python3", *PROGRAM[1:])
         self.assert_ok(self.ranks(2, *program))
-        missing = "/bare/python3' has no module 'dtrun'"
-        self.assert_user_error(self.ranks(2, *program, flags=["--torch-backend", "dtrun"]),
-                               "--torch-backend: backend.torch: on host '", missing, "install dtrun's wheel for it there")  # fmt: skip
+        missing = "'dtrun'"
+        self.golden_error(self.ranks(2, *program, flags=["--torch-backend", "dtrun"]), "--torch-backend: backend.torch: on host '", missing)
         self.assert_user_error(self.ranks(2, *program, sets=["backend.torch=dtrun", "python.modules=json"]),
                                "--set backend.torch: on host '", missing)  # fmt: skip
         self.write("", "own/dtrun/__init__.py")
         sets = ["backend.torch=dtrun", f"job.env.PYTHONPATH={self.folder / 'own'}"]
-        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has no entry point 'torch.backends:dtrun', which torch",
-                               "install dtrun's wheel there, or add the folder with its .dist-info to PYTHONPATH")  # fmt: skip
+        self.golden_error(self.ranks(2, *PROGRAM, sets=sets), "/python3'", "'torch.backends:dtrun'", ".dist-info")
         (self.folder / "own/dtrun-1.dist-info").mkdir()
         (self.folder / "own/torch-2.dist-info").mkdir()
         self.write("Name: torch\nVersion: 2.4.1\n", "own/torch-2.dist-info/METADATA")
         self.write("[torch.backends]\ndtrun = dtrun.torch:_autoload\n", "own/dtrun-1.dist-info/entry_points.txt")
-        self.assert_user_error(self.ranks(2, *PROGRAM, sets=sets), "/python3' has torch 2.4.1, older than 2.5, which does not load backends",
-                               'import dtrun.torch in the script and request the backend "dtrun"')  # fmt: skip
+        self.golden_error(self.ranks(2, *PROGRAM, sets=sets), "python3'", "torch 2.4.1", "2.5", '"dtrun"')
         self.write("Name: torch\nVersion: 2.10.0\n", "own/torch-2.dist-info/METADATA")
         self.assert_ok(self.ranks(2, *PROGRAM, sets=sets))
         self.assert_ok(self.ranks(2, "true", sets=["backend.torch=dtrun"]))  # what it starts is not known
         for more in ({"sets": ["backend.torch=dtrun", "job.env.TORCH_DEVICE_BACKEND_AUTOLOAD=0"]},
                      {"sets": ["backend.torch=dtrun"], "env": self.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="false")}):
-            self.assert_user_error(self.ranks(2, "true", **more), "sets TORCH_DEVICE_BACKEND_AUTOLOAD to a value other than 1")
+            self.golden_error(self.ranks(2, "true", **more), "TORCH_DEVICE_BACKEND_AUTOLOAD")
 
 
 @unittest.skipIf(why_not(), why_not())
@@ -99,7 +96,7 @@ class OnHosts(ClusterTest):
         more = f'[job.env]\nPYTHONPATH = "/dev/shm"\n[python]\nmodules = ["json", "{MODULE}"]\n'
         result = self.run_cluster(*PROGRAM, more=more)
         self.assertNotEqual(result.code, 0)
-        self.assertRegex(result.err, rf"job.toml:\d+:\d+: python.modules: on host 'node2', '.*/python3' has no module '{MODULE}'; ")
+        self.golden_lines(result.err, f"'{MODULE}'")
         self.assertNotIn("a rank runs", result.out)
         files.append(self.give(2))
         result = self.run_cluster(*PROGRAM, more=more)

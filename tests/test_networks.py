@@ -116,7 +116,7 @@ class Networks(JobTest):
         topology = next(each for each in TOPOLOGIES if each.name == "a_first_address_that_joins_nobody")
         site = self.prepare(topology)
         result = self.run_in(dataclasses.replace(topology, config='[backend]\nname = "ucx"\ntimeout = "10s"\n'), site)
-        self.assertIn("UCX uses the first address of an interface, and 10.5.0.1 is not the first of eth0 on node0", result.err)
+        self.assertRegex(result.err, r"UCX .*10\.5\.0\.1 .*eth0 .*node0")
 
     def test_open_mpi_where_names_differ(self):
         topology = next(each for each in TOPOLOGIES if each.name == "names_that_differ")

@@ -152,7 +152,7 @@ class PmixApart(PmixTest):
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 0, process.stderr)
         self.assertEqual(process.stdout.count("sum 3"), 2, process.stdout)
-        self.assertIn("dtrun-pmix: cannot set a seccomp filter: invalid argument; it serves PMIx without", process.stderr)
+        self.golden_lines(process.stderr, "dtrun-pmix: ", "seccomp")
 
     def test_a_job_without_mpi_has_no_server(self):
         job = self.start_ranks(2, "sh", "-c", "echo ready; while [ ! -e go-on ]; do sleep 0.01; done")
@@ -179,7 +179,7 @@ class PmixApart(PmixTest):
         result = job.finish()
         if result.code != 0:
             self.assertEqual(result.code, 1, str(result))
-            self.assertRegex(result.err, r"the PMIx server of host \S+ died of signal \d+ \(SIG\w+")
+            self.assertRegex(result.err, r"PMIx .*signal \d+ \(SIG\w+")
 
     def test_a_stopped_server_is_resumed(self):
         job, server, file = self.waiting_job()
@@ -187,15 +187,14 @@ class PmixApart(PmixTest):
         file.touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertRegex(result.err, rf"dtrun: the PMIx server of host \S+ \(pid {server}\) was stopped by SIGSTOP, but not "
-                                     r"the rest of its job: resumed it")
+        self.golden_lines(result.err, "PMIx", f"(pid {server})", "SIGSTOP")
 
     def test_a_death_that_ranks_suffer_from_is_named(self):
         job, server, _ = self.waiting_job()
         os.kill(server, signal.SIGSEGV)
         result = job.finish()
         self.assertEqual(result.code, 1, str(result))
-        self.assertRegex(result.err, r"the PMIx server of host \S+ died of signal 11 \(SIGSEGV.*\), and ranks 0, 1 still needed it")
+        self.assertRegex(result.err, r"PMIx .*signal 11 \(SIGSEGV.*ranks 0, 1 ")
         self.assertIn("next: ", result.err)
         self.assert_verdict(result, exit_class="launcher")
 
@@ -218,7 +217,7 @@ class PmixApart(PmixTest):
         file.touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertIn("all ranks have finished with MPI, so the job continues", result.err)
+        self.golden_lines(result.err, "MPI", "job continues")
 
     def test_a_death_that_no_rank_has_noticed_is_said(self):
         job = self.start_ranks(2, "sh", "-c", "echo ready; while [ ! -e go-on ]; do sleep 0.01; done", sets=["job.pmi=pmix"])
@@ -229,7 +228,7 @@ class PmixApart(PmixTest):
         (self.folder / "go-on").touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertIn("died of signal 9 (SIGKILL); the job continues", result.err)
+        self.golden_lines(result.err, "PMIx", "signal 9 (SIGKILL)")
 
     def test_each_generation_has_a_server_of_its_own(self):
         script = ("echo up; while [ ! -e go-$DTRUN_GENERATION ]; do sleep 0.01; done; "

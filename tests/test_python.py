@@ -56,7 +56,7 @@ class OpenFiles(PythonTest):
                 self.assertNotRegex(result.out + result.err, "(rank|process of rank) [012] (has )?(ended|is gone)")
                 if "mpi" not in sets[-1]:  # it makes communicators without a descriptor
                     self.assertNotEqual(result.code, 0, str(result))
-                    self.assertRegex(result.out + result.err, "(?i)too many open files", str(result))
+                    self.assertIn("open files", (result.out + result.err).lower(), str(result))
 
 
 class Operations(PythonTest):
@@ -131,8 +131,8 @@ class Alone(PythonTest):
                           {"SLURM_NTASKS": "2", "SLURM_PROCID": "0"}):  # fmt: skip
             with self.subTest(variables):
                 said = self.say(**variables)
-                self.assertEqual(said.count("dtrun: dtrun.init: warning: this process is alone"), 1, said)
-                self.assertIn("=2 means that a launcher started 2 ranks. Start the program with dtrun -n 2", said)
+                self.assertEqual(said.count("dtrun: dtrun.init: warning: "), 1, said)
+                self.golden_lines(said, "=2 ", "-n 2")
 
     def test_a_program_that_is_alone_is_told_nothing(self):
         for variables in ({}, {"WORLD_SIZE": "1"}, {"SLURM_NTASKS": "2"}, {"WORLD_SIZE": "many"}):

