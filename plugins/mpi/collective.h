@@ -44,7 +44,7 @@ class Collectives {
   void Reduce(const dtrun_op& op);
   void ReduceScatter(const dtrun_op& op);
 
-  // move.cc
+  // collective.cc
   void Broadcast(const dtrun_op& op);
   void Allgather(const dtrun_op& op);
   void Alltoall(const dtrun_op& op);

@@ -1,4 +1,5 @@
-// Finds and opens libmpi, and refuses files that are not libmpi or belong to another MPI.
+// libmpi: finds and opens it, refuses files that are not libmpi or belong to another MPI, and makes the
+// counts and reductions that it lacks.
 //
 // A process has one MPI at most: an image that the program has already is used, whatever
 // the plugin would have opened. Called from `init`; any thread.
@@ -7,12 +8,14 @@
 #define OMPI_SKIP_MPICXX 1  // the C++ bindings would be linked
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/names.hpp"
 #include "dtrun/plugin/shared_library.hpp"
 
 namespace dtrun::mpi_plugin {
@@ -154,5 +157,31 @@ const Library& OpenLibrary(const std::optional<std::string>& wanted);
 
 // "Open MPI v4.1.4" of "Open MPI v4.1.4, package: ...".
 std::string ShortVersion(const std::string& version);
+
+// How MPI carries out a reduction of one element type.
+struct Reduction {
+  MPI_Datatype type;
+  MPI_Op op;
+  // 16-bit floats with partial results that would be rounded: to be carried as float32.
+  bool widen = false;
+};
+
+// Reductions that MPI lacks, as operations of MPI: booleans, 16-bit floats, minima and maxima that keep NaN,
+// and sums of small integers that wrap. Made once MPI runs, kept until the process ends; any thread.
+class Combiners {
+ public:
+  explicit Combiners(const Api& api);
+
+  // Whether MPI does it by itself: no function of ours, and nothing before or after it. Needs no MPI.
+  static bool IsNative(std::int32_t dtype, std::int32_t reduce);
+  // REQUIRES kernels::Supports(dtype, reduce). AVG and PREMUL_SUM are sums here.
+  Reduction Find(std::int32_t dtype, std::int32_t reduce) const;
+  // The type that moves elements of this width: 1, 2, 4, 8 or 16 bytes.
+  MPI_Datatype Mover(std::size_t width) const;
+
+ private:
+  const Api& api_;
+  std::array<std::array<std::optional<MPI_Op>, sdk::kReductionEnd>, sdk::kTypeEnd> own_;
+};
 
 }  // namespace dtrun::mpi_plugin

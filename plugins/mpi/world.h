@@ -12,14 +12,18 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#include "combine.h"
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/block_signals.hpp"
 #include "library.h"
-#include "mpi_options.h"
 
 namespace dtrun::mpi_plugin {
+
+// The choices of the option coll_sm; kApart is none: ranks of a host share no memory.
+enum class CollSm { kAuto, kOn, kOff, kApart };
 
 // A thread for the MPI calls that may take any time: starting and ending MPI, making communicators. The
 // caller can stop waiting; then the thread stays in the call, and the process goes on without it. One per
@@ -32,10 +36,36 @@ class MpiThread {
 
   // Runs `task` on the thread and waits, at most until `deadline`; false when that passed.
   // Throws what the task throws. What the task uses must live as long as the process.
-  bool Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline);
+  bool Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline) {
+    std::packaged_task<void()> mine(std::move(task));
+    std::future<void> done = mine.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!started_) {
+        const sdk::BlockSignals block;  // MPI's own threads inherit that
+        std::thread([this, host] { Serve(host); }).detach();
+        started_ = true;
+      }
+      tasks_.push_back(std::move(mine));
+    }
+    added_.notify_one();
+    if (!deadline.never() && done.wait_until(deadline.at()) != std::future_status::ready) return false;
+    done.get();
+    return true;
+  }
 
  private:
-  void Serve(const sdk::Host& host);
+  void Serve(const sdk::Host& host) {
+    const sdk::ThreadScope scope(host, "dtrun-mpi");
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [this] { return !tasks_.empty(); });
+      std::packaged_task<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+    }
+  }
 
   std::mutex mutex_;
   std::condition_variable added_;

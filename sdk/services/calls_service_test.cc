@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "dtrun/plugin/call_queue.hpp"
 #include "sdk/algorithms/trial.h"
 #include "sdk/conformance/host.h"
 #include "sdk/services/services.h"
@@ -279,6 +280,48 @@ TEST_F(CallsServiceTest, OpensNothingIncomplete) {
   runner_.abandon = nullptr;
   EXPECT_EQ(service_->open(host_, &runner_, 3, "queue", &calls, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(calls, nullptr);
+}
+
+// Its Run hangs whatever happens, until the test ends it; nothing else does.
+class StuckRunner final : public sdk::Runner {
+ public:
+  void Run(sdk::Running&) override {
+    begun.set_value();
+    end.get_future().wait();
+  }
+  void Abandon(const sdk::Running&) override {}
+  std::optional<sdk::Failure> GiveUp(sdk::Running& running, bool has_begun) override {
+    if (has_begun && !give_up) return std::nullopt;
+    return sdk::Failure(DTRUN_TIMEOUT, sdk::OperationText(*running.op) + " is stuck");
+  }
+
+  std::promise<void> begun, end;
+  std::atomic<bool> give_up{false};
+};
+
+TEST(CallQueue, LeavesACallBehindThatNothingEnds) {
+  StuckRunner runner;
+  sdk::CallQueue queue(sdk::Host(conformance::Host()), runner, "queue", 3, std::chrono::milliseconds(1));
+  auto first = queue.Enqueue(Barrier(1));
+  runner.begun.get_future().wait();
+  auto second = queue.Enqueue(Barrier(2));
+  const auto failure = [](sdk::Request& request) -> std::string {
+    try {
+      request.Wait(sdk::kNoLimit);
+      return "none";
+    } catch (const sdk::Failure& thrown) {
+      return thrown.what();
+    }
+  };
+  EXPECT_FALSE(first->Wait(std::chrono::milliseconds(5)));
+  EXPECT_EQ(failure(*second), "barrier 2 is stuck");
+  second.reset();
+  runner.give_up = true;
+  EXPECT_EQ(failure(*first), "barrier 1 is stuck");
+  first.reset();
+  EXPECT_FALSE(queue.Stop(std::chrono::milliseconds(5)));
+  runner.end.set_value();
+  EXPECT_TRUE(queue.Stop(sdk::kNoLimit));
 }
 
 }  // namespace

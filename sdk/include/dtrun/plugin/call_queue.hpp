@@ -6,9 +6,9 @@
 // which the first of them starts. A call that passes its deadline before its turn has the communicator fail,
 // whether or not anybody looks at it: a second thread does that, started by the first call that may not
 // outlast those ahead. Owned by a communicator, and destroyed before its Runner, when every request is gone;
-// dropping a request waits for its call, so one that hangs in Run is ended by failing the communicator and by
-// nothing else. Enqueue: one thread at a time; the rest: any thread. It throws, and starts nothing, where no
-// thread can start.
+// dropping a request waits for its call, so one that hangs in Run is ended by failing the communicator, or,
+// where nothing can end it, by Runner::GiveUp. Enqueue: one thread at a time; the rest: any thread. It
+// throws, and starts nothing, where no thread can start.
 #pragma once
 
 #include <algorithm>
@@ -30,31 +30,6 @@
 
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
-
-  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it.
-  // One thread, until it has been started.
-  class LazyDeadline {
-   public:
-    explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
-    const Deadline& Start() {
-      if (started_) return deadline_;
-      deadline_ = Deadline(Nanoseconds(timeout_ns_));
-      started_ = true;
-      return deadline_;
-    }
-    bool Passed() { return timeout_ns_ >= 0 && Start().passed(); }
-    // At most `most`, at least a moment.
-    Nanoseconds Left(Nanoseconds most) {
-      if (timeout_ns_ < 0) return most;
-      return std::max(Nanoseconds(1), std::min(most, Start().Left()));
-    }
-    std::int64_t timeout_ns() const { return timeout_ns_; }
-
-   private:
-    std::int64_t timeout_ns_;
-    bool started_ = false;
-    Deadline deadline_;
-  };
 
   // A call that runs.
   struct Running {
@@ -80,36 +55,65 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // The deadline of a call has passed before its turn: fails the communicator, so that the Run under way
     // returns soon and later ones fail. Beside that Run, and perhaps again; must not block. Any thread.
     virtual void Abandon(const Running& running) = 0;
+    // For a Run that nothing ends, and only for a queue with a `look`. Asked about a call that the queue's
+    // thread runs (`begun`) or is going to run. A failure, which is the communicator's, ends the call,
+    // although Run may never return. The thread that waits calls it; may block.
+    virtual std::optional<Failure> GiveUp(Running& running, bool begun) {
+      static_cast<void>(running);
+      static_cast<void>(begun);
+      return std::nullopt;
+    }
 
    protected:
     ~Runner() = default;
   };
 
-  class CallQueue {
-   public:
-    // Of a communicator of `size` ranks; `thread` is a literal of at most 15 bytes.
-    CallQueue(const Host& host, Runner& runner, const char* thread, int size)
-        : host_(host), runner_(runner), thread_(thread), size_(size) {}
-    CallQueue(const CallQueue&) = delete;
-    CallQueue& operator=(const CallQueue&) = delete;
-    ~CallQueue() {
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        stop_ = true;
-      }
-      changed_.notify_all();
-      for (std::thread* const thread : {&worker_, &watch_}) {
-        if (thread->joinable()) thread->join();
-      }
-    }
+  namespace internal {
 
-    std::unique_ptr<Request> Enqueue(const dtrun_op& op);
+  // A thread keeps the memory of the last T that it deleted for its next one: a blocking call allocates
+  // nothing.
+  template <class T>
+  class Recycled {
+   public:
+    static void* operator new(std::size_t bytes) {
+      void* const kept = kept_.release();
+      return kept != nullptr ? kept : ::operator new(bytes);
+    }
+    static void operator delete(void* memory) { kept_.reset(memory); }
 
    private:
-    class Call;
+    struct Free {
+      void operator()(void* memory) const { ::operator delete(memory); }
+    };
+    inline static thread_local std::unique_ptr<void, Free> kept_;
+  };
 
-    void Execute(Call& call);
+  }  // namespace internal
+
+  class CallQueue {
+   public:
+    // Of a communicator of `size` ranks; `thread` is a literal of at most 15 bytes. `look`: how often a
+    // thread that waits asks Runner::GiveUp; kNoLimit: never.
+    CallQueue(const Host& host, Runner& runner, const char* thread, int size, Nanoseconds look = kNoLimit)
+        : host_(host), runner_(runner), thread_(thread), size_(size), look_(look) {}
+    CallQueue(const CallQueue&) = delete;
+    CallQueue& operator=(const CallQueue&) = delete;
+    ~CallQueue() { Stop(kNoLimit); }
+
+    std::unique_ptr<Request> Enqueue(const dtrun_op& op);
+    // Ends the threads. REQUIRES that every request is gone. False: a call that was given up is in Run after
+    // `limit`; the queue and its Runner must then stay until the process ends.
+    bool Stop(Nanoseconds limit);
+
+   private:
+    struct Call;
+    class Ticket;
+
+    std::optional<Failure> Execute(Call& call);
     bool Wait(Call& call, Nanoseconds timeout);
+    bool GiveUp(Call& call, std::unique_lock<std::mutex>& lock);
+    // Whether the queue's thread deletes the call, because it still has it.
+    bool LeaveBehind(Call& call);
     // Has the worker run `call`. REQUIRES mutex_, and that the threads were started.
     void Queue(Call& call);
     // Starts what a call with that deadline needs in order to be queued. REQUIRES mutex_.
@@ -123,6 +127,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Runner& runner_;
     const char* const thread_;
     const int size_;
+    const Nanoseconds look_;
     // A call that its caller is going to run, until it is taken: by the caller, or for the worker, because
     // another call was enqueued behind it.
     std::atomic<Call*> waiting_{nullptr};
@@ -136,37 +141,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // When the calls of the worker will have ended by their own deadlines, once there are any.
     Deadline::Clock::time_point busy_until_ = Deadline::Clock::time_point::min();
     bool stop_ = false;
+    int threads_ = 0;  // that have not ended
     std::thread worker_;
     std::thread watch_;
   };
 
-  // One call. Its memory is kept for the thread's next one: a blocking call allocates nothing.
-  class CallQueue::Call final : public Request {
-   public:
-    Call(CallQueue& queue, const dtrun_op& given, int size)
-        : op(given, size), running{&*op, LazyDeadline(given.timeout_ns)}, queue_(queue) {}
-    ~Call() override {
-      if (done.load(std::memory_order_acquire)) return;
-      try {
-        queue_.Wait(*this, kNoLimit);
-      } catch (const Failure&) {
-        // The request was dropped without asking how it ended; the communicator knows.
-      }
-    }
-    bool Test() override { return queue_.Wait(*this, Nanoseconds(0)); }
-    bool Wait(Nanoseconds timeout) override { return queue_.Wait(*this, timeout); }
-
-    static void* operator new(std::size_t bytes) {
-      if (void* const kept = std::exchange(kept_.memory, nullptr)) return kept;
-      return ::operator new(bytes);
-    }
-    static void operator delete(void* memory) {
-      if (kept_.memory == nullptr) {
-        kept_.memory = memory;
-      } else {
-        ::operator delete(memory);
-      }
-    }
+  // One call: its request's, and the queue's thread's while that has it.
+  struct CallQueue::Call final : internal::Recycled<Call> {
+    Call(const dtrun_op& given, int size) : op(given, size), running{&*op, LazyDeadline(given.timeout_ns)} {}
 
     Deadline::Clock::time_point deadline() { return running.deadline.Start().at(); }
 
@@ -177,15 +159,30 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::atomic<bool> started{false};  // keeps its own deadline from now on
     std::atomic<bool> done{false};
     std::optional<Failure> failure;  // written before done
+    bool given_up = false;           // the same
+    // With the queue's mutex:
+    bool held = false;  // by the worker: waits for it, or runs on it
+    bool left = false;  // the request is gone, although the worker holds it
+  };
+
+  class CallQueue::Ticket final : public Request, public internal::Recycled<Ticket> {
+   public:
+    Ticket(CallQueue& queue, const dtrun_op& op, int size)
+        : call(std::make_unique<Call>(op, size)), queue_(queue) {}
+    ~Ticket() override {
+      try {
+        queue_.Wait(*call, kNoLimit);
+      } catch (const Failure&) {
+        // The request was dropped without asking how it ended; the communicator knows.
+      }
+      if (queue_.LeaveBehind(*call)) static_cast<void>(call.release());
+    }
+    bool Test() override { return queue_.Wait(*call, Nanoseconds(0)); }
+    bool Wait(Nanoseconds timeout) override { return queue_.Wait(*call, timeout); }
+
+    std::unique_ptr<Call> call;
 
    private:
-    struct Kept {
-      Kept() : memory(nullptr) {}
-      ~Kept() { ::operator delete(memory); }
-      void* memory;
-    };
-    inline static thread_local Kept kept_;
-
     CallQueue& queue_;
   };
 
@@ -196,29 +193,60 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         waiting_.load(std::memory_order_acquire) == nullptr &&
         !caller_runs_.load(std::memory_order_acquire)) {
       const bool entered = runner_.Begin(op);
-      auto call = std::make_unique<Call>(*this, op, size_);
-      call->running.entered = entered;
+      auto ticket = std::make_unique<Ticket>(*this, op, size_);
+      Call& call = *ticket->call;
+      call.running.entered = entered;
       if (entered && runner_.Ready()) {
-        Execute(*call);
-        call->done.store(true, std::memory_order_release);
-        return call;
+        call.failure = Execute(call);
+        call.done.store(true, std::memory_order_release);
+      } else {
+        waiting_.store(&call, std::memory_order_release);
       }
-      waiting_.store(call.get(), std::memory_order_release);
-      return call;
+      return ticket;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     StartThreads(Deadline(Nanoseconds(op.timeout_ns)));
-    auto call = std::make_unique<Call>(*this, op, size_);
+    auto ticket = std::make_unique<Ticket>(*this, op, size_);
     if (Call* const before = waiting_.exchange(nullptr)) Queue(*before);
-    Queue(*call);
-    return call;
+    Queue(*ticket->call);
+    return ticket;
+  }
+
+  inline bool CallQueue::Stop(Nanoseconds limit) {
+    const Deadline end(limit);
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      stop_ = true;
+      changed_.notify_all();
+      while (threads_ > 0) {
+        if (end.passed()) return false;
+        changed_.wait_until(lock, end.Soon(std::chrono::hours(1)));
+      }
+    }
+    for (std::thread* const thread : {&worker_, &watch_}) {
+      if (thread->joinable()) thread->join();
+    }
+    return true;
+  }
+
+  inline bool CallQueue::LeaveBehind(Call & call) {
+    if (!call.given_up) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return call.left = call.held;
   }
 
   inline void CallQueue::Start(std::thread & thread, void(CallQueue::*body)()) {
     if (thread.joinable()) return;
     const BlockSignals block;
     try {
-      thread = std::thread([this, body] { (this->*body)(); });
+      thread = std::thread([this, body] {
+        const ThreadScope scope(host_, thread_);
+        (this->*body)();
+        const std::lock_guard<std::mutex> lock(mutex_);
+        --threads_;
+        changed_.notify_all();
+      });
+      ++threads_;
     } catch (const std::system_error& error) {
       throw Failure(DTRUN_SYSTEM, std::string("cannot start the thread '") + thread_ + "': " + error.what() +
                                       "; raise the limit of processes (ulimit -u)");
@@ -248,18 +276,33 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     busy_until_ = std::max(busy_until_, deadline.at());
     (last_ == nullptr ? first_ : last_->next) = &call;
     last_ = &call;
+    call.held = true;
     call.queued.store(true, std::memory_order_release);
     queued_.fetch_add(1);
     changed_.notify_all();
   }
 
-  inline void CallQueue::Execute(Call & call) {
+  inline std::optional<Failure> CallQueue::Execute(Call & call) {
     call.started.store(true, std::memory_order_relaxed);
     try {
       runner_.Run(call.running);
     } catch (const Failure& failure) {
-      call.failure = failure;
+      return failure;
     }
+    return std::nullopt;
+  }
+
+  // One look at a call that is not done. REQUIRES mutex_, which it gives back for the time of the look.
+  inline bool CallQueue::GiveUp(Call & call, std::unique_lock<std::mutex> & lock) {
+    lock.unlock();
+    std::optional<Failure> failure = runner_.GiveUp(call.running, call.started);
+    lock.lock();
+    if (!failure || call.done) return false;
+    call.failure = std::move(failure);
+    call.given_up = true;
+    call.done.store(true, std::memory_order_release);
+    changed_.notify_all();
+    return true;
   }
 
   inline bool CallQueue::Wait(Call & call, Nanoseconds timeout) {
@@ -273,7 +316,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       } else {
         caller_runs_.store(true, std::memory_order_relaxed);
         if (waiting_.compare_exchange_strong(mine, nullptr)) {
-          Execute(call);
+          call.failure = Execute(call);
           call.done.store(true, std::memory_order_release);
         }
         caller_runs_.store(false);  // before reading queued_; Queue adds to it before the worker reads this
@@ -288,11 +331,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       std::unique_lock<std::mutex> lock(mutex_);
       while (!call.done) {
         // A call that waits for its turn may be behind one without a deadline; its own ends both.
-        const bool behind = call.queued.load(std::memory_order_acquire) && !call.started;
+        const bool queued = call.queued.load(std::memory_order_acquire);
+        const bool behind = queued && !call.started;
         if (behind && call.running.deadline.Passed()) runner_.Abandon(call.running);
+        if (queued && look_ != kNoLimit && (GiveUp(call, lock) || call.done)) break;
         if (patience.Passed()) return false;
-        constexpr std::chrono::hours kLong(1);
-        const Nanoseconds limit = patience.Left(behind ? call.running.deadline.Left(kLong) : kLong);
+        const Nanoseconds most = look_ != kNoLimit ? look_ : std::chrono::hours(1);
+        const Nanoseconds limit = patience.Left(behind ? call.running.deadline.Left(most) : most);
         changed_.wait_for(lock, std::max<Nanoseconds>(limit, std::chrono::microseconds(50)));
       }
     }
@@ -301,7 +346,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
 
   inline void CallQueue::Work() {
-    const ThreadScope scope(host_, thread_);
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return (stop_ || first_ != nullptr) && !caller_runs_.load(); });
@@ -309,19 +353,27 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       Call& call = *first_;
       first_ = call.next;
       if (first_ == nullptr) last_ = nullptr;
-      lock.unlock();
-      call.running.beside = true;
-      Execute(call);
-      lock.lock();
+      std::optional<Failure> failure;
+      if (!call.done) {  // else it was given up
+        lock.unlock();
+        call.running.beside = true;
+        failure = Execute(call);
+        lock.lock();
+      }
       queued_.fetch_sub(1);
-      call.done.store(true, std::memory_order_release);
+      call.held = false;
+      if (call.left) {
+        delete &call;
+      } else if (!call.done) {
+        call.failure = std::move(failure);
+        call.done.store(true, std::memory_order_release);
+      }
       changed_.notify_all();
     }
   }
 
   // A thread that looks at a waiting call does the same; this is for calls that no thread looks at.
   inline void CallQueue::Watch() {
-    const ThreadScope scope(host_, thread_);
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stop_) {
       Call* next = nullptr;  // the one with the earliest deadline

@@ -1,6 +1,6 @@
 // deadline.hpp - a point in time by which something must have happened, or no limit.
 //
-// Values and pure functions; any thread.
+// Values and pure functions; any thread unless a class says otherwise.
 #pragma once
 
 #include <algorithm>
@@ -54,6 +54,31 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static constexpr Nanoseconds kForever = std::chrono::hours(24 * 3650);
     Clock::time_point at_ = Clock::time_point::max();
     Nanoseconds timeout_ = kNoLimit;
+  };
+
+  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it.
+  // One thread, until it has been started.
+  class LazyDeadline {
+   public:
+    explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+    const Deadline& Start() {
+      if (started_) return deadline_;
+      deadline_ = Deadline(Nanoseconds(timeout_ns_));
+      started_ = true;
+      return deadline_;
+    }
+    bool Passed() { return timeout_ns_ >= 0 && Start().passed(); }
+    // At most `most`, at least a moment.
+    Nanoseconds Left(Nanoseconds most) {
+      if (timeout_ns_ < 0) return most;
+      return std::max(Nanoseconds(1), std::min(most, Start().Left()));
+    }
+    std::int64_t timeout_ns() const { return timeout_ns_; }
+
+   private:
+    std::int64_t timeout_ns_;
+    bool started_ = false;
+    Deadline deadline_;
   };
 
   // "60 s", "1.5 s", "200 ms".
