@@ -7,7 +7,7 @@
 // combined segment back at once, a reduce to the root. And what each pair of ranks swaps: allgather, gather,
 // scatter, alltoall.
 //
-// A value; blocks the thread that runs the collective, and throws sdk::Failure when the mesh fails.
+// Blocks the thread that runs the collective, and throws sdk::Failure when the mesh fails.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,9 @@
 
 namespace dtrun::gloo_plugin {
 
-struct Direct {
-  Direct(const dtrun_op& given, std::uint64_t own_slot);
-
-  const dtrun_op& op;
-  std::uint64_t slot;  // this and the next one belong to no other operation under way
-  std::size_t width;   // bytes of an element
-
-  // Whether `op` is such a collective.
-  static bool Serves(const dtrun_op& op, int ranks);
-  void Run(Mesh& mesh, Operation& operation) const;
-
- private:
-  void Reduction(Mesh& mesh, Operation& operation) const;
-  void Exchange(Mesh& mesh, Operation& operation) const;
-};
+// Whether `op` is such a collective.
+bool ServesDirectly(const dtrun_op& op, int ranks);
+// REQUIRES ServesDirectly. `slot` and the next one belong to no other operation under way.
+void RunDirectly(Mesh& mesh, Operation& operation, const dtrun_op& op, std::uint64_t slot);
 
 }  // namespace dtrun::gloo_plugin

@@ -1,6 +1,10 @@
 #include "mesh.h"
 
 #include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <unistd.h>
 
@@ -8,11 +12,11 @@
 #include <chrono>
 #include <exception>
 
-#include "messenger.h"
+#include "addresses.h"
+#include "dtrun/plugin/block_signals.hpp"
 #include "monitor.h"
 #include "timer.h"
 #include "transfer.h"
-#include "wiring.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -30,6 +34,69 @@ std::string WithoutPlace(const std::string& what) {
   const std::size_t end = what.find("] ");
   return !what.empty() && what[0] == '[' && end != std::string::npos ? what.substr(end + 2) : what;
 }
+
+std::shared_ptr<::gloo::transport::Device> MakeDevice(const std::string& address) {
+  const sdk::BlockSignals block;  // the device starts a thread
+  ::gloo::transport::tcp::attr attributes;
+  attributes.hostname = address;
+  return ::gloo::transport::tcp::CreateDevice(attributes);
+}
+
+// A context with pairs that this plugin connects.
+class Wired : public ::gloo::Context {
+ public:
+  Wired(int own_rank, int ranks, std::shared_ptr<::gloo::transport::Device> device,
+        std::chrono::milliseconds timeout)
+      : ::gloo::Context(own_rank, ranks) {
+    setTimeout(timeout);
+    device_ = std::move(device);
+    transportContext_ = device_->createContext(rank, size);
+    transportContext_->setTimeout(timeout);  // that of the pairs
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) transportContext_->createPair(peer);
+    }
+  }
+};
+
+// The connections of a communicator while they are made: where each peer reaches this rank, and
+// who connects to whom.
+//
+// Gloo's own rendezvous (Context::connectFullMesh) stores 136 bytes for every pair and has every
+// rank read all of them, and the names of all hosts besides; on one host the kernel searches for
+// a free port n (n - 1) times. Here a rank publishes what differs between its addresses, and ranks
+// of one host listen on addresses of their own, where nearly every port is free. On the stack of
+// the thread that connects.
+class Wiring {
+ public:
+  // Listens for every peer. Gloo waits five times `timeout` for one, and for ever when it is 0.
+  // Throws Gloo's exceptions, as Connect does.
+  Wiring(int rank, int size, const interfaces::Interface& interface, std::chrono::milliseconds timeout)
+      : context_(std::make_shared<Wired>(rank, size, MakeDevice(ListenAddress(interface, rank)), timeout)) {}
+
+  // What the others need to know; bytes.
+  std::string Addresses() const {
+    std::vector<std::string> addresses;
+    for (int peer = 0; peer < context_->size; ++peer) {
+      // There is no pair with oneself; any other keeps its place.
+      const int shown = peer != context_->rank ? peer : peer == 0 ? 1 : 0;
+      const std::vector<char> bytes = context_->getPair(shown)->address().bytes();
+      addresses.emplace_back(bytes.begin(), bytes.end());
+    }
+    return PackAddresses(addresses);
+  }
+
+  // Connects to `peer`; `theirs` are its Addresses(). REQUIRES that every rank connects to its peers
+  // in ascending order, so that ranks never wait for each other in a circle.
+  void Connect(int peer, const std::string& theirs) {
+    const std::string address = UnpackAddress(theirs, static_cast<std::size_t>(context_->rank));
+    context_->getPair(peer)->connect({address.begin(), address.end()});
+  }
+
+  std::shared_ptr<::gloo::Context> context() const { return context_; }
+
+ private:
+  const std::shared_ptr<Wired> context_;
+};
 
 }  // namespace
 

@@ -1,19 +1,30 @@
+#include "direct.h"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "direct.h"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/op.hpp"
 #include "transfer.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
 
+// Of all ranks' vectors together: smaller reductions take fewer messages by dtrun::algorithms.
+constexpr std::size_t kLargeTotal = 128 << 10;
+
 // Bytes in flight from one peer before they are combined: two segments.
 constexpr std::size_t kReduceSegmentBytes = 256 << 10;
 constexpr std::size_t kWindow = 2;
+
+struct Direct {
+  const dtrun_op& op;
+  const std::uint64_t slot;
+  const std::size_t width;  // bytes of an element
+};
 
 template <class Visit>
 void ForEachPeer(const Mesh& mesh, Visit&& visit) {
@@ -151,26 +162,80 @@ class Scaled {
   const void* data_;
 };
 
-}  // namespace
+void Exchange(Mesh& mesh, Operation& operation, const Direct& call) {
+  const dtrun_op& op = call.op;
+  const sdk::Parts sends = sdk::InBytes(sdk::SendParts(op, mesh.rank(), mesh.size()), call.width);
+  const sdk::Parts recvs = sdk::InBytes(sdk::RecvParts(op, mesh.rank(), mesh.size()), call.width);
+  const auto* send = static_cast<const std::byte*>(op.send);
+  auto* const recv = static_cast<std::byte*>(op.recv);
+  std::unique_ptr<std::byte[]> copy;
+  // Parts that arrive in place would overwrite those that have not left yet.
+  if ((op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV) && send == recv) {
+    const std::size_t extent = sdk::EndOf(sends);
+    copy = std::make_unique_for_overwrite<std::byte[]>(extent);
+    if (extent > 0) std::memcpy(copy.get(), send, extent);
+    send = copy.get();
+  }
+  std::deque<Transfer> gives;
+  std::deque<Transfer> takes;
+  for (int step = 1; step < mesh.size(); ++step) {
+    const int from = (mesh.rank() + step) % mesh.size();
+    if (const sdk::Part& range = recvs[static_cast<std::size_t>(from)]; range.size > 0) {
+      takes.emplace_back(mesh, from, recv + range.begin, range.size)
+          .Recv(SlotOf(call.slot, range.size), 0, range.size);
+    }
+    const int to = (mesh.rank() - step + mesh.size()) % mesh.size();
+    if (const sdk::Part& range = sends[static_cast<std::size_t>(to)]; range.size > 0) {
+      gives.emplace_back(mesh, to, send + range.begin, range.size)
+          .Send(SlotOf(call.slot, range.size), 0, range.size);
+    }
+  }
+  const sdk::Part& mine = sends[static_cast<std::size_t>(mesh.rank())];
+  if (mine.size > 0) {
+    std::byte* const place = recv + recvs[static_cast<std::size_t>(mesh.rank())].begin;
+    if (place != send + mine.begin) std::memcpy(place, send + mine.begin, mine.size);
+  }
+  for (Transfer& take : takes) take.FinishRecvs(operation);
+  for (Transfer& give : gives) give.FinishSends(operation);
+}
 
 // Allreduce, reduce and reduce_scatter differ in what the parts are, in who gets them combined, and in where
 // a rank combines its own.
-void Direct::Reduction(Mesh& mesh, Operation& operation) const {
+void Reduce(Mesh& mesh, Operation& operation, const Direct& call) {
+  const dtrun_op& op = call.op;
   const bool scatters = op.kind != DTRUN_ALLREDUCE && op.kind != DTRUN_REDUCE;
   const Receivers receivers{op.kind == DTRUN_ALLREDUCE, op.kind == DTRUN_REDUCE ? op.root : -1};
   sdk::Parts parts =
       scatters ? sdk::SendParts(op, mesh.rank(), mesh.size()) : sdk::EvenParts(op.count, mesh.size());
-  const Scaled send(*this, sdk::SizeOf(parts));
+  const Scaled send(call, sdk::SizeOf(parts));
   const sdk::Part mine = parts[static_cast<std::size_t>(mesh.rank())];
   auto* out = static_cast<std::byte*>(op.recv);
   std::unique_ptr<std::byte[]> scratch;
   if (!scatters && !receivers.Has(mesh.rank())) {
-    scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * width);
+    scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * call.width);
     out = scratch.get();
   } else if (!scatters) {
-    out += mine.begin * width;
+    out += mine.begin * call.width;
   }
-  PartwiseReduction(mesh, operation, *this, send.data(), std::move(parts), out).Run(receivers);
+  PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), out).Run(receivers);
+}
+
+}  // namespace
+
+bool ServesDirectly(const dtrun_op& op, int ranks) {
+  switch (op.kind) {
+    case DTRUN_BARRIER:
+    case DTRUN_BROADCAST: return false;
+    case DTRUN_ALLREDUCE:
+    case DTRUN_REDUCE:
+      return op.count * kernels::ElementBytes(op.dtype) * static_cast<std::size_t>(ranks) > kLargeTotal;
+    default: return true;
+  }
+}
+
+void RunDirectly(Mesh& mesh, Operation& operation, const dtrun_op& op, std::uint64_t slot) {
+  (sdk::IsReduction(op.kind) ? Reduce : Exchange)(mesh, operation,
+                                                  {op, slot, kernels::ElementBytes(op.dtype)});
 }
 
 }  // namespace dtrun::gloo_plugin
