@@ -39,14 +39,16 @@ class Prose(GoldenTest):
         self.assertEqual(found, [], "use golden(), and assert the facts of these texts (tests/README.md)")
 
     def test_every_entry_belongs_to_a_case_that_compares_it(self):
-        for file in PROSE.glob("*.txt"):
-            functions = [node for node in ast.walk(ast.parse((PROSE.parent / f"test_{file.stem}.py").read_text())) if isinstance(node, ast.FunctionDef)]
+        strays = []
+        for file in sorted(PROSE.glob("*.txt")):
+            tree = ast.parse((PROSE.parent / f"test_{file.stem}.py").read_text())
+            functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
             calls = {one.name: {node.attr for node in ast.walk(one) if isinstance(node, ast.Attribute)} for one in functions}
             compares = {"golden", "golden_lines", "golden_error"}
             while more := {name for name, called in calls.items() if called & compares} - compares:
                 compares |= more
-            strays = [heading for heading in read(file) if heading.split()[0].split(".")[1] not in compares]
-            self.assertEqual(strays, [], f"{file}: these have no such case in test_{file.stem}.py")
+            strays += [f"{file.name}: {heading}" for heading in read(file) if heading.split()[0].split(".")[1] not in compares]
+        self.assertEqual(strays, [], "entries that no case compares: remove them")
 
 
 if __name__ == "__main__":
