@@ -1,4 +1,5 @@
-// A CUDA runtime in this process: found and opened; and the scope in which a thread uses a device.
+// CUDA in this process: its runtime and driver, found and opened; why there is none; and the scope in which a
+// thread uses a device.
 //
 // Any libcudart serves: all of one process share the driver's context, so streams and events
 // of the program's own runtime (torch carries one) are as good here. Constant once opened; any
@@ -6,7 +7,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cuda_abi.h"
 #include "dtrun/plugin/shared_library.hpp"
@@ -105,5 +109,39 @@ class BesideCaptures {
   const CudaApi& api_;
   int mode_ = kCaptureRelaxed;
 };
+
+// What only the driver's library, libcuda, can do: let a stream wait for a number in memory. Constant once
+// opened; any thread.
+class CudaDriver {
+ public:
+  // Looks for `name`, which the runtime has loaded if the host has a driver.
+  explicit CudaDriver(const std::string& name = "libcuda.so.1");
+
+  // Later work on `stream` starts when the number at `address` is `value` or up to 2^31 - 1 more. Throws
+  // sdk::Failure: DTRUN_UNSUPPORTED, with the reason, where the driver has no such wait.
+  void WaitValue(Stream stream, DevicePointer address, unsigned value) const;
+
+ private:
+  std::string lack_;  // why there is no such wait; empty when there is
+  DriverError (*wait_value_)(Stream, DevicePointer, unsigned value, unsigned flags) = nullptr;
+  DriverError (*get_error_string_)(DriverError, const char**) = nullptr;
+};
+
+// A file of NVIDIA's driver that this process may not use, which its libraries do not tell.
+struct DeniedFile {
+  std::string what;    // "may not open '/dev/nvidiactl': Permission denied"
+  std::string advice;  // what to do about it
+};
+
+// The first file of `folder` that a GPU needs and that cannot be opened; none when each can, or there is
+// none.
+std::optional<DeniedFile> DeniedDeviceFile(const std::filesystem::path& folder);
+
+// The files called one of `names`, in that order, that the wheels of NVIDIA have put into the packages of the
+// `python3` that is first on `path` (PATH): of a virtual environment, its own.
+std::vector<std::string> PythonLibraries(const std::vector<std::string>& names, const std::string& path);
+
+// `names` for the loader, and then those files of this process's PATH.
+std::vector<std::string> WithPythonLibraries(std::vector<std::string> names);
 
 }  // namespace dtrun::cuda

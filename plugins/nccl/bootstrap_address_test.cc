@@ -1,10 +1,10 @@
-#include "handle.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
 #include <cstring>
+
+#include "handle.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,11 +19,22 @@ using cuda::OnDevice;
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(const CudaApi& api, std::size_t bytes, const std::string& place = "the device");
+  DeviceBuffer(const CudaApi& api, std::size_t bytes, const std::string& place = "the device") : api_(&api) {
+    const cuda::BesideCaptures relaxed(api);
+    api.Check(api.allocate(&data_, bytes), "allocate " + std::to_string(bytes) + " bytes on " + place);
+  }
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : api_(other.api_), data_(std::exchange(other.data_, nullptr)) {}
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
-  ~DeviceBuffer();
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (data_ == nullptr) return;
+    const cuda::BesideCaptures relaxed(*api_);
+    api_->Handled(api_->release(data_));
+  }
 
   void* data() const { return data_; }
 
@@ -34,8 +46,10 @@ class DeviceBuffer {
 // A stream that does not wait for the device's default stream.
 class OwnStream {
  public:
-  explicit OwnStream(const CudaApi& api);
-  ~OwnStream();
+  explicit OwnStream(const CudaApi& api) : api_(api) {
+    api.Check(api.stream_create_with_flags(&stream_, cuda::kStreamNonBlocking), "create a stream");
+  }
+  ~OwnStream() { api_.stream_destroy(stream_); }
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
 
@@ -50,14 +64,32 @@ class OwnStream {
 class EventPool {
  public:
   explicit EventPool(const CudaApi& api) : api_(api) {}
-  ~EventPool();
+  ~EventPool() {
+    for (const cuda::Event event : free_) api_.event_destroy(event);
+  }
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
   // REQUIRES that the pool's device is current.
-  cuda::Event Take();
+  cuda::Event Take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        const cuda::Event event = free_.back();
+        free_.pop_back();
+        return event;
+      }
+    }
+    cuda::Event event = nullptr;
+    api_.Check(api_.event_create_with_flags(&event, cuda::kEventDisableTiming), "create an event");
+    return event;
+  }
+
   // Whatever waits on `event` keeps waiting for what was recorded before.
-  void Return(cuda::Event event);
+  void Return(cuda::Event event) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
 
  private:
   const CudaApi& api_;

@@ -1,7 +1,7 @@
-#include "gpu_paths.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "peer_access.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

@@ -1,6 +1,6 @@
 #include "nccl_api.h"
 
-#include "../cuda/python_libraries.h"
+#include "../cuda/cuda_api.h"
 #include "dtrun/plugin.hpp"
 
 namespace dtrun::nccl_plugin {

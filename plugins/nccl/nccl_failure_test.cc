@@ -1,7 +1,7 @@
-#include "nccl_api.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

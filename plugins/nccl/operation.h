@@ -1,20 +1,79 @@
 // One operation from enqueue to its outcome: what to do, where, until when, and how it ended.
 //
-// Made by the communicator, shared by it (while the operation waits in a group) and its
-// request. What is done is constant; how it goes belongs to the communicator's lock.
+// Element types and reductions are given in NCCL's words, as far as NCCL has them. Made by the communicator,
+// shared by it (while the operation waits in a group) and its request. What is done is constant; how it goes
+// belongs to the communicator's lock.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "device_memory.h"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin.hpp"
+#include "dtrun/plugin/names.hpp"
 #include "dtrun/plugin/op.hpp"
-#include "element.h"
+#include "nccl_abi.h"
 
 namespace dtrun::nccl_plugin {
+
+// A buffer in NCCL's words: `per_element` values of `type` stand for one element.
+struct Wire {
+  nccl::DataType type;
+  std::uint64_t per_element;
+};
+
+// What NCCL computes with.
+inline std::optional<Wire> NumberAs(std::int32_t dtype) {
+  switch (dtype) {
+    case DTRUN_FLOAT16: return Wire{nccl::kFloat16, 1};
+    case DTRUN_BFLOAT16: return Wire{nccl::kBfloat16, 1};
+    case DTRUN_FLOAT32: return Wire{nccl::kFloat32, 1};
+    case DTRUN_FLOAT64: return Wire{nccl::kFloat64, 1};
+    case DTRUN_INT32: return Wire{nccl::kInt32, 1};
+    case DTRUN_INT64: return Wire{nccl::kInt64, 1};
+    case DTRUN_UINT8: return Wire{nccl::kUint8, 1};
+    case DTRUN_INT8: return Wire{nccl::kInt8, 1};
+    case DTRUN_UINT32: return Wire{nccl::kUint32, 1};
+    case DTRUN_UINT64: return Wire{nccl::kUint64, 1};
+    case DTRUN_COMPLEX64: return Wire{nccl::kFloat32, 2};
+    case DTRUN_COMPLEX128: return Wire{nccl::kFloat64, 2};
+    // No 16-bit integers. The maximum of bytes is no logical or: any byte that is not 0 is true, and
+    // results are 0 or 1.
+    default: return std::nullopt;
+  }
+}
+
+// For moving: as bytes.
+inline Wire MoveAs(std::int32_t dtype) { return {nccl::kInt8, kernels::ElementBytes(dtype)}; }
+
+// Masks of dtrun_backend_caps: what is supported with at least one partner.
+constexpr std::uint64_t SupportedReduces() {
+  return sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG, DTRUN_PREMUL_SUM});
+}
+constexpr std::uint64_t SupportedTypes() {
+  return sdk::Bits({DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64, DTRUN_INT32, DTRUN_INT64,
+                    DTRUN_UINT8, DTRUN_INT8, DTRUN_UINT32, DTRUN_UINT64, DTRUN_COMPLEX64, DTRUN_COMPLEX128});
+}
+
+// Whether NCCL has the pair.
+inline bool CanReduce(std::int32_t dtype, std::int32_t reduce) {
+  const std::optional<Wire> wire = NumberAs(dtype);
+  const bool complex = wire && wire->per_element == 2;
+  return wire && (SupportedReduces() >> reduce & 1) != 0 && !(complex && reduce == DTRUN_PROD);
+}
+
+// For reducing. Throws sdk::Failure, DTRUN_UNSUPPORTED, where NCCL lacks the pair. A complex number
+// is two floats to a sum, an average and a product with a real scale.
+inline Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
+  if (CanReduce(dtype, reduce)) return *NumberAs(dtype);
+  throw sdk::Failure(DTRUN_UNSUPPORTED, std::string("nccl has no ") + sdk::ReductionName(reduce) + " of " +
+                                            sdk::TypeName(dtype) +
+                                            "; convert the buffer or choose another backend for it");
+}
 
 using Clock = sdk::Deadline::Clock;
 
@@ -79,6 +138,7 @@ struct Progress {
     for (const auto& [peer, count] : messages) text << ' ' << peer << ' ' << count;
     return text.str();
   }
+
   static Progress Decode(const std::string& encoded) {
     std::istringstream text(encoded);
     Progress progress;

@@ -1,6 +1,6 @@
-#include "operation.h"
-
 #include <gtest/gtest.h>
+
+#include "operation.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

@@ -102,7 +102,8 @@ void NcclCommunicator::Fail(const Failure& cause) {
     const cuda::BesideCaptures relaxed(environment_.cuda);
     // A finished operation stays finished, even if it has not been queried yet.
     for (Operation* const operation : std::vector<Operation*>(live_.begin(), live_.end())) {
-      const bool done = environment_.cuda.Handled(environment_.cuda.event_query(operation->event)) == cuda::kSuccess;
+      const bool done =
+          environment_.cuda.Handled(environment_.cuda.event_query(operation->event)) == cuda::kSuccess;
       operation->phase = done ? Phase::kDone : Phase::kFailed;
     }
     live_.clear();

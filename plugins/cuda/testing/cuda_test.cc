@@ -8,7 +8,7 @@
 
 #include "dtrun/plugin.hpp"
 #include "fake.h"
-#include "plugins/cuda/cuda_driver.h"
+#include "plugins/cuda/cuda_api.h"
 #include "sdk/conformance/device_subject.h"
 
 namespace dtrun::cuda_test {

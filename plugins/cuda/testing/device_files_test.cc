@@ -1,4 +1,4 @@
-#include "plugins/cuda/device_files.h"
+#include "plugins/cuda/cuda_api.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

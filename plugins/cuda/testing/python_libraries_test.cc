@@ -1,4 +1,4 @@
-#include "plugins/cuda/python_libraries.h"
+#include "plugins/cuda/cuda_api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
