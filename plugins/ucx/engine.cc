@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "dtrun/plugin/block_signals.hpp"
-#include "messenger.h"
 
 namespace dtrun::ucx_plugin {
 namespace {

@@ -16,7 +16,7 @@
 #include <set>
 #include <thread>
 
-#include "context.h"
+#include "dtrun/algorithms.hpp"
 #include "dtrun/plugin/cuda_scope.hpp"
 #include "dtrun/plugin/op.hpp"
 #include "peer_watch.h"
@@ -164,6 +164,59 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   std::uint64_t calls_ = 0;   // how often a caller drove
   bool stop_ = false;
   std::thread thread_;
+};
+
+// The messages of collectives, for the algorithms of the SDK. Owned by an Engine, used by the thread that
+// drives it.
+class WorkerMessenger final : public algorithms::Messenger {
+ public:
+  explicit WorkerMessenger(Engine& engine) : engine_(engine) {}
+
+  int rank() const override { return engine_.members().rank(); }
+  int size() const override { return engine_.members().size(); }
+  Message Send(int peer, const void* data, std::size_t bytes) override {
+    Transfer& transfer = Next(peer, bytes);
+    transfer.memory = engine_.current().send_memory;
+    engine_.worker().Send(transfer, Tag(rank()), data);
+    if (!transfer.done || transfer.status != UCS_OK) return &transfer;
+    free_.push_back(&transfer);  // small ones have left at once
+    return nullptr;
+  }
+  Message Recv(int peer, void* data, std::size_t bytes) override {
+    Transfer& transfer = Next(peer, bytes);
+    transfer.memory = engine_.current().recv_memory;
+    engine_.worker().Recv(transfer, Tag(peer), kWholeTag, data);
+    return &transfer;
+  }
+  void Wait(Message message) override {
+    auto* const transfer = static_cast<Transfer*>(message);
+    engine_.Await(*transfer);
+    free_.push_back(transfer);
+  }
+  void Cancel() noexcept override { engine_.Shut(); }
+
+ private:
+  Transfer& Next(int peer, std::size_t bytes) {
+    Transfer* transfer = nullptr;
+    if (free_.empty()) {
+      transfer = &transfers_.emplace_back();
+    } else {
+      transfer = free_.back();
+      free_.pop_back();
+      *transfer = Transfer{};
+    }
+    transfer->peer = peer;
+    transfer->bytes = bytes;
+    return *transfer;
+  }
+
+  ucp_tag_t Tag(int sender) const {
+    return MakeTag(TagUse::kCollective, sender, static_cast<std::uint32_t>(engine_.current().op->sequence));
+  }
+
+  Engine& engine_;
+  std::deque<Transfer> transfers_;
+  std::vector<Transfer*> free_;
 };
 
 }  // namespace dtrun::ucx_plugin

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "dtrun/kernels.hpp"
 #include "engine.h"
-#include "messenger.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -29,6 +29,39 @@ constexpr std::chrono::seconds kShutPatience{5};
 constexpr std::chrono::microseconds kLastNap{1000};
 // As rarely, the answer to a message that is coming in finds no room.
 constexpr std::chrono::milliseconds kLongNap{20};
+
+// Parts go straight from buffer to buffer, a rank's own part as a message to itself. The SDK's broadcast
+// sends from its buffer and receives into it, and does nothing else.
+void RunOnDevices(WorkerMessenger& messenger, const dtrun_op& op) {
+  if (op.kind == DTRUN_BROADCAST) return algorithms::RunCollective(messenger, op);
+  const int rank = messenger.rank();
+  const int size = messenger.size();
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const sdk::Parts gives = sdk::InBytes(sdk::SendParts(op, rank, size), width);
+  const sdk::Parts takes = sdk::InBytes(sdk::RecvParts(op, rank, size), width);
+  std::vector<algorithms::Messenger::Message> messages;
+  try {
+    // Every rank begins with another one.
+    for (int step = 0; step < 2 * size; ++step) {
+      const int peer = (rank + step % size) % size;
+      const auto index = static_cast<std::size_t>(peer);
+      const bool receives = step < size;
+      const sdk::Part& part = receives ? takes[index] : gives[index];
+      if (part.size == 0) continue;
+      void* const to = sdk::At(op.recv, takes[index].begin, 1);
+      const void* const from = sdk::At(op.send, gives[index].begin, 1);
+      if (peer == rank && to == from) continue;  // in place
+      messages.push_back(receives ? messenger.Recv(peer, to, part.size)
+                                  : messenger.Send(peer, from, part.size));
+    }
+    for (const algorithms::Messenger::Message message : messages) {
+      if (message != nullptr) messenger.Wait(message);
+    }
+  } catch (...) {
+    messenger.Cancel();
+    throw;
+  }
+}
 
 }  // namespace
 

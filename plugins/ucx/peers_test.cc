@@ -1,9 +1,7 @@
-#include "resources.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ucx_options.h"
+#include "resources.h"
 
 namespace dtrun::ucx_plugin {
 namespace {

@@ -4,8 +4,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "ucx_options.h"
-
 namespace dtrun::ucx_plugin {
 namespace {
 

@@ -60,6 +60,9 @@ struct Selection {
 Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& preferred,
                  const Wanted& wanted, bool one_host);
 
+inline constexpr const char* kP2pChoices[] = {"auto", "on", "off"};
+inline constexpr int kP2pAuto = 0, kP2pOn = 1, kP2pOff = 2;
+
 // Whether UCX may let GPUs of a host read each other's memory: its transport cuda_ipc, as an option.
 //
 // This backend moves host memory and never needs it; programs that use UCX themselves do, and ask
@@ -70,7 +73,7 @@ struct PeerChoice {
   std::string for_programs;               // DTRUN_P2P: "on", "off", or empty
 };
 
-// `p2p` is an index of the option's choices; `transports` the user's list, `inherited` the value of
+// `p2p` is one of these, the choices of the option; `transports` the user's list, `inherited` the value of
 // DTRUN_P2P. Throws sdk::Failure when p2p and transports contradict each other, and when it is to be
 // on where UCX has no cuda_ipc.
 PeerChoice ChoosePeers(int p2p, const std::optional<std::string>& transports,
