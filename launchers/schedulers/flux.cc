@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
 #include "sdk/helpers/helper.h"
 
@@ -81,9 +80,7 @@ class Flux final : public sdk::Launcher {
     }
     std::vector<sdk::AllocatedHost> hosts;
     for (std::string& name : HostsOfInstance()) hosts.push_back({std::move(name)});
-    sdk::Allocation out = OnceFor(std::move(hosts), sign);
-    out.sharing = "export it before flux batch, which passes it on";
-    return out;
+    return OnceFor(std::move(hosts), sign, "export it before flux batch, which passes it on");
   }
 
   // The ranks of brokers count the hosts of the instance, of which those asked for are some.

@@ -35,9 +35,7 @@ class GridEngine final : public sdk::Launcher {
     reading.Expect("NHOSTS", static_cast<int>(hosts.size()),
                    "PE_HOSTFILE has " + std::to_string(hosts.size()) + " hosts");
     reading.End();
-    sdk::Allocation out = OnceFor(std::move(hosts), sign);
-    out.sharing = "hand it to qsub with -v DTRUN_CLUSTER_KEY";
-    return out;
+    return OnceFor(std::move(hosts), sign, "hand it to qsub with -v DTRUN_CLUSTER_KEY");
   }
 
   std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) override {

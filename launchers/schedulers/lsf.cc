@@ -2,17 +2,12 @@
 // "hostA 4 hostB 2", and is what older releases and short jobs have (Environment variable reference). blaunch
 // starts a process on another host of the job; with -no-shell, since 9.1.2, it hands the words on as they are
 // (blaunch(8)), so that blanks and quotes in paths stay.
+#include <algorithm>
+
 #include "launchers/schedulers/reading.h"
 
 namespace dtrun::schedulers {
 namespace {
-
-std::vector<sdk::AllocatedHost> OfFile(Reading& reading) {
-  SlotList hosts;
-  for (const std::string& line : LinesOf(reading.FileOf("LSB_DJOB_HOSTFILE")))
-    hosts.Add(WordsOf(line).front(), 1);
-  return hosts.Take();
-}
 
 std::vector<sdk::AllocatedHost> OfPairs(Reading& reading) {
   SlotList hosts;
@@ -30,11 +25,9 @@ std::vector<sdk::AllocatedHost> OfPairs(Reading& reading) {
 }
 
 bool SameHosts(const std::vector<sdk::AllocatedHost>& a, const std::vector<sdk::AllocatedHost>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].name != b[i].name || a[i].slots != b[i].slots) return false;
-  }
-  return true;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
+    return one.name == other.name && one.slots == other.slots;
+  });
 }
 
 class Lsf final : public sdk::Launcher {
@@ -46,7 +39,8 @@ class Lsf final : public sdk::Launcher {
     const std::string sign =
         reading.Sign({"LSB_JOBID"}, "run dtrun from the script of bsub, or from bsub -Is");
     const bool has_file = reading.Find("LSB_DJOB_HOSTFILE").has_value();
-    std::vector<sdk::AllocatedHost> hosts = has_file ? OfFile(reading) : OfPairs(reading);
+    std::vector<sdk::AllocatedHost> hosts =
+        has_file ? HostPerLine(reading, "LSB_DJOB_HOSTFILE") : OfPairs(reading);
     reading.End();
     const std::string source = has_file ? "LSB_DJOB_HOSTFILE" : "LSB_MCPU_HOSTS";
     CheckHosts(hosts, source, reading);
@@ -55,9 +49,7 @@ class Lsf final : public sdk::Launcher {
                    "' has other hosts or slots than LSB_DJOB_HOSTFILE='" + *reading.Find(source) + "'");
     }
     reading.End();
-    sdk::Allocation out = OnceFor(std::move(hosts), sign);
-    out.sharing = "hand it to bsub with -env \"all, DTRUN_CLUSTER_KEY\"";
-    return out;
+    return OnceFor(std::move(hosts), sign, "hand it to bsub with -env \"all, DTRUN_CLUSTER_KEY\"");
   }
 
   std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) override {

@@ -1,5 +1,3 @@
-#include "launchers/schedulers/nodelist.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

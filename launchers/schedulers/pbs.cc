@@ -17,17 +17,12 @@ class Pbs final : public sdk::Launcher {
     Reading reading(query);
     const std::string sign =
         reading.Sign({"PBS_JOBID"}, "run dtrun from the script of qsub, or from qsub -I");
-    const std::string text = reading.FileOf("PBS_NODEFILE");
+    std::vector<sdk::AllocatedHost> hosts = HostPerLine(reading, "PBS_NODEFILE");
     reading.End();
-    SlotList list;
-    for (const std::string& line : LinesOf(text)) list.Add(WordsOf(line).front(), 1);
-    std::vector<sdk::AllocatedHost> hosts = list.Take();
     CheckHosts(hosts, "PBS_NODEFILE", reading);
     CheckTorque(reading, hosts);
     reading.End();
-    sdk::Allocation out = OnceFor(std::move(hosts), sign);
-    out.sharing = "hand it to qsub with -v DTRUN_CLUSTER_KEY";
-    return out;
+    return OnceFor(std::move(hosts), sign, "hand it to qsub with -v DTRUN_CLUSTER_KEY");
   }
 
  private:

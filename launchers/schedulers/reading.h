@@ -1,6 +1,6 @@
 // Reads what a platform says of its hosts and collects what is wrong with it, so that one error names it all.
 //
-// Used inside one FindHosts; one thread.
+// Reading is used inside one FindHosts, by one thread. The rest are functions of their arguments; any thread.
 #pragma once
 
 #include <limits>
@@ -78,13 +78,40 @@ class SlotList {
 // Checks names, each once, slots, and that there are 1 to kMaxHosts. `source`: the variable that led to them.
 void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string& source, Reading& reading);
 
+// A host for each slot, one in a line of the file that `name` names, as its first word.
+std::vector<sdk::AllocatedHost> HostPerLine(Reading& reading, const std::string& name);
+
 // The allocation of a batch script: dtrun is started once, on the first of these hosts.
-sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string& evidence);
+sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string& evidence,
+                        const std::string& sharing);
 
 // One command for each host: `before`, the host's name, `after`, what is to run. `trial`: the same with a
 // harmless one.
 std::vector<sdk::ConnectCommand> OneEach(const sdk::ConnectQuery& query,
                                          const std::vector<std::string>& before,
                                          const std::vector<std::string>& after = {});
+
+// Compressed lists: of hosts, "node[01-03,07],gpu-[a,b][1-2]-ib", as Slurm and Flux write them, and of counts
+// per host, "2(x3),1". Grammar as in Slurm's hostlist.c, srun(1) (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE)
+// and Flux's RFC 29. Malformed ones throw sdk::Failure with what is wrong. Names in order, none twice; the
+// last bracket runs fastest; a range keeps the zeros of its lower end.
+std::vector<std::string> ExpandNodelist(std::string_view text);
+
+// One count per host.
+std::vector<int> ExpandCounts(std::string_view text);
+// The inverse: {2, 2, 2, 1} is "2(x3),1".
+std::string CompressCounts(const std::vector<int>& counts);
+
+// What SageMaker says of a training job's hosts in JSON (resource_config.cc): SM_HOSTS of the training
+// toolkit, and resourceconfig.json ("How Amazon SageMaker Provides Training Information").
+// ["algo-1","algo-2"]. Nothing: the text is not a list of strings in JSON.
+std::optional<std::vector<std::string>> ReadHostList(const std::string& text);
+
+struct ResourceConfig {
+  std::string current_host;
+  std::vector<std::string> hosts;
+};
+// Members beside these two are passed by. Nothing: the text is not an object in JSON that has both.
+std::optional<ResourceConfig> ReadResourceConfig(const std::string& text);
 
 }  // namespace dtrun::schedulers

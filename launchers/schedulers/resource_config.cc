@@ -1,7 +1,7 @@
-#include "launchers/schedulers/resource_config.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "launchers/schedulers/reading.h"
 
 namespace dtrun::schedulers {
 namespace {

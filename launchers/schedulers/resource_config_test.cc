@@ -1,7 +1,7 @@
-#include "launchers/schedulers/resource_config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "launchers/schedulers/reading.h"
 
 namespace dtrun::schedulers {
 namespace {

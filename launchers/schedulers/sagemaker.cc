@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "launchers/schedulers/reading.h"
-#include "launchers/schedulers/resource_config.h"
 
 namespace dtrun::schedulers {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launchers/schedulers/asking_test.h"
+#include "launchers/schedulers/testing/asking.h"
 
 namespace dtrun::schedulers {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "launchers/schedulers/asking_test.h"
+#include "launchers/schedulers/testing/asking.h"
 
 namespace dtrun::schedulers {
 namespace {

@@ -3,6 +3,7 @@
 // torch/distributed/elastic/agent/server/local_elastic_agent.py of torch 2.13).
 #include <unistd.h>
 
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,41 +36,26 @@ constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 constexpr char kRunPath[] =
     "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')";
 
-bool IsNameStart(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsNamePart(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
-
 // Python's string.Template(text).safe_substitute(local_rank=...): "$local_rank" and
 // "${local_rank}" are replaced, "$$" is "$", and everything else stays.
-std::string Substitute(std::string_view text, std::string_view local_rank) {
-  constexpr std::string_view kName = "local_rank";
+std::string Substitute(std::string_view text, const std::string& local_rank) {
   std::string out;
-  while (!text.empty()) {
-    if (text[0] != '$') {
-      out += text[0];
-      text.remove_prefix(1);
-      continue;
-    }
-    text.remove_prefix(1);
-    if (text.substr(0, 1) == "$") {
-      out += '$';
-      text.remove_prefix(1);
-      continue;
-    }
-    const bool braced = text.substr(0, 1) == "{";
-    std::size_t end = braced ? 1 : 0;
-    const std::size_t begin = end;
-    if (end < text.size() && IsNameStart(text[end])) {
-      while (end < text.size() && IsNamePart(text[end])) ++end;
-    }
-    const bool closed = !braced || text.substr(end, 1) == "}";
-    if (text.substr(begin, end - begin) == kName && closed) {
-      out += local_rank;
-      text.remove_prefix(end + (braced ? 1 : 0));
-    } else {
-      out += '$';
-    }
+  for (std::size_t at; (at = text.find('$')) != text.npos;) {
+    out.append(text.substr(0, at));
+    text.remove_prefix(at + 1);
+    const auto takes = [&text](std::string_view next, bool whole_name) {
+      const char after = text.size() > next.size() ? text[next.size()] : ' ';
+      const bool longer =
+          after == '_' || (static_cast<unsigned char>(after) < 128 && std::isalnum(after) != 0);
+      if (text.substr(0, next.size()) != next || (whole_name && longer)) return false;
+      text.remove_prefix(next.size());
+      return true;
+    };
+    const bool named = takes("{local_rank}", false) || takes("local_rank", true);
+    if (!named) takes("$", false);
+    out += named ? local_rank : "$";
   }
-  return out;
+  return out.append(text);
 }
 
 // Core expands "${NAME}" in what a launcher answers; this text is to stay as it is.

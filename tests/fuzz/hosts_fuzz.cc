@@ -9,9 +9,7 @@
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
 #include "core/hosts/selection.h"
-#include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
-#include "launchers/schedulers/resource_config.h"
 #include "tests/fuzz/target.h"
 
 namespace hosts_fuzz {
