@@ -22,53 +22,41 @@ using nccl::Config;
 using nccl::Version;
 using sdk::Options;
 
-inline std::optional<int> Number(const Options& options, const char* key) {
-  const auto value = options.FindInt(key);
-  if (!value) return std::nullopt;
-  return static_cast<int>(*value);
-}
-
-// "auto", "on", "off".
-inline std::optional<int> OnOrOff(const Options& options, const char* key) {
-  const int index = options.EnumIndex(key);
-  if (index == 0) return std::nullopt;
-  return index == 1 ? 1 : 0;
-}
-
-// "auto", and then what NCCL counts from 1.
-inline std::optional<int> FromOne(const Options& options, const char* key) {
-  const int index = options.EnumIndex(key);
-  if (index == 0) return std::nullopt;
-  return index;
-}
-
-// "auto", and then what NCCL counts from 0.
-inline std::optional<int> FromZero(const Options& options, const char* key) {
-  const int index = options.EnumIndex(key);
-  if (index == 0) return std::nullopt;
-  return index - 1;
-}
+// What the value of an option is to NCCL: the number itself, or the index of a choice, of which the first is
+// "auto".
+enum class Read { kNumber, kOnOrOff, kFromOne, kFromZero };
 
 struct Setting {
   const char* option;
   int since;
   int Config::*member;
-  std::optional<int> (*read)(const Options&, const char* key);
+  Read read;
+
+  // Unset: NCCL's own choice.
+  std::optional<int> Find(const Options& options) const {
+    if (read == Read::kNumber) {
+      const auto value = options.FindInt(option);
+      return value ? std::make_optional(static_cast<int>(*value)) : std::nullopt;
+    }
+    const int index = options.EnumIndex(option);
+    if (index == 0) return std::nullopt;
+    return read == Read::kOnOrOff ? 2 - index : read == Read::kFromOne ? index : index - 1;
+  }
 };
 
 // In the order of the structure.
 inline constexpr Setting kSettings[] = {
-    {"cga_cluster_size", Version(2, 18, 0), &Config::cga_cluster_size, &Number},
-    {"min_ctas", Version(2, 18, 0), &Config::min_ctas, &Number},
-    {"max_ctas", Version(2, 18, 0), &Config::max_ctas, &Number},
-    {"traffic_class", Version(2, 26, 0), &Config::traffic_class, &Number},
-    {"collnet", Version(2, 27, 0), &Config::collnet_enable, &OnOrOff},
-    {"cta_policy", Version(2, 27, 0), &Config::cta_policy, &FromOne},
-    {"nvls_ctas", Version(2, 27, 0), &Config::nvls_ctas, &Number},
-    {"channels_per_net_peer", Version(2, 28, 0), &Config::channels_per_net_peer, &Number},
-    {"nvlink_centric_sched", Version(2, 28, 0), &Config::nvlink_centric_sched, &OnOrOff},
-    {"graph_usage", Version(2, 29, 0), &Config::graph_usage_mode, &FromZero},
-    {"max_p2p_peers", Version(2, 30, 0), &Config::max_p2p_peers, &Number},
+    {"cga_cluster_size", Version(2, 18, 0), &Config::cga_cluster_size, Read::kNumber},
+    {"min_ctas", Version(2, 18, 0), &Config::min_ctas, Read::kNumber},
+    {"max_ctas", Version(2, 18, 0), &Config::max_ctas, Read::kNumber},
+    {"traffic_class", Version(2, 26, 0), &Config::traffic_class, Read::kNumber},
+    {"collnet", Version(2, 27, 0), &Config::collnet_enable, Read::kOnOrOff},
+    {"cta_policy", Version(2, 27, 0), &Config::cta_policy, Read::kFromOne},
+    {"nvls_ctas", Version(2, 27, 0), &Config::nvls_ctas, Read::kNumber},
+    {"channels_per_net_peer", Version(2, 28, 0), &Config::channels_per_net_peer, Read::kNumber},
+    {"nvlink_centric_sched", Version(2, 28, 0), &Config::nvlink_centric_sched, Read::kOnOrOff},
+    {"graph_usage", Version(2, 29, 0), &Config::graph_usage_mode, Read::kFromZero},
+    {"max_p2p_peers", Version(2, 30, 0), &Config::max_p2p_peers, Read::kNumber},
 };
 
 inline constexpr int kCtaPolicyZero = 2;  // NCCL_CTA_POLICY_ZERO
@@ -89,7 +77,7 @@ class CommConfig {
   // contradicts another.
   CommConfig(const sdk::Options& options, int nccl_version) : net_name_(options.FindString("net_name")) {
     for (const config::Setting& setting : config::kSettings) {
-      const std::optional<int> value = setting.read(options, setting.option);
+      const std::optional<int> value = setting.Find(options);
       if (!value) continue;
       const std::string what = std::string("backend.options.") + setting.option;
       config::Require(what, setting.since, nccl_version);

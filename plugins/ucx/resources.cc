@@ -3,41 +3,14 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace dtrun::ucx_plugin {
 namespace {
 
 using sdk::Failure;
 
-bool StartsWith(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
-
-// UCX's aliases: ucp_tl_aliases of ucp_context.c.
-struct Alias {
-  const char* name;
-  std::vector<const char*> prefixes;  // of transports
-};
-const std::vector<Alias>& Aliases() {
-  static const std::vector<Alias> aliases = {
-      {"all", {""}},
-      {"mm", {"posix", "sysv", "xpmem"}},
-      {"sm", {"posix", "sysv", "xpmem", "knem", "cma"}},
-      {"shm", {"posix", "sysv", "xpmem", "knem", "cma"}},
-      {"ib", {"rc_", "ud_", "dc_", "srd"}},
-      {"rc", {"rc_"}},
-      {"rc_v", {"rc_verbs"}},
-      {"rc_x", {"rc_mlx5"}},
-      {"ud", {"ud_"}},
-      {"ud_v", {"ud_verbs"}},
-      {"ud_x", {"ud_mlx5"}},
-      {"dc", {"dc_mlx5"}},
-      {"dc_x", {"dc_mlx5"}},
-      {"ugni", {"ugni_"}},
-      {"cuda", {"cuda_", "gdr_copy"}},
-      {"rocm", {"rocm_"}},
-      {"ze", {"ze_"}},
-  };
-  return aliases;
-}
+bool StartsWith(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
 
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> parts;
@@ -47,6 +20,26 @@ std::vector<std::string> Split(const std::string& text) {
   }
   return parts;
 }
+
+// UCX's aliases, ucp_tl_aliases of ucp_context.c, and the beginnings of the transports that they mean.
+constexpr std::pair<const char*, const char*> kAliases[] = {
+    {"mm", "posix,sysv,xpmem"},
+    {"sm", "posix,sysv,xpmem,knem,cma"},
+    {"shm", "posix,sysv,xpmem,knem,cma"},
+    {"ib", "rc_,ud_,dc_,srd"},
+    {"rc", "rc_"},
+    {"rc_v", "rc_verbs"},
+    {"rc_x", "rc_mlx5"},
+    {"ud", "ud_"},
+    {"ud_v", "ud_verbs"},
+    {"ud_x", "ud_mlx5"},
+    {"dc", "dc_mlx5"},
+    {"dc_x", "dc_mlx5"},
+    {"ugni", "ugni_"},
+    {"cuda", "cuda_,gdr_copy"},
+    {"rocm", "rocm_"},
+    {"ze", "ze_"},
+};
 
 template <class Range, class Text>
 std::string Join(const Range& range, Text&& text) {
@@ -81,10 +74,11 @@ std::string Bare(std::string name) {
 // Whether UCX takes `name` for `transport`. `known` is set when the name means anything at all.
 bool Means(const std::string& name, const std::string& transport, bool* known) {
   const bool strict = StartsWith(name, "\\");
-  for (const Alias& alias : Aliases()) {
-    if (strict || Bare(name) != alias.name) continue;
+  if (!strict && Bare(name) == "all") return *known = true;
+  for (const auto& [alias, prefixes] : kAliases) {
+    if (strict || Bare(name) != alias) continue;
     *known = true;
-    for (const char* prefix : alias.prefixes) {
+    for (const std::string& prefix : Split(prefixes)) {
       if (StartsWith(transport, prefix)) return true;
     }
   }
