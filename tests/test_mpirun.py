@@ -56,7 +56,7 @@ class OneHost(JobTest):
     def test_a_program_of_another_mpi_is_refused(self):
         result = self.mpirun(2, MPICH)
         self.assertEqual(result.code, 127, str(result))
-        self.golden_lines(result.err, f"'{MPICH}'", "MPICH", "Open MPI")
+        self.golden_lines(result.err, f"[0] dtrun: '{MPICH}'", "MPICH", "Open MPI")
         self.assertIn("mpiexec.hydra", result.err)
         self.assert_ok(self.mpirun(2, MPICH, sets=["job.isolated_ranks=allow"]))
 
@@ -64,7 +64,7 @@ class OneHost(JobTest):
     def test_an_open_mpi_program_under_a_hydra_is_refused(self):
         result = self.mpirun(2, OPEN_MPI, sets=["launcher.options.program=mpiexec.hydra"])
         self.assertEqual(result.code, 127, str(result))
-        self.golden_lines(result.err, f"'{OPEN_MPI}'", "Open MPI", "Hydra")
+        self.golden_lines(result.err, f"[0] dtrun: '{OPEN_MPI}'", "Open MPI", "Hydra")
 
     @unittest.skipUnless(MPICH.exists(), "no MPICH program was built (libmpich-dev)")
     def test_a_script_that_loads_another_mpi_is_seen(self):
@@ -77,7 +77,7 @@ class OneHost(JobTest):
         self.assert_ok(job.finish())
         result = self.mpirun(2, sys.executable, "-c", script.replace("go-on", "never"), sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
-        self.golden_lines(result.err, "rank 0: ", "MPICH", "Open MPI")
+        self.golden_lines(result.err, "[0] dtrun: rank 0: ", "MPICH", "Open MPI")
 
     def test_every_rank_finds_its_place(self):
         result = self.mpirun(3, *SHOW, "--r=${RANK}", "$${HOME}", sets=["job.env.OUT=part"])
@@ -134,7 +134,7 @@ class OneHost(JobTest):
     def test_another_number_of_ranks_than_the_jobs_is_refused(self):
         result = self.mpirun(2, RANK, sets=["launcher.options.arguments=-np,1"])
         self.assertNotEqual(result.code, 0)
-        self.golden_lines(result.err, "mpirun", " 1 rank", " 2")
+        self.golden_lines(result.err, "[0] dtrun: mpirun", " 1 rank", " 2")
 
     def test_arguments_of_the_users_own_come_first(self):
         result = self.mpirun(2, "true", sets=["launcher.options.arguments=--bind-to,core:overload-allowed,--report-bindings"])

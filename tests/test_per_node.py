@@ -69,13 +69,13 @@ class PerNode(JobTest):
     def test_a_rank_that_is_not_told_its_number_says_what_to_do(self):
         result = self.node(2, RANK)
         self.assertEqual(result.code, 3, str(result))
-        self.golden_lines(result.err, "LOCAL_RANK")
+        self.golden_lines(result.err, "[0] rank failed: ", "LOCAL_RANK")
         self.golden_lines(result.err, "dtrun: job ", "ranks 0, 1 ", "code 3")
 
     def test_a_launcher_of_ones_own_that_starts_too_many_is_refused(self):
         result = self.node(2, "sh", "-c", BY_SHELL, RANK, env=self.environment(), sets=["job.env.LOCAL_WORLD_SIZE=4"])
         self.assertEqual(result.code, 3, str(result))
-        self.golden_lines(result.err, "LOCAL_WORLD_SIZE is '4'")
+        self.golden_lines(result.err, "[0] rank failed: ", "LOCAL_WORLD_SIZE is '4'")
 
     @unittest.skipUnless(OPEN_MPI.exists(), "there is no Open MPI program here")
     def test_a_program_that_is_one_rank_of_mpi_is_refused(self):
