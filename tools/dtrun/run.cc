@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/standard_output.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/environment.h"
@@ -38,7 +39,10 @@ bool LeadsTorch(const plan::Plan& plan) {
 std::string BackendText(const plan::Plan& plan) {
   const bool own = plan.backend == "none" || CallsDtrun(plan);
   if (!own && LeadsTorch(plan)) return plan.backend + ", also for torch.distributed in place of gloo";
-  return plan.backend + (own ? "" : ", for dtrun's own calls; torch.distributed uses the script's backend");
+  if (own) return plan.backend;
+  const bool python = FileName(plan.processes.front().argv.front()).starts_with("python");
+  return plan.backend + ", for dtrun's own calls" +
+         (python ? "; torch.distributed uses the script's backend" : "");
 }
 
 // One line per kind of memory.
