@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from support.job import DTRUN, RANK, Job, JobTest, end, main
+from support.job import DTRUN, RANK, Job, JobTest, end, main, until
 from support.lab import why_not
 from support.site import Site
 
@@ -163,6 +163,17 @@ class ExplainRun(JobTest):
         record.unlink()
         record.symlink_to("/dev/zero")
         self.golden_error(self.dtrun("explain", job.run_dir()), f"'{record}'")
+        record.unlink()
+        for name in ("events.log", "verdict.json", "plan.json"):
+            record = job.run_dir() / name
+            kept = record.rename(self.folder / name)
+            os.mkfifo(record)
+            result = self.dtrun("explain", job.run_dir())
+            self.assertEqual(result.code, 2)
+            self.assertIn(f"'{record}' is a pipe", result.err)
+            self.assertNotIn("not a run directory", result.err)
+            record.unlink()
+            kept.rename(record)
 
     def test_changed_records_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
@@ -221,6 +232,16 @@ class ExplainRun(JobTest):
         story = json.loads(self.dtrun("explain", "latest", "--json").out)
         self.golden_lines(story["verdict"], "SIGTERM")
         self.assertEqual(story["findings"], [])
+
+    def test_a_restarted_job_runs(self):
+        job = self.start_ranks(1, "sh", "-c", f"if mkdir {self.folder}/failed; then exit 3; fi; echo up; sleep 1000",
+                               sets=["restart.max=1", 'restart.on=["user-error"]'])
+        until(lambda: list(job.folder.glob("runs/job/*/generation-1/rank-0.out")), "the second generation to run")
+        state = json.loads(self.dtrun("explain", job.run_dir(), "--json").out)["state"]
+        self.assertTrue(state.startswith("running"), state)
+        self.assertTrue(state.endswith("in generation 1"), state)
+        job.signal(signal.SIGTERM)
+        job.finish()
 
     def test_a_running_job(self):
         job = self.start_ranks(2, "sh", "-c", "echo up; sleep 1000")

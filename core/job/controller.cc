@@ -326,7 +326,7 @@ void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
   inspection_.Begin(
       hosts,
       [this, done = std::move(done)](const protocol::Inspected& all) {
-        for (const auto& observer : observers_) Act(observer->Looked(Now(), all.ranks));
+        for (const auto& observer : observers_) Act(observer->OnLook(Now(), all.ranks));
         done(all);
       },
       closely);

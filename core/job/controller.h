@@ -32,7 +32,7 @@ struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
   std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: in the output of its process
   std::vector<std::uint16_t> rendezvous_ports = {};  // where ranks may join; empty: do not watch for it
-  verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;  // if they do not join
+  observe::IsolationPolicy isolated_ranks = observe::IsolationPolicy::kWarn;  // if they do not join
   observe::StallPolicy stall = {};
   // Time that a Python program needs to exit after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);

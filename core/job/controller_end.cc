@@ -122,7 +122,7 @@ void Controller::LookAndStop(int signal, bool again, const std::vector<int>& clo
   const bool last = !closely.empty();
   const auto judge = [this, signal, again, last](const protocol::Inspected& all) {
     if (phase_ != Phase::kLooking) return;
-    fact::Looked looked{true, {}};
+    fact::Places looked{true, {}};
     bool still = false;
     for (const verdict::RankDoing& doing : all.ranks) {
       looked.ranks.push_back({{doing.rank}, doing});

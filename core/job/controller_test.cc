@@ -110,8 +110,8 @@ TEST_F(ControllerTest, NotesWhatTheStoreTells) {
 TEST_F(ControllerTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob) {
   Plan({""});
   ScriptedHost host(loop_,
-                    {protocol::Started{{1}}, protocol::Looked{false, {"PyTorch"}, false, false},
-                     protocol::Looked{false, {"PyTorch"}, true, true}},
+                    {protocol::Started{{1}}, protocol::RendezvousSeen{false, {"PyTorch"}, false, false},
+                     protocol::RendezvousSeen{false, {"PyTorch"}, true, true}},
                     {protocol::Ended{0, kTerminated, SIGTERM}, protocol::Gone()});
   Controller controller(
       loop_, signals_, plan_, {&host}, [](const std::string&) {}, log_);
@@ -119,7 +119,7 @@ TEST_F(ControllerTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob)
   World world;
   world.tokens.resize(1);
   world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
-  world.isolated_ranks = verdict::IsolationPolicy::kFail;
+  world.isolated_ranks = observe::IsolationPolicy::kFail;
   ASSERT_TRUE(controller.Run(std::move(world)));
   const verdict::Facts* const facts = &log_.facts();
   EXPECT_EQ(facts->first_failed, -1);

@@ -314,7 +314,7 @@ class Runner {
   // Whether ranks could end up in separate worlds: not in a single process with all ranks, and not below an
   // mpirun, which has already connected its ranks.
   bool MayBeAlone(const plan::Plan& plan) const {
-    return request_.isolated_ranks != verdict::IsolationPolicy::kAllow && plan.processes.size() > 1 &&
+    return request_.isolated_ranks != observe::IsolationPolicy::kAllow && plan.processes.size() > 1 &&
            plan.launcher != "mpirun";
   }
 

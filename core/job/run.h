@@ -26,7 +26,7 @@ struct RunRequest {
   // For jobs on several hosts: how they join, and the planner for those that have joined.
   std::optional<membership::Cluster> cluster = {};
   Planner* planner = nullptr;
-  verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;
+  observe::IsolationPolicy isolated_ranks = observe::IsolationPolicy::kWarn;
   observe::StallPolicy stall = {};
   std::chrono::nanoseconds time_limit{};  // for the job including its restarts; 0: none
   bool quiet = false;                     // no verdict on stderr for a successful job

@@ -27,7 +27,7 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
       front,
       *std::move(cluster),
       &preparation,
-      verdict::IsolationPolicyNamed(*spec.job.isolated_ranks),
+      observe::IsolationPolicyNamed(*spec.job.isolated_ranks),
       *stall,
       spec.job.time_limit.value_or(std::chrono::nanoseconds(0)),
       manner.quiet,

@@ -24,7 +24,7 @@
 #include "core/process/process.h"
 #include "core/process/child_process.h"
 #include "core/process/stops.h"
-#include "core/verdict/endings.h"
+#include "core/verdict/text.h"
 #include "core/verdict/overrides.h"
 
 namespace dtrun::node {
@@ -144,11 +144,11 @@ class LocalHost final : public protocol::Host {
     if (!start.rendezvous_ports.empty()) {
       joining_.emplace(
           loop_, start.rendezvous_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
-          [this](const protocol::Looked& looked) { Emit(looked); }, RankContacts::Times());
+          [this](const protocol::RendezvousSeen& looked) { Emit(looked); }, RankContacts::Times());
     }
     if (prepare_.world_size > 1)
       overrides_.emplace(
-          loop_, Living(), [this](const protocol::Looked& looked) { Emit(looked); }, OverrideWatch::Times());
+          loop_, Living(), [this](const protocol::RendezvousSeen& looked) { Emit(looked); }, OverrideWatch::Times());
     call_check_.emplace(
         loop_, held_->recorder_memory(), std::move(ranks),
         Check::Events{

@@ -9,7 +9,7 @@
 namespace dtrun::node {
 
 OverrideWatch::OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
-                             std::function<void(const protocol::Looked&)> told, Times times)
+                             std::function<void(const protocol::RendezvousSeen&)> told, Times times)
     : timer_(loop), inspector_(loop), ranks_(std::move(ranks)), told_(std::move(told)), times_(times) {
   if (std::ranges::any_of(ranks_, [](const auto& rank) { return !rank.given.empty(); })) Wait(times_.first);
 }
@@ -33,7 +33,7 @@ void OverrideWatch::Look() {
 }
 
 void OverrideWatch::Tell(const std::vector<verdict::RankDoing>& seen) {
-  protocol::Looked looked;
+  protocol::RendezvousSeen looked;
   for (const verdict::RankDoing& doing : seen) {
     std::string text = verdict::OverridesText(doing.overrides);
     if (text.empty() || known_[doing.rank] == text) continue;

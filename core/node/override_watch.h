@@ -26,7 +26,7 @@ class OverrideWatch {
 
   // The loop calls `told` whenever there is news.
   OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
-                std::function<void(const protocol::Looked&)> told, Times times);
+                std::function<void(const protocol::RendezvousSeen&)> told, Times times);
   ~OverrideWatch() { *ended_ = true; }
   OverrideWatch(const OverrideWatch&) = delete;
   OverrideWatch& operator=(const OverrideWatch&) = delete;
@@ -39,7 +39,7 @@ class OverrideWatch {
   boost::asio::steady_timer timer_;
   Inspector inspector_;
   const std::vector<Inspector::Target> ranks_;
-  const std::function<void(const protocol::Looked&)> told_;
+  const std::function<void(const protocol::RendezvousSeen&)> told_;
   const Times times_;
   std::map<int, std::string> known_;                                   // reported text of each rank
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler

@@ -22,9 +22,9 @@ TEST(OverrideWatch, TellsOnceOfARankThatHasChangedThem) {
   const std::map<std::string, std::string> given = {{"MASTER_PORT", "29777"}};
   const std::vector<Inspector::Target> ranks = {{4, start(false), 1, given}, {5, start(true), 1, given}};
   boost::asio::io_context loop;
-  std::vector<protocol::Looked> told;
+  std::vector<protocol::RendezvousSeen> told;
   int looks_since = 0;
-  OverrideWatch watch(loop, ranks, [&](const protocol::Looked& looked) { told.push_back(looked); },
+  OverrideWatch watch(loop, ranks, [&](const protocol::RendezvousSeen& looked) { told.push_back(looked); },
                       {std::chrono::milliseconds(1), std::chrono::milliseconds(2)});
   EXPECT_TRUE(process::testing::Eventually([&] {
     loop.run_for(std::chrono::milliseconds(20));

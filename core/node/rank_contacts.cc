@@ -82,7 +82,7 @@ std::vector<std::string> FrameworksIn(const std::string& maps) {
 
 RankContacts::RankContacts(boost::asio::io_context& loop, std::vector<std::uint16_t> ports,
                            std::vector<pid_t> ranks, bool others,
-                           std::function<void(const protocol::Looked&)> told, Times times)
+                           std::function<void(const protocol::RendezvousSeen&)> told, Times times)
     : timer_(loop),
       ports_(ports.begin(), ports.end()),
       ranks_(std::move(ranks)),
@@ -117,7 +117,7 @@ std::vector<pid_t> RankContacts::Sample() const {
 void RankContacts::Look() {
   if (over_) return;
   const std::vector<pid_t> sample = Sample();
-  const protocol::Looked before = looked_;
+  const protocol::RendezvousSeen before = looked_;
   bool singleton = false;
   for (const pid_t pid : sample) {
     const std::string maps = ReadKernelFile("/proc/" + std::to_string(pid) + "/maps");
@@ -140,14 +140,14 @@ void RankContacts::Look() {
 }
 
 void RankContacts::SawWork(bool for_certain) {
-  const protocol::Looked before = looked_;
+  const protocol::RendezvousSeen before = looked_;
   looked_.joined = HaveJoined(Sample());
   if (!looked_.joined) worked_alone_ += for_certain ? kLooksAtWork : 1;
   looked_.alone = !looked_.joined && worked_alone_ >= kLooksAtWork;
   Tell(before);
 }
 
-void RankContacts::Tell(const protocol::Looked& before) {
+void RankContacts::Tell(const protocol::RendezvousSeen& before) {
   over_ = looked_.joined || looked_.alone;
   if (over_ || looked_.frameworks != before.frameworks || looked_.late != before.late) told_(looked_);
 }

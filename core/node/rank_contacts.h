@@ -48,7 +48,7 @@ class RankContacts {
   // The loop or Look calls `told` whenever there is news. `ranks`: processes, by rank; `others`: there are
   // ranks on other machines.
   RankContacts(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
-               bool others, std::function<void(const protocol::Looked&)> told, Times times);
+               bool others, std::function<void(const protocol::RendezvousSeen&)> told, Times times);
   ~RankContacts() { *ended_ = true; }
   RankContacts(const RankContacts&) = delete;
   RankContacts& operator=(const RankContacts&) = delete;
@@ -66,18 +66,18 @@ class RankContacts {
   bool IsWithRank(const TcpSocket& socket, const std::map<std::string, ino_t>& owners, pid_t sampled);
   // A look at its stacks or files shows that it works; its sockets show in which world.
   void SawWork(bool for_certain);
-  void Tell(const protocol::Looked& before);
+  void Tell(const protocol::RendezvousSeen& before);
 
   boost::asio::steady_timer timer_;
   const std::set<std::uint16_t> ports_;
   const std::vector<pid_t> ranks_;
   const bool others_;
-  const std::function<void(const protocol::Looked&)> told_;
+  const std::function<void(const protocol::RendezvousSeen&)> told_;
   const Times times_;
   const Clock::time_point begin_ = Clock::now();
   std::set<std::uint16_t> listens_;  // ports on which ranks were seen listening
   std::set<std::string> inner_;      // connections of a rank to itself, by their ends
-  protocol::Looked looked_;
+  protocol::RendezvousSeen looked_;
   Clock::time_point loaded_{};  // when a framework was first seen
   int worked_alone_ = 0;        // number of looks that showed this
   Inspector inspector_;

@@ -84,14 +84,14 @@ class RankContactsTest : public ::testing::Test {
                                           std::chrono::hours(1)}) {
     joining_.emplace(
         loop_, std::move(ports), children_, false,
-        [this](const protocol::Looked& looked) { told_.push_back(looked); }, times);
+        [this](const protocol::RendezvousSeen& looked) { told_.push_back(looked); }, times);
   }
 
   process::testing::ScratchDir scratch_;
   boost::asio::io_context loop_;
   std::vector<pid_t> children_;
   std::uint16_t port_ = 0;
-  std::vector<protocol::Looked> told_;
+  std::vector<protocol::RendezvousSeen> told_;
   std::optional<RankContacts> joining_;
 };
 

@@ -12,7 +12,7 @@
 #include "core/base/utf8.h"
 #include "core/environments/libraries.h"
 #include "core/plan/plan.h"
-#include "core/verdict/endings.h"
+#include "core/verdict/text.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::node {

@@ -29,8 +29,8 @@ class Locks final : public Observer {
     return finding;
   }
 
-  Finding Looked(const View& view, const std::vector<verdict::RankDoing>& ranks) override {
-    fact::Looked looked;
+  Finding OnLook(const View& view, const std::vector<verdict::RankDoing>& ranks) override {
+    fact::Places looked;
     Finding finding;
     for (const verdict::RankDoing& doing : ranks) {
       for (const verdict::Override& one : doing.overrides)

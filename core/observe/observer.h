@@ -14,7 +14,7 @@
 #include "core/observe/stall_watch.h"
 #include "core/plan/plan.h"
 #include "core/protocol/host.h"
-#include "core/verdict/fact.h"
+#include "core/verdict/records.h"
 
 namespace dtrun::observe {
 
@@ -30,7 +30,7 @@ struct View {
 struct Finding {
   enum class Then : std::uint8_t {
     kGoOn,
-    kLook,         // where the ranks are; each observer gets the answer (Looked)
+    kLook,         // where the ranks are; each observer gets the answer (OnLook)
     kStop,         // ends the generation
     kLookAndStop,  // the same, after a look that the verdict uses
     kFailed,       // `rank` failed first
@@ -49,7 +49,7 @@ class Observer {
 
   virtual Finding On(const View& view, std::size_t host, const protocol::Event& event) = 0;
   // `ranks`: where they are now.
-  virtual Finding Looked(const View& view, const std::vector<verdict::RankDoing>& ranks) {
+  virtual Finding OnLook(const View& view, const std::vector<verdict::RankDoing>& ranks) {
     (void)view, (void)ranks;
     return {};
   }
@@ -65,7 +65,7 @@ class Observer {
 // Whether the ranks' calls match: passes calls on between hosts.
 std::unique_ptr<Observer> WatchCalls();
 // Whether ranks join each other, and with the variables that dtrun set.
-std::unique_ptr<Observer> WatchJoining(verdict::IsolationPolicy policy);
+std::unique_ptr<Observer> WatchJoining(IsolationPolicy policy);
 // Which ranks wait for file locks of others, and when ranks print errors. The end of a rank frees its locks,
 // so a traceback, which may precede the end, causes a look.
 std::unique_ptr<Observer> WatchLocks();

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/base/asio.h"
@@ -25,6 +26,11 @@ struct StallPolicy {
   // Limit for ranks that wait for each other in different collectives, even if `after` is longer.
   std::chrono::nanoseconds deadlock_after = std::chrono::seconds(20);
 };
+
+// job.isolated_ranks: "warn", "fail", "allow".
+enum class IsolationPolicy : std::uint8_t { kWarn, kFail, kAllow };
+// REQUIRES: one of these words.
+IsolationPolicy IsolationPolicyNamed(std::string_view word);
 
 struct Stall {
   std::chrono::nanoseconds standstill{};  // measured duration

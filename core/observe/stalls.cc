@@ -25,7 +25,7 @@ class Stalls final : public StallObserver {
  private:
   Finding Found(const Stall& stall) const {
     std::vector<verdict::RankDoing> ranks = stall.ranks;
-    fact::Looked looked;
+    fact::Places looked;
     for (verdict::RankDoing& rank : ranks) {
       looked.ranks.push_back({{rank.rank}, rank});
       if (std::ranges::find(stall.working, rank.rank) != stall.working.end())

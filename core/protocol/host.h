@@ -18,7 +18,7 @@ using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Surv
                              Measure, Called, Differed, Inspect>;
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
                            MpiFinished, MpiAborted, Lost, Surveyed, ConnectivityChecked, Measured, Called,
-                           Differed, Looked, RankEnded, Inspected, MpiServerLost>;
+                           Differed, RendezvousSeen, RankEnded, Inspected, MpiServerLost>;
 
 class Host {
  public:

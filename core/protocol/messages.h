@@ -92,7 +92,7 @@ using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Clie
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
                             ClientClosed, Surveyed, ConnectivityChecked, Measured, Called, Differed,
-                            PreflightAnswered, Lost, Looked, RankEnded, Inspected, MpiServerLost, Logged>;
+                            PreflightAnswered, Lost, RendezvousSeen, RankEnded, Inspected, MpiServerLost, Logged>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

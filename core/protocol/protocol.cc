@@ -227,7 +227,7 @@ void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
 void Ranges(Range& range, const Conversation& said, const std::vector<verdict::Override>& overrides) {
   for (const verdict::Override& one : overrides) RankHere(range, said, one.rank);
 }
-void Ranges(Range& range, const Conversation& said, const Looked& looked) {
+void Ranges(Range& range, const Conversation& said, const RendezvousSeen& looked) {
   Ranges(range, said, looked.overrides);
 }
 void Ranges(Range& range, const Conversation& said, const Inspected& inspected) {

@@ -195,8 +195,8 @@ struct Said {
   void Fields(auto& io) { io("line", line); }
 };
 // Whether ranks of this host have joined others (core/node/rank_contacts.h). Sent again when there is news.
-struct Looked {
-  static constexpr Rule kRule{"Looked", kWithRanks, kMayBeLate};
+struct RendezvousSeen {
+  static constexpr Rule kRule{"RendezvousSeen", kWithRanks, kMayBeLate};
   bool joined = false;
   std::vector<std::string> frameworks;  // loaded by a rank
   bool alone = false;                   // a rank was seen training in a world of its own

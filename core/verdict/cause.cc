@@ -138,20 +138,10 @@ Cause LossCause(const Facts& facts, std::size_t index) {
 }  // namespace
 
 std::string_view ClassName(ExitClass exit_class) {
-  switch (exit_class) {
-    case ExitClass::kNone: return "none";
-    case ExitClass::kUserError: return "user-error";
-    case ExitClass::kSignal: return "signal";
-    case ExitClass::kOutOfMemory: return "out-of-memory";
-    case ExitClass::kRendezvous: return "rendezvous";
-    case ExitClass::kNetwork: return "network";
-    case ExitClass::kPreemption: return "preemption";
-    case ExitClass::kLauncher: return "launcher";
-    case ExitClass::kIsolatedRanks: return "isolated-ranks";
-    case ExitClass::kTimeLimit: return "time-limit";
-    case ExitClass::kHang: break;
-  }
-  return "hang";
+  constexpr std::string_view kNames[] = {"none",       "user-error", "signal",         "out-of-memory",
+                                         "rendezvous", "network",    "preemption",     "launcher",
+                                         "isolated-ranks", "hang",   "time-limit"};
+  return kNames[static_cast<std::size_t>(exit_class)];
 }
 
 std::optional<ExitClass> ClassNamed(std::string_view name) {

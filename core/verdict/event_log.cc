@@ -18,7 +18,7 @@ struct Stamp {
 
 // Records that a job may repeat without end.
 bool Repeats(const fact::Any& fact) {
-  const auto* const looked = std::get_if<fact::Looked>(&fact);
+  const auto* const looked = std::get_if<fact::Places>(&fact);
   return (looked != nullptr && !looked->last) || std::holds_alternative<fact::Joined>(fact) ||
          std::holds_alternative<fact::Left>(fact) || std::holds_alternative<fact::Reported>(fact) ||
          std::holds_alternative<fact::Overrode>(fact) || std::holds_alternative<fact::MovedOn>(fact) ||

@@ -1,4 +1,4 @@
-// events.log: the facts of a job (fact.h) as lines of JSON, from which the verdict is made again.
+// events.log: the facts of a job (records.h) as lines of JSON, from which the verdict is made again.
 //
 // {"at": nanoseconds since the job's start, "from": "root", "kind": "ended", "rank": 3, ...}
 // EventLog is owned by the root; its loop thread. Replay is pure.

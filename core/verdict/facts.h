@@ -19,7 +19,6 @@
 #include "core/failures/finding.h"
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
-#include "core/verdict/isolated_ranks.h"
 #include "core/wire/limits.h"
 
 namespace dtrun::verdict {
@@ -146,6 +145,13 @@ struct RankFacts {
   }
   // The rank to blame for this process's failure.
   int blamed() const { return failed ? failed->rank : rank; }
+};
+
+// Ranks that never joined each other, which their programs do not notice: each trains alone on the whole data
+// set and succeeds.
+struct IsolatedRanks {
+  std::string what;  // "the ranks have not joined each other: each has ..."
+  std::string next;  // what to do
 };
 
 // A host that became unreachable.

@@ -1,4 +1,4 @@
-#include "core/verdict/rank_text.h"
+#include "core/verdict/text.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,9 +10,7 @@
 
 #include "core/failures/report.h"
 #include "core/process/process.h"
-#include "core/verdict/endings.h"
 #include "core/verdict/facts.h"
-#include "core/verdict/suspect_text.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"

@@ -12,7 +12,7 @@
 
 #include "core/verdict/cause.h"
 #include "core/verdict/event_log.h"
-#include "core/verdict/suspect_text.h"
+#include "core/verdict/text.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {

@@ -84,14 +84,14 @@ struct Fold {
   void operator()(const fact::NotStarted& m) { story.not_started_ = m.why; }
   void operator()(const fact::NotShown& m) { story.lines_not_shown_ = m.lines; }
 
-  void operator()(const fact::Looked& m) {
+  void operator()(const fact::Places& m) {
     if (story.over_) return;
     for (RankFacts& rank : facts.ranks) {
       if (!m.last) break;
       rank.doing.reset();
       rank.inside.clear();
     }
-    for (const fact::Looked::Rank& one : m.ranks) {
+    for (const fact::Places::Rank& one : m.ranks) {
       RankFacts* const rank = story.Find(one.rank);
       if (rank == nullptr) continue;
       if (m.last && rank->count == 1) rank->doing = one.doing;

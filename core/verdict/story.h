@@ -1,4 +1,4 @@
-// The records of a job (fact.h) folded into generations: the last one in full, earlier ones as summaries.
+// The records of a job (records.h) folded into generations: the last one in full, earlier ones as summaries.
 //
 // A value. The root folds as it records (event_log.h); `dtrun explain` folds what a file holds. Equal records
 // give equal stories. Records may come from a damaged file: those about unknown ranks are ignored.
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "core/verdict/fact.h"
+#include "core/verdict/records.h"
 
 namespace dtrun::verdict {
 

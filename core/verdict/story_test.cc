@@ -47,7 +47,7 @@ void AddAFailure(EventLog& log, std::uint64_t generation = 0) {
   log.Add(fact::Joined{{1}}, "rank 1");
   log.Add(fact::Reported{{0}, {1, "lost rank 1", {0, 1}}}, "rank 0");
   log.Add(fact::Overrode{{0}, "RANK", "0", "1"});
-  log.Add(fact::Looked{
+  log.Add(fact::Places{
       false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
   log.Add(fact::PrintedError{{1}});
   log.Add(fact::Ended{{1}, {3, 0}, 0});
@@ -101,7 +101,7 @@ TEST(EventLog, TellsWhereRanksWereOfAJobThatRuns) {
   EventLog log(file.Writer());
   log.Add(fact::Opened{1, "j", "/runs/j/1", ""});
   log.Add(Generation(0));
-  log.Add(fact::Looked{
+  log.Add(fact::Places{
       false,
       {{{1},
         {1, stacks::Stand::kWaits, false, false, true, "in all_reduce at t.py:3", "", "", 0, 0, -1, {}}}}});
@@ -259,7 +259,7 @@ TEST(Story, ForgetsALockAfterAnErrorThatItsHolderSurvived) {
   at(0, fact::Opened{1, "j", "/runs/j/1", ""});
   at(0, Generation(0));
   at(1,
-     fact::Looked{
+     fact::Places{
          false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
   at(2, fact::PrintedError{{1}});
   at(3, fact::MovedOn{{0}});

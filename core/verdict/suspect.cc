@@ -301,8 +301,9 @@ bool SaysCallsDiffer(const std::vector<std::string>& lines) {
 
 std::string DifferenceOf(const Facts& facts, const RankFacts& rank) {
   constexpr std::string_view kDiffers = " differs: ";
-  if (!facts.calls_differ.empty())
-    return facts.calls_differ.substr(facts.calls_differ.find(kDiffers) + kDiffers.size());
+  if (const auto at = facts.calls_differ.find(kDiffers); at != std::string::npos)
+    return facts.calls_differ.substr(at + kDiffers.size());
+  if (!facts.calls_differ.empty()) return facts.calls_differ;  // the call itself is no longer remembered
   for (const std::string& line : rank.tail) {
     const auto at = line.find(kDiffers);
     if (at != line.npos && SaysCallsDiffer({line})) return line.substr(at + kDiffers.size());

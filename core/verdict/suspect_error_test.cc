@@ -245,5 +245,10 @@ TEST_F(SuspectTest, IsTheRankWhoseErrorWasPrintedFirst) {
   EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
 }
 
+TEST_F(SuspectTest, QuotesADifferenceOfCallsThatAreNoLongerRemembered) {
+  facts_.calls_differ = "the calls 1 to 64 on 'world' differ between rank 0 and rank 1";
+  EXPECT_THAT(Verdict(), HasSubstr("calls do not match: the calls 1 to 64 on 'world' differ between"));
+}
+
 }  // namespace
 }  // namespace dtrun::verdict

@@ -1,4 +1,4 @@
-#include "core/verdict/suspect_text.h"
+#include "core/verdict/text.h"
 
 #include <fmt/format.h>
 

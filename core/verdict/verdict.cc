@@ -11,9 +11,7 @@
 
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
-#include "core/verdict/endings.h"
-#include "core/verdict/rank_text.h"
-#include "core/verdict/suspect_text.h"
+#include "core/verdict/text.h"
 #include "core/verdict/waits.h"
 
 namespace dtrun::verdict {

@@ -4,7 +4,7 @@
 #include "core/failures/report.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
-#include "core/verdict/suspect_text.h"
+#include "core/verdict/text.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {

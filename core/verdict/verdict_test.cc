@@ -29,16 +29,13 @@ TEST(Verdict, SaysSuccessInOneLine) {
 
 TEST(Verdict, SaysThatRanksWorkedAlone) {
   Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
-  facts.isolated_ranks = DescribeIsolatedRanks({"PyTorch", "MPICH"}, pmi::Kind::kNone);
+  facts.isolated_ranks = {"the ranks have not joined each other: each has PyTorch", "call init_process_group"};
   EXPECT_EQ(ExitCode(facts), 1);
   EXPECT_EQ(
       VerdictText(facts),
-      "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch "
-      "and MPICH loaded and works alone (world size 1)\n"
+      "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch\n"
       "  before it: ranks 0, 1 had exited with code 0\n"
-      "  next: call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), "
-      "or set job.pmi = \"pmi1\", or launcher.name = "
-      "\"mpirun\"; job.isolated_ranks = \"allow\" if this is intended\n"
+      "  next: call init_process_group\n"
       "  class: isolated-ranks\n"
       "  logs: /runs/1\n");
   EXPECT_EQ(ParseJson(VerdictJson({facts}))["exit_class"], "isolated-ranks");

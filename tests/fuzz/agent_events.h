@@ -86,7 +86,7 @@ class Events {
     return {answer};
   }
   protocol::Lost operator()(A<protocol::Lost>) const { return {in_.Name(), in_.Coin()}; }
-  protocol::Looked operator()(A<protocol::Looked>) const {
+  protocol::RendezvousSeen operator()(A<protocol::RendezvousSeen>) const {
     return {in_.Coin(), {in_.Name()}, in_.Coin(), in_.Coin(), AnOverride()};
   }
   protocol::RankEnded operator()(A<protocol::RankEnded>) const { return {Rank(), in_.Int(), AnEnding(in_)}; }

@@ -1,4 +1,4 @@
-#include "tools/dtrun/explain_choices.h"
+#include "tools/dtrun/explain_run.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/dtrun/explain_gpus.h"
+#include "tools/dtrun/explain_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

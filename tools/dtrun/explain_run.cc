@@ -57,10 +57,11 @@ bool IsListOfObjects(const Json& json, const char* key) {
 Result<Json> ReadJson(const fs::path& file) {
   if (Status may = MayRead(file); !may) return may.error();
   const Result<std::string> text = ReadWholeForeignFile(file, kMostOfAFile);
-  if (!text) {
-    return Error{text.error().code, fmt::format("{}; '{}' is not a run directory of dtrun", text.error().text,
-                                                file.parent_path().string())};
+  if (!text && text.error().code == DTRUN_NOT_FOUND) {
+    return Error{DTRUN_NOT_FOUND, fmt::format("{}; '{}' is not a run directory of dtrun", text.error().text,
+                                              file.parent_path().string())};
   }
+  if (!text) return text.error();
   Json json = ParseJson(*text);
   if (json.is_discarded())
     return Error{DTRUN_INVALID_ARGUMENT,
@@ -80,8 +81,13 @@ fs::path LogFolder(const fs::path& run) {
   }
 }
 
-std::string StateText(const std::optional<Json>& verdict) {
-  if (!verdict) return "running, or ended without a verdict";
+std::string StateText(const std::optional<Json>& verdict, const std::optional<verdict::Story>& events) {
+  // After a restart, verdict.json tells of the generation before.
+  if (!verdict || (events && events->facts().cut)) {
+    const std::uint64_t generation = events ? events->facts().generation : 0;
+    return generation == 0 ? "running, or ended without a verdict"
+                           : fmt::format("running, or ended without a verdict, in generation {}", generation);
+  }
   const std::string result = Printable(TextAt(*verdict, "/result"));
   if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
   std::string text = result;
@@ -92,9 +98,9 @@ std::string StateText(const std::optional<Json>& verdict) {
     text += " after " + verdict::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }
   const std::string exit_class = Printable(TextAt(*verdict, "/exit_class"));
-  return exit_class.empty() ? text
-                            : fmt::format("{}, exit code {} ({})", text,
-                                          Printable(TextAt(*verdict, "/exit_code")), exit_class);
+  if (!exit_class.empty())
+    text += fmt::format(", exit code {} ({})", Printable(TextAt(*verdict, "/exit_code")), exit_class);
+  return text + (events && events->over() && events->facts().restarts ? "; it is started again" : "");
 }
 
 // `interrupted`: the job was interrupted, so ranks' reports about others are consequences.
@@ -117,19 +123,21 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
-// The job's records, named as the folder is now; nullopt: it has none that this dtrun reads.
-std::optional<verdict::Story> ReadEvents(const fs::path& folder) {
+// The job's records, named as the folder is now; nullopt: it has none that this dtrun reads. An error: a pipe
+// or a device stands in their place.
+Result<std::optional<verdict::Story>> ReadEvents(const fs::path& folder) {
   const Result<std::string> text = ReadWholeForeignFile(folder / verdict::kEventsFile, kMostOfAFile);
+  if (!text && text.error().code == DTRUN_FAILED_PRECONDITION) return text.error();
   Result<verdict::Story> story = text ? verdict::Replay(*text) : text.error();
-  if (!story) return std::nullopt;
+  if (!story) return std::optional<verdict::Story>();
   // The file was begun by a generation that could not start: the one that counts is in the file before.
   if (!story->begun() && !story->earlier().first.empty()) {
     const Result<std::string> before = ReadWholeForeignFile(folder / verdict::kEventsBefore, kMostOfAFile);
     if (before) story = verdict::Replay(*before + *text);
-    if (!story) return std::nullopt;
+    if (!story) return std::optional<verdict::Story>();
   }
   story->MoveTo(fs::absolute(folder).lexically_normal());
-  return *std::move(story);
+  return std::optional(*std::move(story));
 }
 
 // The verdict refers to logs that may have been deleted or moved since.
@@ -155,7 +163,9 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     if (!verdict) return verdict.error();
     files.verdict = *std::move(verdict);
   }
-  const std::optional<verdict::Story> events = ReadEvents(folder);
+  const auto read = ReadEvents(folder);
+  if (!read) return read.error();
+  const std::optional<verdict::Story>& events = *read;
   // The file knows better after a generation that did not start, after dtrun was killed, and if records are
   // missing.
   const std::string result = files.verdict ? TextAt(*files.verdict, "/result") : "";
@@ -163,7 +173,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
       result == "not started" || result == "agent killed" || (files.verdict && events && events->gap());
   if (events && events->over() && !final) files.verdict = ParseJson(verdict::VerdictJson(*events));
   if (files.verdict) story.job = Printable(TextAt(*files.verdict, "/job"));
-  story.state = StateText(files.verdict);
+  story.state = StateText(files.verdict, events);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
   // The job still runs, or dtrun was killed.
   if (events && events->facts().cut) story.verdict = verdict::VerdictText(events->facts());

@@ -4,16 +4,50 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/failures/finding.h"
-#include "tools/dtrun/explain_choices.h"
-#include "tools/dtrun/explain_gpus.h"
+#include "core/preflight/gpu_pairs.h"
 
 namespace dtrun::cli {
+
+// One choice.
+struct Choice {
+  std::string topic;  // "interface"
+  std::string value;  // empty: not recorded
+  std::string reason;
+};
+
+// The contents of the run directory.
+struct Records {
+  Json plan, config;
+  std::optional<Json> verdict;
+  std::optional<Json> network;  // with several hosts only
+};
+
+// The text at `path` ("/backend/name"); empty if absent.
+std::string TextAt(const Json& json, const char* path);
+
+// Ranks, backend, library, transport, paths between ranks, interface, algorithm, GPU peer access, notes.
+std::vector<Choice> ChoicesOf(const Records& records);
+
+// The GPU checks of each host before the ranks of a run started, read from its plan.
+struct GpuHost {
+  std::string name;
+  preflight::GpuPairs gpus;
+  std::vector<int> ranks;  // ranks that use these GPUs, by local rank; empty: not one rank per GPU
+};
+
+// The hosts with a backend that reported on pairs of GPUs.
+std::vector<GpuHost> ReadGpus(const Json& plan);
+
+// One line if all pairs have the same result, else a table with the reasons. Groups identical hosts.
+std::string ToText(const std::vector<GpuHost>& hosts);
+Json ToJson(const std::vector<GpuHost>& hosts);
 
 // A known failure in a rank's logs.
 struct RankFinding {

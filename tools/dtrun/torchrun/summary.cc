@@ -13,7 +13,7 @@
 #include "core/base/text.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
-#include "core/verdict/suspect_text.h"
+#include "core/verdict/text.h"
 
 namespace dtrun::torchrun {
 namespace {

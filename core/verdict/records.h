@@ -192,7 +192,7 @@ struct Recognised : OfRank {
 };
 
 // Where ranks were. `last`: before they were ended; replaces what earlier looks found.
-struct Looked {
+struct Places {
   static constexpr char kName[] = "looked";
   // Without the stacks, which are in kStacksFile, and what only a watch for stalls needs.
   struct Rank : OfRank {
@@ -301,7 +301,7 @@ struct NotShown {
 
 using Any =
     std::variant<Opened, Earlier, Began, Started, Joined, Left, Reported, MpiStarted, MpiFinished, MpiAborted,
-                 MpiServerLost, Ended, EndedEarly, InnerFailed, FailedFirst, Overrode, Looked, MovedOn,
+                 MpiServerLost, Ended, EndedEarly, InnerFailed, FailedFirst, Overrode, Places, MovedOn,
                  PrintedError, SaidBefore, SaidLast, Recognised, HostLost, HostsApart, Isolated, Interrupted,
                  Noted, Withdrawn, Over, EndedBetween, NotStarted, NotShown>;
 
