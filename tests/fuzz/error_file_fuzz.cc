@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/fuzz/target.h"
-#include "tools/dtrun/torchrun/summary.h"
+#include "tools/dtrun/torchrun/front.h"
 
 namespace error_file_fuzz {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/fuzz/target.h"
-#include "tools/dtrun/torchrun/parse.h"
+#include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/torchrun/translate.h"
 
 namespace torchrun_fuzz {

@@ -14,7 +14,7 @@
 #include "tools/dtrun/completion/candidates.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/templates.h"
-#include "tools/dtrun/torchrun/options.h"
+#include "tools/dtrun/torchrun/arguments.h"
 
 namespace dtrun::cli {
 namespace {

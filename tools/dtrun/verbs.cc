@@ -30,10 +30,9 @@
 #include "tools/dtrun/completion/scripts.h"
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
-#include "tools/dtrun/mpirun/verbs.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
-#include "tools/dtrun/torchrun/options.h"
+#include "tools/dtrun/torchrun/arguments.h"
 
 namespace {
 

@@ -1,5 +1,6 @@
-// The verbs of `dtrun`. AddX declares a verb to the command line; parsing fills `to`, which must outlive the app. The others
-// run a verb: they print its result and return the exit code: 0, or 2 for a user error that is explained on stderr. Main thread.
+// The verbs of `dtrun`. AddX declares a verb to the command line; parsing fills `to`, which must outlive the
+// app. The others run a verb: they print its result and return the exit code: 0, or 2 for a user error that
+// is explained on stderr. Main thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -84,7 +85,8 @@ CLI::App* AddBenchLayer(CLI::App& app, ConfigArguments* to, std::string* socket)
 // Runs the job like `dtrun run`, but without a header: reports the choices to the session instead.
 int BenchLayer(const ConfigArguments& arguments, const std::string& socket);
 
-// `completion words`: completions for a partial command line. Reads the plugin folders, PATH and the templates.
+// `completion words`: completions for a partial command line. Reads the plugin folders, PATH and the
+// templates.
 
 // `runs`: verbs, besides the root, that take a program. Returns the exit code.
 int ShowCandidates(const CLI::App& root, std::vector<const CLI::App*> runs,
@@ -99,3 +101,16 @@ enum class Purpose { kRun, kPlanText, kPlanJson };
 int Torchrun(torchrun::Program program, const std::vector<std::string>& words, Purpose purpose);
 
 }  // namespace dtrun::cli
+
+namespace dtrun::mpirun {
+
+// Hidden verbs for the mpirun launcher's plan. Each becomes another program, or returns an exit code after an
+// error message on stderr. Nothing if `words`, without dtrun's name, are none of them:
+//
+//   mpi-rank [--host] COMMAND...   started by mpirun: becomes a rank of the job, or with --host
+//                                  the one process of a host
+//   mpi-shell HOST COMMAND...      mpirun's remote shell
+//   mpi-daemon                     what waits on the other hosts for mpirun's daemon
+std::optional<int> Main(const std::vector<std::string>& words);
+
+}  // namespace dtrun::mpirun

@@ -1,8 +1,8 @@
-#include "tools/dtrun/mpirun/fit.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "tools/dtrun/mpirun/identity.h"
 
 namespace dtrun::mpirun {
 namespace {

@@ -1,26 +1,178 @@
-#include "tools/dtrun/mpirun/verbs.h"
+// dtrun's hidden verbs for the mpirun launcher's plan.
+//
+// Between mpirun and a rank stands a process that waits for the rank's exit and reports its status to the
+// agent: mpirun does not report which rank failed first, and its exit code alone does not tell how. Hydra
+// does not even end a job if a rank exits with an error before MPI_Init.
+//
+// mpirun's daemons on the other hosts are started without ssh. mpirun on host 0 runs dtrun as its remote
+// shell, which leaves the command in the job's store. The planned process on the other host waits for the
+// command and becomes the daemon. Daemons and ranks are therefore children of their host's agent and end with
+// it, and every rank inherits the plan's environment for its host.
+#include "tools/dtrun/verbs.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
+#include "core/base/fd.h"
+#include "core/base/result.h"
 #include "core/base/standard_output.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 #include "core/process/memory_dir.h"
 #include "core/process/program.h"
 #include "core/process/rank_fifo.h"
-#include "tools/dtrun/mpirun/attend.h"
-#include "tools/dtrun/mpirun/fit.h"
+#include "core/store/connection.h"
 #include "tools/dtrun/mpirun/identity.h"
-#include "tools/dtrun/mpirun/remote.h"
 
 namespace dtrun::mpirun {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr int kNotStarted = 127;  // exit code, as in shells
+// The names of the job's hosts, in order, comma-separated. Set by the launcher.
+constexpr char kHosts[] = "DTRUN_MPI_HOSTS";
+// The variable through which Hydra calls that remote shell. Also set by the launcher; not for ranks.
+constexpr char kHydraArguments[] = "HYDRA_LAUNCHER_EXTRA_ARGS";
+
+// Called periodically with the rank's process, because programs load libraries over time.
+enum class Look {
+  kAgain,
+  kEnough,
+  kEnd,  // terminate the rank, as with exit code 1
+};
+
+[[noreturn]] void EndAs(int status) {
+  if (WIFSIGNALED(status)) {
+    const rlimit no_core{};
+    ::setrlimit(RLIMIT_CORE, &no_core);  // the rank has already written one, if enabled
+    ::signal(WTERMSIG(status), SIG_DFL);
+    sigset_t own;
+    ::sigemptyset(&own);
+    ::sigaddset(&own, WTERMSIG(status));
+    ::sigprocmask(SIG_UNBLOCK, &own, nullptr);
+    ::raise(WTERMSIG(status));
+  }
+  ::_exit(WEXITSTATUS(status));
+}
+
+// False: terminate the rank.
+bool WatchUntilEnough(pid_t child, const std::function<Look(pid_t)>& look) {
+  constexpr std::chrono::milliseconds kFirst{50}, kLongest{32'000};
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const auto ended = [child] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  };
+  for (std::chrono::milliseconds pause = kFirst;; pause = std::min(2 * pause, kLongest)) {
+    pollfd end{handle.get(), POLLIN, 0};
+    const int ready = ::poll(&end, 1, static_cast<int>(pause.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready != 0 || (!handle && ended())) return true;
+    const Look seen = look(child);
+    if (seen != Look::kAgain) return seen == Look::kEnough;
+  }
+}
+
+// Runs `become` in a child of the same process group, so that mpirun's signals reach it. Does not return:
+// reports the child's ending to `agent` (core/process/rank_fifo.h) and ends the same way. The child does not
+// outlive this process, which keeps mpirun's pipes open: if they are closed early, Hydra's proxy only waits
+// for ranks and ignores signals. Returns an exit code, after an error message, only if no child can be
+// created.
+int Attend(const UniqueFd& agent, const std::function<int()>& become,
+           const std::function<Look(pid_t rank)>& look) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t self = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    PrintMessage("dtrun: cannot start a process for the rank: {}; raise `ulimit -u`\n", std::strerror(errno));
+    return kNotStarted;
+  }
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::_exit(::getppid() == self ? become() : kNotStarted);
+  }
+  const bool fits = WatchUntilEnough(child, look);
+  if (!fits) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!fits) status = W_EXITCODE(1, 0);
+  // If the agent is gone, this process is ended anyway.
+  static_cast<void>(process::TellEnd(agent, {child, status}));
+  EndAs(status);
+}
+
+std::string Key(int index) { return fmt::format("mpi/daemon/{}", index); }
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A call on the store of this process's job that does not count as a rank's call.
+Result<store::Reply> Call(store::Body body) {
+  Result<store::Connection> connection = store::Connection::Open(Variable(contract::kStore));
+  if (!connection) return connection.error();
+  store::Hello hello;
+  hello.job_key = Variable(contract::kJobKey);
+  hello.generation = std::strtoull(Variable(contract::kGeneration).c_str(), nullptr, 10);
+  hello.rank = 0;
+  Result<store::Reply> reply = connection->Call(hello, std::nullopt);
+  if (reply && reply->status == DTRUN_OK) reply = connection->Call(std::move(body), std::nullopt);
+  if (reply && reply->status != DTRUN_OK) return Error{reply->status, reply->value};
+  return reply;
+}
+
+// The index in `hosts` of `name` as spelled by mpirun, which may omit the domain.
+Result<int> IndexOf(const std::string& name, const std::string& hosts) {
+  const auto host = [](std::string_view text) { return text.substr(0, text.find('.')); };
+  int found = -1, index = 0;
+  for (const std::string_view one : Split(hosts, ',')) {
+    if (one == name) return index;
+    if (found < 0 && host(one) == host(name)) found = index;
+    ++index;
+  }
+  if (found >= 0) return found;
+  return Error{DTRUN_NOT_FOUND,
+               fmt::format("mpirun wants to start a daemon on '{}', which is not one of the job's hosts ({})",
+                           name, hosts)};
+}
+
+// Leaves a command for host `index` of this process's job.
+Status LeaveCommand(int index, const std::string& command) {
+  Result<store::Reply> reply = Call(store::Set{Key(index), command});
+  if (!reply) return reply.error();
+  return {};
+}
+
+// Waits for the command for host `index`, without a timeout: the agent ends the job if mpirun fails.
+Result<std::string> AwaitCommand(int index) {
+  Result<store::Reply> reply = Call(store::Get{Key(index), -1});
+  if (!reply) return reply.error();
+  return std::move(reply->value);
+}
 
 int Complain(const std::string& text) {
   PrintMessage("dtrun: {}\n", text);

@@ -1,16 +1,19 @@
-// A parsed torchrun command line: every option of torchrun with its default.
+// torchrun's command line: the table of its options, and a parsed line, with every option or its default.
 //
-// Parse creates it from the arguments and the PET_ variables; Translate reads it. Values; any thread. Names
-// are torchrun's own, so that its manual explains them.
+// Parse follows argparse's rules. It is more lenient than torchrun's parser where that is strict by accident:
+// it treats a prefix of one option's two spellings as ambiguous, and also checks the script's own arguments.
+// Constant data and pure functions; any thread. Names are torchrun's own, so that its manual explains them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/base/result.h"
 #include "core/options/value.h"
 
 namespace dtrun::torchrun {
@@ -77,6 +80,47 @@ struct Arguments {
   // The origin of each given option: "nnodes" -> "--nnodes" or "PET_NNODES".
   std::map<std::string, options::Origin, std::less<>> origins;
   bool Given(std::string_view name) const { return origins.find(name) != origins.end(); }
+  // "--nnodes" or "PET_NNODES".
+  std::string PlaceOf(std::string_view name) const;
+  // Of torchrun's own defaults the program itself.
+  options::Origin OriginOf(std::string_view name) const {
+    const auto found = origins.find(name);
+    return found != origins.end() ? found->second
+                                  : options::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"};
+  }
 };
+
+// A row of the table of options. The texts are from torch 2.13.
+struct Option {
+  std::string_view name;     // "nproc_per_node": PET_NPROC_PER_NODE in the environment
+  char letter = '\0';        // the short form: 'r'
+  std::string_view metavar;  // empty: a flag
+  bool environment = true;   // whether there is a PET_ variable
+  std::string_view help;
+  // Takes the value, or for a flag "" if it is off. Errors state the expected value. Null: help.
+  std::function<Status(const std::string& text, Arguments* to)> set = {};
+
+  bool flag() const { return metavar.empty(); }
+  std::string Spelling() const;     // "--nproc-per-node"
+  std::string Environment() const;  // "PET_NPROC_PER_NODE"
+};
+
+// In the order of the help text.
+const std::vector<Option>& Options(Program program);
+
+// Name and usage line for errors and help.
+std::string_view ProgramName(Program program);
+std::string Usage(Program program);
+std::string Help(Program program);
+
+struct Parsed {
+  bool help = false;  // --help was given; all else is unset
+  Arguments arguments;
+};
+
+// Reads the words after the program's name, and then the PET_ variables. The error is one line, without the
+// usage.
+Result<Parsed> Parse(Program program, const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& environment);
 
 }  // namespace dtrun::torchrun

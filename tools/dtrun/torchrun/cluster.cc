@@ -1,21 +1,16 @@
-#include "tools/dtrun/torchrun/cluster.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/text.h"
+#include "tools/dtrun/torchrun/translate.h"
 
 namespace dtrun::torchrun {
 namespace {
 
 constexpr int kStaticPort = 29500;
 constexpr int kC10dPort = 29400;
-
-std::string Place(const Arguments& arguments, std::string_view name, const std::string& otherwise) {
-  const auto found = arguments.origins.find(name);
-  return found == arguments.origins.end() ? otherwise : found->second.place;
-}
 
 std::optional<std::string> Configured(const Arguments& arguments, std::string_view key) {
   for (const auto& [name, value] : arguments.rdzv_conf) {
@@ -34,13 +29,13 @@ bool Standalone(const Arguments& arguments) {
 Result<Endpoint> EndpointOf(const Arguments& arguments) {
   if (arguments.rdzv_backend == "static" && arguments.rdzv_endpoint.empty()) {
     auto address = MeetingPlace(arguments.master_addr);
-    if (!address) return Bad(Place(arguments, "master_addr", "--master-addr") + ": " + address.error().text);
+    if (!address) return Bad(arguments.PlaceOf("master_addr") + ": " + address.error().text);
     address->port = arguments.master_port.value_or(kStaticPort);
     return address;
   }
   auto endpoint = MeetingPlace(arguments.rdzv_endpoint);
   if (!endpoint) {
-    return Bad(Place(arguments, "rdzv_endpoint", "--rdzv-endpoint") + ": " + endpoint.error().text);
+    return Bad(arguments.PlaceOf("rdzv_endpoint") + ": " + endpoint.error().text);
   }
   return endpoint;
 }
@@ -56,9 +51,12 @@ Result<std::optional<bool>> FlagOf(const Arguments& arguments, std::string_view 
   for (const char* word : {"0", "false", "f", "no", "n"}) {
     if (text == word) return std::optional(false);
   }
-  return Bad(fmt::format("{}: {}={}: expected true or false", Place(arguments, "rdzv_conf", "--rdzv-conf"),
-                         key, *given));
+  return Bad(fmt::format("{}: {}={}: expected true or false", arguments.PlaceOf("rdzv_conf"), key, *given));
 }
+
+constexpr std::size_t kFewestCharacters = 16;
+constexpr std::ptrdiff_t kFewestDigits = 4;
+constexpr std::size_t kFewestDifferent = 8;
 
 }  // namespace
 
@@ -68,7 +66,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
   if (Standalone(arguments)) {
     if (arguments.min_nodes > 1) {
       return Bad(fmt::format("{}={}: --standalone is for one node; leave one of them out",
-                             Place(arguments, "nnodes", "--nnodes"), arguments.min_nodes));
+                             arguments.PlaceOf("nnodes"), arguments.min_nodes));
     }
     rendezvous.run_id = uuid;
     return rendezvous;
@@ -78,7 +76,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
     return Bad(
         fmt::format("{}={}: not supported; dtrun's nodes meet at an address, without another service: write "
                     "c10d or static",
-                    Place(arguments, "rdzv_backend", "--rdzv-backend"), backend));
+                    arguments.PlaceOf("rdzv_backend"), backend));
   }
   const auto endpoint = EndpointOf(arguments);
   if (!endpoint) return endpoint.error();
@@ -92,18 +90,16 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
 
   if (backend == "static") {
     if (!endpoint->port) {
-      return Bad(fmt::format("{}={}: static needs a port; write {}:{}",
-                             Place(arguments, "rdzv_endpoint", "--rdzv-endpoint"), arguments.rdzv_endpoint,
-                             Bracketed(endpoint->host), kStaticPort));
+      return Bad(fmt::format("{}={}: static needs a port; write {}:{}", arguments.PlaceOf("rdzv_endpoint"),
+                             arguments.rdzv_endpoint, Bracketed(endpoint->host), kStaticPort));
     }
     if (arguments.max_nodes == 1 && arguments.node_rank > 0) {
       return Bad(fmt::format("{}={}: the job has one node, number 0; for more add --nnodes N",
-                             Place(arguments, "node_rank", "--node-rank"), arguments.node_rank));
+                             arguments.PlaceOf("node_rank"), arguments.node_rank));
     }
     if (arguments.node_rank >= arguments.max_nodes) {
-      return Bad(fmt::format("{}={}: there are {} nodes; expected 0 to {}",
-                             Place(arguments, "node_rank", "--node-rank"), arguments.node_rank,
-                             arguments.max_nodes, arguments.max_nodes - 1));
+      return Bad(fmt::format("{}={}: there are {} nodes; expected 0 to {}", arguments.PlaceOf("node_rank"),
+                             arguments.node_rank, arguments.max_nodes, arguments.max_nodes - 1));
     }
     rendezvous.nodes = rendezvous.most_nodes = arguments.max_nodes;
     rendezvous.host = endpoint->host;
@@ -114,7 +110,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
   if (arguments.max_nodes == 1) return rendezvous;  // a single node, whatever the endpoint is
   if (const auto type = Configured(arguments, "store_type"); type && *type != "tcp") {
     return Bad(fmt::format("{}: store_type={} is not supported; nodes meet at a host and port",
-                           Place(arguments, "rdzv_conf", "--rdzv-conf"), *type));
+                           arguments.PlaceOf("rdzv_conf"), *type));
   }
   rendezvous.nodes = arguments.min_nodes;
   rendezvous.most_nodes = arguments.max_nodes;
@@ -130,11 +126,7 @@ Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& u
 std::vector<spec::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous) {
   std::vector<spec::Given> spec;
   const auto add = [&](const char* key, std::string value, std::string_view name) {
-    const auto origin = arguments.origins.find(name);
-    spec.push_back({key, std::move(value),
-                        origin == arguments.origins.end()
-                            ? options::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"}
-                            : origin->second});
+    spec.push_back({key, std::move(value), arguments.OriginOf(name)});
   };
   if (arguments.max_restarts > 0) {
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
@@ -152,6 +144,47 @@ std::vector<spec::Given> ClusterSettings(const Arguments& arguments, const Rende
     add("cluster.join_timeout", rendezvous.join_timeout + "s", "rdzv_conf");
   if (!rendezvous.last_call.empty()) add("cluster.last_call", rendezvous.last_call + "s", "rdzv_conf");
   return spec;
+}
+
+bool IsHardToGuess(std::string_view run_id) {
+  const auto digits = std::ranges::count_if(run_id, IsDigit);
+  return run_id.size() >= kFewestCharacters && digits >= kFewestDigits &&
+         std::set<char>(run_id.begin(), run_id.end()).size() >= kFewestDifferent;
+}
+
+Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous) {
+  Secret secret;
+  if (rendezvous.most_nodes == 1) return secret;
+  const bool given = arguments.Given("rdzv_id");
+  if (IsLoopback(rendezvous.host)) {
+    secret.from = Secret::From::kThisHost;
+    return secret;
+  }
+  if (rendezvous.insecure) {
+    secret.from = Secret::From::kRunId;
+    secret.note =
+        "insecure=true: anyone who reaches the nodes' port and knows the run id can run programs here as you";
+    return secret;
+  }
+  if (IsHardToGuess(rendezvous.run_id) && given) {
+    secret.from = Secret::From::kRunId;
+    if (arguments.OriginOf("rdzv_id").kind == DTRUN_ORIGIN_COMMAND_LINE) {
+      secret.note =
+          "the nodes' key is made from --rdzv-id, which other users of this host see in the process list; "
+          "~/.dtrun/key or DTRUN_CLUSTER_KEY keep it from them";
+    }
+    return secret;
+  }
+  secret.refusal = fmt::format(
+      "{}: anyone who reaches {} port {} could run programs on every node, so the nodes need a secret: write "
+      "the "
+      "output of `openssl rand -hex 32` to ~/.dtrun/key (mode 0600) or DTRUN_CLUSTER_KEY, the same on every "
+      "node; or give a random --rdzv-id, as `uuidgen` prints it; or, where you trust the network, "
+      "--rdzv-conf insecure=true",
+      given ? fmt::format("{}={} can be guessed", arguments.PlaceOf("rdzv_id"), rendezvous.run_id)
+            : "no --rdzv-id",
+      rendezvous.host, rendezvous.port.value_or(0));
+  return secret;
 }
 
 }  // namespace dtrun::torchrun

@@ -1,9 +1,8 @@
-#include "tools/dtrun/torchrun/cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/dtrun/torchrun/parse.h"
+#include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/torchrun/translate.h"
 
 namespace dtrun::torchrun {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/dtrun/torchrun/parse.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +6,8 @@
 #include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/spec/read.h"
-#include "tools/dtrun/torchrun/assign.h"
+#include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/torchrun/grammar.h"
-#include "tools/dtrun/torchrun/options.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -108,13 +105,12 @@ class Parser {
       if (value != nullptr) {
         return Bad(fmt::format("argument {}: expected no value; found '{}'", name, *value));
       }
-      if (option.name == "help") {
+      if (!option.set) {
         help_ = true;
         return {};
       }
-      SetFlag(option.name, true, &arguments_);
       arguments_.origins[key] = origin;
-      return {};
+      return option.set("1", &arguments_);
     }
     if (value == nullptr) {
       if (at_ == words_.size() || LooksLikeOption(words_[at_])) {
@@ -122,7 +118,9 @@ class Parser {
       }
       value = &words_[at_++];
     }
-    const Status assigned = Assign(option.name, *value, true, &arguments_);
+    if (option.name == "start_method" && *value != "spawn" && *value != "fork" && *value != "forkserver")
+      return Bad(fmt::format("argument {}: expected spawn, fork or forkserver; found '{}'", name, *value));
+    const Status assigned = option.set(*value, &arguments_);
     if (!assigned) return At("argument " + name, assigned.error());
     arguments_.origins[key] = origin;
     return {};
@@ -182,7 +180,8 @@ class Parser {
                       word));
     }
     if (word.starts_with("--print")) {
-      return Bad(fmt::format("unrecognized arguments: {}; dtrun completion bash, zsh or fish prints it here", word));
+      return Bad(
+          fmt::format("unrecognized arguments: {}; dtrun completion bash, zsh or fish prints it here", word));
     }
     return Bad(
         fmt::format("unrecognized arguments: {}; {} --help lists torchrun's; dtrun's own are set by "
@@ -204,15 +203,11 @@ class Parser {
       const auto found = environment_.find(variable);
       const std::string key(option.name);
       if (!option.environment || found == environment_.end() || arguments_.Given(key)) continue;
-      if (option.flag()) {
-        const auto number = ParseInt(found->second);
-        if (!number) {
-          return Bad(fmt::format("{}: expected an integer, 0 for off; found '{}'", variable, found->second));
-        }
-        SetFlag(option.name, *number != 0, &arguments_);
-      } else if (Status set = Assign(option.name, found->second, false, &arguments_); !set) {
-        return At(variable, set.error());
-      }
+      const auto number = ParseInt(found->second);
+      if (option.flag() && !number)
+        return Bad(fmt::format("{}: expected an integer, 0 for off; found '{}'", variable, found->second));
+      const Status set = option.set(option.flag() && *number == 0 ? "" : found->second, &arguments_);
+      if (!set) return At(variable, set.error());
       arguments_.origins[key] = {DTRUN_ORIGIN_ENVIRONMENT, variable};
     }
     const auto prefix = environment_.find(kPrefixTemplate);

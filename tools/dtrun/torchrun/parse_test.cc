@@ -1,9 +1,7 @@
-#include "tools/dtrun/torchrun/parse.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/dtrun/torchrun/options.h"
+#include "tools/dtrun/torchrun/arguments.h"
 
 namespace dtrun::torchrun {
 namespace {

@@ -1,10 +1,9 @@
-#include "tools/dtrun/torchrun/routes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/output/testing.h"
-#include "tools/dtrun/torchrun/parse.h"
+#include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/torchrun/front.h"
 
 namespace dtrun::torchrun {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/dtrun/torchrun/summary.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,6 +8,7 @@
 
 #include "core/output/testing.h"
 #include "core/verdict/recognise.h"
+#include "tools/dtrun/torchrun/front.h"
 
 namespace dtrun::torchrun {
 namespace {

@@ -9,9 +9,6 @@
 
 #include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "tools/dtrun/torchrun/cluster.h"
-#include "tools/dtrun/torchrun/grammar.h"
-#include "tools/dtrun/torchrun/options.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -193,9 +190,11 @@ class Translator {
                          : std::string("--nnodes is not given, and so there is one node")));
   }
 
-  // A note and no error: an address may lead here in a way that this host does not know, such as a Kubernetes service.
+  // A note and no error: an address may lead here in a way that this host does not know, such as a Kubernetes
+  // service.
   void AddMasterNote(const Rendezvous& rendezvous) {
-    if (rendezvous.most_nodes > 1 || rendezvous.host.empty() || surroundings_.leads_here(rendezvous.host)) return;
+    if (rendezvous.most_nodes > 1 || rendezvous.host.empty() || surroundings_.leads_here(rendezvous.host))
+      return;
     Note(fmt::format(
         "{}={} does not lead to this host ({}), where rank 0 of this one-node job listens: ranks that cannot "
         "connect wait for torch's timeout; write --standalone, or --nnodes N if there are more nodes",
@@ -260,18 +259,11 @@ class Translator {
 
   // `name`: the option that caused it. torchrun's own defaults have the program as origin.
   void Give(const char* key, std::string value, std::string_view name) {
-    const auto origin = arguments_.origins.find(name);
-    out_.given.push_back({key, std::move(value),
-                          origin == arguments_.origins.end()
-                              ? options::Origin{DTRUN_ORIGIN_COMMAND_LINE, kSelf}
-                              : origin->second});
+    out_.given.push_back({key, std::move(value), arguments_.OriginOf(name)});
   }
 
   void Note(std::string text) { out_.notes.push_back(std::move(text)); }
-  std::string PlaceOf(std::string_view name) const {
-    const auto found = arguments_.origins.find(name);
-    return found == arguments_.origins.end() ? std::string(name) : found->second.place;
-  }
+  std::string PlaceOf(std::string_view name) const { return arguments_.PlaceOf(name); }
 
   const Arguments& arguments_;
   const Surroundings& surroundings_;

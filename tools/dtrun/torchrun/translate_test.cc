@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/dtrun/torchrun/parse.h"
+#include "tools/dtrun/torchrun/arguments.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -165,14 +165,16 @@ TEST_F(TranslateTest, SaysWhatOneNodeIgnores) {
 TEST_F(TranslateTest, SaysThatTheMasterOfOneNodeIsElsewhere) {
   here_.leads_here = [](const std::string& host) { return host == "here"; };
   here_.addresses = {"192.0.2.1", "2001:db8::1"};
-  EXPECT_THAT(Run({"--master-addr", "node0", "--master-port", "1234", "x"})->notes,
-              ElementsAre(AllOf(HasSubstr("--master-addr=node0 does not lead to this host (192.0.2.1, 2001:db8::1)"),
-                                HasSubstr("--standalone"), HasSubstr("--nnodes N"))));
+  EXPECT_THAT(
+      Run({"--master-addr", "node0", "--master-port", "1234", "x"})->notes,
+      ElementsAre(AllOf(HasSubstr("--master-addr=node0 does not lead to this host (192.0.2.1, 2001:db8::1)"),
+                        HasSubstr("--standalone"), HasSubstr("--nnodes N"))));
   EXPECT_THAT(Run({"--rdzv-endpoint", "node0:1234", "x"})->notes,
               ElementsAre(HasSubstr("--rdzv-endpoint=node0 does not lead to this host")));
-  for (const Words& words : {Words{"--master-addr", "here", "--master-port", "1234", "x"},
-                             {"--nnodes", "2", "--master-addr", "node0", "--master-port", "1234", "x"},
-                             {"--rdzv-backend", "c10d", "--rdzv-endpoint", "node0:1234", "--nnodes", "1", "x"}}) {
+  for (const Words& words :
+       {Words{"--master-addr", "here", "--master-port", "1234", "x"},
+        {"--nnodes", "2", "--master-addr", "node0", "--master-port", "1234", "x"},
+        {"--rdzv-backend", "c10d", "--rdzv-endpoint", "node0:1234", "--nnodes", "1", "x"}}) {
     EXPECT_THAT(Run(words)->notes, IsEmpty()) << words[0];
   }
 }

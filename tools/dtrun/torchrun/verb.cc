@@ -1,14 +1,9 @@
-#include "tools/dtrun/verbs.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 
@@ -21,12 +16,11 @@
 #include "core/output/display.h"
 #include "core/output/file_write.h"
 #include "core/output/output.h"
+#include "core/store/server.h"
 #include "tools/dtrun/job_flags.h"
-#include "tools/dtrun/torchrun/options.h"
-#include "tools/dtrun/torchrun/parse.h"
-#include "tools/dtrun/torchrun/routes.h"
-#include "tools/dtrun/torchrun/summary.h"
+#include "tools/dtrun/torchrun/front.h"
 #include "tools/dtrun/torchrun/translate.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
@@ -36,43 +30,23 @@ using torchrun::Program;
 constexpr int kFailed = 1;
 constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
 
-template <std::size_t N>
-std::array<std::uint8_t, N> RandomBytes() {
-  static_assert(N <= 256, "getrandom may be interrupted above that");
-  std::array<std::uint8_t, N> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(N)) std::abort();
-  return bytes;
-}
-
-// Generates unique names like Python's tempfile.
-std::string RandomName() {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::string name;
-  for (const std::uint8_t byte : RandomBytes<8>()) name += kLetters[byte % kLetters.size()];
-  return name;
-}
-
 constexpr std::size_t kMostOfAScript = std::size_t{16} << 20;
 
-// RFC 9562, version 4.
-std::string RandomUuid() {
-  std::array<std::uint8_t, 16> bytes = RandomBytes<16>();
-  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
-  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += fmt::format("{:02x}", bytes[i]);
-  }
-  return text;
+// RFC 9562, version 4, from random hex digits.
+std::string Uuid(std::string hex) {
+  hex[12] = '4';
+  hex[16] = "89ab"[hex[16] % 4];
+  for (const std::size_t at : {8u, 13u, 18u, 23u}) hex.insert(at, 1, '-');
+  return hex.substr(0, 36);
 }
 
 torchrun::Surroundings Look(const torchrun::Arguments& arguments,
                             std::map<std::string, std::string> environment) {
   torchrun::Surroundings here;
   here.environment = std::move(environment);
-  here.random = RandomName();
-  here.uuid = RandomUuid();
+  const std::string random = store::NewJobKey();
+  here.random = random.substr(0, 8);  // as Python's tempfile
+  here.uuid = Uuid(random.substr(8));
   const auto temp = here.environment.find("TMPDIR");
   const bool named = temp != here.environment.end() && !temp->second.empty();
   const std::filesystem::path folder = named ? temp->second : "/tmp";
@@ -216,8 +190,8 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   const torchrun::Arguments& asked = parsed->arguments;
   std::error_code failure;
   if (asked.log_dir && std::filesystem::is_regular_file(*asked.log_dir, failure)) {
-    return Complain(program, fmt::format("{}={}: it is a file; name a folder",
-                                         asked.origins.find("log_dir")->second.place, *asked.log_dir));
+    return Complain(
+        program, fmt::format("{}={}: it is a file; name a folder", asked.PlaceOf("log_dir"), *asked.log_dir));
   }
   const torchrun::Surroundings here = Look(asked, std::move(environment));
   auto translated = torchrun::Translate(asked, here);
