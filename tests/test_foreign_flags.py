@@ -3,6 +3,7 @@ what to write in its place. The lists are in foreign_flags/, and those of the in
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import unittest
@@ -75,6 +76,18 @@ class Answers(JobTest):
                             self.assertIn(line, result.err)
                     own = re.search(rf"(?<![-\w]){re.escape(spelling)}[, ]", self.dtrun("plan", "--help").out)
                     self.assertTrue(own or spelling in told.err, f"{spelling}: {told}")
+
+    def test_refused_options_are_told_at_once_with_a_command_that_runs(self):
+        for front in ([], ["mpirun"]):
+            with self.subTest(front=front):
+                refused = self.dtrun(*front, "--map-by", "node", "--xml", "-np", "2", "--spawn-timeout", "60", "sh", "-c", "echo $RANK of 'us'")
+                self.assertEqual(refused.code, 2)
+                for spelling in ("--map-by", "--xml", "--spawn-timeout"):
+                    self.assertRegex(refused.err, rf"(?m)^(dtrun:| ) {spelling} ")
+                typed = re.search(r"type: dtrun (.*)", refused.err)[1]
+                ran = self.dtrun(*shlex.split(typed))
+                self.assert_ok(ran)
+                self.assertEqual(sorted(ran.out.splitlines()), ["[0] 0 of us", "[1] 1 of us"])
 
     def test_each_option_of_torchrun(self):
         for spelling, values in each("torchrun-2.14.1"):

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tests/fuzz/target.h"
-#include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 
 namespace command_line_fuzz {

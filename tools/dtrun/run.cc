@@ -15,7 +15,7 @@
 #include "core/node/serve.h"
 #include "core/options/path_text.h"
 #include "core/pmi/program.h"
-#include "tools/dtrun/command_line/variables.h"
+#include "tools/dtrun/command_line/flags.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {

@@ -24,7 +24,6 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
-#include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 #include "tools/dtrun/completion/man_page.h"
 #include "tools/dtrun/completion/scripts.h"

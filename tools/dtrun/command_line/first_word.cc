@@ -1,6 +1,9 @@
 #include "tools/dtrun/command_line/first_word.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -9,66 +12,50 @@ namespace dtrun::cli {
 namespace {
 
 struct Known {
-  std::string_view files;  // each surrounded by spaces
+  std::string_view programs, modules;  // run as `python3 -m MODULE`; each surrounded by spaces
   OtherLauncher launcher;
 };
 
-const OtherLauncher kHorovodrun{
-    .setting = "job.dialects=horovod",
-    .otherwise = "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script",
-    .family = "horovodrun"};
-const OtherLauncher kDeepspeed{.family = "deepspeed", .each_gpu = true};
-const OtherLauncher kAccelerate{.family = "accelerate", .each_gpu = true};
+const OtherLauncher kAccelerate{.name = "accelerate launch", .family = "accelerate", .each_gpu = true};
 
-const std::vector<Known>& Launchers() {
-  static const std::vector<Known> known{
-      {" mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich orterun "
-       "prterun ",
-       {.mpi = true, .family = "mpirun"}},
-      {" srun ",
-       {.setting = "cluster.from=slurm",
-        .otherwise =
-            "outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1",
-        .family = "srun"}},
-      {" horovodrun ", kHorovodrun},
-      {" deepspeed ", kDeepspeed},
-      {" torchrun ", {.torchrun = true}},
-  };
-  return known;
-}
-
-// Launchers that run as `python3 -m MODULE`.
-const std::vector<Known>& Modules() {
-  static const std::vector<Known> known{
-      {" torch.distributed.run ", {.torchrun = true}},
-      {" torch.distributed.launch ", {.torchrun = true, .old = true}},
-      {" accelerate.commands.launch ", kAccelerate},
-      {" deepspeed deepspeed.launcher.runner ", kDeepspeed},
-      {" horovod.runner horovod.runner.launch horovod.run horovod.run.run ", kHorovodrun},
-  };
-  return known;
-}
+const Known kLaunchers[] = {
+    {" mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich orterun "
+     "prterun ",
+     "",
+     {.mpi = true, .family = "mpirun"}},
+    {" srun ",
+     "",
+     {.setting = "cluster.from=slurm",
+      .otherwise =
+          "outside of an allocation of salloc or sbatch, in place of that --set: --hosts node0,node1",
+      .family = "srun"}},
+    {" horovodrun ",
+     " horovod.runner horovod.runner.launch horovod.run horovod.run.run ",
+     {.setting = "job.dialects=horovod",
+      .otherwise = "without Horovod, in place of that --set: python3 -m dtrun.horovod in front of the script",
+      .family = "horovodrun"}},
+    {" deepspeed ", " deepspeed deepspeed.launcher.runner ", {.family = "deepspeed", .each_gpu = true}},
+    {" torchrun ", " torch.distributed.run ", {.torchrun = true}},
+    {"", " torch.distributed.launch ", {.torchrun = true, .old = true}},
+    {"", " accelerate.commands.launch ", kAccelerate},
+};
 
 // One of these precedes the word launch after `python3 -m`.
 constexpr std::string_view kAccelerateModules = " accelerate accelerate.commands.accelerate_cli ";
 
-std::optional<OtherLauncher> Find(const std::vector<Known>& known, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      known, [&](const Known& one) { return one.files.find(' ' + name + ' ') != std::string_view::npos; });
-  if (found == known.end()) return std::nullopt;
+std::optional<OtherLauncher> Find(std::string_view Known::*files, const std::string& name,
+                                  std::size_t words) {
+  const auto found = std::ranges::find_if(kLaunchers, [&](const Known& one) {
+    return (one.*files).find(' ' + name + ' ') != std::string_view::npos;
+  });
+  if (found == std::end(kLaunchers)) return std::nullopt;
   OtherLauncher launcher = found->launcher;
   launcher.name = name;
+  launcher.words = words;
   return launcher;
 }
 
-struct Verb {
-  std::string_view words;
-  std::string_view advice;
-  bool beats_programs = false;
-  bool superfluous = false;
-};
-
-constexpr Verb kVerbs[] = {
+constexpr VerbAdvice kVerbs[] = {
     {" version ", "write dtrun --version"},
     {" check validate lint ", "to check a config, write dtrun config check JOB.toml"},
     {" init ", "did you mean dtrun config init, which writes a config with comments?", true},
@@ -87,45 +74,82 @@ constexpr Verb kVerbs[] = {
     {" list ls ", "dtrun config list has every option, dtrun plugins every plugin"},
 };
 
+struct Synonyms {
+  std::string_view words;  // each surrounded by spaces
+  std::string_view verb;
+};
+
+constexpr Synonyms kSynonyms[] = {
+    {" show print dump view ls options ", "list"},
+    {" get describe info ", "explain"},
+    {" info show ", "describe"},
+    {" validate lint verify test ", "check"},
+    {" new create generate template ", "init"},
+};
+
 }  // namespace
 
-std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command) {
+std::optional<OtherLauncher> LauncherOf(const Words& command) {
   if (command.empty()) return std::nullopt;
+  const auto word = [&](std::size_t at) { return at < command.size() ? std::string_view(command[at]) : ""; };
   const std::string name(FileName(command[0]));
-  if (name == "accelerate" && command.size() > 1 && command[1] == "launch") {
+  std::size_t launch = name == "accelerate" ? 1 : 0;  // where its word launch would be
+  std::size_t module = 0;
+  if (name.starts_with("python")) {
+    std::size_t at = 1;  // skips -u and the like
+    while (word(at) != "-m" && word(at).starts_with('-')) at += word(at) == "-W" || word(at) == "-X" ? 2 : 1;
+    if (word(at) != "-m" || word(at + 1).empty()) return std::nullopt;
+    module = at + 1;
+    if (kAccelerateModules.find(fmt::format(" {} ", word(module))) != std::string_view::npos)
+      launch = module + 1;
+  }
+  if (launch != 0 && word(launch) == "launch") {
     OtherLauncher launcher = kAccelerate;
-    launcher.name = "accelerate launch";
-    launcher.words = 2;
+    launcher.words = launch + 1;
     return launcher;
   }
-  if (!name.starts_with("python")) return Find(Launchers(), name);
-  std::size_t at = 1;  // skips -u and the like
-  while (at < command.size() && command[at] != "-m" && command[at].starts_with('-'))
-    at += command[at] == "-W" || command[at] == "-X" ? 2 : 1;
-  if (at + 1 >= command.size() || command[at] != "-m") return std::nullopt;
-  const std::string& module = command[at + 1];
-  if (kAccelerateModules.find(' ' + module + ' ') != std::string_view::npos && at + 2 < command.size() &&
-      command[at + 2] == "launch") {
-    OtherLauncher launcher = kAccelerate;
-    launcher.name = "accelerate launch";
-    launcher.words = at + 3;
-    return launcher;
-  }
-  auto launcher = Find(Modules(), module);
-  if (launcher) launcher->words = at + 2;
-  return launcher;
+  return module == 0 ? Find(&Known::programs, name, 1) : Find(&Known::modules, command[module], module + 1);
 }
 
-std::optional<VerbAdvice> AdviceFor(const std::string& word) {
-  for (const Verb& verb : kVerbs) {
-    if (verb.words.find(' ' + word + ' ') != std::string_view::npos) {
-      return VerbAdvice{std::string(verb.advice), verb.beats_programs, verb.superfluous};
-    }
+const VerbAdvice* AdviceFor(const std::string& word) {
+  const auto found = std::ranges::find_if(kVerbs, [&](const VerbAdvice& verb) {
+    return verb.words.find(' ' + word + ' ') != std::string_view::npos;
+  });
+  return found == std::end(kVerbs) ? nullptr : &*found;
+}
+
+std::string AsWords(const std::string& command) {
+  if (command.find_first_of(";|&<>$`\n") == std::string::npos) return command;
+  return "sh -c " + Quoted({command});
+}
+
+bool IsAssignment(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const auto legal = [](char c) { return IsLetterOrDigit(c) || c == '_'; };
+  return name.size() < word.size() && !name.empty() && !IsDigit(name[0]) && std::ranges::all_of(name, legal);
+}
+
+std::optional<std::string> WithVariables(Words own, const Words& command) {
+  const auto program = std::ranges::find_if_not(command, IsAssignment);
+  if (program == command.begin() || program == command.end() || program->starts_with('-'))
+    return std::nullopt;
+  for (auto one = command.begin(); one != program; ++one) {
+    own.insert(own.end(), {"--set", "job.env." + *one});
+  }
+  own.insert(own.end(), program, command.end());
+  return Quoted(own);
+}
+
+std::optional<std::string> VerbLike(const std::string& word, const Words& verbs) {
+  for (const Synonyms& row : kSynonyms) {
+    std::string verb(row.verb);
+    if (row.words.find(' ' + word + ' ') != std::string_view::npos && std::ranges::count(verbs, verb) > 0)
+      return verb;
   }
   return std::nullopt;
 }
 
-std::string Quoted(const std::vector<std::string>& words) {
+std::string Quoted(const Words& words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
   std::string line;

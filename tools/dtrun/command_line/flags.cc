@@ -1,54 +1,184 @@
 #include "tools/dtrun/command_line/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstdlib>
-#include <optional>
-#include <span>
+#include <iterator>
 
+#include "core/base/number.h"
 #include "core/base/text.h"
-#include "tools/dtrun/command_line/flag_rows.h"
+#include "tools/dtrun/command_line/first_word.h"
 
 namespace dtrun::cli {
 namespace {
 
 using enum Reading;
+using Effect = ForeignWords::Effect;
 
 constexpr std::string_view kMpirunFamily = "mpirun";
+constexpr std::string_view kLeaveOut = "leave it out";
 
-std::array<std::span<const ForeignFlag>, 7> Tables() {
-  return {CountFlags(), TorchrunFlags(),  MpiFlags(),    SchedulerFlags(),
-          OtherFlags(), FrameworkFlags(), HorovodFlags()};
+// Whether `listed`, a word of ForeignFlag::names, is `name`.
+bool Means(std::string_view listed, std::string_view name) {
+  listed = listed.substr(0, listed.find('='));
+  return listed.ends_with('*') ? name.starts_with(listed.substr(0, listed.size() - 1)) : listed == name;
 }
 
 bool Lists(const ForeignFlag& row, std::string_view name) {
-  return std::ranges::any_of(Split(row.names, ' '), [&](std::string_view listed) {
-    if (!listed.ends_with('*')) return !listed.empty() && listed == name;
-    listed.remove_suffix(1);
-    return name.starts_with(listed);
-  });
+  return std::ranges::any_of(Split(row.names, ' '),
+                             [&](std::string_view listed) { return Means(listed, name); });
 }
 
-void Replace(std::string_view placeholder, const std::string& by, std::string* text) {
-  for (std::size_t at = text->find(placeholder); at != text->npos;
-       at = text->find(placeholder, at + by.size()))
-    text->replace(at, placeholder.size(), by);
+std::string Dashed(std::string_view name) {
+  std::string dashed(name);
+  std::ranges::replace(dashed, '_', '-');
+  return dashed;
 }
 
-// Converts `--mca NAME VALUE` if it is for mpirun itself; nullopt: it is for the ranks.
-std::optional<Result<ForeignWords>> ReadMpirunParameter(const std::string& flag, const std::string& name,
-                                                        const std::string& value, bool all) {
-  const std::string typed = flag + " " + name;
-  const ForeignFlag* row = FindMpirunParameter(name);
-  if (row == nullptr && !all) return std::nullopt;
-  if (row == nullptr)
-    return ForeignWords{
-        {}, fmt::format("{} has no effect: it is for mpirun, and dtrun starts the ranks", typed), true};
-  if (row->reading == kOption)
-    return ForeignWords{{std::string(row->text), value}, fmt::format("{} is read as {} {}", typed, row->text, value)};
-  return ReadForeign(*row, typed, [&]() -> Result<std::string> { return MpirunValue(*row, value); });
+// `suits`: also whether the row applies in every command line.
+template <class Suits>
+const ForeignFlag* Find(std::string_view name, const Suits& suits) {
+  for (const bool shared : {false, true}) {
+    for (const ForeignFlag& row : shared ? ForeignFlags() : OwnForeignFlags()) {
+      if (suits(row, shared) && Lists(row, name)) return &row;
+    }
+  }
+  return nullptr;
+}
+
+// A parameter of --mca, or a variable. Null: it is not for a launcher.
+const ForeignFlag* FindByName(std::string_view name) {
+  return Find(name, [](const ForeignFlag&, bool) { return true; });
+}
+
+bool IsRefused(const ForeignFlag& flag) {
+  return flag.reading == kRefused || flag.reading == kUnread || flag.reading == kMpirun;
+}
+
+// The words of a command, up to ':', as a list of TOML.
+std::string ListOf(std::string_view value) {
+  std::string words;
+  for (const std::string_view word : Split(value.substr(0, value.find(':')), ' ')) {
+    if (!word.empty()) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);
+  }
+  return "[" + words + "]";
+}
+
+std::string Filled(std::string_view text, const std::string& value) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  std::string filled(text);
+  const auto replace = [&](std::string_view placeholder, const std::string& by) {
+    for (std::size_t at = 0; (at = filled.find(placeholder, at)) != filled.npos; at += by.size())
+      filled.replace(at, placeholder.size(), by);
+  };
+  const auto number = NumberOf<int>(value);
+  replace("{list}", ListOf(value));
+  replace("{s}", IsDigits(value) ? value + "s" : value);
+  replace("{MiB}", number ? std::to_string(*number * kMiB) : "BYTES");
+  replace("{}", value);
+  return filled;
+}
+
+Words FilledWords(const ForeignFlag& flag, const std::string& value) {
+  Words words;
+  for (const std::string_view word : Split(flag.words, ' ')) {
+    if (!word.empty()) words.push_back(Filled(word, value));
+  }
+  return words;
+}
+
+ForeignWords ReadAs(const std::string& name, Words words) {
+  std::string text = fmt::format("{} is read as {}", name, fmt::join(words, " "));
+  return {Effect::kRead, std::move(words), std::move(text)};
+}
+
+ForeignWords NoEffect(const std::string& name, std::string_view why) {
+  return {Effect::kNone, {}, fmt::format("{} has no effect: {}", name, why)};
+}
+
+// NAME VALUE: for mpirun itself, or for the ranks.
+Result<ForeignWords> ReadPair(const ForeignFlag& flag, const std::string& name, const Words& values) {
+  const auto form = [&](const std::string& of) {
+    return fmt::format("{} takes a name and a value: {} {} VALUE", name, name, of);
+  };
+  if (values.empty() || values[0].starts_with('-')) return Error{DTRUN_INVALID_ARGUMENT, form("NAME")};
+  if (values.size() == 1) return Error{DTRUN_INVALID_ARGUMENT, form(values[0])};
+  if (IsOf(flag, kMpirunFamily)) {
+    const std::string typed = name + " " + values[0];
+    if (const ForeignFlag* row = FindByName(Dashed(values[0]))) return ReadForeign(*row, typed, {values[1]});
+    if (flag.words.empty()) return NoEffect(typed, "it is for mpirun, and dtrun starts the ranks");
+  }
+  Words words = FilledWords(flag, values[0] + "=" + values[1]);
+  if (values[1].size() > 1 && values[1][0] == '-' && !IsDigit(values[1][1])) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}; if '{}' is the value: {}", form(values[0]),
+                                                     values[1], fmt::join(words, " "))};
+  }
+  return ReadAs(name, std::move(words));
+}
+
+ForeignWords ReadOneOf(const ForeignFlag& flag, const std::string& name, const std::string& value) {
+  std::string expected;
+  for (const std::string_view word : Split(flag.values, ' ')) {
+    const std::string_view there = word.substr(0, word.find('='));
+    if (there == value) return ReadAs(name, FilledWords(flag, std::string(word.substr(there.size() + 1))));
+    expected += fmt::format("{}{}", expected.empty() ? "" : ", ", there);
+  }
+  const std::string_view key = flag.words.substr(0, flag.words.find('=')).substr(flag.words.find(' ') + 1);
+  return {
+      Effect::kRefused,
+      {},
+      fmt::format("dtrun does not read '{}', only {}; {}", value, expected,
+                  flag.advice.empty() ? fmt::format("else see: dtrun config explain {}", key) : flag.advice)};
+}
+
+ForeignWords ReadVariable(const ForeignFlag& flag, const std::string& name, const std::string& value) {
+  if (value.find('=') != value.npos) return ReadAs(name, FilledWords(flag, value));
+  if (std::getenv(value.c_str()) != nullptr) {
+    return {Effect::kRead,
+            {},
+            fmt::format("{} {} is so already: ranks have the environment that dtrun has", name, value)};
+  }
+  return {
+      Effect::kNone,
+      {},
+      fmt::format("{0} {1}: this variable is not set here, so ranks do not have it; export it, or write {0} "
+                  "{1}=VALUE",
+                  name, value)};
+}
+
+// Which variables are read by which launcher, and where the name of ForeignFlag begins in theirs.
+struct Prefix {
+  std::string_view text, launcher;
+  std::size_t name;
+  bool all;  // those without a row have no effect either
+  bool parameters() const { return text.ends_with("_MCA_"); }
+};
+constexpr Prefix kPrefixes[] = {
+    {"OMPI_MCA_", "mpirun", 9, false},     {"PRTE_MCA_", "mpirun", 9, true},
+    {"HYDRA_", "mpiexec", 0, true},        {"I_MPI_HYDRA_", "mpiexec", 6, true},
+    {"I_MPI_JOB_", "mpiexec", 0, true},    {"MPIEXEC_", "mpiexec", 0, true},
+    {"I_MPI_PERHOST", "mpiexec", 0, true}, {"SLURM_", "srun", 0, false},
+    {"SRUN_", "srun", 0, false},
+};
+// Variables that match dtrun's default, or that mpirun's plugin lets ranks inherit.
+constexpr std::string_view kAsHydra[] = {"HYDRA_ENV", "I_MPI_HYDRA_ENV"};
+
+// The replacement for a variable; empty: it would change nothing.
+std::string InPlaceOf(const ForeignFlag& flag, const std::string& variable, const std::string& value) {
+  const auto read = ReadForeign(flag, variable, {value});
+  if (!read || read->effect == Effect::kNone) return {};
+  if (read->effect == Effect::kRefused) return read->text == kLeaveOut ? "unset it" : read->text;
+  return read->words.empty() ? "" : "in its place: " + Quoted(read->words);
+}
+
+// "A, B have no effect: mpirun reads them".
+std::string NoEffectOf(const Words& variables, std::string_view launcher) {
+  const bool one = variables.size() == 1;
+  return fmt::format("{} {} no effect: {} reads {}", fmt::join(variables, ", "), one ? "has" : "have",
+                     launcher, one ? "it" : "them");
 }
 
 }  // namespace
@@ -61,169 +191,140 @@ std::string HostCount(const std::string& value) {
 }
 
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value) {
-  std::string text(flag.text);
-  Replace("{s}", IsDigits(value) ? value + "s" : value, &text);
-  Replace("{}", value, &text);
-  return text;
+  const std::string advice = Filled(flag.advice, value);
+  if (!IsRefused(flag) || flag.words.empty()) return advice.empty() ? std::string(kLeaveOut) : advice;
+  return fmt::format("write {}{}{}{}", Quoted(FilledWords(flag, value)),
+                     flag.words.starts_with('-') ? "" : " in front of dtrun", advice.empty() ? "" : "; ",
+                     advice);
 }
 
-std::string Owners(const ForeignFlag& flag) {
-  std::string text(flag.launcher);
-  if (const std::size_t comma = text.rfind(", "); comma != text.npos) text.replace(comma, 2, " and ");
-  return text;
+std::string FlagOf(const ForeignFlag& flag, const std::string& name) {
+  std::string owners(flag.launchers);
+  if (const std::size_t comma = owners.rfind(", "); comma != owners.npos) owners.replace(comma, 2, " and ");
+  return fmt::format("{} is a flag of {}{}", name, owners,
+                     flag.reading == kUnread ? " that dtrun does not read" : "");
 }
 
 bool IsOf(const ForeignFlag& flag, std::string_view of) {
   const auto lists = [&](std::string_view name) {
-    return flag.launcher.find(name) != std::string_view::npos;
+    return flag.launchers.find(name) != std::string_view::npos;
   };
   return lists(of) || (of == kMpirunFamily && lists("mpiexec"));
 }
 
 const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of) {
-  std::string name(flag);
-  std::ranges::replace(name, '_', '-');
-  const auto find = [&](const auto& suits) -> const ForeignFlag* {
-    for (const auto& table : Tables()) {
-      for (const ForeignFlag& row : table) {
-        if (suits(row) && Lists(row, name)) return &row;
-      }
-    }
-    return nullptr;
+  if (!flag.starts_with('-')) return nullptr;
+  const std::string name = Dashed(flag);
+  const auto own = [&](const ForeignFlag& row, bool) { return !of.empty() && IsOf(row, of); };
+  const auto any = [&](const ForeignFlag&, bool shared) { return shared; };
+  const auto mpis = [&](const ForeignFlag& row, bool shared) {
+    return (own(row, shared) || shared) && IsOf(row, kMpirunFamily);
   };
-  const auto own = [&](const ForeignFlag& row) { return !of.empty() && IsOf(row, of); };
-  const auto any = [](const ForeignFlag& row) { return !row.certain; };
-  const auto mpis = [&](const ForeignFlag& row) {
-    return (own(row) || any(row)) && IsOf(row, kMpirunFamily);
-  };
-  if (const ForeignFlag* found = find(own)) return found;
-  if (const ForeignFlag* found = find(any)) return found;
+  if (const ForeignFlag* found = Find(name, own)) return found;
+  if (const ForeignFlag* found = Find(name, any)) return found;
   if (name.size() < 3 || name.starts_with("--")) return nullptr;
-  name.insert(0, 1, '-');  // Open MPI's long flags have one or two dashes
-  return find(mpis);
+  return Find("-" + name, mpis);  // Open MPI's long flags have one or two dashes
 }
 
-const ForeignFlag* FindMpirunParameter(std::string name) {
-  std::ranges::replace(name, '_', '-');
-  const auto rows = MpirunParameters();
-  const auto row = std::ranges::find_if(rows, [&](const ForeignFlag& one) { return Lists(one, name); });
-  if (row == rows.end()) return nullptr;
-  const bool as_flag = row->reading == kOption;
-  const ForeignFlag* flag = as_flag ? FindForeignFlag(row->text) : nullptr;
-  return flag == nullptr ? &*row : flag;
-}
-
-std::string MpirunValue(const ForeignFlag& parameter, const std::string& value) {
-  if (parameter.text != "cluster.remote_shell") return value;
-  std::string words;
-  for (const std::string_view word : Split(std::string_view(value).substr(0, value.find(':')), ' ')) {
-    if (!word.empty()) words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", word);
+int ValuesOf(const ForeignFlag& flag, std::string_view name) {
+  const std::string dashed = Dashed(name);
+  for (const std::string_view listed : Split(flag.names, ' ')) {
+    if (Means(listed, dashed) || Means(listed, "-" + dashed))
+      return static_cast<int>(std::ranges::count(listed, '='));
   }
-  return "[" + words + "]";
+  return 0;
 }
 
 std::vector<std::string> ForeignNames() {
   std::vector<std::string> names;
-  for (const auto& table : Tables()) {
-    for (const ForeignFlag& flag : table) {
-      if (flag.certain || flag.reading == kRefused || flag.reading == kUnread || flag.reading == kMpirun ||
-          flag.reading == kModule)
-        continue;
-      for (const std::string_view name : Split(flag.names, ' ')) {
-        if (name.starts_with("--")) names.emplace_back(name);
-      }
+  for (const ForeignFlag& flag : ForeignFlags()) {
+    if (IsRefused(flag) || flag.reading == kModule) continue;
+    for (const std::string_view name : Split(flag.names, ' ')) {
+      if (name.starts_with("--")) names.emplace_back(name.substr(0, name.find('=')));
     }
   }
   return names;
 }
 
-Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
-                                 const std::function<Result<std::string>()>& value) {
-  const auto set = [&](const std::string& setting) {
-    return ForeignWords{{"--set", setting}, fmt::format("{} is read as --set {}", name, setting)};
-  };
-  const auto nothing = [&](std::string_view why) {
-    return ForeignWords{{}, fmt::format("{} has no effect: {}", name, why), true};
-  };
-  const auto refused = [&] {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} is a flag of {}; {}", name, Owners(flag), flag.text)};
-  };
-  if (flag.reading == kRefused) {
-    const bool repeats = flag.text.find('{') != flag.text.npos;
-    const Result<std::string> given = repeats ? value() : std::string();
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a flag of {}; {}", name, Owners(flag),
-                                                     AdviceOf(flag, given ? *given : "VALUE"))};
-  }
-  if (flag.reading == kUnread) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} is a flag of {} that dtrun does not read; {}", name, Owners(flag),
-                             flag.text.empty() ? "leave it out" : flag.text)};
-  }
-  if (flag.reading == kFixed) return set(std::string(flag.text));
-  if (flag.reading == kNothing) return nothing(flag.text);
-  const Result<std::string> given = value();
-  if (!given) return given.error();
-  if (flag.reading == kMpirun) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("{} is a flag of {}; {}; for mpirun's own mapping: --set launcher.name=mpirun --set "
-                    "'launcher.options.arguments=[\"{}\",\"{}\"]'",
-                    name, Owners(flag), flag.text, name, *given)};
-  }
-  if (flag.reading == kHostCount) {
-    const std::string count = HostCount(*given);
-    if (count.empty()) return refused();
-    return ForeignWords{{"-N", count}, fmt::format("{} is read as -N {}", name, count)};
-  }
-  if (flag.reading == kSetting) return set(fmt::format("{}={}", flag.text, *given));
-  if (flag.reading == kNothingOf) return nothing(flag.text);
-  if (flag.reading == kDefault) {
-    const auto harmless = Split(flag.words, ' ');
-    if (std::ranges::count(harmless, *given) > 0) return nothing(flag.why);
-    return refused();
-  }
-  if (flag.reading == kPair) {
-    const Result<std::string> second = value();
-    const auto form = [&](const std::string& of) {
-      return fmt::format("{} takes a name and a value: {} {} VALUE", name, name, of);
-    };
-    if (given->starts_with('-')) return Error{DTRUN_INVALID_ARGUMENT, form("NAME")};
-    if (!second) return Error{DTRUN_INVALID_ARGUMENT, form(*given)};
-    if (IsOf(flag, "mpirun")) {
-      const bool all = flag.text == kMpirunsOwn;
-      if (auto own = ReadMpirunParameter(name, *given, *second, all)) return *std::move(own);
+Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name, const Words& values) {
+  const std::string value = values.empty() ? "VALUE" : values[0];
+  const auto refused = [&] { return ForeignWords{Effect::kRefused, {}, AdviceOf(flag, value)}; };
+  switch (flag.reading) {
+    case kNothing: return NoEffect(name, flag.advice);
+    case kHosts: {
+      const std::string count = HostCount(value);
+      return count.empty() ? refused() : ReadAs(name, FilledWords(flag, count));
     }
-    const std::string setting = fmt::format("{}{}={}", flag.text, *given, *second);
-    if (second->size() > 1 && (*second)[0] == '-' && !IsDigit((*second)[1])) {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("{}; if '{}' is the value: --set {}", form(*given), *second, setting)};
+    case kOneOf: return ReadOneOf(flag, name, value);
+    case kHarmless: {
+      const auto harmless = Split(flag.values, ' ');
+      if (std::ranges::count(harmless, value) == 0) return refused();
+      return NoEffect(name, flag.advice.substr(0, flag.advice.find(';')));
     }
-    return set(setting);
-  }
-  if (flag.reading == kWord) {
-    std::string expected;
-    for (const std::string_view word : Split(flag.words, ' ')) {
-      const std::string_view there = word.substr(0, word.find('='));
-      if (there == *given) return set(fmt::format("{}={}", flag.text, word.substr(there.size() + 1)));
-      expected += fmt::format("{}{}", expected.empty() ? "" : ", ", there);
+    case kVariable: return ReadVariable(flag, name, value);
+    case kModule:
+    case kWords: break;
+    case kRefused:
+    case kUnread:
+    case kMpirun: {
+      ForeignWords near = refused();
+      if (!values.empty() || ValuesOf(flag, name) == 0) near.words = FilledWords(flag, value);
+      return near;
     }
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} {}: dtrun reads {}; {}", name, *given, expected,
-                             flag.why.empty() ? fmt::format("else see: dtrun config explain {}", flag.text)
-                                              : flag.why)};
   }
-  if (given->find('=') == std::string::npos) {
-    if (std::getenv(given->c_str()) != nullptr)
-      return ForeignWords{{}, fmt::format("{} {} is so already: {}", name, *given, kInherited)};
-    return ForeignWords{
-        {},
-        fmt::format("{} {}: this variable is not set here, so ranks do not have it; export it, "
-                    "or write {} {}=VALUE",
-                    name, *given, name, *given),
-        true};
+  if (ValuesOf(flag, name) == 2) return ReadPair(flag, name, values);
+  return ReadAs(name, FilledWords(flag, value));
+}
+
+std::vector<std::string> UnusedVariables(const std::map<std::string, std::string>& environment,
+                                         const Started& job) {
+  const auto has = [&](const char* name) { return environment.contains(name); };
+  if (has("DTRUN_JOB_KEY")) return {};  // in a rank of dtrun
+  const bool starts_mpirun = job.launcher == "mpirun";
+  // Of "mpijob" the operator sets them, and dtrun reads the hosts from them.
+  const bool mpis =
+      !has("PMI_RANK") && !has("OMPI_COMM_WORLD_SIZE") && !has("PMIX_NAMESPACE") && job.platform != "mpijob";
+  // Within a step Slurm or that step's srun has set them.
+  const bool srun = has("SLURM_JOB_ID") && !has("SLURM_STEP_ID") && !has("SLURM_STEPID");
+  // A torchrun started by a rank may read its own.
+  const bool torchrun =
+      job.launcher != "per-node" && job.platform != "kubeflow" && job.platform != "torchrun";
+  Words lines, pets;
+  std::map<std::string_view, Words> idle;  // by launcher
+  for (const auto& [variable, value] : environment) {
+    if (torchrun && variable.starts_with("PET_")) pets.push_back(variable);
+    const auto prefix =
+        std::ranges::find_if(kPrefixes, [&](const Prefix& one) { return variable.starts_with(one.text); });
+    if (prefix == std::end(kPrefixes) || std::ranges::count(kAsHydra, variable) > 0) continue;
+    if (prefix->launcher == "srun" ? !srun : !mpis) continue;
+    const std::string name = variable.substr(prefix->name);
+    if (starts_mpirun && prefix->launcher != "srun") {
+      if (!variable.starts_with("OMPI_MCA_orte_")) continue;  // mpirun inherits the others
+      lines.push_back(fmt::format(
+          "{} does not reach mpirun, as variables that an outer mpirun sets are withheld; in its place: "
+          "--set {}",
+          variable,
+          Quoted({fmt::format("launcher.options.arguments=[\"--mca\", \"{}\", \"{}\"]", name, value)})));
+      continue;
+    }
+    const ForeignFlag* flag = FindByName(prefix->parameters() ? Dashed(name) : name);
+    const std::string in_place = flag == nullptr ? "" : InPlaceOf(*flag, variable, value);
+    if (flag == nullptr ? prefix->all : prefix->parameters() && flag->reading == kNothing)
+      idle[prefix->launcher].push_back(variable);
+    if (in_place.empty()) continue;
+    const std::string told = prefix->parameters() ? variable : fmt::format("{}={}", variable, value);
+    lines.push_back(
+        fmt::format("{}, and dtrun starts the ranks; {}", NoEffectOf({told}, prefix->launcher), in_place));
   }
-  return set("job.env." + *given);
+  for (const std::string_view launcher : {"mpirun", "mpiexec"}) {
+    if (const auto of = idle.find(launcher); of != idle.end())
+      lines.push_back(NoEffectOf(of->second, launcher) + ", and dtrun starts the ranks");
+  }
+  if (!pets.empty()) {
+    lines.push_back(NoEffectOf(pets, "torchrun") +
+                    ", and so does 'dtrun torchrun'; --set cluster.from=kubeflow takes the hosts from them");
+  }
+  return lines;
 }
 
 }  // namespace dtrun::cli

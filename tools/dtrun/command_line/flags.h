@@ -1,9 +1,10 @@
-// Flags of other launchers given to dtrun: their equivalents, or what to type instead.
+// Flags, parameters and variables of other launchers: their equivalents in dtrun, or what to type instead.
 //
-// Constant data; any thread. Spellings that dtrun itself declares are not listed.
+// Constant data and pure functions; any thread. Spellings that dtrun itself declares are not listed.
 #pragma once
 
-#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,66 +15,79 @@ namespace dtrun::cli {
 
 // How dtrun interprets another launcher's flag.
 enum class Reading {
-  kOption,     // like the option `text`
-  kHostCount,  // a number of hosts: -N; `text`: advice if it is not a number
-  kSetting,    // its value becomes the value of the option `text`: --set TEXT=VALUE
-  kFixed,      // takes no value: --set TEXT, which includes the value
-  kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect: ranks inherit it
-  kPair,       // two words, NAME VALUE: --set TEXTNAME=VALUE
-  kWord,       // one of `words`: --set TEXT=MEANING; `why`, if given: advice for other values
-  kDefault,    // one of `words` has no effect, for the reason `why`; `text`: advice for other values
-  kModule,     // a Python module: the interpreter must be given
-  kNothing,    // no effect, no value; `text`: why
-  kNothingOf,  // no effect, with a value; `text`: why
-  kUnread,     // no equivalent in dtrun; `text`: advice, if more is needed than leaving it out
-  kRefused,    // `text`: what to do instead; "{}" stands for the value, "{s}" for the value as a duration
-  kMpirun,     // also rejected, with its value; allowed if mpirun starts the ranks
+  kWords,     // as dtrun's `words`
+  kNothing,   // no effect; `advice`: why
+  kHosts,     // as `words` if the value is a number of hosts
+  kOneOf,     // as `words` if the value is in `values`: "core=compact none=none" has its meaning here
+  kHarmless,  // no effect if the value is in `values`, for the reason that begins `advice`
+  kVariable,  // NAME=VALUE as `words`; NAME alone has no effect: ranks inherit it
+  kModule,    // a Python module: the interpreter must be given
+  kRefused,   // `words` are near to it, if there are any; `advice`: what else to do
+  kUnread,    // also refused: dtrun has nothing like it
+  kMpirun,    // also refused; allowed if mpirun starts the ranks
 };
 
 struct ForeignFlag {
-  // Space-separated, with '-' for '_': " -np --ntasks "; "--fsdp-*" matches a prefix.
+  // Separated by spaces. Flags have '-' for '_' and end in a '=' for each word of value: "--ntasks= --mca==";
+  // "--fsdp-*" is any that begins so. Without dashes: parameters of --mca, and variables of the environment.
   std::string_view names;
-  std::string_view launcher;  // the launchers that have it: "mpirun, srun"
-  Reading reading;
-  std::string_view text;
-  std::string_view words = {};  // for kWord: a value there and its meaning here: "core=compact none=none"
-  std::string_view why = {};
-  bool certain = false;  // applies only in that launcher's own command line: a program may have the same flag
+  std::string_view launchers;  // that have it: "mpirun, srun"
+  // dtrun's option and its value, or words in front of dtrun. In place of {} the value, of {s} the value in
+  // seconds, of {MiB} so many bytes, and of {list} its words as a list.
+  std::string_view words;
+  Reading reading = Reading::kWords;
+  std::string_view advice = {};  // has {} and {s} too
+  std::string_view values = {};
 };
+
+// Searched in this order; the first row applies.
+std::span<const ForeignFlag> ForeignFlags();
+// Those that apply only in their launcher's own command line, and precede the others there.
+std::span<const ForeignFlag> OwnForeignFlags();
 
 // Null: unknown flag. `flag`: without "=VALUE"; "_" and "-" are equivalent. `of`: the launcher of this
 // command line, as OtherLauncher::family; empty: unknown.
 const ForeignFlag* FindForeignFlag(std::string_view flag, std::string_view of = {});
-
-// The mpirun parameter `name`, as in --mca NAME VALUE. Null: it is for the ranks.
-const ForeignFlag* FindMpirunParameter(std::string name);
-// The value converted for dtrun's option.
-std::string MpirunValue(const ForeignFlag& parameter, const std::string& value);
+// The number of words that `name` takes as its value.
+int ValuesOf(const ForeignFlag& flag, std::string_view name);
 
 // Whether the flag belongs to the launcher `of`.
 bool IsOf(const ForeignFlag& flag, std::string_view of);
 
-// The launchers that have the flag, as text: "torchrun, accelerate and deepspeed".
-std::string Owners(const ForeignFlag& flag);
+// "--map-by is a flag of mpirun".
+std::string FlagOf(const ForeignFlag& flag, const std::string& name);
 
 // A number of hosts, also from a torchrun range of one number. Empty: not a number.
 std::string HostCount(const std::string& value);
 
-// The advice for a rejected flag. A number is a duration in seconds.
+// The advice for a rejected flag.
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value);
 
 // The long names of all flags with an equivalent in dtrun.
 std::vector<std::string> ForeignNames();
 
 struct ForeignWords {
-  std::vector<std::string> words;  // equivalent words of dtrun
-  std::string assumed;             // a line that reports the conversion
-  bool told = false;               // also shown without --verbose, because the flag has no effect
+  enum class Effect { kRead, kNone, kRefused };
+  Effect effect = Effect::kRead;
+  std::vector<std::string> words = {};  // of dtrun; if it is refused, those near to it
+  std::string text = {};                // a line that reports the conversion, or the advice
 };
 
-// `name`: the flag as typed. `value`: returns its value, then the next word, or an error if there is none.
-// REQUIRES: its reading is neither kOption nor kModule
+// `name`: the flag as typed. `values`: as many as given, up to ValuesOf. An error if a name and a value are
+// expected and are not there. REQUIRES: its reading is not kModule
 Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
-                                 const std::function<Result<std::string>()>& value);
+                                 const std::vector<std::string>& values);
+
+// What decides which variables are read.
+struct Started {
+  std::string launcher;  // launcher.name
+  std::string platform;  // the source of the hosts; empty: none
+};
+
+// A line for each variable, or group of variables, of mpirun, mpiexec, srun and torchrun that has no effect
+// because dtrun starts the ranks itself, with a replacement. Ignores variables set by an outer launcher, and
+// variables that ranks read themselves, such as OMPI_MCA_btl.
+std::vector<std::string> UnusedVariables(const std::map<std::string, std::string>& environment,
+                                         const Started& job);
 
 }  // namespace dtrun::cli

@@ -1,9 +1,10 @@
+// What to type in place of another launcher's command line.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -80,37 +81,42 @@ bool SelectsSlots(const Words& words) {
   });
 }
 
+constexpr std::string_view kVariables = "job.env.";
+
+// NAME=VALUE before a command, quoted for a shell.
+std::string Assigned(const std::string& name, const std::string& value) {
+  return fmt::format("{}={} ", name, Quoted({value}));
+}
+
+// --set KEY=VALUE.
+std::string VariableOf(const std::string& set) {
+  const std::size_t equals = std::min(set.find('='), set.size());
+  std::string key = set.substr(0, equals);
+  const std::string value = equals < set.size() ? set.substr(equals + 1) : "";
+  if (key.starts_with(kVariables)) return Assigned(key.substr(kVariables.size()), value);
+  for (char& c : key) c = c == '.' ? '_' : ToUpper(c);
+  return Assigned("DTRUN_CONFIG_" + key, value);
+}
+
+bool CountsRanks(std::string word) {
+  std::ranges::replace(word, '_', '-');
+  return word.starts_with("--nproc-per-node");
+}
+
 }  // namespace
 
-std::string Splitter::InPlaceOf(const OtherLauncher& launcher) const {
-  const Words rest(out_.command.begin() + static_cast<std::ptrdiff_t>(launcher.words), out_.command.end());
-  std::string text =
-      fmt::format("{} is a launcher too, and every rank would start a job of its own; ", launcher.name);
-  if (!launcher.torchrun) return text + InOurWords(launcher, rest);
-  return text + "type: " + AsTorchrun(launcher.old, rest) + Itself(launcher);
+std::string MpirunArguments(const Words& arguments) {
+  return "--set " +
+         Quoted({fmt::format("launcher.options.arguments=[\"{}\"]", fmt::join(arguments, "\",\""))});
 }
 
-std::string Splitter::Itself(const OtherLauncher& launcher) const {
-  return fmt::format("\n  to run {} itself: {} -- {}", launcher.name, Quoted(Typed()), Quoted(out_.command));
-}
-
-std::string Splitter::InOurWords(const OtherLauncher& launcher, const Words& rest) const {
-  const Words own = Typed();
-  Words typed(own.begin() + 1, own.end());
-  typed.insert(typed.end(), rest.begin(), rest.end());
-  Splitter both(grammar_, typed);
-  both.Read(launcher, own.size() - 1);
-  const auto read = both.Run();
-  if (!read) return "type dtrun in its place\n  " + read.error().text;
-  if (read->command.empty()) return "type dtrun in its place, and a program";
-  Words ours{"dtrun"};
-  std::ranges::replace_copy(read->words, std::back_inserter(ours), std::string("--ranks"), std::string("-n"));
+std::string InOurWords(const OtherLauncher& launcher, Words ours, const SplitWords& read) {
   if (launcher.mpi) CountSlots(&ours);
   const bool names_hosts = NamesHosts(ours);
   std::string notes;
   if (!launcher.setting.empty() && !(names_hosts && launcher.setting.starts_with("cluster."))) {
-    if (!HasAny(ours, {launcher.setting})) ours.insert(ours.end(), {"--set", launcher.setting});
-    notes += "\n  " + launcher.otherwise;
+    if (!HasAny(ours, {launcher.setting})) ours.insert(ours.end(), {"--set", std::string(launcher.setting)});
+    notes += fmt::format("\n  {}", launcher.otherwise);
   } else if (const auto count = std::ranges::find(ours, "-N");
              launcher.setting.empty() && count != ours.end() && !names_hosts) {
     if (count[1] == "1") {
@@ -126,23 +132,50 @@ std::string Splitter::InOurWords(const OtherLauncher& launcher, const Words& res
         fmt::format("\n  -n gpu is a rank for each GPU, as {} starts them; without GPUs write a number: -n 4",
                     launcher.name);
   }
-  for (const std::string& line : read->warned) notes += "\n  " + line;
-  std::string text = fmt::format("type: {} {}", Quoted(ours), Quoted(read->command)) + notes;
-  if (!launcher.mpi) return text + Itself(launcher);
-  text += fmt::format("\n  to have {} start the ranks, add --set launcher.name=mpirun", launcher.name);
-  if (launcher.name != "mpirun") text += " --set launcher.options.program=" + launcher.name;
-  return text;
+  for (const std::string& line : read.warned) notes += "\n  " + line;
+  return fmt::format(": {} {}", Quoted(ours), Quoted(read.command)) + notes;
 }
 
-std::string Splitter::WithoutWord(const std::string& otherwise) const {
-  const Words own = Typed();
-  Words typed(own.begin() + 1, own.end());
-  typed.insert(typed.end(), words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
-  const auto read = Splitter(grammar_, typed).Run();
-  if (!read) return fmt::format("leave it out; then: {}", read.error().text);
-  if (read->command.empty()) return otherwise;
-  typed.insert(typed.begin(), "dtrun");
-  return "leave it out: " + Quoted(typed);
+std::string AsTorchrun(const Words& words, const std::function<const CLI::Option*(const std::string&)>& find,
+                       bool old, const Words& rest) {
+  const bool counted = std::ranges::any_of(rest, CountsRanks);
+  std::string variables, plugins;
+  Words ours{"dtrun"}, ranks, left_out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "plan" || word == "--json") {
+      ours.push_back(word);
+      continue;
+    }
+    const CLI::Option* option = find(word);
+    if (option == nullptr || option->get_items_expected_max() == 0) {
+      left_out.push_back(word);
+      continue;
+    }
+    const std::string& value = words[++i];
+    if (option->check_name("--set")) {
+      variables += VariableOf(value);
+    } else if (option->check_name("--torch-backend")) {
+      variables += Assigned("DTRUN_CONFIG_BACKEND_TORCH", value);
+    } else if (option->check_name("--plugin-dir")) {
+      plugins += (plugins.empty() ? "" : ":") + value;
+    } else if (option->check_name("--color")) {
+      variables += Assigned("DTRUN_CONFIG_OUTPUT_COLOR", value);
+    } else if (option->check_name("--ranks") || option->check_name("--processes-per-host")) {
+      if (!counted) ranks = {"--nproc_per_node=" + value};
+    } else if (!option->check_name("--hosts") || value != "1") {
+      left_out.insert(left_out.end(), {word, value});
+    }
+  }
+  if (!plugins.empty()) variables += Assigned("DTRUN_PLUGIN_PATH", plugins);
+  ours.emplace_back(old ? "torch.distributed.launch" : "torchrun");
+  ours.insert(ours.end(), ranks.begin(), ranks.end());
+  ours.insert(ours.end(), rest.begin(), rest.end());
+  std::string text = variables + Quoted(ours);
+  if (!left_out.empty()) {
+    text += fmt::format("\n  without {}, which torchrun's command line has no word for", Quoted(left_out));
+  }
+  return text;
 }
 
 }  // namespace dtrun::cli

@@ -1,7 +1,7 @@
 // Tests of the answers to other launchers' command lines.
 #include <gmock/gmock.h>
 
-#include "tools/dtrun/command_line/split_fixture.h"
+#include "tools/dtrun/command_line/testing.h"
 
 namespace dtrun::cli {
 namespace {
@@ -35,7 +35,9 @@ TEST_F(InPlaceTest, AnotherLauncherIsNoProgram) {
   EXPECT_THAT(Refused({"-n", "4", "-H", "a", "mpirun", "-np", "2", "train"}),
               HasSubstr("type: dtrun -H a -n 2 train\n"));
   EXPECT_THAT(Refused({"mpirun", "--map-by", "node", "train"}),
-              HasSubstr("type dtrun in its place\n  --map-by is a flag of mpirun"));
+              AllOf(HasSubstr("; type: dtrun train\n  --map-by is a flag of mpirun"),
+                    HasSubstr(" start the ranks, add --set launcher.name=mpirun --set "
+                              "'launcher.options.arguments=[\"--map-by\",\"node\"]'")));
   EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
               HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py\n"));
   EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
@@ -60,11 +62,21 @@ TEST_F(InPlaceTest, FlagsInAnotherLaunchersCommandAreThatLaunchers) {
               HasSubstr("type: dtrun -N 2 -n 2 train.py\n  and name the hosts: --hosts node0,node1\n"));
   EXPECT_EQ(type({"accelerate", "launch", "-m", "--num_processes", "2", "pkg.train", "--lr", "1"}),
             "type: dtrun -n 2 python3 -m pkg.train --lr 1");
-  EXPECT_THAT(
-      Refused({"accelerate", "launch", "--config_file", "c.yaml", "train.py"}),
-      HasSubstr("in its place\n  --config_file is a flag of accelerate that dtrun does not read; write"));
+  EXPECT_THAT(Refused({"accelerate", "launch", "--config_file", "c.yaml", "train.py"}),
+              AllOf(HasSubstr("; type: dtrun -n gpu train.py\n"),
+                    HasSubstr("\n  --config_file is a flag of accelerate that dtrun does not read; write")));
   EXPECT_THAT(Refused({"mpirun", "--nothing-like-it", "train"}),
               HasSubstr("dtrun knows no flag '--nothing-like-it' of mpirun; leave it out"));
+}
+
+TEST_F(InPlaceTest, FlagsThatHaveNoEqualAreToldTogether) {
+  EXPECT_THAT(
+      Refused({"--tv", "srun", "-n", "2", "--partition=a", "--overlap", "--cpus-per-task", "4", "x"}),
+      AllOf(HasSubstr("--tv is a flag of mpirun"), HasSubstr("\n  srun is a launcher too"),
+            HasSubstr("; type: dtrun -n 2 --set job.env.OMP_NUM_THREADS=4 --set cluster.from=slurm x\n"),
+            HasSubstr("\n  --partition is a flag of srun; "), HasSubstr("\n  --overlap is a flag of srun; "),
+            HasSubstr("\n  --cpus-per-task is a flag of srun; write --set job.env.OMP_NUM_THREADS=4; ")));
+  EXPECT_THAT(Refused({"accelerate", "launch", "--multi_gpu", "x"}), HasSubstr("; type: dtrun -n gpu x\n"));
 }
 
 TEST_F(InPlaceTest, HostsAreNamedOnceInOurWords) {

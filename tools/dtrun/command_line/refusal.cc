@@ -1,5 +1,4 @@
-#include "tools/dtrun/command_line/refusal.h"
-
+// Error messages for rejected command lines, with the nearest valid alternative.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,8 +9,7 @@
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "tools/dtrun/command_line/advice.h"
-#include "tools/dtrun/command_line/flags.h"
+#include "tools/dtrun/command_line/splitter.h"
 
 namespace dtrun::cli {
 namespace {
@@ -22,32 +20,41 @@ std::vector<const CLI::App*> ShownVerbs(const CLI::App& app) {
 }
 
 // "plan", "config list": adds the verbs below `app` that have the option `name`.
-void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before,
-                  std::vector<std::string>* to) {
+void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before, Words* to) {
   for (const CLI::App* verb : ShownVerbs(app)) {
     if (verb->get_option_no_throw(name) != nullptr) to->push_back(before + verb->get_name());
     AddVerbsWith(name, *verb, before + verb->get_name() + " ", to);
   }
 }
 
-}  // namespace
-
-std::vector<std::string> VerbsOf(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : ShownVerbs(app)) names.push_back(verb->get_name());
-  return names;
-}
-
-std::vector<std::string> LongNames(const CLI::App& app) {
-  std::vector<std::string> names;
+// The long options of `app`, including their dashes.
+Words LongNames(const CLI::App& app) {
+  Words names;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
 }
 
+// The only long name in `names` that begins with the letter of the short option: "--template" for "-t".
+std::optional<std::string> LongFor(const std::string& short_name, const Words& names) {
+  if (short_name.size() != 2) return std::nullopt;
+  const auto alike = [&](const std::string& name) { return name.starts_with("--" + short_name.substr(1)); };
+  const auto found = std::ranges::find_if(names, alike);
+  if (found == names.end() || std::ranges::count_if(names, alike) != 1) return std::nullopt;
+  return *found;
+}
+
+}  // namespace
+
+Words VerbsOf(const CLI::App& app) {
+  Words names;
+  for (const CLI::App* verb : ShownVerbs(app)) names.push_back(verb->get_name());
+  return names;
+}
+
 std::string NoVerb(const Position& position, const std::string& word) {
-  const std::vector<std::string> verbs = VerbsOf(position.at);
+  const Words verbs = VerbsOf(position.at);
   if (verbs.empty())
     return fmt::format("'{}' takes no '{}'; see {} --help", position.self, word, position.self);
   auto nearest = VerbLike(word, verbs);
@@ -64,7 +71,7 @@ std::string UnknownOption(const Position& position, const std::string& name) {
     return text + fmt::format("; it goes before the verb: dtrun {}{}", name,
                               position.self.substr(position.self.find(' ')));
   }
-  std::vector<std::string> names = LongNames(position.at);
+  Words names = LongNames(position.at);
   if (const auto whole = LongFor(name, names)) return text + fmt::format("; did you mean {}?", *whole);
   if (position.takes_program) std::ranges::move(ForeignNames(), std::back_inserter(names));
   for (std::string& one : names) one.erase(0, one.find_first_not_of('-'));
@@ -72,7 +79,7 @@ std::string UnknownOption(const Position& position, const std::string& name) {
   if (const auto nearest = Nearest(bare, names)) {
     return text + fmt::format("; did you mean '--{}'?", *nearest);
   }
-  std::vector<std::string> verbs;
+  Words verbs;
   AddVerbsWith(name, position.root, "", &verbs);
   if (!verbs.empty()) {
     return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
@@ -109,7 +116,7 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
     rest.remove_prefix(std::min(rest.size(), end + 1));
   }
   const std::string self = verb.empty() ? "dtrun" : "dtrun " + verb;
-  const std::vector<std::string> verbs = VerbsOf(*at);
+  const Words verbs = VerbsOf(*at);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
     return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
   }

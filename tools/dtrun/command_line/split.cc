@@ -1,14 +1,13 @@
-#include "tools/dtrun/command_line/split.h"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "tools/dtrun/command_line/advice.h"
 #include "tools/dtrun/command_line/splitter.h"
 
 namespace dtrun::cli {
@@ -28,19 +27,66 @@ bool HasPositionals(const CLI::App& app) {
 Result<SplitWords> Splitter::Run() {
   if (!words_.empty() && words_[0] == "help") return Help();
   while (next_ < words_.size()) {
+    const auto from = words_.begin() + static_cast<std::ptrdiff_t>(next_);
     const std::string& word = words_[next_++];
     if (word == "--" && at_->get_option_no_throw("--set") != nullptr) {
-      out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+      out_.command = After();
+      dashes_ = true;
       break;
     }
     // What `explain` is given may be lines of a log, which begin with rules of dashes.
     const bool text = at_->get_name() == "explain" && word.find_first_of(" \t\n") != word.npos;
     const bool option = word.size() > 1 && word[0] == '-' && word != "--" && !text;
-    Result<bool> taken = option ? TakeOption(word) : TakeWord(word);
-    if (!taken) return taken.error();
+    const std::size_t refused = refused_.size();
+    const Result<bool> taken = option ? TakeOption(word) : TakeWord(word);
+    if (!taken) return Wrong(Refusals(taken.error().text));
     if (!*taken) break;
+    if (refused_.size() == refused)
+      kept_.insert(kept_.end(), from, words_.begin() + static_cast<std::ptrdiff_t>(next_));
+  }
+  if (!refused_.empty() && launcher_ == nullptr) {
+    std::string rest;
+    if (!for_mpirun_.empty())
+      rest = fmt::format("for mpirun's own mapping, add --set launcher.name=mpirun {}",
+                         MpirunArguments(for_mpirun_));
+    if (const std::string type = ToType(); !type.empty())
+      rest += (rest.empty() ? "type: " : "\n  type: ") + type;
+    return Wrong(Refusals(rest));
   }
   return std::move(out_);
+}
+
+Words Splitter::WithNear(Words own) const {
+  constexpr std::string_view kShell = "cluster.remote_shell=[\"ssh\",";
+  for (const Words& near : near_) {
+    const CLI::Option* option = at_->get_option_no_throw(near.front());
+    const auto shell =
+        std::ranges::find_if(own, [&](const std::string& word) { return word.starts_with(kShell); });
+    if (option == nullptr) {
+      if (near.front().starts_with('-')) continue;
+      own.insert(std::ranges::find(own, "dtrun"), near.begin(), near.end());
+    } else if (shell != own.end() && near.back().starts_with(kShell)) {
+      shell->replace(shell->size() - 1, 1,
+                     "," + near.back().substr(kShell.size()));  // arguments of one command
+    } else if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::Throw ||
+               !seen_.contains(option)) {
+      own.insert(own.end(), near.begin(), near.end());
+    }
+  }
+  return own;
+}
+
+std::string Splitter::Refusals(const std::string& text) const {
+  if (refused_.empty() || text.empty()) return fmt::format("{}{}", fmt::join(refused_, "\n  "), text);
+  return fmt::format("{}\n  {}", fmt::join(refused_, "\n  "), text);
+}
+
+std::string Splitter::ToType() const {
+  if (out_.command.empty() && config_.empty()) return {};
+  Words all = WithNear(Typed());
+  if (dashes_) all.emplace_back("--");
+  std::ranges::copy(out_.command, std::back_inserter(all));
+  return Quoted(all);
 }
 
 Result<SplitWords> Splitter::Help() {
@@ -79,10 +125,8 @@ Result<bool> Splitter::TakeWord(const std::string& word) {
   }
   const bool old = word == "torch.distributed.launch";
   if (old || word == "torch.distributed.run" || (word == "torchrun" && at_ == grammar_.root)) {
-    Words rest = Rest();
-    rest.erase(rest.begin());
     return Wrong(fmt::format("{} comes first, and variables set dtrun's own options; type: {}", word,
-                             AsTorchrun(old, rest)));
+                             InPlaceOfTorchrun(old, After())));
   }
   if (CLI::App* verb = VerbNamed(*at_, word)) {
     Enter(verb);
@@ -148,13 +192,58 @@ Result<bool> Splitter::TakeProgram(const std::string& word) {
   return false;
 }
 
+std::string Splitter::InPlaceOfTorchrun(bool old, const Words& rest) const {
+  const auto option = [this](const std::string& word) -> const CLI::Option* {
+    const CLI::Option* own = at_->get_option_no_throw(word);
+    return own != nullptr ? own : grammar_.root->get_option_no_throw(word);
+  };
+  return AsTorchrun(out_.words, option, old, rest);
+}
+
+std::string Splitter::InPlaceOf(const OtherLauncher& launcher) const {
+  const Words rest(out_.command.begin() + static_cast<std::ptrdiff_t>(launcher.words), out_.command.end());
+  const std::string text =
+      fmt::format("{} is a launcher too, and every rank would start a job of its own; type", launcher.name);
+  const std::string itself =
+      fmt::format("\n  to run {} itself: {} -- {}", launcher.name, Quoted(Typed()), Quoted(out_.command));
+  if (launcher.torchrun) return text + ": " + InPlaceOfTorchrun(launcher.old, rest) + itself;
+  Words typed = kept_;
+  typed.insert(typed.end(), rest.begin(), rest.end());
+  Splitter both(grammar_, typed);
+  both.Read(launcher, kept_.size());
+  both.near_ = near_;
+  const auto read = both.Run();
+  if (!read) return text + " dtrun in its place\n  " + read.error().text;
+  const std::string refused = both.refused_.empty() ? "" : "\n  " + both.Refusals("");
+  if (read->command.empty()) return text + " dtrun in its place, and a program" + refused;
+  Words ours{"dtrun"};
+  std::ranges::replace_copy(read->words, std::back_inserter(ours), std::string("--ranks"), std::string("-n"));
+  const std::string translated = InOurWords(launcher, both.WithNear(std::move(ours)), *read);
+  if (!launcher.mpi) return text + translated + refused + itself;
+  return fmt::format("{}{}{}\n  to have {} start the ranks, add --set launcher.name=mpirun{}{}", text,
+                     translated, refused, launcher.name,
+                     launcher.name == "mpirun" ? "" : " --set launcher.options.program=" + launcher.name,
+                     both.for_mpirun_.empty() ? "" : " " + MpirunArguments(both.for_mpirun_));
+}
+
+std::string Splitter::WithoutWord(const std::string& otherwise) const {
+  Words typed = kept_;
+  std::ranges::copy(After(), std::back_inserter(typed));
+  const auto read = Splitter(grammar_, typed).Run();
+  if (!read) return fmt::format("leave it out; then: {}", read.error().text);
+  if (read->command.empty()) return otherwise;
+  typed.insert(typed.begin(), "dtrun");
+  return "leave it out: " + Quoted(typed);
+}
+
 Status Splitter::NotAVerb(const std::string& word) const {
   if (at_ != grammar_.root || word.find('/') != std::string::npos) return {};
   const bool known = grammar_.known(word);
-  if (const auto advice = AdviceFor(word)) {
+  if (const VerbAdvice* advice = AdviceFor(word)) {
     if (!known) {
-      return Wrong(fmt::format("'{}' is neither a verb nor a program; {}", word,
-                               advice->superfluous ? WithoutWord(advice->text) : advice->text));
+      return Wrong(fmt::format(
+          "'{}' is neither a verb nor a program; {}", word,
+          advice->superfluous ? WithoutWord(std::string(advice->text)) : std::string(advice->text)));
     }
     if (advice->beats_programs && !grammar_.known("./" + word)) {
       return Wrong(

@@ -40,7 +40,11 @@ struct Grammar {
   std::function<std::string(const std::string& name)> key = {};
 };
 
-// Errors name the word and suggest an alternative. Secrets are masked in errors and lines.
+// Errors name the word and suggest an alternative. All flags of other launchers that dtrun cannot take are in
+// one error, with the command to type in its place. Secrets are masked in errors and lines.
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
+
+// One line for an error of CLI11. `verb`: "config check"; empty: none was typed.
+std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
 
 }  // namespace dtrun::cli

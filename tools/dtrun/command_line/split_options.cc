@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/text.h"
@@ -158,43 +159,70 @@ Result<bool> Splitter::Add(const CLI::Option& option, const std::string& name, s
 
 Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& name, const std::string& word,
                                    std::size_t equals) {
-  if (flag.reading == Reading::kOption) {
-    const CLI::Option* own = at_->get_option_no_throw(std::string(flag.text));
+  const std::string option(flag.words.substr(0, flag.words.find(' ')));
+  if (flag.reading == Reading::kWords && option.starts_with("--") && option != "--set") {
+    const CLI::Option* own = at_->get_option_no_throw(option);
     if (own == nullptr) return Wrong(Unknown(name));
-    out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.text));
+    out_.assumed.push_back(fmt::format("{} is read as {}", name, option));
     Result<bool> taken = TakeOwn(*own, name, word, equals);
-    if (taken) out_.words.end()[-2] = std::string(flag.text);
+    if (taken) out_.words.end()[-2] = option;
     return taken;
   }
   if (!TakesJobs()) return Wrong(Unknown(name));  // no such verb in other launchers
-  if (flag.reading == Reading::kModule && Owner() != nullptr && equals == std::string::npos) {
+  if (flag.reading == Reading::kModule) return TakeModule(flag, name, word, equals);
+  const bool refused = flag.reading >= Reading::kRefused;
+  const auto takes = static_cast<std::size_t>(ValuesOf(flag, name));
+  Words values;
+  if (equals != word.npos) values.push_back(word.substr(equals + 1));
+  if (values.size() > takes && !refused)
+    return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
+  while (values.size() < takes) {
+    if (takes == 2 && next_ < words_.size()) {  // checked together
+      values.push_back(words_[next_++]);
+      continue;
+    }
+    Result<std::string> value = NextValue(name, "");
+    if (!value && !refused) return value.error();
+    if (!value) break;
+    values.push_back(*std::move(value));
+  }
+  Result<ForeignWords> read = ReadForeign(flag, name, values);
+  if (!read) return read.error();
+  if (read->effect == ForeignWords::Effect::kRefused) {
+    Refuse(flag, name, values, *std::move(read));
+    return true;
+  }
+  out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
+  const std::string spelled = option == "-N" ? "--hosts " : "--set ";
+  if (!read->words.empty()) out_.spelled[spelled + read->words.back()] = name;
+  (read->effect == ForeignWords::Effect::kNone ? out_.warned : out_.assumed).push_back(std::move(read->text));
+  return true;
+}
+
+void Splitter::Refuse(const ForeignFlag& flag, const std::string& name, const Words& values,
+                      ForeignWords near) {
+  const bool programs = flag.reading == Reading::kUnread && Owner() == nullptr;
+  refused_.push_back(fmt::format("{}; {}{}", FlagOf(flag, name), near.text,
+                                 programs ? "; an option of the program goes after it" : ""));
+  if (!near.words.empty()) near_.push_back(std::move(near.words));
+  if (flag.reading != Reading::kMpirun) return;
+  for_mpirun_.push_back(name);
+  for_mpirun_.insert(for_mpirun_.end(), values.begin(), values.end());
+}
+
+Result<bool> Splitter::TakeModule(const ForeignFlag& flag, const std::string& name, const std::string& word,
+                                  std::size_t equals) {
+  if (Owner() != nullptr && equals == word.npos) {
     module_ = true;
     return true;
   }
-  if (flag.reading == Reading::kModule) {
-    Words rest(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
-    if (equals != std::string::npos) rest.insert(rest.begin(), word.substr(equals + 1));
-    out_.command = {"python3", "-m"};
-    out_.command.insert(out_.command.end(), rest.begin(), rest.end());
-    if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
-    return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
-                             Owners(flag), Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
-  }
-  Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
-    if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
-    const bool pair = flag.reading == Reading::kPair;  // checks its two words itself
-    if (pair && next_ < words_.size()) return words_[next_++];
-    return NextValue(name, "");
-  });
-  if (!read && flag.reading == Reading::kUnread && Owner() == nullptr)
-    return Wrong(fmt::format("{}; an option of the program goes after it", read.error().text));
-  if (!read) return read.error();
-  if (equals != std::string::npos) return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
-  out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
-  const std::string option = flag.reading == Reading::kHostCount ? "--hosts " : "--set ";
-  if (!read->words.empty()) out_.spelled[option + read->words.back()] = name;
-  (read->told ? out_.warned : out_.assumed).push_back(std::move(read->assumed));
-  return true;
+  out_.command = {"python3", "-m"};
+  if (equals != word.npos) out_.command.push_back(word.substr(equals + 1));
+  std::ranges::copy(After(), std::back_inserter(out_.command));
+  if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
+  if (out_.command.size() == 2) out_.command.emplace_back("MODULE");
+  refused_.push_back(FlagOf(flag, name) + "; write the interpreter");
+  return false;
 }
 
 }  // namespace dtrun::cli

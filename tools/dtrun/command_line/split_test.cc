@@ -2,8 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tools/dtrun/command_line/refusal.h"
-#include "tools/dtrun/command_line/split_fixture.h"
+#include "tools/dtrun/command_line/testing.h"
 
 namespace dtrun::cli {
 namespace {
@@ -102,8 +101,9 @@ TEST_F(SplitTest, WhatWasAssumedHasNoSecretsEither) {
 
 TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
   EXPECT_EQ(Refused({"-n", "2", "-m", "train", "--lr", "1"}),
-            "-m is a flag of torchrun, accelerate and deepspeed; write the interpreter: dtrun -n 2 python3 "
-            "-m train --lr 1");
+            "-m is a flag of torchrun, accelerate and deepspeed; write the interpreter\n  type: dtrun -n 2 "
+            "python3 -m "
+            "train --lr 1");
   EXPECT_THAT(Refused({"plan", "--module=train"}), HasSubstr("dtrun plan python3 -m train"));
   EXPECT_THAT(Refused({"--module=train", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
   EXPECT_THAT(Refused({"-mtrain", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
@@ -195,7 +195,7 @@ TEST_F(SplitTest, AValueThatLooksLikeAnOptionIsNone) {
             "--network-interface=-n");
   EXPECT_THAT(Refused({"--hostfile", "--hosts", "a", "x"}),
               HasSubstr("--hostfile needs a value, and '--hosts'"));
-  EXPECT_THAT(Refused({"--nproc", "-n", "2", "x"}), HasSubstr("-n VALUE counts"));
+  EXPECT_THAT(Refused({"--nproc", "-n", "2", "x"}), HasSubstr("write --processes-per-host VALUE; "));
   EXPECT_THAT(Good({"--hostfile=-n", "x"}).words, ElementsAre("--hostfile", "-n"));
 }
 
@@ -262,8 +262,10 @@ TEST_F(SplitTest, AFileIsNoHost) {
 
 TEST_F(SplitTest, ANumberIsAConfigOnlyWhereThereIsSuchAFile) {
   for (const Typed& typed : {Typed{"-c", "2", "-n", "2", "x"}, Typed{"-c2", "x"}}) {
-    EXPECT_THAT(Refused(typed), AllOf(HasSubstr("-c 2: -c names a config here, and there is no file '2'"),
-                                      HasSubstr("for srun's -c: --set job.bind=compact")));
+    EXPECT_THAT(
+        Refused(typed),
+        AllOf(HasSubstr("-c 2: -c names a config here, and there is no file '2'"),
+              HasSubstr("for srun's -c: write --set job.env.OMP_NUM_THREADS=2; --set job.bind=compact")));
   }
   EXPECT_THAT(Good({"--config", "2", "x"}).words, ElementsAre("--config", "2"));
   grammar_.known = [](const std::string& name) { return name == "./2"; };
@@ -300,11 +302,50 @@ TEST_F(SplitTest, WhatCli11RefusesIsOneLine) {
   }
 }
 
+TEST_F(SplitTest, AllFlagsThatItCannotTakeAreRefusedAtOnce) {
+  EXPECT_EQ(Refused({"-v", "--map-by", "node", "--xml", "-np", "2", "--spawn-timeout=60", "--bind-to",
+                     "l3cache", "--rankfile", "r f", "a.py", "--xml", "a b"}),
+            "--map-by is a flag of mpirun; ranks fill one host after another, as by slot; ppr:N:node: use "
+            "--processes-per-host N (there is no round-robin over hosts); --set job.bind=spread "
+            "spreads the ranks "
+            "of a host over its NUMA nodes\n"
+            "  --xml is a flag of mpirun that dtrun does not read; leave it out; an option of the program "
+            "goes after it\n"
+            "  --spawn-timeout is a flag of mpirun; write --set cluster.join_timeout=60s\n"
+            "  --bind-to is a flag of mpirun; dtrun does not read 'l3cache', only core, hwthread, numa, "
+            "socket, package, "
+            "none; else see: dtrun config explain job.bind\n"
+            "  --rankfile is a flag of mpirun; name hosts and slots, --hosts a:2,b:4, which are filled in "
+            "order; --set "
+            "job.bind=compact or spread chooses processors\n"
+            "  for mpirun's own mapping, add --set launcher.name=mpirun --set "
+            "'launcher.options.arguments=[\"--map-by\",\"node\",\"--rankfile\",\"r f\"]'\n"
+            "  type: dtrun -v -np 2 --set cluster.join_timeout=60s a.py --xml 'a b'");
+  EXPECT_THAT(Refused({"plan", "job.toml", "--tv", "--hosts", "a"}),
+              HasSubstr("\n  type: dtrun plan job.toml --hosts a"));
+  EXPECT_THAT(Refused({"--tv", "--", "plan"}), HasSubstr("\n  type: dtrun -- plan"));
+  EXPECT_THAT(Refused({"--gpu-ids", "0,1", "--unset-env", "A", "x"}),
+              HasSubstr("\n  type: CUDA_VISIBLE_DEVICES=0,1 env -u A dtrun x"));
+  EXPECT_THAT(
+      Refused({"--ssh-port", "2200", "--ssh-identity-file", "k", "x"}),
+      HasSubstr("\n  type: dtrun --set 'cluster.remote_shell=[\"ssh\",\"-p\",\"2200\",\"-i\",\"k\"]' x"));
+  EXPECT_THAT(Refused({"--multi-gpu", "--num-processes", "2", "x"}),
+              HasSubstr("\n  type: dtrun --num-processes 2 x"));
+  EXPECT_THAT(Refused({"--tv", "-n", "2"}), Not(HasSubstr("type:"))) << "there is no program";
+  EXPECT_THAT(Refused({"--tv", "--epochs", "5", "x"}),
+              AllOf(HasSubstr("--tv is a flag of mpirun"), HasSubstr("\n  unknown option '--epochs'")));
+  EXPECT_THAT(Refused({"--tv", "-m", "train"}),
+              HasSubstr("; write the interpreter\n  type: dtrun python3 -m train"));
+  EXPECT_THAT(Refused({"--tv", "torchrun", "x"}),
+              AllOf(HasSubstr("--tv is a flag of mpirun"), HasSubstr("; type: dtrun torchrun x")));
+}
+
 TEST_F(SplitTest, SrunsOutputFilesAreTheRunsFolder) {
   for (const char* flag : {"-o", "--output"})
-    EXPECT_THAT(Refused({flag, "out.txt", "-n", "2", "train"}),
-                AllOf(HasSubstr(std::string(flag) + " is a flag of srun that dtrun does not read; leave it out"),
-                      HasSubstr("; an option of the program goes after it")));
+    EXPECT_THAT(
+        Refused({flag, "out.txt", "-n", "2", "train"}),
+        AllOf(HasSubstr(std::string(flag) + " is a flag of srun that dtrun does not read; leave it out"),
+              HasSubstr("; an option of the program goes after it")));
   EXPECT_THAT(Refused({"srun", "-o", "out", "train"}),
               AllOf(HasSubstr("-o is a flag of srun"), Not(HasSubstr("an option of the program"))));
 }

@@ -1,12 +1,14 @@
-// The implementation of SplitCommandLine. split.cc handles words and split_options.cc options. in_place.cc
-// suggests replacements for other launchers' command lines, in_place_torchrun.cc for torchrun's. One thread;
-// single use.
+// The implementation of SplitCommandLine. split.cc handles words and split_options.cc options; in_place.cc
+// has the replacements for other launchers' command lines, and refusal.cc the texts for words that dtrun does
+// not know. One thread; single use.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +16,38 @@
 #include "core/base/result.h"
 #include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/command_line/flags.h"
-#include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 
 namespace dtrun::cli {
 
-using Words = std::vector<std::string>;
-
 inline Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+// The position of a rejected word.
+struct Position {
+  const CLI::App& root;
+  const CLI::App& at;  // the root, or the last verb
+  std::string self;    // "dtrun", "dtrun config"
+  bool takes_program;  // `at` takes a program
+  std::string config;  // the given config; empty: none
+};
+
+// The public verbs of `app`.
+Words VerbsOf(const CLI::App& app);
+std::string NoVerb(const Position& position, const std::string& word);
+// `name`: without its value.
+std::string UnknownOption(const Position& position, const std::string& name);
+// Why `value`, given to `option`, is not a config; unset if it may be one.
+std::optional<std::string> NotAConfig(const std::string& option, const std::string& value, bool exists);
+
+// ": ", the command of dtrun that does what `launcher` does with these words, and notes. `read`: its command
+// line as dtrun reads it; `ours`: dtrun's words of it.
+std::string InOurWords(const OtherLauncher& launcher, Words ours, const SplitWords& read);
+// --set of the arguments that only mpirun takes.
+std::string MpirunArguments(const Words& arguments);
+// `dtrun torchrun`, or with `old` torch.distributed.launch, with `rest` and variables for dtrun's own
+// `words`.
+std::string AsTorchrun(const Words& words, const std::function<const CLI::Option*(const std::string&)>& find,
+                       bool old, const Words& rest);
 
 class Splitter {
  public:
@@ -52,12 +78,14 @@ class Splitter {
   bool TakesJobs() const { return at_->get_option_no_throw("--hosts") != nullptr; }
   std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
 
-  // dtrun and all words before the last one read.
+  // dtrun and the words before the last one read, as typed, without refused flags.
   Words Typed() const {
     Words own{"dtrun"};
-    own.insert(own.end(), words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1);
+    own.insert(own.end(), kept_.begin(), kept_.end());
     return own;
   }
+  // The words after the last one read.
+  Words After() const { return {words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end()}; }
   // The last word read and all words after it.
   Words Rest() const { return {words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end()}; }
 
@@ -89,16 +117,23 @@ class Splitter {
   // The value of `name` follows `equals`, or is the next word.
   Result<bool> TakeForeign(const ForeignFlag& flag, const std::string& name, const std::string& word,
                            std::size_t equals);
+  Result<bool> TakeModule(const ForeignFlag& flag, const std::string& name, const std::string& word,
+                          std::size_t equals);
+  // Keeps a foreign flag, with its values, that dtrun cannot take; `near`: dtrun's words that are near to it.
+  void Refuse(const ForeignFlag& flag, const std::string& name, const Words& values, ForeignWords near);
+  // `own`, which begins with "dtrun", with the words near to refused flags.
+  Words WithNear(Words own) const;
+  // The refused flags, and then `text`.
+  std::string Refusals(const std::string& text) const;
+  // The command line without the refused flags; empty: it would run nothing.
+  std::string ToType() const;
 
   // An error for a word that is no program, or an unlikely one, and looks like a verb.
   Status NotAVerb(const std::string& word) const;
 
   // The replacement for another launcher's command.
   std::string InPlaceOf(const OtherLauncher& launcher) const;
-  std::string Itself(const OtherLauncher& launcher) const;
-  // For torchrun; with `old` for torch.distributed.launch.
-  std::string AsTorchrun(bool old, const Words& rest) const;
-  std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const;
+  std::string InPlaceOfTorchrun(bool old, const Words& rest) const;
   // dtrun's command line without the last word read.
   std::string WithoutWord(const std::string& otherwise) const;
 
@@ -112,6 +147,11 @@ class Splitter {
   std::size_t launcher_from_ = 0;
   bool last_wins_ = false;  // a repeated option overrides the earlier one instead of being an error
   std::map<const CLI::Option*, std::string> seen_;  // with the first spelling
+  Words kept_;                                      // dtrun's own words as typed, without refused flags
+  bool dashes_ = false;                             // "--" precedes the program
+  Words refused_;                                   // a line for each refused flag
+  std::vector<Words> near_;
+  Words for_mpirun_;  // refused flags that mpirun would take
   SplitWords out_;
 };
 
