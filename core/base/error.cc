@@ -1,13 +1,20 @@
 #include "core/base/error.h"
 
-#include <sys/resource.h>
-
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fmt/format.h>
 #include <iterator>
+#include <memory>
+#include <new>
+#include <sys/resource.h>
 #include <system_error>
+#include <unistd.h>
+#include <utility>
 
 #include "core/base/error_id.h"
+#include "core/base/standard_output.h"
 #include "core/base/text.h"
 
 namespace dtrun {
@@ -50,6 +57,24 @@ constexpr std::string_view kIds[] = {"",
 Error& Copied() {
   thread_local Error error;
   return error;
+}
+
+std::string memory_user;
+std::unique_ptr<char[]> reserve;  // for the message
+int exit_code = 0;
+std::terminate_handler otherwise = nullptr;
+
+[[noreturn]] void EndIfExhausted() {
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::bad_alloc& thrown) {
+    reserve.reset();
+    WriteMessage(fmt::format("dtrun: {}{}{}\n", memory_user, memory_user.empty() ? "" : ": ", Exhausted(thrown)));
+    ::_exit(exit_code);
+  } catch (...) {  // as it would have ended
+  }
+  otherwise();
+  std::abort();
 }
 
 }  // namespace
@@ -111,5 +136,37 @@ ErrorId ErrorIdOf(std::string_view name) {
 }
 
 const char* StatusText(dtrun_status status) { return NamesOf(status).text; }
+
+Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view context) {
+  const bool known = status > DTRUN_PENDING && status <= DTRUN_MISMATCH;
+  std::string text = Printable({cause.message, ::strnlen(cause.message, sizeof cause.message)});
+  if (text.empty()) text = known ? StatusText(status) : "it failed and did not say why";
+  if (!known) text += fmt::format(" (it returned {}, which is not the status of a failure)", status);
+  if (!context.empty()) text = fmt::format("{}: {}", context, text);
+  Error error{known ? status : DTRUN_INTERNAL, std::move(text), std::max(cause.peer, -1)};
+  error.vendor_domain.assign(cause.vendor_domain, ::strnlen(cause.vendor_domain, sizeof cause.vendor_domain));
+  error.vendor_code = cause.vendor_code;
+  return error;
+}
+
+void EndWhenExhausted(int code) {
+  constexpr std::size_t kReserve = 256 << 10;
+  reserve = std::make_unique<char[]>(kReserve);
+  exit_code = code;
+  if (otherwise == nullptr) otherwise = std::set_terminate(EndIfExhausted);
+}
+
+MemoryUser::MemoryUser(std::string what) { memory_user = std::move(what); }
+MemoryUser::~MemoryUser() { memory_user.clear(); }
+
+std::string Exhausted(const std::exception& thrown) {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) == nullptr)
+    return fmt::format("{}; look at `ulimit -a`", thrown.what());
+  constexpr rlim_t kUnit = 1024;  // the unit of the shell's ulimit, in bytes
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  if (limited) return fmt::format("out of memory; raise `ulimit -v`, which is {}", limit.rlim_cur / kUnit);
+  return "out of memory; end other programs of this host, or raise the memory limit of its cgroup";
+}
 
 }  // namespace dtrun

@@ -4,9 +4,16 @@
 // arguments. The text for people follows the rules of dtrun/abi/error.h: lower case, values quoted, exact
 // cause, next step last. It is written where the cause is first known and not wrapped again on the way up; it
 // is never read back for a fact.
+//
+// Validates errors returned by plugins, which core does not trust: invalid statuses, texts without a
+// terminator or with control characters. Values and pure functions; any thread.
+//
+// Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <exception>
 #include <map>
 #include <string>
 #include <string_view>
@@ -58,5 +65,43 @@ inline constexpr int kUserError = 2;
 
 // "invalid argument", "timeout", ...; "internal error" for unknown values.
 const char* StatusText(dtrun_status status);
+
+// The error struct that core passes to a plugin's member. Not DTRUN_ERROR_INIT: clearing the whole message
+// costs as much as the rest of a small call, and an empty one needs a single byte.
+struct PluginError : dtrun_error {
+  PluginError() {
+    struct_size = sizeof(dtrun_error);
+    Clear();
+  }
+  void Clear() {
+    flags = 0;
+    code = DTRUN_OK;
+    peer = -1;
+    vendor_code = 0;
+    std::memset(vendor_domain, 0, sizeof vendor_domain);
+    message[0] = '\0';
+  }
+};
+
+// Converts a plugin's failure, with `context` in front. `status` is the member's return value and overrides
+// the code in `cause`. An invalid status becomes DTRUN_INTERNAL, and the text says so.
+Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view context);
+
+// Describes the exception and the limit to check: "out of memory; raise `ulimit -v`, which is
+// 30000".
+std::string Exhausted(const std::exception& thrown);
+
+// From now on a process that cannot go on without more memory says so and exits with `code`, also where no handler
+// can catch it, as in a destructor of a library. Call it first in main.
+void EndWhenExhausted(int code);
+
+// What takes the memory, for that message: "planning 1000000 ranks on 1000 hosts". One at a time; main thread.
+class MemoryUser {
+ public:
+  explicit MemoryUser(std::string what);
+  ~MemoryUser();
+  MemoryUser(const MemoryUser&) = delete;
+  MemoryUser& operator=(const MemoryUser&) = delete;
+};
 
 }  // namespace dtrun

@@ -1,4 +1,4 @@
-#include "core/base/exhausted.h"
+#include "core/base/error.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

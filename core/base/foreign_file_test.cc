@@ -1,4 +1,4 @@
-#include "core/base/foreign_file.h"
+#include "core/base/read_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

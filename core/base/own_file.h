@@ -2,13 +2,20 @@
 // never writes them through a link or into a file that another user created.
 //
 // Pure functions; any thread. Errors name the file.
+//
+// Opens folders on a path that other users may change, component by component, so that no other user's link
+// redirects dtrun.
+//
+// A link is followed if it belongs to this user or root, or lies in a folder that no other user can write
+// into. Any other link is an error that names the link and its owner. An open folder stays the same folder,
+// whatever happens to the path afterwards. Every ownership check uses IsStranger, the rule below. Pure
+// functions; any thread.
 #pragma once
-
-#include <sys/types.h>
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -40,5 +47,35 @@ Status WriteNamedFile(const std::filesystem::path& file, std::string_view conten
 // Describes who could replace files in `folder`: an owner of it or of a folder above it, or every user who
 // may write into one. Empty: only this user and root.
 std::string WhoMayReplace(const std::filesystem::path& folder);
+
+// Opens `folder` for names below it (O_PATH). With `make`, creates it and missing parents with mode 0777 less
+// the umask.
+Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = false);
+
+// Whether a user other than this one and root can create names in the open folder.
+bool OthersMayWrite(int folder);
+
+// Opens the folder, which must not be a link, and takes its lock (flock). Empty if another process
+// holds the lock.
+UniqueFd OpenLocked(const std::filesystem::path& folder);
+
+// Creates `name` in the open folder, with `mode` whatever the umask, and opens it (O_PATH). On failure sets
+// `number` to the errno: EEXIST if the name exists.
+UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& number);
+
+// Opens the folder `name` in the open folder, creating it if missing. Never follows a link. `shown` is the
+// outer folder's name for errors.
+Result<UniqueFd> EnterFolderAt(int folder, const std::filesystem::path& shown, const std::string& name,
+                               mode_t mode);
+
+// Whether the user that owns a file is a stranger to this process: one who could change the file while dtrun
+// uses it. Not strangers: this user, root, and in a user namespace the overflow uid, which the kernel shows
+// for all users that the namespace does not map. The host's root is one of these, and in a rootless container
+// it owns
+// `/`. `shared`: the file lies in a folder that others may write into, where the overflow uid may belong to
+// any user.
+bool IsStranger(uid_t owner, bool shared = false);
+// The same for groups.
+bool IsStrangeGroup(gid_t group);
 
 }  // namespace dtrun

@@ -1,4 +1,4 @@
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

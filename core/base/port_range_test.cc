@@ -1,4 +1,4 @@
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/kernel_file.h"
 #include "core/base/number.h"
 #include "core/base/peer_user.h"
+#include "core/base/read_file.h"
 
 namespace dtrun {
 namespace {

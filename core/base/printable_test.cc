@@ -1,4 +1,4 @@
-#include "core/base/printable.h"
+#include "core/base/text.h"
 
 #include <gtest/gtest.h>
 

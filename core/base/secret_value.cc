@@ -1,9 +1,13 @@
+// Finds secrets in text that people will read: by format, by a name in front, in URLs and in command lines.
+
 #include "core/base/secret_value.h"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun {
@@ -131,10 +135,202 @@ class ValueReader {
   NamedValue value_;
 };
 
+bool IsQuote(char c) { return c == '"' || c == '\''; }
+bool IsNameLetter(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.'; }
+
+constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kLongestWord = 4096;  // longest program or option name
+
+// The last word of a name, in lower case: "X-Amz-Signature", "Pwd", "--pwd".
+std::string LastWord(std::string_view name) { return Lowercase(name.substr(name.find_last_of("-_.") + 1)); }
+
+class Masker {
+ public:
+  explicit Masker(std::string_view text) : text_(text) {}
+
+  std::string Run() {
+    while (at_ < text_.size()) {
+      if (!(OptionOfProgram() || Pem() || Url() || AtWord())) out_ += text_[at_++];
+    }
+    return std::move(out_);
+  }
+  std::string RunUrls() {
+    while (at_ < text_.size()) {
+      if (!Url()) out_ += text_[at_++];
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string_view Rest() const { return text_.substr(at_); }
+  bool BeginsWord() const { return at_ == 0 || !IsLetterOrDigit(text_[at_ - 1]); }
+  void Hide(std::size_t letters) {
+    out_ += kSecret;
+    at_ += letters;
+  }
+  void Keep(std::size_t letters) {
+    out_ += text_.substr(at_, letters);
+    at_ += letters;
+  }
+  template <class Is>
+  std::size_t Span(std::size_t from, Is is, std::size_t most = std::string_view::npos) const {
+    std::size_t size = 0;
+    while (size < most && from + size < text_.size() && is(text_[from + size])) ++size;
+    return size;
+  }
+
+  // "curl -u ann:secret": passes each word of the text to options_ once.
+  bool OptionOfProgram() {
+    constexpr std::string_view kEnds = ";|&\n";
+    if (kEnds.find(text_[at_]) != std::string_view::npos) options_.Reset();
+    const auto ends = [&](char c) { return IsWhiteSpace(c) || kEnds.find(c) != std::string_view::npos; };
+    if (ends(text_[at_]) || IsQuote(text_[at_])) return false;
+    if (at_ > 0 && !ends(text_[at_ - 1]) && !IsQuote(text_[at_ - 1])) return false;
+    const auto in_word = [&](char c) { return !ends(c); };
+    const auto secret = options_.Next(text_.substr(at_, Span(at_, in_word, kLongestWord)));
+    if (!secret) return false;
+    // If a quote opens before the secret, only that quote ends it, across words; otherwise any quote does.
+    const std::size_t begin = at_ + *secret;
+    std::size_t opening = begin, end = begin + Span(begin, in_word);
+    if (!IsQuote(text_[begin])) opening = at_ > 0 && IsQuote(text_[at_ - 1]) ? at_ - 1 : text_.size();
+    if (opening < text_.size()) {
+      const std::size_t closing = text_.find(text_[opening], opening + 1);
+      if (closing != std::string_view::npos && closing > begin) end = closing + (opening == begin ? 1 : 0);
+    } else {
+      end = begin + Span(begin, [&](char c) { return !ends(c) && !IsQuote(c); });
+    }
+    Keep(begin - at_);
+    Hide(end - at_);
+    return true;
+  }
+
+  // "-----BEGIN ... PRIVATE KEY-----", to its end.
+  bool Pem() {
+    constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ", kDashes = "-----";
+    if (!Rest().starts_with(kBegin)) return false;
+    const std::size_t title = Rest().find(kDashes, kBegin.size());
+    if (title == std::string_view::npos ||
+        Rest().substr(0, title).find("PRIVATE") == std::string_view::npos) {
+      return false;
+    }
+    const std::size_t end = Rest().find(kEnd, title);
+    const std::size_t last = end == std::string_view::npos ? end : Rest().find(kDashes, end + kEnd.size());
+    Hide(last == std::string_view::npos ? Rest().size() : last + kDashes.size());
+    return true;
+  }
+
+  // "://user:password@", "://key@"; also ":/user:password@" in a URL that was turned into a path.
+  bool Url() {
+    if (!Rest().starts_with(":/")) return false;
+    const std::size_t slashes = Rest().starts_with("://") ? 3 : 2;
+    const std::size_t begin = at_ + slashes;
+    const std::size_t length = Span(begin, [](char c) {
+      return !IsWhiteSpace(c) && c != '/' && c != '?' && c != '#' && c != '"' && c != '\'';
+    });
+    const std::string_view authority = text_.substr(begin, length);
+    const std::size_t sign = authority.rfind('@');
+    const std::size_t colon = authority.substr(0, sign).find(':');
+    if (slashes == 2 && (sign == std::string_view::npos || colon == std::string_view::npos)) return false;
+    Keep(slashes);
+    if (sign == std::string_view::npos) return true;
+    if (colon != std::string_view::npos) {
+      Keep(colon + 1);
+      Hide(sign - colon - 1);
+    } else if (!SchemeHasUsers()) {
+      Hide(sign);
+    } else {
+      Keep(sign);
+    }
+    return true;
+  }
+
+  // The text before the @ is a user name, not a key: ssh://git@host.
+  bool SchemeHasUsers() const {
+    return out_.ends_with("ssh://") || out_.ends_with("sftp://") || out_.ends_with("git://");
+  }
+
+  bool AtWord() {
+    if (!BeginsWord()) return false;
+    if (const auto form = FindSecretForm(Rest())) {
+      Keep(form->kept);
+      Hide(form->size);
+      return true;
+    }
+    return Netrc() || Named();
+  }
+
+  // "machine example.org login ann password x", as in .netrc.
+  bool Netrc() {
+    constexpr std::string_view kName = "password";
+    if (!Rest().starts_with(kName)) return false;
+    const std::size_t space = Span(at_ + kName.size(), IsWhiteSpace);
+    const std::size_t size =
+        Span(at_ + kName.size() + space, [](char c) { return !IsWhiteSpace(c) && !IsQuote(c); });
+    std::size_t before = at_;
+    WordBefore(before);
+    const std::string_view key = WordBefore(before);
+    if (space == 0 || size == 0 || (key != "login" && key != "machine" && key != "account")) return false;
+    Keep(kName.size() + space);
+    Hide(size);
+    return true;
+  }
+
+  // Moves `end` to the start of the word.
+  std::string_view WordBefore(std::size_t& end) const {
+    while (end > 0 && IsWhiteSpace(text_[end - 1])) --end;
+    const std::size_t last = end;
+    while (end > 0 && !IsWhiteSpace(text_[end - 1]) && !IsQuote(text_[end - 1])) --end;
+    return text_.substr(end, last - end);
+  }
+
+  // "password=x", "--token x", "apiKey: x", "secret = 'x'".
+  bool Named() {
+    const std::size_t length = Span(at_, IsNameLetter, kLongestName);
+    const std::string_view name = Rest().substr(0, length);
+    if (length == 0) return false;
+    const std::string word = LastWord(name);
+    const bool folder = word == "pwd" && !NamesSecret(name),
+               signature = word == "sig" || word.ends_with("signature");
+    if (!folder && !signature && !NamesSecret(name)) return false;
+    const auto value = FindNamedValue(text_, at_, length);
+    if (!value || text_.substr(value->begin, 2) == "//") return false;
+    if (folder && !IsPassword(*value)) return false;
+    if (signature && !NamesSecret(name) && !SignsAddress(*value)) return false;
+    const bool argument = value->spaced && !value->quoted && word.size() == length;
+    if (argument && (word == "key" || word == "keys")) return false;  // sorted(x, key = len)
+    if (value->sign == ' ') options_.Next(text_.substr(value->begin, value->size));
+    Keep(value->begin - at_);
+    Hide(value->size);
+    return true;
+  }
+
+  // PWD=/home/ann is the shell's folder; "Uid=ann;Pwd=x" ends a connection string.
+  bool IsPassword(const NamedValue& value) const {
+    if (value.sign == ':' && !value.quoted) return false;  // as in "command not found"
+    if (at_ > 0 && text_[at_ - 1] == ';') return true;
+    return std::string_view("/.~$`").find(text_[value.begin]) == std::string_view::npos;
+  }
+
+  // "?sv=2022&sig=x": the URL alone grants access.
+  bool SignsAddress(const NamedValue& value) const {
+    constexpr std::size_t kLeast = 16;
+    const char before = at_ > 0 ? text_[at_ - 1] : '\0';
+    return value.sign == '=' && !value.spaced && value.size >= kLeast && (before == '?' || before == '&');
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+  SecretOptions options_;
+  std::string out_;
+};
+
 }  // namespace
 
 std::optional<NamedValue> FindNamedValue(std::string_view text, std::size_t begin, std::size_t size) {
   return ValueReader(text, begin, size).Read();
 }
+
+std::string MaskText(std::string_view text) { return Masker(text).Run(); }
+std::string MaskUrls(std::string_view text) { return Masker(text).RunUrls(); }
 
 }  // namespace dtrun

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/base/printable.h"
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {

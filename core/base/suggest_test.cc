@@ -1,4 +1,4 @@
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 #include <gtest/gtest.h>
 

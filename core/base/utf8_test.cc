@@ -1,4 +1,4 @@
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 #include <gmock/gmock.h>
 

@@ -8,9 +8,7 @@
 #include <system_error>
 
 #include "core/base/number.h"
-#include "core/base/printable.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 
 namespace dtrun::binding {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::binding {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 #include "core/binding/policy.h"
 
 namespace dtrun::binding {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 
 namespace dtrun::binding {
 namespace {

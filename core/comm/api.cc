@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/comm/guard.h"
+#include "core/comm/runtime.h"
 #include "dtrun/failure.h"
 
 using dtrun::Error;

@@ -1,5 +1,5 @@
 // The C API of sdk/include/dtrun/dtrun.h: every operation is one dtrun_op, built and started.
-#include "core/comm/guard.h"
+#include "core/comm/runtime.h"
 
 using dtrun::comm::WithComm;
 

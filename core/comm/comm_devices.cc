@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 #include "core/comm/agreement.h"
 #include "dtrun/plugin/names.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 
 namespace dtrun::comm {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/error_id.h"
-#include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/comm/device_watch.h"
 #include "core/comm/devices.h"
 #include "core/comm/operation.h"

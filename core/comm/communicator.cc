@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/error_id.h"
-#include "core/base/plugin_error.h"
 #include "dtrun/plugin/names.hpp"
 
 using dtrun::Error;

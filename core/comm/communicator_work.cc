@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/error_id.h"
-#include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
 
 using dtrun::Error;

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/comm/work.h"
 
 namespace dtrun::comm {

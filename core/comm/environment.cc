@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/number_list.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/contract/environment.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 
 namespace dtrun::comm {
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/contract/member_mark.h"
 
 namespace dtrun::comm {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
 #include "core/plugin/search_path.h"

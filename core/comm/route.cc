@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/error_id.h"
-#include "core/base/plugin_error.h"
 #include "core/comm/agreement.h"
 #include "core/comm/devices.h"
 #include "core/comm/plugin_call.h"

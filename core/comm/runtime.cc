@@ -1,25 +1,24 @@
 #include "core/comm/runtime.h"
 
-#include <fmt/format.h>
-#include <pthread.h>
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <mutex>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/error_id.h"
-#include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/comm/agreement.h"
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/plugin_call.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
-#include "core/comm/shm/reach.h"
+#include "core/comm/shm/memory.h"
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"

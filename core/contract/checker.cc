@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/contract/messages.h"
 #include "core/contract/ring.h"
 

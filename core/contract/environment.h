@@ -28,7 +28,7 @@ namespace dtrun::contract {
   X(kConsole, "DTRUN_CONSOLE")         /* the user's: "terminal" or "plain" */                               \
   X(kBackend, "DTRUN_BACKEND")         /* name, or "none" */                                                 \
   X(kBackendPath, "DTRUN_BACKEND_PATH")        /* the plugin file, absolute */                               \
-  X(kBackendFileId, "DTRUN_BACKEND_FILE_ID")   /* the required one (core/plugin/file_id.h), or kAnyFile */   \
+  X(kBackendFileId, "DTRUN_BACKEND_FILE_ID")   /* the required one (core/plugin/plugin_file.h), or kAnyFile */   \
   X(kBackendOptions, "DTRUN_BACKEND_OPTIONS")  /* options::ToJson */                                         \
   X(kBackendTimeout, "DTRUN_BACKEND_TIMEOUT")  /* as in TOML: "60s" */                                       \
   X(kTorchBackend, "DTRUN_TORCH_BACKEND")      /* backend.torch, if not "script" */                          \

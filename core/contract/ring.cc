@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/contract/messages.h"
 
 namespace dtrun::contract {

@@ -8,8 +8,6 @@
 #include <set>
 
 #include "core/base/json.h"
-#include "core/environments/contracts.h"
-#include "core/environments/roles.h"
 
 namespace dtrun::environments {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/base/endpoint.h"
 #include "core/base/json.h"
-#include "core/environments/contracts.h"
+#include "core/environments/dialect.h"
 
 namespace dtrun::environments {
 

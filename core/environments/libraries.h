@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
 #include "core/network/decision.h"
 
 namespace dtrun::environments {

@@ -3,8 +3,8 @@
 
 #include "core/base/endpoint.h"
 #include "core/base/json.h"
-#include "core/base/number_list.h"
-#include "core/environments/contracts.h"
+#include "core/base/number.h"
+#include "core/environments/dialect.h"
 
 namespace dtrun::environments {
 

@@ -1,4 +1,4 @@
-#include "core/environments/rank_table.h"
+#include "core/environments/dialect.h"
 
 #include <gtest/gtest.h>
 

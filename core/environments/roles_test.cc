@@ -1,4 +1,4 @@
-#include "core/environments/roles.h"
+#include "core/environments/dialect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

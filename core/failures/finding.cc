@@ -19,7 +19,6 @@
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 
 namespace dtrun::failures {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/program_files.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/failures/pattern.h"
 #include "core/spec/document.h"
 #include "core/spec/file.h"

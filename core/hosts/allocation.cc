@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/hosts/launchers.h"
 #include "core/hosts/platforms.h"
 

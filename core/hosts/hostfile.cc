@@ -6,7 +6,6 @@
 #include <map>
 #include <variant>
 
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::hosts {

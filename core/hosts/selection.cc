@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/base/number.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::hosts {

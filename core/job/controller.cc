@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
 #include "core/verdict/suspect.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/job/controller.h"
 #include "core/process/process.h"
 #include "core/verdict/recognise.h"

@@ -1,4 +1,4 @@
-#include "core/job/fallback.h"
+#include "core/job/joining_hosts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,10 @@
+// Fallback for peer access between GPUs. If start-up checks found nothing but the job fails in the way that
+// broken peer access causes, the world restarts with one path less. The known failures
+// (core/failures/failures.toml) define which paths a failure rules out and how to disable them. So this
+// applies to any program and backend: most programs use their library without dtrun's communicators.
+//
+// Any thread.
+//
 // The hosts of a job's next generation and the plan for those that have joined: finds the network between
 // them, asks each for its capabilities, and keeps disabled GPU paths disabled.
 //
@@ -5,20 +12,33 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/asio.h"
-#include "core/job/fallback.h"
 #include "core/job/run.h"
 #include "core/membership/membership.h"
 #include "core/membership/network.h"
+#include "core/plan/plan.h"
 #include "core/process/user_signals.h"
 #include "core/protocol/host.h"
 #include "core/verdict/facts.h"
 
 namespace dtrun::job {
+
+struct Fallback {
+  std::vector<std::pair<std::string, std::string>> variables;  // for every rank of the next generation
+  std::string line;                                            // for the user
+};
+
+// The next lower fallback level, if the first cause of `facts` is such a failure. `inherited`: whether ranks
+// inherit a variable from dtrun's environment. A path that the user has configured stays as it is.
+std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Plan& plan,
+                                     const std::function<bool(std::string_view variable)>& inherited);
 
 class JoiningHosts {
  public:

@@ -9,7 +9,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/json.h"
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
 #include "core/base/secrets.h"
 #include "core/output/file_write.h"
 #include "core/verdict/verdict.h"

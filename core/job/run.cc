@@ -1,19 +1,18 @@
 #include "core/job/run.h"
 
-#include <fcntl.h>
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <set>
 #include <utility>
 
-#include "core/base/exhausted.h"
+#include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
-#include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/environments/outer.h"
 #include "core/failures/table.h"

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
 #include "core/base/result.h"
 #include "core/base/text.h"
-#include "core/options/path_text.h"
+#include "core/options/text.h"
 #include "core/output/file_write.h"
 
 namespace dtrun::job {

@@ -1,7 +1,7 @@
 // The folder of one run: what was started, its output, and how it ended.
 //
 // Created once by the agent before anything starts. Written by the loop thread. Private to the user unless
-// logs.mode says otherwise. It is opened component by component (core/base/own_folder.h), and its files are
+// logs.mode says otherwise. It is opened component by component (core/base/own_file.h), and its files are
 // made and written through that descriptor. So neither another user's link nor a later change of the path
 // redirects them.
 #pragma once

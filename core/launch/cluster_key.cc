@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "core/base/fd.h"
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
 #include "core/base/text.h"
 #include "core/hosts/allocation.h"
 #include "core/launch/preparation.h"

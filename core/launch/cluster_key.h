@@ -7,8 +7,8 @@
 
 #include <string>
 
+#include "core/protocol/tls.h"
 #include "core/spec/job_spec.h"
-#include "core/protocol/key.h"
 
 namespace dtrun::launch {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/launch/cluster.h"
-#include "core/launch/policies.h"
 #include "core/node/serve.h"
 #include "core/plan/at.h"
 

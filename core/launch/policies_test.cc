@@ -1,4 +1,4 @@
-#include "core/launch/policies.h"
+#include "core/launch/cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/base/json.h"
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/environments/libraries.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/cluster.h"
 #include "core/launch/launchers.h"
 #include "core/launch/modules.h"
-#include "core/launch/policies.h"
 #include "core/network/interface.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"

@@ -8,16 +8,15 @@
 #include <span>
 #include <utility>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/cluster.h"
 #include "core/launch/modules.h"
-#include "core/launch/policies.h"
 #include "core/launch/preparation.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/elf.h"
-#include "core/plugin/file_id.h"
-#include "core/plugin/opened_file.h"
+#include "core/plugin/plugin_file.h"
 #include "core/preflight/gpu_access.h"
 
 namespace dtrun::launch {

@@ -6,8 +6,6 @@
 #include <array>
 #include <optional>
 
-#include "core/base/printable.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::log {

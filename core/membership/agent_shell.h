@@ -1,5 +1,5 @@
 // The connection that starts agents on other hosts: a remote shell, its join request, and the control links
-// that go through it if the network blocks them (core/protocol/carried_links.h).
+// that go through it if the network blocks them (core/protocol/carrier.h).
 //
 // Owned by the membership; loop thread.
 #pragma once
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/membership/remote_shell.h"
-#include "core/protocol/carried_links.h"
+#include "core/protocol/carrier.h"
 
 namespace dtrun::membership {
 

@@ -11,7 +11,7 @@
 #include "core/base/result.h"
 #include "core/membership/cluster.h"
 #include "core/plan/plan.h"
-#include "core/preflight/network.h"
+#include "core/preflight/report.h"
 #include "core/process/lifeline.h"
 
 namespace dtrun::membership {

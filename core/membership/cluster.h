@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/hosts/launchers.h"
-#include "core/protocol/key.h"
+#include "core/protocol/tls.h"
 
 namespace dtrun::membership {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/number.h"
 #include "core/base/port_user.h"
-#include "core/base/units.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/base/visit.h"
 #include "core/network/handshake.h"
 #include "core/network/rule.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/endpoint.h"
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/base/visit.h"
 #include "core/log/log.h"
 #include "core/output/display.h"

@@ -15,9 +15,8 @@
 
 #include "core/base/asio.h"
 #include "core/base/result.h"
-#include "core/process/line_cutter.h"
-#include "core/process/output_gate.h"
 #include "core/process/child_process.h"
+#include "core/process/output_pipe.h"
 
 namespace dtrun::membership {
 

@@ -1,17 +1,36 @@
+// Where other hosts reach this one during connectivity checks: a listening socket on each candidate's address
+// that answers hellos, echoes large messages and counts bandwidth probes.
+//
+// Lives on one event loop; unauthenticated clients get no answer and use at most a few bytes of memory each.
+//
 // One host's part in the connectivity check: its listeners, attempts and bandwidth probes, one after another.
 //
 // Owned by the host's agent; loop thread.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/network/listener.h"
+#include "core/network/candidate.h"
 #include "core/network/reach.h"
 
 namespace dtrun::network {
+
+class Listener {
+ public:
+  // `host` is this host's number, `key` that of the connectivity check. Fills in the ports of the offer's
+  // candidates and removes those that cannot listen.
+  Listener(asio::io_context& loop, int host, std::string key, Offer* offer);
+  // Closes all connections.
+  ~Listener();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 class ConnectivityCheck {
  public:

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/network/attempt.h"
 #include "core/network/candidate.h"
 
 namespace dtrun::network {

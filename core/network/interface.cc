@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::network {
 namespace {

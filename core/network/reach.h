@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/network/attempt.h"
 #include "core/network/candidate.h"
 #include "core/wire/limits.h"
 

@@ -6,9 +6,9 @@
 
 #include <optional>
 
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
+#include "core/network/connectivity_check.h"
 #include "core/network/handshake.h"
-#include "core/network/listener.h"
 
 namespace dtrun::network {
 namespace {

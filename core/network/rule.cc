@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "core/base/number.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::network {

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "core/base/asio.h"
-#include "core/process/line_cutter.h"
+#include "core/process/output_pipe.h"
 #include "core/protocol/carrier.h"
 #include "core/protocol/dialer.h"
-#include "core/protocol/join_request.h"
+#include "core/protocol/hello.h"
 
 namespace dtrun::node {
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <utility>
 
-#include "core/base/printable.h"
-#include "core/base/units.h"
+#include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/hosts/this_machine.h"
 #include "core/plan/hosts.h"
 #include "core/process/process.h"

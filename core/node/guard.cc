@@ -29,7 +29,6 @@
 #include "core/node/inheritance.h"
 #include "core/output/file_write.h"
 #include "core/process/cgroup.h"
-#include "core/process/orphans.h"
 #include "core/process/process.h"
 #include "core/process/runtime_dir.h"
 #include "core/process/terminal_pump.h"

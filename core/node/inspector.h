@@ -4,19 +4,24 @@
 // Owned by the local host; loop thread. Each process has its own inspecting thread, which is not awaited
 // beyond the limit and ends with this process. Native stacks are taken of one rank at a time, because that
 // stops it.
+//
+// Detects ranks with changed rendezvous variables (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE): the rank's
+// program, or a script before it, has set them to other values than dtrun did.
+//
+// Inspects the ranks of this host from outside, rarely. Owned by the local host; loop thread.
 #pragma once
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "core/base/asio.h"
-#include "core/stacks/attached.h"
+#include "core/protocol/host.h"
+#include "core/stacks/unwinder.h"
 #include "core/verdict/facts.h"
 
 namespace dtrun::node {
@@ -61,6 +66,34 @@ class Inspector {
   boost::asio::io_context& loop_;
   const std::shared_ptr<stacks::Attached> attached_ = std::make_shared<stacks::Attached>();
   std::shared_ptr<UnderWay> under_way_;
+};
+
+class OverrideWatch {
+ public:
+  // Interval between looks: doubles each time, up to `longest`.
+  struct Times {
+    std::chrono::milliseconds first{1000}, longest{64'000};
+  };
+
+  // The loop calls `told` whenever there is news.
+  OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
+                std::function<void(const protocol::RendezvousSeen&)> told, Times times);
+  ~OverrideWatch() { *ended_ = true; }
+  OverrideWatch(const OverrideWatch&) = delete;
+  OverrideWatch& operator=(const OverrideWatch&) = delete;
+
+ private:
+  void Wait(std::chrono::milliseconds after);
+  void Look();
+  void Tell(const std::vector<verdict::RankDoing>& seen);
+
+  boost::asio::steady_timer timer_;
+  Inspector inspector_;
+  const std::vector<Inspector::Target> ranks_;
+  const std::function<void(const protocol::RendezvousSeen&)> told_;
+  const Times times_;
+  std::map<int, std::string> known_;                                   // reported text of each rank
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::node

@@ -17,15 +17,13 @@
 #include "core/node/inspector.h"
 #include "core/node/mpi_service.h"
 #include "core/node/network_answers.h"
-#include "core/node/override_watch.h"
 #include "core/node/rank_contacts.h"
 #include "core/node/rank_lines.h"
+#include "core/process/child_process.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
-#include "core/process/child_process.h"
-#include "core/process/stops.h"
-#include "core/verdict/text.h"
 #include "core/verdict/overrides.h"
+#include "core/verdict/text.h"
 
 namespace dtrun::node {
 namespace {
@@ -93,8 +91,7 @@ class LocalHost final : public protocol::Host {
       Emit(ended);
     };
     events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };
-    Result<std::unique_ptr<HostResources>> held =
-        HostResources::Take(loop_, options_, prepare_, buffer_, events, &prepared);
+    auto held = HostResources::Take(loop_, options_, prepare_, buffer_, events, &prepared);
     if (!held) return Post(protocol::Refused{held.error()});
     held_ = *std::move(held);
     if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(protocol::Refused{served.error()});
@@ -215,9 +212,8 @@ class LocalHost final : public protocol::Host {
     if (!helper && !ending.out_of_memory) return;
     told_of_memory_ = true;
     if (helper)
-      Emit(protocol::Said{
-          fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
-                      hosts::HostName())});
+      Emit(protocol::Said{fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
+                                      hosts::HostName())});
     if (const std::string text = containment_.MemoryText(); !text.empty())
       Emit(protocol::Said{"dtrun: " + text});
   }
@@ -304,9 +300,8 @@ class LocalHost final : public protocol::Host {
     patience_.expires_after(process::Leftovers::kMoment);
     patience_.async_wait([this, signal](const boost::system::error_code& error) {
       if (error || phase_ != Phase::kStopping) return;
-      for (Running& one : running_) {
+      for (Running& one : running_)
         if (!one.process->living()) SignalGroup(one, signal);
-      }
     });
   }
 

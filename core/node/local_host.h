@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/asio.h"
-#include "core/process/output_gate.h"
+#include "core/process/output_pipe.h"
 #include "core/process/spawn.h"
 #include "core/protocol/host.h"
 #include "core/store/listener.h"

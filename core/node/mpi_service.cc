@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "core/hosts/this_machine.h"
-#include "core/process/memory_dir.h"
 #include "core/process/process.h"
+#include "core/process/runtime_dir.h"
 #include "core/process/spawn.h"
 
 namespace dtrun::node {

@@ -1,4 +1,4 @@
-#include "core/node/override_watch.h"
+#include "core/node/inspector.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/node/inheritance.h"
 #include "core/pmi/pmix_program.h"
 #include "core/process/process.h"

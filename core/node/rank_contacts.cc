@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/kernel_file.h"
 #include "core/base/port_user.h"
+#include "core/base/read_file.h"
 #include "core/process/process.h"
 
 namespace dtrun::node {

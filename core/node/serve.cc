@@ -1,27 +1,61 @@
 #include "core/node/serve.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <fmt/format.h>
 #include <optional>
 
-#include "core/base/exhausted.h"
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
+#include "core/base/error.h"
+#include "core/base/standard_output.h"
+#include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
-#include "core/node/agent_link.h"
 #include "core/node/agent_stdio.h"
 #include "core/node/inheritance.h"
+#include "core/output/display.h"
 #include "core/plan/hosts.h"
+#include "core/preflight/preflight.h"
 #include "core/process/process.h"
 #include "core/process/user_signals.h"
 #include "core/protocol/dialer.h"
-#include "core/protocol/join_request.h"
+#include "core/protocol/hello.h"
 
 namespace dtrun::node {
 namespace {
+
+// Bytes queued for the root above which the ranks' output is not read.
+constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
+
+// Variables that describe a host or a session, not a job: each host keeps its own. In a Slurm allocation this
+// includes the devices that Slurm gave to the job there.
+bool BelongsToHost(std::string_view name) {
+  constexpr std::string_view kNames[] = {"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "DISPLAY",
+                                         "DBUS_SESSION_BUS_ADDRESS"};
+  constexpr std::string_view kOfSlurm[] = {
+      "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",       "SLURM_GPUS_ON_NODE",
+      "SLURM_CPUS_ON_NODE",   "SLURM_TOPOLOGY_ADDR",  "SLURMD_NODENAME"};
+  static const bool allocated = std::getenv("SLURM_JOB_ID") != nullptr;
+  const auto is = [&](std::string_view known) { return name == known; };
+  return std::ranges::any_of(kNames, is) || (allocated && std::ranges::any_of(kOfSlurm, is)) ||
+         name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
+}
+
+// The root's environment, with this host's own values for host-specific variables.
+std::vector<std::string> Localised(const std::vector<std::string>& image) {
+  std::vector<std::string> out;
+  auto name = [](const std::string& entry) { return std::string_view(entry).substr(0, entry.find('=')); };
+  for (const std::string& entry : image) {
+    if (!BelongsToHost(name(entry))) out.push_back(entry);
+  }
+  for (const std::string& entry : OwnEnvironment()) {
+    if (BelongsToHost(name(entry))) out.push_back(entry);
+  }
+  return out;
+}
 
 LocalOptions OptionsIn(const process::Lifeline& lifeline) {
   LocalOptions options;
@@ -163,6 +197,145 @@ int RunGuarded(const std::function<int()>& work) {
 }
 
 }  // namespace
+
+void Complain(const std::string& text) {
+  PrintMessage("dtrun: {}: {}\n", hosts::HostName(), output::Tamed(text));
+  std::fflush(stderr);
+}
+
+AgentLink::AgentLink(boost::asio::io_context& loop, LocalOptions options)
+    : loop_(loop),
+      relay_(loop, {[this](std::uint32_t client) { Tell(protocol::ClientOpened{client}); },
+                    [this](std::uint32_t client, std::string_view bytes) {
+                      Tell(protocol::ClientData{client, bytes});
+                    },
+                    [this](std::uint32_t client) { Tell(protocol::ClientClosed{client}); }}) {
+  options.serve = [this](store::Socket client) { relay_.Enter(std::move(client)); };
+  options.gate = &gate_;
+  host_ = MakeLocalHost(loop_, std::move(options));
+  host_->Attach([this](const protocol::Event& event) { OnEvent(event); });
+}
+
+AgentLink::~AgentLink() {
+  if (!preflight_.joinable()) return;
+  process::KillDescendants(std::chrono::seconds(1));  // the plugin processes that it waits for
+  preflight_.join();
+}
+
+void AgentLink::Join(std::unique_ptr<protocol::Channel> channel) {
+  channel_ = std::move(channel);
+  channel_->Start({[this](std::string_view message) { OnMessage(message); },
+                   [this](const protocol::Loss& loss) { OnLost(loss); }, [this] { gate_.Open(); }});
+  const Result<plan::HostOffer> offer = plan::OfferHere();
+  if (!offer) return Refuse(offer.error().text);
+  Tell(protocol::Introduction{offer->name, hosts::MachineIdentity(), binding::ToText(offer->topology),
+                              offer->gpus});
+}
+
+void AgentLink::Tell(const protocol::ToRoot& message) {
+  if (channel_ == nullptr) return;
+  protocol_.Note(message);
+  channel_->Send(Encode(message));
+  if (channel_->queued_bytes() > kMostWaiting) gate_.Close();
+}
+
+void AgentLink::End(int code) {
+  if (!ending_) ending_ = code;
+  if (!prepared_) {
+    code_ = *ending_;
+    return;
+  }
+  host_->Do(protocol::Kill{});
+}
+
+void AgentLink::Leave(const std::string& why) {
+  if (!ending_) Tell(protocol::Lost{why, true});
+  End(kLost);
+}
+
+void AgentLink::Refuse(const std::string& why) {
+  Complain(why);
+  if (!ending_) Tell(protocol::Lost{why, true});
+  End(kUserError);
+}
+
+void AgentLink::OnMessage(std::string_view message) {
+  if (ending_) return;  // the root may not know that yet
+  Result<protocol::ToAgent> decoded = protocol::DecodeToAgent(message);
+  const Result<bool> valid = decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
+  if (!valid) return Refuse("cannot carry out the root's request: " + valid.error().text);
+  if (*valid) CarryOut(*std::move(decoded));
+}
+
+void AgentLink::CarryOut(protocol::ToAgent message) {
+  Visit(
+      [this]<class T>(T& given) {
+        if constexpr (std::is_same_v<T, protocol::ClientData>) {
+          relay_.Data(given.client, given.bytes);
+        } else if constexpr (std::is_same_v<T, protocol::ClientClosed>) {
+          relay_.Close(given.client);
+        } else if constexpr (std::is_same_v<T, protocol::RunPreflight>) {
+          StartPreflight(std::move(given.request),
+                         given.environment.empty() ? given.environment : Localised(given.environment));
+        } else if constexpr (std::is_same_v<T, protocol::Over>) {
+          over_ = true;
+          if (!given.why.empty()) Complain("the job was not started: " + given.why);
+          if (report_ != nullptr) report_->Over();
+          End(given.exit_code);
+        } else {
+          if constexpr (std::is_same_v<T, protocol::Prepare>) {
+            prepared_ = true;
+            given.environment = Localised(given.environment);
+            TellDifferences(given);
+          }
+          if constexpr (std::is_same_v<T, protocol::Start>) {
+            if (report_ != nullptr) report_->Started(given);
+          }
+          host_->Do(std::move(given));
+        }
+      },
+      message);
+}
+
+// Reports here and on the root: their users may be different people.
+void AgentLink::TellDifferences(const protocol::Prepare& prepare) {
+  if (report_ == nullptr) return;
+  for (const std::string& difference : report_->Prepared(prepare)) {
+    Complain("note: " + difference);
+    Tell(protocol::Said{fmt::format("dtrun: note from {}: {}", hosts::HostName(), difference)});
+  }
+}
+
+// Uses its own thread: plugins may take seconds, and the root needs heartbeats.
+void AgentLink::StartPreflight(preflight::Request request, std::vector<std::string> environment) {
+  if (preflight_.joinable()) preflight_.join();
+  preflight_ = std::thread([this, request = std::move(request), environment = std::move(environment)] {
+    preflight::Answer answer = preflight::RunPreflight(request, environment);
+    boost::asio::post(loop_,
+                      [this, answer = std::move(answer)] { Tell(protocol::PreflightAnswered{answer}); });
+  });
+}
+
+void AgentLink::OnLost(const protocol::Loss& loss) {
+  if (over_) return;
+  Complain(
+      fmt::format("lost the connection to the root: {}; ending the ranks on this host", loss.error.text));
+  End(kLost);
+}
+
+void AgentLink::OnEvent(const protocol::Event& event) {
+  const bool last =
+      std::holds_alternative<protocol::Gone>(event) || std::holds_alternative<protocol::Refused>(event);
+  if (last) prepared_ = false;
+  if (const auto* ended = std::get_if<protocol::Ended>(&event); ended != nullptr && report_ != nullptr)
+    report_->Ended(*ended);
+  Visit(
+      [this]<class T>(const T& seen) {
+        if constexpr (!std::is_same_v<T, protocol::Lost>) Tell(seen);
+      },
+      event);
+  if (last && ending_) code_ = *ending_;
+}
 
 int ServeFromStdin(process::Lifeline& lifeline) {
   return RunGuarded([&] { return Agent(lifeline).RunFromStdin(); });

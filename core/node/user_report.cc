@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/environments/libraries.h"
 #include "core/plan/plan.h"
 #include "core/verdict/text.h"

@@ -1,4 +1,4 @@
-#include "core/options/path_text.h"
+#include "core/options/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

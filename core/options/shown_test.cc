@@ -1,4 +1,4 @@
-#include "core/options/shown.h"
+#include "core/options/value.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/options/text.h"
 
 namespace dtrun::options {

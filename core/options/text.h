@@ -1,9 +1,15 @@
 // Quotes users' text for messages and checks that it is UTF-8. Pure functions; any thread.
+//
+// Expands ~ and ${NAME} in paths that users write, as a shell would.
+//
+// Reads this process's environment; any thread while the environment does not change.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+#include "core/base/result.h"
 
 namespace dtrun::options {
 
@@ -29,5 +35,13 @@ std::string QuoteAll(const Texts& texts) {
   for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + Quote(text);
   return out;
 }
+
+// Replaces a leading "~" or "~/" by HOME, "${NAME}" by that variable, and "$$" by "$". An error names what
+// cannot be expanded: "~user", "$NAME" without braces, an unset variable.
+Result<std::string> ExpandPath(std::string_view text);
+
+// For messages: `path`, which is absolute, relative to the current folder if it lies below it; otherwise
+// unchanged.
+std::string ShownPath(const std::string& path);
 
 }  // namespace dtrun::options

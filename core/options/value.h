@@ -2,6 +2,10 @@
 //
 // Values; any thread. Durations are in nanoseconds, sizes in bytes. Enums, words of a count and
 // single names are text. Paths are absolute.
+//
+// The displayed form of an option's value, for TOML and JSON output.
+//
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -45,5 +49,9 @@ Status CheckBounds(const Spec& spec, const Data& data);
 // value. "(secret)" replaces a secret, and also known secrets inside commands, variables and URLs
 // (core/base/secrets.h).
 std::string Format(const Spec& spec, const Data& data);
+
+// Converts durations and sizes to text: "60s", "64KiB". Replaces a secret by "(secret)", and also known
+// secrets inside commands, variables and URLs (core/base/secrets.h). Unset stays unset.
+Data Shown(const Spec& spec, Data data);
 
 }  // namespace dtrun::options

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace dtrun::output {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/output/lines.h"
+#include "core/output/output.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

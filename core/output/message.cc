@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 
 namespace dtrun::output {
 namespace {

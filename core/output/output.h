@@ -1,3 +1,11 @@
+// Splits the bytes of one stream into lines.
+//
+// Owned by a RankOutput; one thread. A line ends with '\n'. A carriage return starts a redraw: the text
+// before it is an earlier state of a progress bar, and only the last state counts. "10%\r20%\r\n" becomes the
+// line "20%" and "text\r\n" the line "text". A state of blanks clears the bar. A line longer than
+// kLongestLine comes in pieces, cut between UTF-8 characters. All other bytes are kept, NUL and escape
+// sequences included.
+//
 // Handles the output of ranks: raw bytes to a log file per rank, readable lines to the user.
 //
 // RankOutput lives on the agent's loop thread. Console owns one writer thread; its
@@ -6,6 +14,7 @@
 // unlinked file. When that file cannot grow either, a line says how many are missing, and why.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,6 +28,50 @@
 #include "core/output/style.h"
 
 namespace dtrun::output {
+
+class LineAssembler {
+ public:
+  static constexpr std::size_t kLongestLine = 64 << 10;
+
+  // Called with each line, without its newline. `continues`: the second or a later piece of a long line. The
+  // view is valid during the call, which must not use the assembler.
+  using Emit = std::function<void(std::string_view text, bool continues)>;
+
+  explicit LineAssembler(Emit emit) : emit_(std::move(emit)) {}
+
+  void Feed(std::string_view bytes);
+  // End of file: emits the unfinished line, unless it is a cleared bar.
+  void Close();
+
+  // The unfinished line as a terminal would show it; empty if there is none. May end inside a character.
+  // Valid until the next Feed or Close.
+  std::string_view State() const { return Shown().text; }
+  // Whether the unfinished line contains a carriage return.
+  bool redrawn() const { return redrawn_; }
+
+ private:
+  struct Segment {
+    std::string text;
+    bool continues = false;
+
+    // Keeps the memory, unlike an assignment.
+    void Clear() {
+      text.clear();
+      continues = false;
+    }
+  };
+
+  const Segment& Shown() const { return current_.text.empty() ? earlier_ : current_; }
+  void Append(std::string_view bytes);
+  void CarriageReturn();
+  void EndLine();
+  void Forget();
+
+  Emit emit_;
+  Segment earlier_;  // the last state before a carriage return
+  Segment current_;  // text after it
+  bool redrawn_ = false;
+};
 
 enum class Stream { kOut = 1, kErr = 2 };
 
@@ -91,7 +144,7 @@ class RankOutput {
   virtual ~RankOutput() = default;
 
   // Bytes as read from the rank. Handles carriage-return bars, split UTF-8 and partial lines
-  // (core/output/lines.h). Lines over 64 KiB are printed in pieces, the later ones marked with "… "; the log
+  // (core/output/output.h). Lines over 64 KiB are printed in pieces, the later ones marked with "… "; the log
   // file keeps them whole. If a log file cannot be written (disk full), this is reported once per rank on the
   // console and both files are given up. The console continues.
   virtual void Feed(Stream stream, std::string_view bytes) = 0;

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 
 namespace dtrun::output {
 namespace {

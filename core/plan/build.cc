@@ -7,22 +7,22 @@
 #include <new>
 #include <sstream>
 
-#include "core/base/exhausted.h"
-#include "core/base/kernel_file.h"
-#include "core/base/units.h"
+#include "core/base/error.h"
+#include "core/base/number.h"
+#include "core/base/read_file.h"
 #include "core/contract/environment.h"
 #include "core/environments/libraries.h"
 #include "core/environments/outer.h"
-#include "core/options/path_text.h"
+#include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialects.h"
-#include "core/plan/steps.h"
 #include "core/plan/network.h"
 #include "core/plan/output.h"
 #include "core/plan/place.h"
 #include "core/plan/pmi.h"
 #include "core/plan/python.h"
+#include "core/plan/steps.h"
 #include "core/spec/backend_choice.h"
 #include "sdk/helpers/helper.h"
 

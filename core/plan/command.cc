@@ -12,13 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/foreign_file.h"
-#include "core/base/printable.h"
 #include "core/base/program_files.h"
+#include "core/base/read_file.h"
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "core/options/path_text.h"
+#include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/place.h"
 #include "sdk/helpers/helper.h"

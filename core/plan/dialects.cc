@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/environments/roles.h"
+#include "core/environments/dialect.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/network/rule.h"
 #include "core/network/weakness.h"
 #include "core/plan/at.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/number.h"
-#include "core/base/number_list.h"
 #include "core/options/text.h"
 #include "core/plan/at.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/base/number.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 #include "core/log/log.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <set>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/binding/group_limits.h"
 #include "core/binding/machine.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
 #include "core/plan/hosts.h"

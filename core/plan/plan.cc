@@ -10,8 +10,8 @@
 
 #include "core/base/json.h"
 #include "core/base/number.h"
-#include "core/base/printable.h"
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::plan {

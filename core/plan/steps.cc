@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/number_list.h"
-#include "core/base/suggest.h"
-#include "core/base/units.h"
+#include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::plan {

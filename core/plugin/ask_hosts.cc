@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/plugin/given_struct.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"

@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/plugin/given_struct.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"

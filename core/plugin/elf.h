@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/result.h"
-#include "core/plugin/opened_file.h"
+#include "core/plugin/plugin_file.h"
 
 namespace dtrun::plugin {
 

@@ -1,4 +1,4 @@
-#include "core/plugin/file_id.h"
+#include "core/plugin/plugin_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -7,8 +7,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "core/base/printable.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/plugin.h"

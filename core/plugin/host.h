@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/plugin/plugin.h"
 
 // The ABI's opaque key-value space. Core's store client implements it. Timeouts are the rest of the

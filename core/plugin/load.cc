@@ -7,14 +7,12 @@
 #include <mutex>
 #include <string_view>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 #include "core/plugin/elf.h"
-#include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
-#include "core/plugin/identity.h"
 #include "core/plugin/normalise.h"
-#include "core/plugin/opened_file.h"
 #include "core/plugin/permissions.h"
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/services.h"
 
 namespace dtrun::plugin {

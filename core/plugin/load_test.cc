@@ -5,10 +5,9 @@
 #include <thread>
 
 #include "core/log/log.h"
-#include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
-#include "core/plugin/opened_file.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/testing/support.h"
 
 namespace dtrun::plugin {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/printable.h"
 #include "core/base/text.h"
 #include "core/plugin/search_path.h"
 

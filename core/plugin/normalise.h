@@ -4,7 +4,7 @@
 // plugin does not know are zero, which always means absent; texts are never null. Pure; any thread.
 #pragma once
 
-#include "core/plugin/identity.h"
+#include "core/plugin/plugin_file.h"
 
 namespace dtrun::plugin {
 

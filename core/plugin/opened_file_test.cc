@@ -1,4 +1,4 @@
-#include "core/plugin/opened_file.h"
+#include "core/plugin/plugin_file.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

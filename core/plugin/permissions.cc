@@ -15,7 +15,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
 
 namespace dtrun::plugin {
 namespace {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/hosts/launchers.h"
 #include "core/options/snapshot.h"
 #include "core/plugin/launch_job.h"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/exhausted.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plugin/frame_socket.h"
 #include "core/plugin/plugin.h"

@@ -11,9 +11,8 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/exhausted.h"
-#include "core/base/plugin_error.h"
-#include "core/base/printable.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"

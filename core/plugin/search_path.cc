@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/base/printable.h"
 #include "core/base/text.h"
 
 namespace dtrun::plugin {

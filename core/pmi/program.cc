@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/fd.h"
-#include "core/base/foreign_file.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::pmi {
 namespace {

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 
 namespace dtrun::preflight {

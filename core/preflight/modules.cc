@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/printable.h"
 #include "core/base/program_files.h"
 #include "core/base/text.h"
 #include "core/plan/command.h"

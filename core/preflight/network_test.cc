@@ -1,4 +1,4 @@
-#include "core/preflight/network.h"
+#include "core/preflight/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <vector>
 
-#include "core/base/kernel_file.h"
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
+#include "core/base/read_file.h"
 #include "core/process/process.h"
 #include "core/process/runtime_dir.h"
 

@@ -1,4 +1,4 @@
-#include "core/process/file_holders.h"
+#include "core/process/segments.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

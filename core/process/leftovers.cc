@@ -7,7 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::process {

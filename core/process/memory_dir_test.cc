@@ -1,4 +1,4 @@
-#include "core/process/memory_dir.h"
+#include "core/process/runtime_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include <fstream>
 
-#include "core/process/runtime_dir.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

@@ -1,4 +1,4 @@
-#include "core/process/orphans.h"
+#include "core/process/process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

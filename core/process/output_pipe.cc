@@ -1,8 +1,7 @@
 #include "core/process/output_pipe.h"
 
-#include <unistd.h>
-
 #include <cerrno>
+#include <unistd.h>
 
 namespace dtrun::process {
 namespace {

@@ -1,19 +1,86 @@
+// Cuts a stream of bytes into lines, in bounded memory and in one pass over the bytes.
+//
+// Value; one thread at a time.
+//
+// Pauses reading of the ranks' output while too much of it is queued in memory to be sent.
+//
+// A rank then blocks in write once its pipe is full, and continues when the gate opens, so no output is lost.
+// Owned by the agent of a remote host, which closes the gate when its channel to the root is behind; loop
+// thread.
+//
 // The read end of one output stream of a process.
 //
 // Kept alive by its own pending read; loop thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/output/output.h"
-#include "core/process/output_gate.h"
 
 namespace dtrun::process {
+
+class LineCutter {
+ public:
+  // Lines are truncated to `longest` bytes.
+  explicit LineCutter(std::size_t longest) : longest_(longest) {}
+
+  // Calls take(std::string) for each line that ends in `bytes`, without its line ending. Skips empty lines.
+  template <class Take>
+  void Feed(std::string_view bytes, Take take) {
+    while (!bytes.empty()) {
+      const std::size_t end = bytes.find('\n');
+      const std::string_view part = bytes.substr(0, end);
+      line_.append(part.substr(0, std::min(part.size(), longest_ - line_.size())));
+      if (end == std::string_view::npos) return;
+      bytes.remove_prefix(end + 1);
+      Finish(take);
+    }
+  }
+
+  // Passes on the unfinished line, if any.
+  template <class Take>
+  void Finish(Take take) {
+    while (line_.ends_with('\r')) line_.pop_back();
+    std::string line;
+    line.swap(line_);
+    if (!line.empty()) take(std::move(line));
+  }
+
+ private:
+  const std::size_t longest_;
+  std::string line_;
+};
+
+class OutputGate {
+ public:
+  // Calls `go` now if the gate is open, otherwise as soon as it opens.
+  void Pass(std::function<void()> go) {
+    if (!closed_) return go();
+    waiting_.push_back(std::move(go));
+  }
+
+  bool open() const { return !closed_; }
+  void Close() { closed_ = true; }
+
+  void Open() {
+    closed_ = false;
+    for (const auto& go : std::exchange(waiting_, {})) Pass(go);  // a callback may close the gate again
+  }
+
+ private:
+  bool closed_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
 
 class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
  public:

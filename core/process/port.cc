@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
 #include "core/base/port_user.h"
 
 namespace dtrun::process {

@@ -1,23 +1,24 @@
 #include "core/process/process.h"
 
-#include <fmt/format.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <map>
+#include <poll.h>
+#include <pthread.h>
 #include <sstream>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::process {
 namespace {
@@ -295,6 +296,36 @@ std::string StartEnvironment(pid_t pid, const std::string& name) {
 std::string SignalName(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name;
+}
+
+int ReapWhile(const std::function<int()>& work) {
+  std::atomic<bool> over = false;
+  int code = 0;
+  const pthread_t self = ::pthread_self();
+  std::thread worker([&] {
+    code = work();
+    over = true;
+    ::pthread_kill(self, SIGCHLD);
+  });
+  sigset_t ended;
+  ::sigemptyset(&ended);
+  ::sigaddset(&ended, SIGCHLD);
+  while (!over) {
+    siginfo_t info{};
+    while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WNOTHREAD) == 0 && info.si_pid != 0) info = {};
+    if (!over) ::sigwaitinfo(&ended, nullptr);
+  }
+  worker.join();
+  return code;
+}
+
+void ReapOthers(pid_t kept) {
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (info.si_pid == kept) return;  // the caller notices its end soon, and then all are reaped
+    ::waitpid(info.si_pid, nullptr, WNOHANG);
+  }
 }
 
 }  // namespace dtrun::process

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::process {
 namespace {

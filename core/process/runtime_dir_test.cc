@@ -5,7 +5,6 @@
 
 #include <fstream>
 
-#include "core/process/memory_dir.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

@@ -1,3 +1,5 @@
+// Finds the processes that have a file open or mapped, through /proc. Any thread.
+//
 // Segments in /dev/shm that processes of the job made and could not remove because dtrun ended them.
 //
 // A segment belongs to the job if its name is one that libraries use (torch_…, psm_…, nccl-…), it appeared
@@ -8,19 +10,31 @@
 // Owned by the local host; loop thread.
 #pragma once
 
-#include <sys/stat.h>
-#include <sys/types.h>
-
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <sys/stat.h>
+#include <sys/types.h>
 #include <vector>
 
 #include "core/base/fd.h"
 
 namespace dtrun::process {
+
+// Whether `pid` has the file with this inode mapped. Also false if that cannot be read.
+bool Maps(pid_t pid, const struct stat& file);
+
+// As Maps, but the file may be mapped or open.
+bool Holds(pid_t pid, const struct stat& file);
+
+// All visible processes of this user except this one and `excepted`.
+std::vector<pid_t> ProcessesOfThisUser(const std::vector<pid_t>& excepted);
+
+// Whether the kernel grants a write lease on the open `file`. It does if no other process has the file open
+// or mapped, in any namespace. Also false where leases are not available.
+bool IsOnlyHolder(int file);
 
 class Segments {
  public:

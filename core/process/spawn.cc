@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/base/number_list.h"
+#include "core/base/number.h"
 #include "core/process/program.h"
 #include "sdk/helpers/helper.h"
 

@@ -1,4 +1,4 @@
-#include "core/process/stops.h"
+#include "core/process/child_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

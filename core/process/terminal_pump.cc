@@ -1,18 +1,124 @@
 #include "core/process/terminal_pump.h"
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <poll.h>
+#include <sstream>
+#include <string_view>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
 
-#include "core/process/pipe_readers.h"
+#include "core/base/number.h"
+#include "core/base/read_file.h"
+#include "core/process/process.h"
+#include "core/stacks/memory.h"
 
 namespace dtrun::process {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr long kReadCalls[] = {SYS_read, SYS_readv, SYS_preadv2, SYS_splice, SYS_tee};
+constexpr long kPollCalls[] = {SYS_poll, SYS_ppoll};
+constexpr long kSelectCalls[] = {SYS_select, SYS_pselect6};
+constexpr std::uint64_t kMostPolled = 1 << 16;
+constexpr int kDeepestEpoll = 5;  // the kernel's limit
+
+std::string LinkAt(const fs::path& descriptor) {
+  std::error_code gone;
+  return fs::read_symlink(descriptor, gone).string();
+}
+
+bool IsNonBlocking(pid_t pid, int descriptor) {
+  std::istringstream fields(ReadKernelFile(fmt::format("/proc/{}/fdinfo/{}", pid, descriptor)));
+  std::string name, value;
+  while (fields >> name >> value) {
+    if (name == "flags:") return (NumberOf<unsigned>(value, 8).value_or(0) & O_NONBLOCK) != 0;
+  }
+  return false;
+}
+
+bool EpollHas(pid_t pid, int epoll, const std::string& pipe, int depth = 0) {
+  std::istringstream lines(ReadKernelFile(fmt::format("/proc/{}/fdinfo/{}", pid, epoll)));
+  for (std::string line; std::getline(lines, line);) {  // "tfd:        0 events:       19 data: ..."
+    std::istringstream fields(line);
+    std::string tfd, events;
+    int descriptor = -1;
+    unsigned mask = 0;
+    if (!(fields >> tfd >> descriptor >> events >> std::hex >> mask) || tfd != "tfd:") continue;
+    if ((mask & EPOLLIN) == 0) continue;
+    const std::string link = LinkAt(fmt::format("/proc/{}/fd/{}", pid, descriptor));
+    if (link == pipe) return true;
+    if (link == "anon_inode:[eventpoll]" && depth < kDeepestEpoll && EpollHas(pid, descriptor, pipe, depth + 1))
+      return true;
+  }
+  return false;
+}
+
+bool PollHas(const stacks::Memory& memory, std::uint64_t polls, std::uint64_t count, const std::vector<int>& pipes) {
+  if (count > kMostPolled) return true;
+  std::vector<pollfd> set(count);
+  if (!memory.Copy(polls, set.data(), set.size() * sizeof(pollfd))) return true;
+  return std::ranges::any_of(set, [&](const pollfd& poll) {
+    return (poll.events & (POLLIN | POLLRDNORM)) != 0 && std::ranges::find(pipes, poll.fd) != pipes.end();
+  });
+}
+
+bool SelectHas(const stacks::Memory& memory, std::uint64_t count, std::uint64_t set, const std::vector<int>& pipes) {
+  if (set == 0) return false;
+  return std::ranges::any_of(pipes, [&](int pipe) {
+    const auto bit = static_cast<std::uint64_t>(pipe);
+    if (bit >= count) return false;
+    const auto byte = memory.Read<std::uint8_t>(set + bit / 8);
+    return !byte || (*byte >> bit % 8 & 1) != 0;
+  });
+}
+
+bool WaitsFor(pid_t pid, const fs::path& thread, const std::vector<int>& pipes) {
+  const std::string text = ReadKernelFile((thread / "syscall").string());
+  std::error_code error;
+  if (text.empty()) return fs::exists(thread, error);  // it has ended, or the kernel shows nothing
+  std::istringstream fields(text);
+  long call = -1;
+  std::array<std::uint64_t, 3> arguments{};
+  if (!(fields >> call)) return false;  // "running"
+  for (std::uint64_t& argument : arguments) fields >> std::hex >> argument;
+  auto is_one = [&](const auto& calls) { return std::ranges::find(calls, call) != std::end(calls); };
+  if (is_one(kReadCalls)) return std::ranges::find(pipes, static_cast<int>(arguments[0])) != pipes.end();
+  const stacks::ProcessMemory memory(pid);
+  if (is_one(kPollCalls)) return PollHas(memory, arguments[0], arguments[1], pipes);
+  return is_one(kSelectCalls) && SelectHas(memory, arguments[0], arguments[1], pipes);
+}
+
+bool Awaits(pid_t pid, const std::string& pipe) {
+  std::vector<int> pipes, epolls;
+  bool has_io_uring = false;
+  std::error_code error;
+  fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), error), end;
+  if (error == std::errc::permission_denied) return true;
+  for (; !error && it != end; it.increment(error)) {
+    const int descriptor = NumberOf<int>(it->path().filename().native()).value_or(-1);
+    const std::string link = LinkAt(it->path());
+    if (link == pipe) pipes.push_back(descriptor);
+    if (link == "anon_inode:[eventpoll]") epolls.push_back(descriptor);
+    has_io_uring = has_io_uring || link == "anon_inode:[io_uring]";
+  }
+  if (pipes.empty()) return false;
+  if (has_io_uring || IsNonBlocking(pid, pipes.front())) return true;
+  return std::ranges::any_of(epolls, [&](int epoll) { return EpollHas(pid, epoll, pipe); }) ||
+         std::ranges::any_of(EntriesOf(fmt::format("/proc/{}/task", pid)),
+                             [&](const fs::path& thread) { return WaitsFor(pid, thread, pipes); });
+}
 
 using std::chrono::milliseconds;
 
@@ -31,6 +137,15 @@ bool PipeIsEmpty(int pipe) {
 }
 
 }  // namespace
+
+std::string OpenFileLink(int descriptor) { return LinkAt(fmt::format("/proc/self/fd/{}", descriptor)); }
+
+bool IsAwaited(const std::string& pipe) {
+  if (pipe.empty() || !ProcIsOurs()) return true;
+  return std::ranges::any_of(Descendants(::getpid()), [&](const Process& process) {
+    return process.state != 'Z' && Awaits(process.pid, pipe);
+  });
+}
 
 Result<TerminalPump> TerminalPump::Open(int terminal) {
   int ends[2];

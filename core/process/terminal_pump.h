@@ -1,3 +1,9 @@
+// Detects through /proc whether a program reads a pipe. The kernel has no event for that which the writer
+// could wait for.
+//
+// Used by the guard's terminal pump; any thread. Copying the poll set of a waiting thread may block on a page
+// fault.
+//
 // Forwards terminal input to a pipe, but only while dtrun is in the foreground and a descendant waits for
 // input (pipe_readers.h). Other input stays at the terminal, for the shell that started this process.
 //
@@ -5,15 +11,23 @@
 // line. The pump looks for a reader only while there is input, at growing intervals.
 #pragma once
 
-#include <poll.h>
-
 #include <chrono>
+#include <poll.h>
 #include <string>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
 
 namespace dtrun::process {
+
+// The open file's name in /proc, "pipe:[4711]". Empty if /proc does not show it.
+std::string OpenFileLink(int descriptor);
+
+// Whether a descendant of this process waits for input from the empty pipe with this OpenFileLink. That is
+// the case if a thread blocks in a read, poll or select of it. It is also assumed if the pipe is in an epoll
+// or io_uring of the process or is non-blocking, because then no thread needs to block. Also true if the
+// kernel denies the look. A program that only calls select or poll with a timeout of 0 is not detected.
+bool IsAwaited(const std::string& pipe);
 
 class TerminalPump {
  public:

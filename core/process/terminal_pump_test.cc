@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/process/pipe_readers.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

@@ -10,8 +10,8 @@
 
 #include "core/base/asio.h"
 #include "core/base/fd.h"
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
 #include "core/protocol/tls.h"

@@ -1,4 +1,4 @@
-#include "core/protocol/carried_links.h"
+#include "core/protocol/carrier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "core/process/line_cutter.h"
+#include "core/process/output_pipe.h"
 
 namespace dtrun::protocol {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
 

@@ -16,12 +16,12 @@
 
 #include "core/base/asio.h"
 #include "core/base/fd.h"
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/protocol/channel.h"
 #include "core/protocol/hello.h"
-#include "core/protocol/key.h"
 #include "core/protocol/resolve.h"
+#include "core/protocol/tls.h"
 
 namespace dtrun::protocol {
 

@@ -1,4 +1,4 @@
-#include "core/protocol/join_request.h"
+#include "core/protocol/hello.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/protocol/key.h"
+#include "core/protocol/tls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

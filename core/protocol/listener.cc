@@ -13,8 +13,8 @@
 #include <map>
 #include <optional>
 
+#include "core/base/endpoint.h"
 #include "core/base/fd.h"
-#include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/protocol/connection.h"
 

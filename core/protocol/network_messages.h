@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/network/attempt.h"
 #include "core/network/candidate.h"
 #include "core/network/reach.h"
 #include "core/protocol/phase.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/options/text.h"
 

@@ -7,7 +7,6 @@
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"
-#include "core/options/path_text.h"
 #include "core/options/text.h"
 
 namespace dtrun::spec {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "core/base/printable.h"
+#include "core/base/text.h"
+#include "core/options/text.h"
 #include "core/spec/lookup.h"
 #include "core/spec/read.h"
-#include "core/options/text.h"
 
 namespace dtrun::spec {
 namespace {

@@ -8,14 +8,13 @@
 #include <iterator>
 #include <optional>
 
-#include "core/base/suggest.h"
-#include "core/spec/file.h"
-#include "core/spec/loader.h"
+#include "core/base/text.h"
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
 #include "core/hosts/launchers.h"
-#include "core/options/path_text.h"
 #include "core/options/text.h"
+#include "core/spec/file.h"
+#include "core/spec/loader.h"
 
 namespace dtrun::spec {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
 #include "core/hosts/host_slots.h"
 #include "core/options/snapshot.h"
 #include "core/spec/tables.h"

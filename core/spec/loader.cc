@@ -8,12 +8,10 @@
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"
+#include "core/options/text.h"
 #include "core/spec/backend_choice.h"
 #include "core/spec/file.h"
 #include "core/spec/lookup.h"
-#include "core/spec/syntax.h"
-#include "core/options/path_text.h"
-#include "core/options/text.h"
 
 namespace dtrun::spec {
 namespace {

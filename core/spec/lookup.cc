@@ -6,10 +6,10 @@
 #include <iterator>
 #include <utility>
 
-#include "core/base/suggest.h"
-#include "core/spec/job_spec.h"
+#include "core/base/text.h"
 #include "core/options/text.h"
 #include "core/options/value.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::spec {
 namespace {

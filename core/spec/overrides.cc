@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
+#include "core/options/text.h"
 #include "core/spec/loader.h"
 #include "core/spec/lookup.h"
-#include "core/options/text.h"
 
 namespace dtrun::spec {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/spec/backend_choice.h"
 #include "core/spec/loader.h"
 #include "core/spec/lookup.h"

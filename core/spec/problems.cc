@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/printable.h"
 #include "core/base/text.h"
 
 namespace dtrun::spec {

@@ -1,4 +1,4 @@
-#include "core/spec/screen.h"
+#include "core/spec/document.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/spec/syntax.h"
+#include "core/spec/file.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

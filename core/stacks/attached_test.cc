@@ -1,4 +1,4 @@
-#include "core/stacks/attached.h"
+#include "core/stacks/unwinder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -12,8 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/foreign_file.h"
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/stacks/kernel.h"
 #include "core/stacks/memory.h"

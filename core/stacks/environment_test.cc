@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 
 namespace dtrun::stacks {
 namespace {

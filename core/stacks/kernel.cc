@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 
 namespace dtrun::stacks {

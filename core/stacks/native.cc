@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "core/base/printable.h"
 #include "core/base/text.h"
 
 namespace dtrun::stacks {

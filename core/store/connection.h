@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "core/base/fd.h"
+#include "core/base/number.h"
 #include "core/base/result.h"
-#include "core/base/units.h"
 #include "core/store/protocol.h"
 
 namespace dtrun::store {

@@ -1,8 +1,19 @@
+// The contents of Horovod's rendezvous store: values in scopes, addressed by HTTP requests.
+//
+// Follows horovod/runner/http/http_server.py: PUT and GET /SCOPE/KEY carry a value as the body. GET of a
+// missing key is 404. DELETE reports that a member has finished with a scope; the scope is emptied once all
+// members have. A value; one thread.
+//
 // Serves a HorovodTable over HTTP, like horovodrun.
 //
 // Horovod's client sends no key, so any process that can connect can read and write: listen only on an
 // address that just the job's hosts can reach. Lives on the root's event loop; its thread only.
 #pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
 // clang-format off
@@ -17,6 +28,30 @@
 #include "core/base/result.h"
 
 namespace dtrun::store {
+
+class HorovodTable {
+ public:
+  // The number of members of each scope of the job: "global", "local_node0", "cross_1". In any other scope
+  // DELETE removes the key.
+  explicit HorovodTable(std::map<std::string, std::size_t> members) : members_(std::move(members)) {}
+
+  struct Answer {
+    unsigned status = 200;
+    std::string body = {};
+  };
+  // Accepts any bytes. Answers 400 and 405 for invalid requests, 507 if the store is full.
+  Answer Take(std::string_view method, std::string_view target, std::string_view body);
+
+  static constexpr std::size_t kMostBytes = 64 << 20;
+
+ private:
+  void Clear(const std::string& scope);
+
+  std::map<std::string, std::size_t> members_;
+  std::map<std::string, std::map<std::string, std::string>> scopes_;
+  std::map<std::string, std::size_t> finished_;
+  std::size_t bytes_ = 0;
+};
 
 class HorovodServer {
  public:

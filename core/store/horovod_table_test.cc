@@ -1,4 +1,4 @@
-#include "core/store/horovod_table.h"
+#include "core/store/horovod_server.h"
 
 #include <gtest/gtest.h>
 

@@ -23,7 +23,7 @@
 #include <set>
 #include <type_traits>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/base/visit.h"
 #include "core/store/table.h"
 

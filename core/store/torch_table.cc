@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/number.h"
-#include "core/base/printable.h"
+#include "core/base/text.h"
 
 namespace dtrun::store {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/node/agent_link.h"
+#include "core/node/serve.h"
 #include "core/process/process.h"
 #include "core/process/testing.h"
 #include "tests/fuzz/agent_commands.h"

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/membership/remote_shell.h"
-#include "core/process/line_cutter.h"
-#include "core/protocol/carried_links.h"
+#include "core/process/output_pipe.h"
+#include "core/protocol/carrier.h"
 #include "tests/fuzz/source.h"
 #include "tests/fuzz/target.h"
 

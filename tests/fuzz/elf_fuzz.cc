@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/plugin/elf.h"
-#include "core/plugin/opened_file.h"
+#include "core/plugin/plugin_file.h"
 #include "core/pmi/program.h"
 #include "tests/fuzz/target.h"
 

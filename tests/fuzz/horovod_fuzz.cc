@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/store/horovod_table.h"
+#include "core/store/horovod_server.h"
 #include "tests/fuzz/target.h"
 
 namespace horovod_fuzz {

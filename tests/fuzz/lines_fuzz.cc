@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/output/display.h"
-#include "core/output/lines.h"
+#include "core/output/output.h"
 #include "tests/fuzz/target.h"
 
 namespace lines_fuzz {

@@ -13,7 +13,7 @@
 #include "core/plugin/probe_messages.h"
 #include "core/pmi/open_mpi_message.h"
 #include "core/process/rank_fifo.h"
-#include "core/protocol/join_request.h"
+#include "core/protocol/hello.h"
 #include "core/protocol/messages.h"
 #include "tests/fuzz/target.h"
 

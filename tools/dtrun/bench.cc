@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/printable.h"
 #include "core/base/standard_output.h"
+#include "core/base/text.h"
 #include "core/launch/launch.h"
 #include "core/node/guard.h"
 #include "tools/bench/program/channel.h"

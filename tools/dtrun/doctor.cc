@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "core/base/json.h"
-#include "core/base/printable.h"
+#include "core/base/number.h"
 #include "core/base/standard_output.h"
-#include "core/base/units.h"
+#include "core/base/text.h"
 #include "core/environments/libraries.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"

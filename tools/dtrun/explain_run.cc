@@ -13,9 +13,9 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/foreign_file.h"
 #include "core/base/json.h"
-#include "core/base/printable.h"
+#include "core/base/read_file.h"
+#include "core/base/text.h"
 #include "core/failures/report.h"
 #include "core/verdict/event_log.h"
 #include "core/verdict/verdict.h"

@@ -1,7 +1,7 @@
 // dtrun: launches the processes of a training program.
 #include <new>
 
-#include "core/base/exhausted.h"
+#include "core/base/error.h"
 #include "core/base/standard_output.h"
 
 namespace dtrun::cli {

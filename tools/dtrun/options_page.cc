@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "core/base/json.h"
-#include "core/base/utf8.h"
-#include "core/options/shown.h"
+#include "core/base/text.h"
+#include "core/options/value.h"
 #include "tools/dtrun/completion/man_page.h"
 
 namespace dtrun::cli {

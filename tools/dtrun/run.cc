@@ -13,7 +13,7 @@
 #include "core/launch/launch.h"
 #include "core/log/log.h"
 #include "core/node/serve.h"
-#include "core/options/path_text.h"
+#include "core/options/text.h"
 #include "core/pmi/program.h"
 #include "tools/dtrun/command_line/flags.h"
 #include "tools/dtrun/verbs.h"

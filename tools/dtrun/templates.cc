@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "core/base/fd.h"
-#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
+#include "core/base/read_file.h"
 #include "core/base/standard_output.h"
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/output/file_write.h"
 #include "tools/dtrun/job_flags.h"
 

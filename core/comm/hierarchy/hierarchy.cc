@@ -1,7 +1,12 @@
 #include "core/comm/hierarchy/hierarchy.h"
 
+#include <fmt/format.h>
+#include <new>
+#include <numeric>
+
+#include "core/base/number.h"
 #include "core/comm/composed.h"
-#include "core/comm/hierarchy/communicator.h"
+#include "core/comm/operation.h"
 
 namespace dtrun::comm {
 namespace {
@@ -62,10 +67,134 @@ std::unique_ptr<HierarchyCommunicator> Make(const Layers& layers, const sdk::Hos
                                                  sdk::internal::ReadCommParams(host, params));
 }
 
+// How much later than the layer below it a layer gives up: a leader that misses a rank of its host reports
+// before the leaders that miss that leader.
+constexpr std::chrono::milliseconds kGrace{250};
+
+std::vector<int> AllRanks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 }  // namespace
 
 const dtrun_backend& HierarchyBackend() {
   return ComposedBackend<Layers, HierarchyCommunicator, CapsOf, Make, QuerySupport>();
+}
+
+HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
+                                             const sdk::CommParams& params)
+    : HierarchyCommunicator(layers, caps, params, shm::Deadline(params.timeout.count())) {}
+
+HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
+                                             const sdk::CommParams& params, shm::Deadline deadline)
+    : name_(params.name),
+      topology_(Meet(params, layers.host, deadline)),
+      local_kv_(sdk::Host(layers.services), params.kv.raw(), fmt::format("local/{}/", topology_.host())),
+      wire_kv_(sdk::Host(layers.services), params.kv.raw(), "wire/"),
+      message_kv_(sdk::Host(layers.services), params.kv.raw(), "messages/"),
+      ending_(sdk::Host(layers.services), params, layers.coreless),
+      calls_(sdk::Host(layers.services), *this, "host-calls", params.size) {
+  const bool together = topology_.Together();
+  const bool apart = topology_.Apart() && !together;
+  const auto local = [&](Layer::Place place) {
+    local_.emplace(layers.local, layers.local_instance, std::move(place), params, deadline, ending_);
+  };
+  const auto wire = [&](std::optional<Layer>& layer, Layer::Place place) {
+    layer.emplace(layers.wire, layers.wire_instance, std::move(place), params, deadline, ending_);
+  };
+  if (together || apart) {
+    local({name_, topology_.Mine(), 1, local_kv_.raw(), true});
+    if (apart) wire(wire_, {name_, AllRanks(params.size), params.size, wire_kv_.raw(), true});
+    sole_ = apart ? &*wire_ : &*local_;
+    return;
+  }
+  const int hosts = topology_.hosts();
+  const bool leads = topology_.Leads();
+  local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
+         leads ? std::chrono::milliseconds(0) : 2 * kGrace});
+  // Before the leaders' wire, for wires that start with all ranks or not at all.
+  if (params.size <= kMessageRanks || (caps.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
+    wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
+  }
+  if (leads) {
+    wire(wire_, {name_ + " (between hosts)", topology_.Leaders(), hosts, wire_kv_.raw(), false, kGrace});
+  }
+  steps_.emplace(topology_, *local_, leads ? &*wire_ : nullptr);
+  ending_.OnEnd([this](const std::string& reason) {
+    local_->Abort(reason);
+    if (wire_) wire_->Abort(reason);
+    if (messages_) messages_->Abort(reason);
+  });
+}
+
+std::unique_ptr<sdk::Request> HierarchyCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
+  if (sole_ != nullptr) return sole_->Forward(op, stream);
+  ending_.ThrowIfFailed();
+  if (sdk::IsCollective(op.kind)) return calls_.Enqueue(op);
+  if (messages_) return messages_->Forward(op, stream);
+  throw sdk::Failure(DTRUN_UNSUPPORTED,
+                     fmt::format("'{}' has {} ranks on {} hosts, and messages go where there are at most {}; "
+                                 "make a communicator of those that talk by subset, or set "
+                                 "comm.local = \"none\"",
+                                 name_, topology_.size(), topology_.hosts(), kMessageRanks));
+}
+
+void HierarchyCommunicator::Run(sdk::Running& running) {
+  last_started_.store(running.op->sequence, std::memory_order_relaxed);
+  ending_.ThrowIfFailed();
+  try {
+    steps_->Run(running);
+  } catch (const sdk::Failure& failure) {
+    ending_.Fail(failure);
+  } catch (const std::bad_alloc&) {
+    ending_.Fail(sdk::Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of a call"));
+  }
+  last_completed_.store(running.op->sequence, std::memory_order_relaxed);
+}
+
+void HierarchyCommunicator::Abandon(const sdk::Running& running) {
+  ending_.End(
+      sdk::Failure(DTRUN_TIMEOUT, fmt::format("{} did not end within {}", Describe(*running.op, name_),
+                                              FormatDuration(Nanoseconds(running.deadline.timeout_ns())))));
+}
+
+void HierarchyCommunicator::Abort(const std::string& reason) {
+  if (sole_ != nullptr) return sole_->Abort(reason);
+  ending_.Abort(reason);
+}
+
+void HierarchyCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
+  if (sole_ != nullptr) return sole_->Snapshot(sink);
+  sink.Line(fmt::format("rank {} on host {} of {}: collectives started up to {}, completed up to {}",
+                        topology_.rank, topology_.host(), topology_.hosts(), last_started_.load(),
+                        last_completed_.load()));
+  if (ending_.failure()) sink.Line(std::string("failed: ") + ending_.failure()->what());
+  local_->Snapshot(sink);
+  if (wire_) wire_->Snapshot(sink);
+  if (messages_) messages_->Snapshot(sink);
+}
+
+void* HierarchyCommunicator::MemAlloc(const dtrun_mem_params& params) { return local_->Alloc(params); }
+void HierarchyCommunicator::MemFree(void* memory) { local_->Free(memory); }
+
+void HierarchyCommunicator::MemRegister(const dtrun_mem_params& params, void* memory) {
+  const auto [wire, messages] = Wires();
+  if (wire != nullptr) wire->Register(params, memory);
+  if (messages == nullptr) return;
+  try {
+    messages->Register(params, memory);
+  } catch (...) {
+    if (wire != nullptr) wire->Deregister(memory);
+    throw;
+  }
+}
+
+void HierarchyCommunicator::MemDeregister(void* memory) {
+  for (Layer* const layer : Wires()) {
+    if (layer != nullptr) layer->Deregister(memory);
+  }
 }
 
 }  // namespace dtrun::comm

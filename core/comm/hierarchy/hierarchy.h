@@ -3,9 +3,27 @@
 // A backend table like any other, built from two: `local` joins the ranks of one host, `wire` reaches every
 // rank. If all ranks of a communicator share one host, it uses `local` alone; if no two do, `wire` alone.
 // Owned by the runtime; thread classes as in dtrun/abi/backend.h. Rationale: docs/decisions/007-hierarchy.md.
+//
+// A communicator over one layer or two.
+//
+// Collectives run in order, as in the shared-memory engine. If the ranks are on several hosts, some of them
+// together, collectives run in steps of both layers. Messages then use a separate wire that joins all ranks.
+// If that wire connects every pair of ranks at once, only communicators of at most kMessageRanks have it.
+// Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/comm/hierarchy/ending.h"
+#include "core/comm/hierarchy/layer.h"
+#include "core/comm/hierarchy/layered_calls.h"
+#include "core/comm/hierarchy/topology.h"
+#include "core/comm/shm/group.h"
 #include "dtrun/abi/backend.h"
+#include "dtrun/plugin/call_queue.hpp"
 
 namespace dtrun::comm {
 
@@ -25,5 +43,42 @@ struct Layers {
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }
 
 const dtrun_backend& HierarchyBackend();
+
+inline constexpr int kMessageRanks = 32;
+
+class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
+ public:
+  // Collective; ends within params.timeout. Throws sdk::Failure.
+  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params);
+
+  std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+  void* MemAlloc(const dtrun_mem_params& params) override;
+  void MemFree(void* memory) override;
+  void MemRegister(const dtrun_mem_params& params, void* memory) override;
+  void MemDeregister(void* memory) override;
+
+ private:
+  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
+                        shm::Deadline deadline);
+  void Run(sdk::Running& running) override;
+  void Abandon(const sdk::Running& running) override;
+  // The layers between hosts; either may be null.
+  std::array<Layer*, 2> Wires() { return {wire_ ? &*wire_ : nullptr, messages_ ? &*messages_ : nullptr}; }
+
+  const std::string name_;
+  const Topology topology_;
+  sdk::KvPart local_kv_, wire_kv_, message_kv_;
+  Ending ending_;
+  std::optional<Layer> local_;     // the ranks of this host; this rank alone if no two share a host
+  std::optional<Layer> wire_;      // the leaders; all ranks if no two share a host
+  std::optional<Layer> messages_;  // all ranks, for messages
+  Layer* sole_ = nullptr;          // takes every call, if one layer is enough
+  std::optional<LayeredCalls> steps_;
+  std::atomic<std::uint64_t> last_started_{0};
+  std::atomic<std::uint64_t> last_completed_{0};
+  sdk::CallQueue calls_;  // its thread uses the rest
+};
 
 }  // namespace dtrun::comm

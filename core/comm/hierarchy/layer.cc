@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 #include "core/comm/operation.h"
 #include "dtrun/plugin/names.hpp"
 

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/comm/operation.h"
 
 namespace dtrun::shm {

@@ -4,13 +4,21 @@
 // matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as long as the object, the pages
 // as long as any process maps them. One thread at a time creates or moves it; its users synchronise access to
 // the memory.
+//
+// Whether the ranks of a host can map each other's memory. Ranks in separate containers cannot: they have
+// different user or PID namespaces, or do not see the host's /proc.
+//
+// Owned by the runtime and used before it makes the world. One thread.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <sys/types.h>
 #include <utility>
+
+#include "core/base/result.h"
+#include "core/plugin/host.h"
 
 namespace dtrun::shm {
 
@@ -46,6 +54,16 @@ class Memory {
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
   int fd_ = -1;
+};
+
+class Reach {
+ public:
+  // Why `rank` cannot share memory with the first rank of `host` that called this on `kv`; empty: it can. The
+  // first rank's sample can be opened while its Reach lives.
+  Result<std::string> WhyNot(dtrun_kv& kv, int rank, int host);
+
+ private:
+  Memory sample_;
 };
 
 }  // namespace dtrun::shm

@@ -1,4 +1,4 @@
-#include "core/comm/shm/reach.h"
+#include "core/comm/shm/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

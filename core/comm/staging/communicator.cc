@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/comm/operation.h"
 #include "dtrun/plugin/block_signals.hpp"
 

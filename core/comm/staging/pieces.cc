@@ -1,10 +1,9 @@
 #include "core/comm/staging/pieces.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <fmt/format.h>
 
 namespace dtrun::comm {
 namespace {

@@ -1,3 +1,8 @@
+// The device plugin's members that staging uses, as a class: failures are thrown, and created objects are
+// owned.
+//
+// A view of a Device, which outlives it; any thread.
+//
 // Host memory for staging: reused, and pinned while there is enough of it.
 //
 // Owned by a communicator and used by its one thread. Copies must be done with a piece before it is returned.
@@ -7,9 +12,102 @@
 #include <utility>
 #include <vector>
 
-#include "core/comm/staging/device_calls.h"
+#include "core/comm/devices.h"
+#include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::comm {
+
+class DeviceCalls {
+ public:
+  DeviceCalls(const Device& device, int index)
+      : table_(*device.table), self_(device.instance), index_(index) {}
+
+  int index() const { return index_; }
+  int kind() const { return table_.kind; }
+
+  void Copy(void* to, const void* from, std::uint64_t bytes, const dtrun_stream& stream) const {
+    Do([&](dtrun_error* e) { return table_.copy(self_, to, from, bytes, &stream, e); });
+  }
+  void Record(dtrun_event* event, const dtrun_stream& stream) const {
+    Do([&](dtrun_error* e) { return table_.event_record(self_, event, &stream, e); });
+  }
+  bool Test(dtrun_event* event) const {
+    bool reached = true;
+    Do([&](dtrun_error* e) {
+      const dtrun_status status = table_.event_test(self_, event, e);
+      reached = status != DTRUN_PENDING;
+      return reached ? status : dtrun_status{DTRUN_OK};
+    });
+    return reached;
+  }
+  void WaitEvent(dtrun_event* event, const dtrun_stream& stream) const {
+    Do([&](dtrun_error* e) { return table_.event_wait(self_, event, &stream, e); });
+  }
+  dtrun_event* MakeEvent() const {
+    dtrun_event* event = nullptr;
+    Do([&](dtrun_error* e) { return table_.event_create(self_, index_, &event, e); });
+    return event;
+  }
+  void DestroyEvent(dtrun_event* event) const { table_.event_destroy(self_, event); }
+  dtrun_stream MakeStream() const {
+    dtrun_stream_params params;
+    DTRUN_INIT(params);
+    params.device_index = index_;
+    dtrun_stream stream;
+    DTRUN_INIT(stream);
+    Do([&](dtrun_error* e) { return table_.stream_create(self_, &params, &stream, e); });
+    return stream;
+  }
+  void DestroyStream(const dtrun_stream& stream) const { table_.stream_destroy(self_, &stream); }
+  // Host memory for copies that do not block. Null if there is none left.
+  void* AllocateHost(std::uint64_t bytes) const {
+    const dtrun_mem_params params = HostMemory(bytes);
+    void* memory = nullptr;
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    const dtrun_status status = table_.mem_alloc(self_, &params, &memory, &error);
+    if (status == DTRUN_OUT_OF_MEMORY) return nullptr;
+    if (status != DTRUN_OK) throw sdk::Failure(error, status);
+    return memory;
+  }
+  void FreeHost(void* memory, std::uint64_t bytes) const {
+    const dtrun_mem_params params = HostMemory(bytes);
+    table_.mem_free(self_, &params, memory);
+  }
+
+ private:
+  static dtrun_mem_params HostMemory(std::uint64_t bytes) {
+    dtrun_mem_params params;
+    DTRUN_INIT(params);
+    params.bytes = bytes;
+    params.alignment = 4096;
+    params.device_kind = DTRUN_DEVICE_HOST;
+    params.device_index = -1;
+    return params;
+  }
+  template <class Call>
+  static void Do(Call&& call) {
+    sdk::Check(std::forward<Call>(call));
+  }
+
+  const dtrun_device& table_;
+  dtrun_instance* const self_;
+  const int index_;
+};
+
+class OwnedStream {
+ public:
+  explicit OwnedStream(const DeviceCalls& device) : device_(device), stream_(device.MakeStream()) {}
+  ~OwnedStream() { device_.DestroyStream(stream_); }
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+
+  const dtrun_stream& operator*() const { return stream_; }
+
+ private:
+  const DeviceCalls& device_;
+  const dtrun_stream stream_;
+};
 
 class PiecePool;
 

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "core/base/fd.h"
-#include "core/plugin/identity.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/plugin_file.h"
 
 namespace dtrun::plugin::testing {
 

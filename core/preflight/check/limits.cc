@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "core/binding/group_limits.h"
 #include "core/preflight/check/checks.h"
 

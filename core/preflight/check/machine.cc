@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/binding/gpu.h"
 #include "core/network/interface.h"
 #include "core/preflight/check/checks.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/kernel_file.h"
+#include "core/base/read_file.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::preflight {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/plugin_error.h"
+#include "core/base/error.h"
 #include "core/comm/communicator.h"
 #include "core/comm/family.h"
 #include "core/comm/shm/backend.h"

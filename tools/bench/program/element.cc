@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "dtrun/abi/types.h"
 
 namespace dtrun::bench {

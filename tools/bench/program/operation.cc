@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "core/base/suggest.h"
+#include "core/base/text.h"
 
 namespace dtrun::bench {
 namespace {

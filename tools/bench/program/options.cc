@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "core/base/fd.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/plugin/plugin.h"
 #include "tools/bench/program/sizes.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/base/units.h"
 
 namespace dtrun::bench {
 namespace {

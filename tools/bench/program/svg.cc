@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "tools/bench/program/report.h"
 
 namespace dtrun::bench {

@@ -13,8 +13,8 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/number.h"
 #include "core/base/standard_output.h"
-#include "core/base/units.h"
 #include "tools/bench/program/report.h"
 #include "tools/bench/program/session.h"
 

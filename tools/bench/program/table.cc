@@ -1,7 +1,7 @@
 // Report for a terminal.
 #include <fmt/format.h>
 
-#include "core/base/units.h"
+#include "core/base/number.h"
 #include "tools/bench/program/report.h"
 
 namespace dtrun::bench {

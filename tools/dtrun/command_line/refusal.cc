@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "tools/dtrun/command_line/splitter.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "tools/dtrun/command_line/splitter.h"
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/base/kernel_file.h"
 #include "core/base/number.h"
+#include "core/base/read_file.h"
 #include "core/contract/environment.h"
 #include "core/node/rank_contacts.h"
 #include "core/pmi/program.h"

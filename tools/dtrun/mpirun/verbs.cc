@@ -35,9 +35,9 @@
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/contract/environment.h"
-#include "core/process/memory_dir.h"
 #include "core/process/program.h"
 #include "core/process/rank_fifo.h"
+#include "core/process/runtime_dir.h"
 #include "core/store/connection.h"
 #include "tools/dtrun/mpirun/identity.h"
 

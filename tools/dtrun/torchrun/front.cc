@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/base/foreign_file.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
-#include "core/base/own_folder.h"
+#include "core/base/own_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/secrets.h"
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/spec/read.h"
 #include "tools/dtrun/torchrun/arguments.h"

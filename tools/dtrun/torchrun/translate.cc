@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::torchrun {

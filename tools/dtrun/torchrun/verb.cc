@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/base/foreign_file.h"
 #include "core/base/own_file.h"
+#include "core/base/read_file.h"
 #include "core/base/standard_output.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"

@@ -1,13 +1,14 @@
-#include <fmt/format.h>
+#include "core/plugin/services.h"
 
 #include <cstring>
 #include <exception>
+#include <fmt/format.h>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "core/log/log.h"
 #include "core/plugin/host.h"
-#include "core/plugin/services.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -187,11 +188,29 @@ dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, cons
 
 void ClosePart(const dtrun_host*, dtrun_kv* part) { delete part; }
 
+log::Level LevelOf(std::int32_t level) {
+  if (level <= DTRUN_LOG_DEBUG) return log::Level::kDebug;
+  return level >= DTRUN_LOG_ERROR ? log::Level::kError : static_cast<log::Level>(level);
+}
+
+std::int32_t Enabled(const dtrun_host*, std::int32_t level) {
+  return LevelOf(level) >= log::LowestKept() ? 1 : 0;
+}
+
+void Write(const dtrun_host*, std::int32_t level, const char* topic, dtrun_string text) {
+  log::Room(topic == nullptr || *topic == '\0' ? "plugin" : topic).Write(LevelOf(level), View(text));
+}
+
 }  // namespace
 
 const dtrun_kv_service* KvService() {
   static constexpr dtrun_kv_service kService{
       sizeof(dtrun_kv_service), 0, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, OpenPart, ClosePart};
+  return &kService;
+}
+
+const dtrun_log_service* LogService() {
+  static constexpr dtrun_log_service kService{sizeof(dtrun_log_service), 0, Enabled, Write};
   return &kService;
 }
 

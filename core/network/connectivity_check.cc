@@ -1,11 +1,11 @@
-#include "core/network/listener.h"
+#include "core/network/connectivity_check.h"
 
 #include <algorithm>
 #include <list>
 #include <optional>
 #include <set>
 
-#include "core/base/port_range.h"
+#include "core/base/endpoint.h"
 #include "core/network/handshake.h"
 #include "core/network/session.h"
 

@@ -3,11 +3,14 @@
 // might never end. For a pipe that the user names, use spec::ReadFile.
 //
 // Pure except for the read; any thread.
+//
+// Reads small kernel files in /proc and /sys. Any thread.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -22,5 +25,15 @@ Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std:
 
 // Reads the first `most` bytes; empty if `file` is not a readable regular file.
 std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most);
+
+// The content, as far as it could be read; empty if the file does not exist. The process behind a /proc file
+// may exit during the read, which makes streams throw.
+std::string ReadKernelFile(const std::string& path);
+
+// The first line, without its line feed.
+std::string FirstLineOf(const std::string& path);
+
+// Sorted by name. Empty if the folder cannot be listed.
+std::vector<std::filesystem::path> EntriesOf(const std::filesystem::path& folder);
 
 }  // namespace dtrun
