@@ -53,9 +53,12 @@ constexpr std::array<std::string_view, 12> kHarmlessEnds = {
     "sock", "socket", "type", "method", "count", "length", "limit", "size", "timeout", "file", "path", "dir"};
 
 // PGPASS and SSHPASS end in "pass" and are secret; these words also do and are not.
-constexpr std::array<std::string_view, 10> kOtherPasses = {"bypass",   "compass",   "surpass",   "trespass",
-                                                           "overpass", "underpass", "multipass", "lowpass",
-                                                           "highpass", "bandpass"};
+constexpr std::array<std::string_view, 13> kOtherPasses = {
+    "bypass",    "compass", "encompass", "surpass", "trespass", "overpass", "underpass",
+    "multipass", "onepass", "twopass",   "lowpass", "highpass", "bandpass"};
+// What is pinned: I_MPI_PIN, --cpu-pin.
+constexpr std::array<std::string_view, 9> kPinned = {"mpi",     "cpu",    "core", "cores", "thread",
+                                                     "threads", "memory", "numa", "gpu"};
 
 // Long, only key letters, at least a tenth of them digits: not a path, sentence or number.
 bool LooksRandom(std::string_view value) {
@@ -66,13 +69,17 @@ bool LooksRandom(std::string_view value) {
   return digits >= 3 && digits < size && digits * 10 >= size;
 }
 
-// SESSION_ID, PHPSESSID, CARD_PIN; I_MPI_PIN pins processes.
-bool NamesSecretVariable(const std::vector<std::string>& words) {
+// SESSION_ID, --session-id, PHPSESSID, CARD_PIN, PGPASS, --dbpwd.
+bool EndsSecret(std::string_view name, const std::vector<std::string>& words) {
   const std::string& last = words.back();
-  if (last == "pin") return std::ranges::find(words, "mpi") == words.end();
+  if (last == "pin") {
+    return name != "-pin" &&  // GROMACS binds threads with it
+           std::ranges::none_of(words, [](const std::string& word) { return IsOneOf(word, kPinned); });
+  }
   if (last == "id") return words.size() > 1 && words[words.size() - 2] == "session";
   return last.ends_with("sessionid") || last.ends_with("sessid") ||
-         (last.ends_with("pass") && !IsOneOf(last, kOtherPasses));
+         (last.ends_with("pass") && !IsOneOf(last, kOtherPasses)) ||
+         (last.ends_with("pwd") && last != "oldpwd");
 }
 
 // CI_JOB_JWT_V2
@@ -179,12 +186,12 @@ bool NamesSecret(std::string_view name) {
   std::vector<std::string> words = WordsOf(name);
   if (words.size() > 1 && IsVersion(words.back())) words.pop_back();
   if (words.empty()) return false;
-  // Variables are named for their content: DEPLOY_KEY. Options also name other kinds of keys.
+  // A variable that ends in KEY has one: DEPLOY_KEY. Options also name other kinds of keys.
   const bool variable = std::ranges::none_of(name, [](char c) { return c != ToUpper(c); });
   if (words.size() == 1 && words[0] == "pwd") return false;  // the shell's folder
   if (words.size() > 1 && IsOneOf(words.back(), kHarmlessEnds)) return false;
   if (words.back() == "jwt" || words.back() == "pw") return true;
-  if (variable && NamesSecretVariable(words)) return true;
+  if (EndsSecret(name, words)) return true;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (IsOneOf(words[i], kWords)) return true;
     if (std::ranges::any_of(

@@ -41,7 +41,18 @@ TEST(Secrets, AreKnownByTheirNames) {
                            "PHPSESSID",
                            "WEB_SESSIONID",
                            "PIN",
-                           "MY_PIN"}) {
+                           "MY_PIN",
+                           "DBPWD",
+                           "--pin",
+                           "--my-pin",
+                           "my_pin",
+                           "--pgpass",
+                           "--session-id",
+                           "sessionId",
+                           "--phpsessid",
+                           "--dbpwd",
+                           "--db-pw",
+                           "--ci-jwt"}) {
     EXPECT_TRUE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "x"), "(secret)") << name;
   }
@@ -52,7 +63,8 @@ TEST(Secrets, AreKnownByTheirNames) {
                            "NUM_BYPASS",  "PGPASSFILE",    "JWT_ALGORITHM", "--sort-key-v2",
                            "PINNED",      "SPINE",         "OMP_PROC_BIND", "PIN_MEMORY",
                            "I_MPI_PIN",   "-pin",          "--pin-memory",  "JOB_ID",
-                           "session"}) {
+                           "session",     "encompass",     "--cpu-pin",     "OLDPWD",
+                           "--job-id"}) {
     EXPECT_FALSE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "7"), "7") << name;
   }
@@ -122,6 +134,12 @@ TEST(Secrets, FollowTheirOptions) {
       MaskArguments({"train", "--token", "abc", "--lr", "1", "--api-key=x", "--password", "--verbose"}),
       ElementsAre("train", "--token", "(secret)", "--lr", "1", "--api-key=(secret)", "--password",
                   "--verbose"));
+  EXPECT_THAT(MaskArguments({"sh", "-c", "x", "--pin", "S1", "--my-pin=S2", "--pgpass", "S3", "--session-id",
+                             "S4", "DBPWD=S5", "--dbpwd", "S6"}),
+              ElementsAre("sh", "-c", "x", "--pin", "(secret)", "--my-pin=(secret)", "--pgpass", "(secret)",
+                          "--session-id", "(secret)", "DBPWD=(secret)", "--dbpwd", "(secret)"));
+  EXPECT_EQ(MaskText("x --pin S1 --my-pin=S2; DBPWD=S5 y --session-id S4"),
+            "x --pin (secret) --my-pin=(secret); DBPWD=(secret) y --session-id (secret)");
   EXPECT_THAT(MaskArguments({"sh", "-c", "DB=postgres://a:b@c x"}),
               ElementsAre("sh", "-c", "DB=postgres://a:(secret)@c x"));
 }
