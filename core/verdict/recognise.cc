@@ -26,7 +26,7 @@ bool EndedByItself(const process::Ending& ending) {
 
 namespace {
 
-// Used when there is no log file: the last lines are all there is.
+// Used when no log file has them: the last lines.
 std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& tail,
                                                const std::filesystem::path& program) {
   std::string text;
@@ -68,16 +68,23 @@ bool Explains(const failures::Finding& finding, const RankFacts& rank) {
 Status RecogniseRank(RankFacts* facts) {
   RankFacts& rank = *facts;
   if (!rank.abort && (!rank.ending || !EndedByItself(*rank.ending))) return {};
-  if (rank.log_files.empty()) {
-    rank.known = FindInTail(rank.tail, rank.program);
-  } else {
+  rank.known.reset();
+  Status read;
+  if (!rank.log_files.empty()) {
     auto found =
         failures::FindInLogs(rank.log_files, failures::LogSource::kRunLog, failures::FactsOf(rank.program));
-    if (!found) return std::move(found).error();
-    rank.known = *std::move(found);
+    if (found) {
+      rank.known = *std::move(found);
+    } else {
+      read = std::move(found).error();
+    }
+  }
+  // The files may be gone or lack the end; the last lines are in memory.
+  if (!rank.known || rank.log_cut) {
+    if (auto last = FindInTail(rank.tail, rank.program)) rank.known = std::move(last);
   }
   if (rank.known && !Explains(rank.known->finding, rank)) rank.known.reset();
-  return {};
+  return read;
 }
 
 }  // namespace
@@ -85,14 +92,17 @@ Status RecogniseRank(RankFacts* facts) {
 Status Recognise(Facts* facts) {
   const Cause cause = FindCause(*facts);
   if (cause.kind != Cause::Kind::kRank) return {};
-  if (Status read = RecogniseRank(&facts->ranks[cause.first]); !read) return read;
+  Status read = RecogniseRank(&facts->ranks[cause.first]);
   // The finding for the first cause may change the cause to another rank.
   const Cause then = FindCause(*facts);
-  if (then.kind != Cause::Kind::kRank || then.index == cause.first) return {};
+  if (then.kind != Cause::Kind::kRank || then.index == cause.first) return read;
   RankFacts& suspect = facts->ranks[then.index];
   if (then.suspicion.kind == Suspicion::Kind::kErred)
     suspect.known = FindInTail(suspect.before, suspect.program);
-  return suspect.known ? Status() : RecogniseRank(&suspect);
+  if (!suspect.known) {
+    if (Status its = RecogniseRank(&suspect); read) read = std::move(its);
+  }
+  return read;
 }
 
 }  // namespace dtrun::verdict

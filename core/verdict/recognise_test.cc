@@ -116,5 +116,23 @@ TEST_F(RecogniseTest, ALogThatIsGoneIsReported) {
   EXPECT_THAT(VerdictText(facts_), HasSubstr("exited with code 1"));
 }
 
+TEST_F(RecogniseTest, WhatTheLogLacksIsInTheLastLines) {
+  const std::string line = "RuntimeError: [pair.cc:598] Connection closed by peer [10.0.0.12]:55116";
+  facts_.ranks[0].tail = {line};
+  facts_.ranks.emplace_back(facts_.ranks[0]).rank = 1;
+  facts_.ranks[1].ending = process::Ending{0, 0, false, false, SIGSTOP};
+  EXPECT_EQ(ExitCode(facts_), 1);
+  Log("rank-0.err", "OSError: [Errno 28] No space left on device\n");  // of a disk that was full after it
+  facts_.ranks[0].log_cut = true;
+  ASSERT_TRUE(Recognise(&facts_).ok());
+  EXPECT_EQ(ExitCode(facts_), 128 + SIGSTOP);
+  std::filesystem::remove(dir_ / "rank-0.err");  // with the run's folder
+  facts_.ranks[0].log_cut = false;
+  facts_.ranks[0].known.reset();
+  EXPECT_FALSE(Recognise(&facts_).ok());
+  EXPECT_EQ(ExitCode(facts_), 128 + SIGSTOP);
+  EXPECT_EQ(FindCause(facts_).index, 1u);
+}
+
 }  // namespace
 }  // namespace dtrun::verdict
