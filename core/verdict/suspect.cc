@@ -119,6 +119,13 @@ bool Waited(const RankFacts& rank) {
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
+// Whether the place is no work that only takes long.
+bool IsAsleep(std::string_view phrase) {
+  constexpr std::string_view kCalls[] = {"in time.sleep ", "in signal.pause ", "in nanosleep ",
+                                         "in clock_nanosleep "};
+  return std::ranges::any_of(kCalls, [&](std::string_view call) { return phrase.starts_with(call); });
+}
+
 // `first`: the rank that failed first and reported that it waited. Considers only `members`.
 std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first,
                                     const std::set<int>& members = {}) {
@@ -132,7 +139,8 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_
     if (suspect) places[rank.doing->phrase].push_back(i);
   }
   std::vector<std::size_t> out;
-  if (elsewhere <= others) {
+  const bool asleep = std::ranges::all_of(places, [](const auto& place) { return IsAsleep(place.first); });
+  if (elsewhere <= others || asleep) {
     for (const auto& [place, indices] : places) out.insert(out.end(), indices.begin(), indices.end());
     std::ranges::sort(out);
     return out;
@@ -348,7 +356,8 @@ std::vector<int> FailedAlike(const Facts& facts, std::size_t index) {
   return ranks;
 }
 
-std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but) {
+std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but,
+                       const std::pair<std::string_view, std::string_view>& verb) {
   std::vector<std::pair<std::string, std::vector<int>>> places;
   for (const RankDoing& doing : ranks) {
     if (std::ranges::find(but, doing.rank) != but.end()) continue;
@@ -362,7 +371,8 @@ std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<in
   }
   std::string text;
   for (const auto& [place, at] : places) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(at), place);
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", FoldRanks(at),
+                        at.size() == 1 ? verb.first : verb.second, place);
   }
   return text;
 }

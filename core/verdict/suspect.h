@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/verdict/facts.h"
@@ -70,7 +72,8 @@ std::vector<RankDoing> PlacesOf(const Facts& facts);
 std::vector<int> FailedAlike(const Facts& facts, std::size_t index);
 
 // Groups ranks by place: "ranks 0, 2 in all_reduce at train.py:8; rank 1 in time.sleep at train.py:6". `but`:
-// indices to leave out.
-std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but = {});
+// ranks to leave out. `verb`: before the place, for one rank and for several: "was ", "were ".
+std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but = {},
+                       const std::pair<std::string_view, std::string_view>& verb = {});
 
 }  // namespace dtrun::verdict

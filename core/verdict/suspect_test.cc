@@ -278,6 +278,16 @@ TEST_F(SuspectTest, IsNobodyAmongManyWhoAreElsewhereAtOnce) {
   EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(2u));
 }
 
+TEST_F(SuspectTest, AreAllWhoSleepHoweverMany) {
+  facts_.ranks[0].tail = kTimedOut;
+  for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kElsewhere, "in time.sleep at train.py:4");
+  EXPECT_THAT(Verdict(),
+              HasSubstr(": ranks 1-3 were in time.sleep at train.py:4; the others waited in all_reduce"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  Does(3, Stand::kElsewhere, "in time.sleep at train.py:9");
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(1u, 2u, 3u));
+}
+
 TEST(PlacesText, PutsRanksTogether) {
   RankDoing one, two, three;
   one.rank = 0, two.rank = 1, three.rank = 2;

@@ -30,8 +30,7 @@ std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspec
     phrases.insert(doing.Said());
     waited = waited && (doing.stand == stacks::Stand::kWaits || doing.stand == stacks::Stand::kMayWait);
   }
-  for (RankDoing& doing : accused) doing.phrase = "was " + doing.phrase;
-  const std::string text = PlacesText(accused);
+  const std::string text = PlacesText(accused, {}, {"was ", "were "});
   if (phrases.size() == 1 && waited) return text + "; the others waited " + *phrases.begin();
   return phrases.empty() ? text : text + "; the others: " + PlacesText(places, named);
 }
@@ -91,8 +90,8 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
     case Suspicion::Kind::kClosed: {
       std::vector<RankDoing> places;
       for (const std::size_t index : suspicion.indices) places.push_back(*facts.ranks[index].doing);
-      for (RankDoing& doing : places) doing.phrase = "lived, and was " + doing.phrase;
-      return PlacesText(places) + ", when the others had lost their connections";
+      return PlacesText(places, {}, {"lived, and was ", "lived, and were "}) +
+             ", when the others had lost their connections";
     }
     case Suspicion::Kind::kLeft:
     case Suspicion::Kind::kNone: break;
