@@ -208,6 +208,52 @@ class ExplainRun(JobTest):
         moved = json.loads(self.dtrun("explain", "kept", "--json").out)["verdict"]
         self.assertEqual(moved, told.replace(str(folder), str(kept)))
 
+    def test_a_cut_record_does_not_contradict_the_verdict(self):
+        error = "RuntimeError: [pair.cc:598] Connection closed by peer [10.0.0.12]:55116"
+        job = self.start_ranks(1, "sh", "-c", f"echo '{error}'; exit 3")
+        self.assertEqual(job.finish().code, 3)
+        events, verdict = job.run_dir() / "events.log", json.loads((job.run_dir() / "verdict.json").read_text())
+        self.assertEqual(verdict["exit_class"], "network")
+        lines = events.read_text().splitlines(keepends=True)
+        kinds = [json.loads(line)["kind"] for line in lines]
+        for kept in (lines[:kinds.index("failed-first") + 1], lines[:1], lines[:kinds.index("recognised")],
+                     [*lines[:-1], lines[-1][:9]]):
+            events.write_text("".join(kept))
+            result = self.dtrun("explain", job.run_dir())
+            self.assert_ok(result)
+            self.assertTrue(result.out.startswith(verdict["text"]), result.out)
+            self.golden_lines(result.out, "  record ")
+        events.write_text("".join(lines[:kinds.index("failed-first") + 1]))
+        killed = {"job": "job", "result": "agent killed", "exit_class": "launcher", "exit_code": 137,
+                  "error": "the agent was killed by SIGKILL"}
+        (job.run_dir() / "verdict.json").write_text(json.dumps(killed))
+        self.golden_lines(self.dtrun("explain", job.run_dir()).out, "last output of ")
+        events.write_text("".join(lines[:kinds.index("began") + 1]))
+        self.assertIn("job 'job': the agent was killed by SIGKILL ", self.dtrun("explain", job.run_dir()).out)
+
+    def test_a_damaged_file_leaves_out_only_its_own_part(self):
+        job = self.start_ranks(1, "sh", "-c", "exit 3")
+        self.assertEqual(job.finish().code, 3)
+        ways = {"cut": lambda file: file.write_text("{"), "a pipe": os.mkfifo, "a folder": os.mkdir, "gone": lambda file: None,
+                "a loop": lambda file: file.symlink_to(file), "strange": lambda file: file.write_text('{"hosts": 3, "job.name": 3}')}
+        for name in ("plan.json", "config.json", "verdict.json", "events.log"):
+            for way, make in ways.items():
+                record = job.run_dir() / name
+                kept = record.rename(self.folder / name)
+                make(record)
+                with self.subTest(name=name, way=way):
+                    result = self.dtrun("explain", job.run_dir())
+                    self.assertTrue(result.out.startswith("dtrun: job 'job' failed after "), result.out + result.err)
+                    self.assertNotIn("not a run directory", result.err)
+                    told = (way in ("cut", "strange", "gone") and name == "events.log" or way == "strange" and name == "config.json"
+                            or way == "gone" and name in ("verdict.json", "plan.json"))
+                    self.assertEqual(result.code, 0 if told else 2, str(result))
+                    if not told:
+                        self.assertIn(f"{record}'", result.err)
+                        self.assertIn("; ", result.err)  # the next step
+                os.rmdir(record) if way == "a folder" else record.unlink(missing_ok=True)
+                kept.rename(record)
+
     def test_the_blamed_rank_and_its_place(self):
         script = self.write("import sys, time, os\nrank = os.environ['RANK']\nif rank == '1':\n    time.sleep(1000)\n"
                             "time.sleep(1)\nsys.exit('RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] '\n"

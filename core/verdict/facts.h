@@ -118,6 +118,7 @@ struct RankFacts {
   std::chrono::nanoseconds ended_at{};           // since the start of the run
   int signal_sent = 0;                           // last signal that dtrun sent to end it, before it ended
   std::vector<std::string> tail;                 // its last lines of output
+  bool unheard = false;                          // the record does not tell these lines
   std::vector<std::filesystem::path> log_files;  // with its complete output
   bool log_cut = false;                          // the logs are incomplete: a write failed
   std::optional<failures::LogFinding> known;     // known failure in its output; set for the first cause only

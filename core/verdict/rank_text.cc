@@ -223,6 +223,10 @@ std::string Failed(const Facts& facts, std::chrono::nanoseconds at) {
 }
 
 std::string Tail(const RankFacts& rank, const std::string& logs) {
+  if (rank.unheard) {
+    return fmt::format("  last output of {}: not recorded; look at {}/rank-{}.*\n", Who(rank), logs,
+                       rank.blamed());
+  }
   if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
   std::string text = fmt::format("  last output of {} ({}):\n", Who(rank), KeptIn(rank, logs));
   const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);

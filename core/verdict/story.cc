@@ -51,6 +51,7 @@ struct Fold {
       rank.count = process.count;
       rank.host = process.host;
       rank.program = process.program;
+      rank.unheard = true;
     }
     std::ranges::sort(facts.ranks, {}, &RankFacts::rank);
     story.over_ = false;
@@ -214,6 +215,7 @@ struct Fold {
   void Of(RankFacts& rank, const fact::SaidBefore& m) { rank.before = m.lines; }
   void Of(RankFacts& rank, const fact::SaidLast& m) {
     rank.tail = m.lines;
+    rank.unheard = false;
     rank.log_files.assign(m.files.begin(), m.files.end());
     rank.log_cut = m.cut;
   }

@@ -94,6 +94,8 @@ TEST(EventLog, IsJudgedByWhatIsThereWhereverItIsCut) {
   EXPECT_EQ(ExitCode(story->facts()), 3);
   EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 1 exited with code 3\n"));
   EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 0 ran when the record ends"));
+  EXPECT_THAT(VerdictText(story->facts()),
+              HasSubstr("  last output of rank 1: not recorded; look at /runs/j/1/rank-1.*\n"));
 }
 
 TEST(EventLog, TellsWhereRanksWereOfAJobThatRuns) {

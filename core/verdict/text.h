@@ -75,7 +75,7 @@ std::string AlikeText(const Facts& facts, std::size_t index);
 // "dtrun: job 'mnist' failed after 3.2 s", the beginning of every failure verdict.
 std::string Failed(const Facts& facts, std::chrono::nanoseconds at);
 
-// The last output of the rank, or that it printed nothing.
+// The last output of the rank, or that it printed nothing, or that it is not recorded.
 std::string Tail(const RankFacts& rank, const std::string& logs);
 
 // What happened before and after, and where to read more. `cause`: null if no rank is it; `told`: ranks that

@@ -140,8 +140,8 @@ std::string VerdictText(const Facts& facts) {
     case Cause::Kind::kNone: break;
   }
   if (facts.cut) {
-    return fmt::format("dtrun: job '{}' is running, or dtrun was killed, {} after it began\n{}  logs: {}\n",
-                       facts.job, elapsed, WhereAndHow(facts), facts.logs);
+    return fmt::format("dtrun: job '{}'{}{} after it began\n{}  logs: {}\n", facts.job, kOpenEnd, elapsed,
+                       WhereAndHow(facts), facts.logs);
   }
   int ranks = 0;
   for (const RankFacts& process : facts.ranks) ranks += process.count;

@@ -130,7 +130,8 @@ int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen 
   } else {
     WriteForReading(output::Tamed(ToText(*story)));
   }
-  return 0;
+  for (const std::string& one : story->unread) PrintMessage("dtrun: {}\n", output::Tamed(one));
+  return story->unread.empty() ? 0 : kUserError;
 }
 
 // The temporary folder, found as mkstemp and torchrun find it.

@@ -57,10 +57,6 @@ bool IsListOfObjects(const Json& json, const char* key) {
 Result<Json> ReadJson(const fs::path& file) {
   if (Status may = MayRead(file); !may) return may.error();
   const Result<std::string> text = ReadWholeForeignFile(file, kMostOfAFile);
-  if (!text && text.error().code == DTRUN_NOT_FOUND) {
-    return Error{DTRUN_NOT_FOUND, fmt::format("{}; '{}' is not a run directory of dtrun", text.error().text,
-                                              file.parent_path().string())};
-  }
   if (!text) return text.error();
   Json json = ParseJson(*text);
   if (json.is_discarded())
@@ -75,7 +71,8 @@ Result<Json> ReadJson(const fs::path& file) {
 // The log folder of the last generation, and its plan if it differs from the first.
 fs::path LogFolder(const fs::path& run) {
   for (int generation = 1;; ++generation) {
-    if (!fs::exists(run / fmt::format("generation-{}", generation))) {
+    std::error_code failure;
+    if (!fs::exists(run / fmt::format("generation-{}", generation), failure)) {
       return generation == 1 ? run : run / fmt::format("generation-{}", generation - 1);
     }
   }
@@ -112,7 +109,8 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
     std::vector<fs::path> logs;
     for (const char* const stream : {"err", "out"}) {
       fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
-      if (fs::is_regular_file(log)) logs.push_back(std::move(log));
+      std::error_code failure;
+      if (fs::is_regular_file(log, failure)) logs.push_back(std::move(log));
     }
     const std::string program = TextAt(process, "/argv/0");
     auto known = failures::FindInLogs(logs, failures::LogSource::kUserPath, failures::FactsOf(program));
@@ -123,11 +121,11 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
-// The job's records, named as the folder is now; nullopt: it has none that this dtrun reads. An error: a pipe
-// or a device stands in their place.
+// The job's records, named as the folder is now; nullopt: it has none that this dtrun reads. An error: they
+// are there and cannot be read.
 Result<std::optional<verdict::Story>> ReadEvents(const fs::path& folder) {
   const Result<std::string> text = ReadWholeForeignFile(folder / verdict::kEventsFile, kMostOfAFile);
-  if (!text && text.error().code == DTRUN_FAILED_PRECONDITION) return text.error();
+  if (!text && text.error().code != DTRUN_NOT_FOUND) return text.error();
   Result<verdict::Story> story = text ? verdict::Replay(*text) : text.error();
   if (!story) return std::optional<verdict::Story>();
   // The file was begun by a generation that could not start: the one that counts is in the file before.
@@ -154,61 +152,117 @@ std::string WithoutLostLogs(std::string verdict) {
   return verdict;
 }
 
+bool IsThere(const fs::path& file) {
+  std::error_code failure;
+  return fs::symlink_status(file, failure).type() != fs::file_type::not_found;
+}
+
+// The error, with a next step.
+std::string Unread(const Error& error) {
+  if (error.text.find("; ") != error.text.npos) return error.text;
+  return error.text + "; what it holds is left out: copy the run's folder again, if this is a copy";
+}
+
+std::uint64_t GenerationOf(const Json& verdict) {
+  const auto found = verdict.find("generation");
+  return found == verdict.end() || !found->is_number_unsigned() ? 0 : found->get<std::uint64_t>();
+}
+
+// Whether records are missing that verdict.json was made of. It is of the generation in which the records
+// end, or of a later one.
+bool LacksRecords(const verdict::Story& events, const Json& verdict) {
+  const verdict::GenerationSummary last = verdict::Summarise(events.facts());
+  return !events.over() || events.gap() || GenerationOf(verdict) > last.generation ||
+         TextAt(verdict, "/exit_class") != last.exit_class ||
+         TextAt(verdict, "/exit_code") != std::to_string(last.exit_code);
+}
+
+// What the plan and the files beside it tell. Adds what cannot be read to story->unread.
+void ReadChoices(const fs::path& folder, Records files, RunStory* story) {
+  const auto read = [&](const fs::path& file, Json* to) {
+    Result<Json> json = ReadJson(file);
+    if (json) *to = *std::move(json);
+    if (!json) story->unread.push_back(Unread(json.error()));
+    return json.ok();
+  };
+  // A later generation has its own plan if something changed.
+  const fs::path latest = LogFolder(folder) / "plan.json";
+  const fs::path plan = IsThere(latest) ? latest : folder / "plan.json";
+  if (!read(plan, &files.plan)) return;
+  for (const char* const key : {"processes", "hosts"}) {
+    if (IsListOfObjects(files.plan, key)) continue;
+    const Error error = NotOurs(plan, fmt::format("\"{}\" is not a list of objects", key));
+    return story->unread.push_back(error.text);
+  }
+  const bool configured = read(folder / "config.json", &files.config);
+  if (Json network; IsThere(folder / "network.json") && read(folder / "network.json", &network))
+    files.network = std::move(network);
+  story->job = Printable(TextAt(files.plan, "/job"));
+  if (configured) story->choices = ChoicesOf(files);
+  story->gpus = ReadGpus(files.plan);
+  if (IsThere(folder / "network.txt")) {
+    auto network = ReadWholeForeignFile(folder / "network.txt", kMostOfAFile);
+    if (network) story->network = *std::move(network);
+    if (!network) story->unread.push_back(Unread(network.error()));
+  }
+  const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
+  auto findings = FindingsOf(folder, files.plan, interrupted);
+  if (findings) story->findings = *std::move(findings);
+  if (!findings) story->unread.push_back(Unread(findings.error()));
+}
+
 Result<RunStory> ReadRecords(const fs::path& folder) {
   if (Status may = MayRead(folder); !may) return may.error();
   Records files;
   RunStory story;
-  if (fs::exists(folder / "verdict.json")) {
+  if (IsThere(folder / "verdict.json")) {
     auto verdict = ReadJson(folder / "verdict.json");
-    if (!verdict) return verdict.error();
-    files.verdict = *std::move(verdict);
+    if (verdict && TextAt(*verdict, "/result").empty())
+      verdict = NotOurs(folder / "verdict.json", "it has no \"result\"");
+    if (verdict) files.verdict = *std::move(verdict);
+    if (!verdict) story.unread.push_back(Unread(verdict.error()));
   }
-  const auto read = ReadEvents(folder);
-  if (!read) return read.error();
-  const std::optional<verdict::Story>& events = *read;
-  // The file knows better after a generation that did not start, after dtrun was killed, and if records are
-  // missing.
+  auto read = ReadEvents(folder);
+  if (!read) story.unread.push_back(Unread(read.error()));
+  const std::optional<verdict::Story> events = read ? *std::move(read) : std::nullopt;
+  // verdict.json knows better after a generation that did not start, after dtrun was killed, and if records
+  // are missing.
   const std::string result = files.verdict ? TextAt(*files.verdict, "/result") : "";
-  const bool final =
-      result == "not started" || result == "agent killed" || (files.verdict && events && events->gap());
-  if (events && events->over() && !final) files.verdict = ParseJson(verdict::VerdictJson(*events));
+  const bool final = result == "not started" || result == "agent killed";
+  const bool cut = !final && files.verdict && events &&
+                   GenerationOf(*files.verdict) >= events->facts().generation &&
+                   LacksRecords(*events, *files.verdict);
+  if (events && events->over() && !final && !cut) files.verdict = ParseJson(verdict::VerdictJson(*events));
   if (files.verdict) story.job = Printable(TextAt(*files.verdict, "/job"));
-  story.state = StateText(files.verdict, events);
+  story.state = StateText(files.verdict, cut ? std::nullopt : events);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
   // The job still runs, or dtrun was killed.
-  if (events && events->facts().cut) story.verdict = verdict::VerdictText(events->facts());
+  if (events && events->facts().cut && !cut) story.verdict = verdict::VerdictText(events->facts());
+  if (const auto at = story.verdict.find(verdict::kOpenEnd);
+      result == "agent killed" && at != story.verdict.npos)
+    story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, ": " + TextAt(*files.verdict, "/error") + " ");
+  if (cut)
+    story.note = fmt::format(
+        "{} was cut or lacks records, or is of another dtrun: the verdict is that of verdict.json",
+        verdict::kEventsFile);
   // A job that could not start may have left only a verdict.
-  if (files.verdict && !fs::exists(folder / "plan.json")) return story;
-  // A later generation has its own plan if something changed.
-  const fs::path latest = LogFolder(folder) / "plan.json";
-  auto plan = ReadJson(fs::exists(latest) ? latest : folder / "plan.json");
-  if (!plan) return plan.error();
-  for (const char* const key : {"processes", "hosts"}) {
-    if (!IsListOfObjects(*plan, key))
-      return NotOurs(fs::exists(latest) ? latest : folder / "plan.json",
-                     fmt::format("\"{}\" is not a list of objects", key));
+  if (files.verdict && !IsThere(folder / "plan.json")) return story;
+  const bool told = files.verdict || (events && events->begun());
+  if (!told && story.unread.empty() && !IsThere(folder / "plan.json")) {
+    return Error{DTRUN_NOT_FOUND,
+                 fmt::format("open '{}': no such file or directory; '{}' is not a run directory of dtrun",
+                             (folder / "plan.json").string(), folder.string())};
   }
-  auto config = ReadJson(folder / "config.json");
-  if (!config) return config.error();
-  files.plan = *std::move(plan);
-  files.config = *std::move(config);
-  if (fs::exists(folder / "network.json")) {
-    auto network = ReadJson(folder / "network.json");
-    if (!network) return network.error();
-    files.network = *std::move(network);
+  try {
+    ReadChoices(folder, std::move(files), &story);
+  } catch (const fs::filesystem_error& error) {
+    story.unread.push_back(
+        Unread(Error::System(fmt::format("read '{}'", folder.string()), error.code().value())));
+  } catch (const Json::exception&) {  // valid JSON but not a record of dtrun
+    const char kWhy[] = "a value in plan.json, config.json or network.json has a wrong type";
+    story.unread.push_back(NotOurs(folder, kWhy).text);
   }
-  story.job = Printable(TextAt(files.plan, "/job"));
-  story.choices = ChoicesOf(files);
-  story.gpus = ReadGpus(files.plan);
-  if (fs::exists(folder / "network.txt")) {
-    auto network = ReadWholeForeignFile(folder / "network.txt", kMostOfAFile);
-    if (!network) return network.error();
-    story.network = *std::move(network);
-  }
-  const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
-  auto findings = FindingsOf(folder, files.plan, interrupted);
-  if (!findings) return findings.error();
-  story.findings = *std::move(findings);
+  if (!told && !story.unread.empty()) return Error{DTRUN_INVALID_ARGUMENT, story.unread.front()};
   return story;
 }
 
@@ -229,15 +283,7 @@ std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
   return files;
 }
 
-Result<RunStory> ReadRun(const fs::path& folder) {
-  try {
-    return ReadRecords(folder);
-  } catch (const fs::filesystem_error& error) {
-    return Error::System(fmt::format("read '{}'", folder.string()), error.code().value());
-  } catch (const Json::exception&) {  // valid JSON but not a record of dtrun
-    return NotOurs(folder, "a value in plan.json, config.json or network.json has a wrong type");
-  }
-}
+Result<RunStory> ReadRun(const fs::path& folder) { return ReadRecords(folder); }
 
 std::string ToText(const RunStory& story) {
   // The verdict begins with the job and its result.
@@ -246,6 +292,7 @@ std::string ToText(const RunStory& story) {
   if (!out.ends_with('\n')) out += '\n';
   const auto append = std::back_inserter(out);
   if (!story.chosen.empty()) fmt::format_to(append, "  {:<10} {}, the newest\n", "run", story.chosen);
+  if (!story.note.empty()) fmt::format_to(append, "  {:<10} {}\n", "record", story.note);
   for (const Choice& choice : story.choices) {
     fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
                    choice.value.empty() ? kNotRecorded : choice.value,
@@ -281,6 +328,8 @@ Json ToJson(const RunStory& story) {
           {"chosen", story.chosen.empty() ? Json(nullptr) : Json(story.chosen)},
           {"state", story.state},
           {"verdict", story.verdict.empty() ? Json(nullptr) : Json(story.verdict)},
+          {"note", story.note.empty() ? Json(nullptr) : Json(story.note)},
+          {"unread", story.unread},
           {"choices", choices},
           {"gpu_peers", ToJson(story.gpus)},
           {"network", story.network.empty() ? Json(nullptr) : Json(story.network)},

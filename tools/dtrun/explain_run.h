@@ -60,6 +60,8 @@ struct RunStory {
   std::string chosen;  // the run directory, if dtrun chose the newest one rather than the user
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
   std::string verdict;  // the failure as dtrun printed it, with the blamed rank and its place; empty: none
+  std::string note;     // that events.log is incomplete; empty: it is not
+  std::vector<std::string> unread;  // the files that could not be read: which, why, and the next step
   std::vector<Choice> choices;
   std::vector<GpuHost> gpus;  // checked GPUs
   std::string network;        // the table from network.txt: each interface and the reason; empty: one host
@@ -69,7 +71,7 @@ struct RunStory {
 // The files of known failures (failures.path) that the run's job used; none if not recorded.
 std::vector<std::filesystem::path> OwnFailuresOf(const std::filesystem::path& folder);
 
-// Errors name the file that is missing or unreadable.
+// An error: the folder tells nothing. It names the file that is missing or unreadable.
 Result<RunStory> ReadRun(const std::filesystem::path& folder);
 
 std::string ToText(const RunStory& story);
