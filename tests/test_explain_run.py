@@ -282,7 +282,8 @@ class ExplainRun(JobTest):
     def test_a_restarted_job_runs(self):
         job = self.start_ranks(1, "sh", "-c", f"if mkdir {self.folder}/failed; then exit 3; fi; echo up; sleep 1000",
                                sets=["restart.max=1", 'restart.on=["user-error"]'])
-        until(lambda: list(job.folder.glob("runs/job/*/generation-1/rank-0.out")), "the second generation to run")
+        until(lambda: any(file.read_text() == "up\n" for file in job.folder.glob("runs/job/*/generation-1/rank-0.out")),
+              "the second generation to run")
         state = json.loads(self.dtrun("explain", job.run_dir(), "--json").out)["state"]
         self.assertTrue(state.startswith("running"), state)
         self.assertTrue(state.endswith("in generation 1"), state)

@@ -58,7 +58,7 @@ def read(file):
 
 class GoldenTest(unittest.TestCase):
     folder = None
-    seen = ()  # the texts of this case in their order
+    golden_texts = ()  # the texts of this case in their order
 
     def run(self, result=None):
         """Runs the case. If it passes, its entries are written, or it has all of those that stand there."""
@@ -66,7 +66,7 @@ class GoldenTest(unittest.TestCase):
         told = lambda: sum(map(len, (result.failures, result.errors, result.skipped)))
         before = told()
         super().run(result)
-        if self.seen and told() == before:
+        if self.golden_texts and told() == before:
             try:
                 self.leave_golden()
             except AssertionError:
@@ -78,15 +78,15 @@ class GoldenTest(unittest.TestCase):
         for fact in facts:
             self.assertIn(fact, text)
         text = normalised(text, self.folder)
-        if text in self.seen:
+        if text in self.golden_texts:
             return
         self.assertNotEqual(text, "")
-        self.seen = (*self.seen, text)
+        self.golden_texts = (*self.golden_texts, text)
         if os.environ.get("DTRUN_GOLDEN") != "write":
-            expected = read(self.prose()).get(self.heading(len(self.seen)), "")
+            expected = read(self.prose()).get(self.heading(len(self.golden_texts)), "")
             if text != expected:
                 lines = difflib.unified_diff(expected.splitlines(), text.splitlines(), str(self.prose()), "now", lineterm="")
-                self.fail(f"the text of {self.heading(len(self.seen))} differs; to accept it: DTRUN_GOLDEN=write python3 "
+                self.fail(f"the text of {self.heading(len(self.golden_texts))} differs; to accept it: DTRUN_GOLDEN=write python3 "
                           f"{sys.argv[0]} {self.heading(1)}\n" + "\n".join(lines))
 
     def golden_lines(self, text, *facts):
@@ -103,7 +103,7 @@ class GoldenTest(unittest.TestCase):
         return name if number == 1 else f"{name} {number}"
 
     def leave_golden(self):
-        now = {self.heading(number): text for number, text in enumerate(self.seen, 1)}
+        now = {self.heading(number): text for number, text in enumerate(self.golden_texts, 1)}
         if os.environ.get("DTRUN_GOLDEN") != "write":
             left = [one for one in read(self.prose()) if one.split()[0] == self.heading(1) and one not in now]
             self.assertEqual(left, [], f"entries of {self.prose()} that the case no longer has")

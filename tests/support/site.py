@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 from support.lab import Lab, die_with_parent, find, run
 
@@ -137,7 +138,8 @@ class Site(Lab):
         """Runs a role of this file in a host's network; returns once it says that it is ready."""
         process = subprocess.Popen(["nsenter", "-t", str(self.holders[host]), "-n", sys.executable, "-B", "-c",
                                     f"from support.site import {role}; {role}({interface!r})"],
-                                   stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+                                   stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[1],
+                                   preexec_fn=die_with_parent)
         self.processes.append(process)
         with process.stdout as pipe:
             if pipe.readline() != "ready\n":
