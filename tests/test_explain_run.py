@@ -229,7 +229,7 @@ class ExplainRun(JobTest):
         (job.run_dir() / "verdict.json").write_text(json.dumps(killed))
         self.golden_lines(self.dtrun("explain", job.run_dir()).out, "last output of ")
         events.write_text("".join(lines[:kinds.index("began") + 1]))
-        self.assertIn("job 'job': the agent was killed by SIGKILL ", self.dtrun("explain", job.run_dir()).out)
+        self.assertIn("killed by SIGKILL", self.dtrun("explain", job.run_dir()).out)
 
     def test_a_damaged_file_leaves_out_only_its_own_part(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
