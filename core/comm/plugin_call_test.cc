@@ -39,7 +39,7 @@ TEST(PluginCall, EndsAProcessWhosePluginCallsExitAsAFailure) {
     std::exit(0);
   };
   EXPECT_EXIT(leave(), ::testing::ExitedWithCode(PluginCall::kExitCode),
-              "reported: backend 'rude', making 'world', called exit(), which only the program may call");
+              "reported: backend 'rude', making 'world', called exit.., which only the program may call");
 }
 
 TEST(PluginCall, EndsAProcessWhosePluginCallsExitInAnOperation) {
