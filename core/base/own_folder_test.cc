@@ -74,7 +74,7 @@ TEST_F(OwnFolderTest, RefusesTheLinkOfAStrangerWhereOthersMayWrite) {
   ASSERT_TRUE(StrangersLink(folder_ / "theirs/link"));
   for (const char* name : {"open/link", "open/link/deeper", "theirs/link"}) {
     EXPECT_THAT(OpenFolder(folder_ / name, true).error().text,
-                AllOf(HasSubstr("/link' is a link of user 4242"), HasSubstr("remove it")))
+                AllOf(HasSubstr("/link' is a symbolic link of user 4242"), HasSubstr("remove it")))
         << name;
   }
   EXPECT_TRUE(fs::is_empty(folder_ / "target"));

@@ -188,7 +188,7 @@ TEST(RunDir, IsNotFoundThroughTheLinkOfAStranger) {
     const Result<RunDir> dir = RunDir::Create(scratch / place, "demo", kNow);
     ASSERT_FALSE(dir) << place;
     EXPECT_THAT(dir.error().text,
-                AllOf(HasSubstr("/open/runs' is a link of user 4242"), HasSubstr("remove it")));
+                AllOf(HasSubstr("/open/runs' is a symbolic link of user 4242"), HasSubstr("remove it")));
   }
   EXPECT_TRUE(fs::is_empty(scratch / "target"));
 }

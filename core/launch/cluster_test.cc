@@ -93,7 +93,7 @@ TEST_F(ClusterOfTest, AManualStartNeedsARootANumberAndAKey) {
   EXPECT_THAT(ClusterOf(ManualWith({"cluster.root=node0:29400"})).error().text,
               HasSubstr("give --host-index"));
   EXPECT_THAT(ClusterOf(ManualWith({"cluster.root=node0:29400", "cluster.host_index=2"})).error().text,
-              HasSubstr("2 is not one of the 2 hosts"));
+              HasSubstr("cluster.host_index: 2 is out of range"));
   ::unsetenv(kClusterKey);
   const auto spec = ManualWith({"cluster.root=node0:29400", "cluster.host_index=0"});
   EXPECT_THAT(ClusterOf(spec).error().text, HasSubstr("needs a key that all hosts share"));

@@ -84,7 +84,7 @@ TEST_F(PluginOptionsTest, WhatGoesOverTheCommunicatorNeedsABackend) {
     request_.sets = {fmt::format("{}={}", key, value)};
     EXPECT_EQ(Problems("[backend]\nname = \"none\"\n"),
               fmt::format("dtrun: --set {0}={1}: \"{1}\" needs a communicator, and backend.name is \"none\" "
-                          "(train.toml:4:8); name a backend there, such as gloo, or take {0} out; see: dtrun "
+                          "(train.toml:4:8); name a backend there, such as gloo, or remove {0}; see: dtrun "
                           "config explain {0}\n",
                           key, value));
     EXPECT_EQ(Problems("[backend]\nname = \"demo\"\n"), "");
