@@ -1,7 +1,7 @@
 """Fails where a file is opened for reading in a way that may wait for ever, or read without end.
 
-core/base/read_file.h reads what others may have put somewhere, spec::ReadFile what the user names, and
-core/base/read_file.h what the kernel says. Streams, fopen, and an open() without O_NONBLOCK wait for the writer of a
+core/base/read_file.h reads what others may have put somewhere and what the kernel says, spec::ReadFile what the
+user names. Streams, fopen, and an open() without O_NONBLOCK wait for the writer of a
 pipe, and read a device without end. PLACES has the files that do so all the same, and what they read.
 
 check_reads.py SOURCE_DIR. Tests, and tools for developers of dtrun, are not looked at.
@@ -16,8 +16,8 @@ from check_starts import CPP_TEXT, TESTS, blank
 FOLDERS = ("core", "plugins", "launchers", "sdk/include", "sdk/interfaces", "sdk/services", "sdk/helpers", "tools/dtrun", "tools/dtrun-pmix")
 
 PLACES = {
-    "core/base/kernel_file.cc": "files of the kernel; this is their reader",
-    "core/base/own_folder.cc": "/proc",
+    "core/base/own_file.cc": "/proc",
+    "core/base/read_file.cc": "this is the reader of foreign files and of those of the kernel",
     "core/binding/gpu.cc": "/proc and /sys",
     "core/comm/shm/memory.cc": "/proc/PID/fd, and its kind is checked",
     "core/contract/mapping.cc": "the flight recorder, a memfd of the agent",
@@ -65,7 +65,7 @@ def problems(root):
             for line, call in unbounded(path):
                 unused.discard(name)
                 if name not in PLACES:
-                    yield (f"{name}:{line}: reads a file by {call}; use core/base/read_file.h or core/base/read_file.h, or "
+                    yield (f"{name}:{line}: reads a file by {call}; use core/base/read_file.h, or "
                            "add the file to PLACES in sdk/tests/check_reads.py with what it reads")  # fmt: skip
     for name in sorted(unused):
         yield f"{name}: no longer reads files in that way; take it out of PLACES in sdk/tests/check_reads.py"
