@@ -38,7 +38,10 @@ Json EnvironmentJson(const std::vector<std::string>& environment) {
 
 Status Append(int file, const std::filesystem::path& path, std::string_view text) {
   const int number = output::WriteAll(file, text);
-  return number == 0 ? Status() : Error::System(fmt::format("write '{}'", path.string()), number);
+  if (number == 0) return {};
+  Error error = Error::System(fmt::format("cannot write '{}'", path.string()), number);
+  error.text += "; the job continues without it; free space, or choose another folder with logs.dir";
+  return error;
 }
 
 }  // namespace

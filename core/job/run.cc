@@ -1,11 +1,12 @@
 #include "core/job/run.h"
 
-#include <chrono>
-#include <csignal>
-#include <exception>
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -48,7 +49,7 @@ constexpr log::Room kJobLog("job");
 void Print(std::string_view text, const output::Style& style, output::Console& console) {
   constexpr auto kStream = output::Stream::kErr;
   const bool terminal = console.terminal(kStream);
-  console.Line(kStream, output::Message(output::Tamed(text), terminal ? console.columns(kStream) : 0,
+  console.Line(kStream, output::Message(output::TamedMessage(text), terminal ? console.columns(kStream) : 0,
                                         output::WantsColour(style.colour, terminal)));
 }
 
@@ -386,7 +387,7 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
     return {};
   }
   log::WriteTo([&console](std::string_view line) {
-    console->Line(output::Stream::kErr, output::Tamed(WithoutNewline(line)));
+    console->Line(output::Stream::kErr, output::TamedMessage(WithoutNewline(line)));
   });
   Outcome outcome;
   const Status run = Runner(request, lifeline, *console, outcome).Run();

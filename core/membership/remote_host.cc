@@ -117,7 +117,7 @@ void RemoteHost::OnMessage(std::string_view message) {
         } else if constexpr (std::is_same_v<T, protocol::PreflightAnswered>) {
           if (auto done = std::exchange(preflight_done_, {})) done(std::move(seen.answer));
         } else if constexpr (std::is_same_v<T, protocol::Logged>) {
-          log::PassOn(output::Tamed(seen.line));
+          log::PassOn(output::TamedMessage(seen.line));
         } else if constexpr (std::is_same_v<T, protocol::Lost>) {
           Lose(seen.why, seen.agent_died);
         } else {

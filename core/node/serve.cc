@@ -1,10 +1,11 @@
 #include "core/node/serve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <fmt/format.h>
 #include <optional>
 
 #include "core/base/endpoint.h"
@@ -199,7 +200,7 @@ int RunGuarded(const std::function<int()>& work) {
 }  // namespace
 
 void Complain(const std::string& text) {
-  PrintMessage("dtrun: {}: {}\n", hosts::HostName(), output::Tamed(text));
+  PrintMessage("dtrun: {}: {}\n", hosts::HostName(), output::TamedMessage(text));
   std::fflush(stderr);
 }
 

@@ -1,8 +1,10 @@
 #include "core/options/value.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <set>
 
 #include "core/base/number.h"
@@ -146,11 +148,18 @@ Status CheckTexts(const Data& data) {
     }
   }
   if (const auto* map = std::get_if<std::map<std::string, std::string>>(&data)) {
+    std::vector<std::string> wrong;
     for (const auto& [name, text] : *map) {
-      if (name.empty() || name.find('=') != name.npos) {
-        return Error{DTRUN_INVALID_ARGUMENT,
-                     fmt::format("expected names without '='; found {}", QuoteShort(name))};
-      }
+      if (name.empty()) wrong.emplace_back("the name \"\" is empty");
+      if (name.find('=') != name.npos)
+        wrong.push_back(fmt::format("the name {} has a '='", QuoteShort(name)));
+    }
+    if (!wrong.empty()) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("expected names of one or more characters without '='; {}", fmt::join(wrong, "; "))};
+    }
+    for (const auto& [name, text] : *map) {
       if (Status status = CheckClean(name); !status) return status;
       if (Status status = CheckClean(text); !status) return status;
     }
@@ -166,8 +175,7 @@ std::string Meant(const Spec& spec, std::string_view text) {
     const auto duration = ParseDuration(meant);
     const auto least = ParseDuration(spec.min_text.value_or("0s"));
     if (duration && least && *duration < *least) return "";
-    if (!meant.empty() && !duration)
-      return spec.max_text ? "" : "; the longest is 10 years, \"87600h\"";
+    if (!meant.empty() && !duration) return spec.max_text ? "" : "; the longest is 10 years, \"87600h\"";
   }
   if (spec.type == Type::kBytes) {
     meant = BytesMeant(text);

@@ -241,6 +241,18 @@ std::string Tamed(std::string_view text) {
   }
 }
 
+std::string TamedMessage(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : Split(text, '\n')) {
+    std::string tamed = Tamed(line);
+    const bool quotes = line.substr(std::min(line.find_first_not_of(' '), line.size())).starts_with("| ");
+    for (std::size_t at = 0; !quotes && (at = tamed.find(kEscape, at)) != tamed.npos;)
+      tamed.erase(at, tamed.find('m', at) + 1 - at);
+    out.append(line.data() == text.data() ? "" : "\n").append(tamed);
+  }
+  return out;
+}
+
 void TamedLines::Append(std::string_view text, bool continues, std::string* out) {
   if (without_end_ != 0) {
     const SequenceText rest = FindTextEnd(text, 0, without_end_);

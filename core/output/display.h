@@ -27,6 +27,10 @@ void AppendTamed(std::string_view text, std::string* out);
 // The same for text that dtrun quotes: colours also end with their line.
 std::string Tamed(std::string_view text);
 
+// The same for dtrun's own lines, which hold texts of files and of other hosts: without any colour, but for
+// the lines that quote a rank, "    | ...".
+std::string TamedMessage(std::string_view text);
+
 // AppendTamed for one source among several on a terminal. A colour that a line leaves open is reset at its
 // end and set again in the next line of this source. If a piece of a long line leaves a sequence (such as
 // OSC) open, its text is also dropped from the next piece, and from the next line if it ends there.

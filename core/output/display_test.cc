@@ -128,6 +128,8 @@ TEST(AppendTamed, LeavesNothingThatPutTogetherIsASequence) {
 }
 
 TEST(Tamed, EndsColoursWithTheirLine) {
+  EXPECT_EQ(TamedMessage("host \033[31mred\n    | \033[31mred\n\033]0;x\anext: a\tb\n"),
+            "host red\n    | \033[31mred\033[0m\nnext: a\tb\n");
   EXPECT_EQ(Tamed("a\n\033[30;40mb\nc\n"), "a\n\033[30;40mb\033[0m\nc\n");
   EXPECT_EQ(Tamed("\033[31mred\033[0m and\033]0;title\a \033[7mmore\033[m."),
             "\033[31mred\033[0m and \033[7mmore\033[m.");

@@ -118,7 +118,10 @@ TEST(Convert, ReportsEveryBadItemOfAListOrTable) {
 TEST(Convert, RefusesTextsThatCannotBeArguments) {
   EXPECT_EQ(Refusal(A(Type::kList), R"(["a\u0000b"])"),
             ": expected text without a NUL character; found one\n");
-  EXPECT_EQ(Refusal(A(Type::kMap), "{ 'A=B' = 1 }"), ": expected names without '='; found \"A=B\"\n");
+  EXPECT_EQ(Refusal(A(Type::kMap), "{ 'A=B' = 1, '' = 2 }"),
+            ": expected names of one or more characters without '='; the name \"\" is empty; the name "
+            "\"A=B\" has a "
+            "'='\n");
 }
 
 TEST(Convert, NeverShowsASecret) {

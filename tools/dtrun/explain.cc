@@ -1,15 +1,16 @@
 #include "tools/dtrun/explain.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 #include "core/base/json.h"
@@ -92,7 +93,7 @@ int Tell(const std::vector<failures::Finding>& findings, const std::string& wher
   if (json) {
     Print({{"findings", failures::ToJson(findings)}});
   } else {
-    WriteForReading(output::Tamed(failures::ToText(findings, where)));
+    WriteForReading(output::TamedMessage(failures::ToText(findings, where)));
   }
   return findings.empty() ? kNothingKnown : 0;
 }
@@ -102,7 +103,7 @@ int TellMentions(const std::vector<failures::Mention>& mentions, bool json) {
   if (json) {
     Print({{"findings", Json::array()}, {"mentions", failures::ToJson(mentions)}});
   } else {
-    WriteForReading(output::Tamed(failures::ToText(mentions)));
+    WriteForReading(output::TamedMessage(failures::ToText(mentions)));
   }
   return kNothingKnown;
 }
@@ -128,7 +129,7 @@ int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen 
   if (arguments.json) {
     Print(ToJson(*story));
   } else {
-    WriteForReading(output::Tamed(ToText(*story)));
+    WriteForReading(output::TamedMessage(ToText(*story)));
   }
   for (const std::string& one : story->unread) PrintMessage("dtrun: {}\n", output::Tamed(one));
   return story->unread.empty() ? 0 : kUserError;
@@ -215,7 +216,8 @@ int ExplainWords(const ExplainArguments& arguments) {
 
 std::optional<fs::path> NewestRunIn(const fs::path& folder) {
   std::error_code none;
-  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none)) return std::nullopt;
+  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none))
+    return std::nullopt;
   std::vector<FoundRun> found;
   AddRun(folder / "latest", &found);
   if (found.empty() && fs::is_directory(folder, none)) {
@@ -256,10 +258,10 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   CLI::App* explain =
       app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");
   explain
-      ->add_option(
-          "WHAT", to->words,
-          "An error message; a file that contains it; - for stdin; a run directory, also of a running job; or "
-          "latest: the newest run started in this folder, also by 'dtrun torchrun'")
+      ->add_option("WHAT", to->words,
+                   "An error message; a file that contains it; - for stdin; a run directory, also of a "
+                   "running job; or "
+                   "latest: the newest run started in this folder, also by 'dtrun torchrun'")
       ->type_name("")
       ->required();
   explain

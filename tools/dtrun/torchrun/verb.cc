@@ -146,7 +146,7 @@ class TorchrunFront final : public launch::Front {
     const auto failures = torchrun::FailuresOf(*outcome.facts, outcome.started, local_ranks, error_files);
     if (!failures) return;
     output::WriteWithin(STDERR_FILENO,
-                        output::Tamed(torchrun::Summary(arguments_.training_script, *failures)));
+                        output::TamedMessage(torchrun::Summary(arguments_.training_script, *failures)));
     HandOn(torchrun::RootErrorFile(*failures));
   }
 
