@@ -79,7 +79,28 @@ std::string ToRun(const std::string& typed, const fs::path& file) {
                      shell.empty() ? "" : ", or " + shell);
 }
 
+// "a link to 'x', which does not exist": what is there under the name of a file, and is no file and no
+// folder; empty: nothing.
+std::string KindOfEntry(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) == 0) {
+    if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return {};
+    return S_ISFIFO(info.st_mode) ? "a pipe" : S_ISSOCK(info.st_mode) ? "a socket" : "a device";
+  }
+  const int number = errno;
+  std::error_code none;
+  const fs::path target = fs::read_symlink(file, none);
+  if (none) return {};
+  if (number == ELOOP) return "a link that leads back to itself";
+  if (number == ENOENT) return fmt::format("a link to '{}', which does not exist", target.string());
+  return fmt::format("a link to '{}', which cannot be read", target.string());
+}
+
 Status CheckExecutable(const fs::path& file) {
+  if (const std::string kind = KindOfEntry(file); !kind.empty()) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("cannot run '{}': it is {}; name a program", file.string(), kind)};
+  }
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
     const int number = errno;
@@ -90,13 +111,6 @@ Status CheckExecutable(const fs::path& file) {
   if (S_ISDIR(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("cannot run '{}': it is a folder; name a program in it", file.string())};
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("cannot run '{}': it is not a program but {}", file.string(),
-                             S_ISFIFO(info.st_mode)   ? "a pipe"
-                             : S_ISSOCK(info.st_mode) ? "a socket"
-                                                      : "a device")};
   }
   if (!IsExecutable(file)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is not executable{}", file.string(),
@@ -194,6 +208,8 @@ std::string NextStep(const std::string& program, const std::string& path, const 
   if (program.find(' ') != std::string::npos)
     return "; the program and each of its arguments are strings of their own, as in [\"python3\", "
            "\"train.py\"]";
+  if (const std::string kind = KindOfEntry(fs::path(cwd) / program); !kind.empty())
+    return fmt::format("; '{}' in '{}' is {}; name a program", program, cwd, kind);
   const auto file = Nearest(program, FilesIn(cwd));
   const auto other = ProgramLike(program, path, cwd);
   if (fs::is_directory(fs::path(cwd) / program, failure)) {
@@ -301,14 +317,12 @@ Status CheckBeside(const spec::JobSpec& spec, const std::string& cwd) {
   return {};
 }
 
-Status CheckCommand(const spec::JobSpec& spec, const Environment& environment,
-                    const std::string& folder) {
+Status CheckCommand(const spec::JobSpec& spec, const Environment& environment, const std::string& folder) {
   const std::string cwd = spec.job.cwd.value_or(folder);
   if (Status beside = CheckBeside(spec, cwd); !beside) return beside;
   const std::string program = CommandOf(spec, environment, cwd).front();
   const std::string path = RankPath(spec, environment);
-  if (MakesCommands(spec) || program.find("${") != program.npos || path.find("${") != path.npos)
-    return {};
+  if (MakesCommands(spec) || program.find("${") != program.npos || path.find("${") != path.npos) return {};
   const auto found = FindProgram(program, path, cwd);
   if (!found) return At(spec.job.command, found.error());
   const std::string script = ScriptOf(*spec.job.command);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -68,6 +69,19 @@ TEST_F(FindProgramTest, RefusesAFolder) {
   fs::create_directories(folder_ / "model");
   EXPECT_THAT(FindProgram("model", "/nowhere", folder_.string()).error().text,
               HasSubstr("' is a folder; name a program in it"));
+}
+
+TEST_F(FindProgramTest, SaysWhatIsNoFile) {
+  fs::create_symlink("nowhere", folder_ / "gone.py");
+  fs::create_symlink("loop.py", folder_ / "loop.py");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.py").c_str(), 0600), 0);
+  for (const auto& [name, kind] :
+       {std::pair("gone.py", "is a link to 'nowhere', which does not exist"),
+        std::pair("loop.py", "is a link that leads back to itself"), std::pair("pipe.py", "is a pipe")}) {
+    const std::string expected = std::string(kind) + "; name a program";
+    EXPECT_THAT(FindProgram(name, "/nowhere", folder_.string()).error().text, HasSubstr(expected));
+    EXPECT_THAT(FindProgram((folder_ / name).string(), "/nowhere", "/").error().text, HasSubstr(expected));
+  }
 }
 
 TEST_F(FindProgramTest, DoesNotExpandAsAShell) {

@@ -58,7 +58,7 @@ std::optional<OtherLauncher> Find(std::string_view Known::*files, const std::str
 constexpr VerbAdvice kVerbs[] = {
     {" version ", "write dtrun --version"},
     {" check validate lint ", "to check a config, write dtrun config check JOB.toml"},
-    {" init ", "did you mean dtrun config init, which writes a config with comments?", true},
+    {" init ", "dtrun config init writes a config with comments", true},
     {" new create ", "dtrun config init writes a config with comments"},
     {" status logs log show history ",
      "the run folder has a job's output and state (logs.dir); dtrun explain latest reports on the last job"},

@@ -83,8 +83,8 @@ Result<std::string> Splitter::NextValue(const std::string& name, const std::stri
   if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value{}", name, form));
   const std::string& value = words_[next_];
   if (value.size() > 1 && value[0] == '-' && !IsDigit(value[1])) {
-    return Wrong(fmt::format("{0} needs a value, and '{1}' looks like an option; if it is the value: {0}={1}",
-                             name, value));
+    return Wrong(fmt::format("{0} needs a value, and '{1}' looks like an option; if it is the value: {2}",
+                             name, value, Quoted({name + "=" + value})));
   }
   ++next_;
   return value;

@@ -193,6 +193,8 @@ TEST_F(SplitTest, AValueThatLooksLikeAnOptionIsNone) {
   EXPECT_EQ(Refused({"--network-interface", "-n", "2", "x"}),
             "--network-interface needs a value, and '-n' looks like an option; if it is the value: "
             "--network-interface=-n");
+  EXPECT_THAT(Refused({"--hosts", "-oProxyCommand=touch /tmp/x"}),
+              ::testing::EndsWith("if it is the value: '--hosts=-oProxyCommand=touch /tmp/x'"));
   EXPECT_THAT(Refused({"--hostfile", "--hosts", "a", "x"}),
               HasSubstr("--hostfile needs a value, and '--hosts'"));
   EXPECT_THAT(Refused({"--nproc", "-n", "2", "x"}), HasSubstr("write --processes-per-host VALUE; "));
