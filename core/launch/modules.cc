@@ -90,10 +90,11 @@ Status CheckModules(const spec::JobSpec& spec, const std::string& program, const
                                 host, missing));
   }
   if (NeedsPackage(spec, program) && missing.ends_with(", older than 2.5")) {
-    return plan::At(spec.backend.torch,
-                    fmt::format("on host '{}', {}, which does not load backends; remove {}, import "
-                                "dtrun.torch in the script and request the backend \"dtrun\"",
-                                host, missing, spec.backend.torch.key()));
+    return plan::At(
+        spec.backend.torch,
+        fmt::format("on host '{}', {}; torch before 2.5 does not load backends by itself: remove {}, import "
+                    "dtrun.torch in the script and request the backend \"dtrun\"",
+                    host, missing, spec.backend.torch.key()));
   }
   if (NeedsPackage(spec, program) && missing.ends_with(fmt::format("has no module '{}'", kPackage))) {
     const auto folder = plan::PackageFolder(plan::ProgramFolder());

@@ -1,5 +1,3 @@
-#include "core/verdict/text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "core/process/process.h"
+#include "core/verdict/text.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
@@ -67,7 +66,8 @@ bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->fail
 // Describes the state of a rank without a known end, for one rank and for several.
 std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
-  if (facts.cut) return {"ran when the record ends", "ran when the record ends"};
+  if (facts.cut)
+    return {"was still running when the record ended", "were still running when the record ended"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};
   return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
 }
@@ -136,10 +136,11 @@ std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at) {
   return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0 while dtrun was ending the job";
 }
 
-std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
+std::string Before(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                   const std::vector<int>& told) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
-    if (EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+    if (&rank != cause && !IsOneOf(told, rank) && EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
   }
   return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
 }

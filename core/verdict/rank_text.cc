@@ -1,5 +1,3 @@
-#include "core/verdict/text.h"
-
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -11,6 +9,7 @@
 #include "core/failures/report.h"
 #include "core/process/process.h"
 #include "core/verdict/facts.h"
+#include "core/verdict/text.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"
@@ -164,7 +163,7 @@ std::string KnownText(const RankFacts& rank) {
 std::string EvidenceText(const Facts& facts, const Cause& why) {
   const RankFacts& first = facts.ranks[why.first];
   const std::string error = ErrorIn(first.tail);
-  std::string text = fmt::format("  seen first: {} {}{}\n", Who(first), FailureText(first),
+  std::string text = fmt::format("  first failed exit: {} {}{}\n", Who(first), FailureText(first),
                                  error.empty() ? "" : ": " + error);
   if (why.suspicion.kind == Suspicion::Kind::kErred && facts.ranks[why.index].signal_sent != 0)
     text += fmt::format("  {} had printed its error by then and had not ended yet\n",
@@ -237,7 +236,7 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                    const std::string& hint, ExitClass exit_class, const std::vector<int>& told) {
   std::string text;
-  const std::string before = Before(facts, at);
+  const std::string before = Before(facts, cause, at, told);
   if (!before.empty()) text += "  before it: " + before + "\n";
   const std::string also = AlsoFailed(facts, cause, at, told);
   if (!also.empty()) text += "  also failed: " + also + "\n";

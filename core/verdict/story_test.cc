@@ -93,7 +93,7 @@ TEST(EventLog, IsJudgedByWhatIsThereWhereverItIsCut) {
   const Result<Story> story = Replay(file.text.substr(0, file.text.find('\n', failed)));
   EXPECT_EQ(ExitCode(story->facts()), 3);
   EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 1 exited with code 3\n"));
-  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 0 ran when the record ends"));
+  EXPECT_THAT(VerdictText(story->facts()), HasSubstr("rank 0 was still running when the record ended"));
   EXPECT_THAT(VerdictText(story->facts()),
               HasSubstr("  last output of rank 1: not recorded; look at /runs/j/1/rank-1.*\n"));
 }

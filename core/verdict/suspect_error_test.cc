@@ -22,7 +22,7 @@ TEST_F(SuspectTest, IsTheRankThatPrintedAnErrorOfItsOwnAndWasSlowToEnd) {
   facts_.ranks[2].before = kOwn;
   facts_.ranks[3].before = kClosed;
   EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 2 failed: ValueError: the true cause\n"));
-  EXPECT_THAT(Verdict(), HasSubstr("seen first: rank 0 exited with code 1: RuntimeError: "));
+  EXPECT_THAT(Verdict(), HasSubstr("first failed exit: rank 0 exited with code 1: RuntimeError: "));
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
   EXPECT_EQ(ExitCode(facts_), 1);
 }

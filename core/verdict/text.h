@@ -21,7 +21,8 @@ bool OnLostHost(const Facts& facts, const RankFacts& rank);
 
 // Clauses about other ranks relative to a failure at `at`; empty if there are none. Ranks that had already
 // succeeded:
-std::string Before(const Facts& facts, std::chrono::nanoseconds at);
+std::string Before(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                   const std::vector<int>& told);
 // Ranks that succeeded later although dtrun had sent them a signal, whether or not they received it:
 std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at);
 // Ranks that succeeded later, regardless of the others, except those in `told`:

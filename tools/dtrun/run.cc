@@ -38,11 +38,11 @@ bool LeadsTorch(const plan::Plan& plan) {
 
 std::string BackendText(const plan::Plan& plan) {
   const bool own = plan.backend == "none" || CallsDtrun(plan);
-  if (!own && LeadsTorch(plan)) return plan.backend + ", also for torch.distributed in place of gloo";
+  if (!own && LeadsTorch(plan)) return plan.backend + ", also for torch.distributed (backend.torch)";
   if (own) return plan.backend;
   const bool python = FileName(plan.processes.front().argv.front()).starts_with("python");
-  return plan.backend + ", for dtrun's own calls" +
-         (python ? "; torch.distributed uses the script's backend" : "");
+  return plan.backend + ", for programs that call dtrun's API" +
+         (python ? "; torch.distributed uses the backend that the script names" : "");
 }
 
 // One line per kind of memory.
@@ -107,8 +107,8 @@ std::optional<launch::Preparation> LoadToRun(const ConfigArguments& arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return preparation;
   const spec::JobSpec& spec = preparation->spec();
-  preparation->Warn(UnusedVariables(launch::RankEnvironment(),
-                                    {*spec.launcher.name, spec.hosts_from.platform}));
+  preparation->Warn(
+      UnusedVariables(launch::RankEnvironment(), {*spec.launcher.name, spec.hosts_from.platform}));
   return preparation;
 }
 
