@@ -15,6 +15,8 @@ from support.job import BUILD, JobTest, main
 LISTS = Path(__file__).with_name("foreign_flags")
 FRONTS = {"openmpi-4.1.4": "mpirun", "openmpi-5": "mpirun", "prrte-2026": "prterun", "mpich-4.0.2": "mpiexec.hydra",
           "slurm-22.05.8": "srun"}
+NOT_ASKED = ["--help", "--version", "--verbose", "--quiet",  # of dtrun itself
+             "--soft", "--arch", "--file", "--usage"]  # rather the program's
 BARE = ["knows no flag", "unknown option", "rror: ", "see --help"]
 
 
@@ -76,6 +78,25 @@ class Answers(JobTest):
                             self.assertIn(line, result.err)
                     own = re.search(rf"(?<![-\w]){re.escape(spelling)}[, ]", self.dtrun("plan", "--help").out)
                     self.assertTrue(own or spelling in told.err, f"{spelling}: {told}")
+
+    def test_each_long_option_given_to_dtrun_itself_has_an_answer(self):
+        for name in FRONTS:
+            for spelling, values in each(name):
+                if not spelling.startswith("--") or spelling in NOT_ASKED:
+                    continue
+                with self.subTest(list=name, option=spelling):
+                    self.assertNotIn("unknown option", self.dtrun("plan", "-n", "2", spelling, *values, "true").err)
+        self.golden(self.dtrun("plan", "-n", "2", "-K", "-u", "--kill-on-bad-exit=1", "--distribution=block", "--kill-on-bad-exit=0",
+                               "--pty", "--jobid", "7", "--nodefile=hosts", "true").err)
+
+    def test_mappings_that_are_dtruns_own(self):
+        planned = self.dtrun("plan", "--map-by", "slot", "--rank-by", "slot", "-n", "2", "true")
+        self.assert_ok(planned)
+        self.golden_lines(planned.err, " slot has no effect: ")
+        planned = self.dtrun("-v", "plan", "--map-by", "ppr:2:node", "true")
+        self.assert_ok(planned)
+        self.assertIn("2 ranks", planned.out)
+        self.golden_lines(planned.err, "--map-by ppr:2:node is read as --set job.processes_per_host=2")
 
     def test_refused_options_are_told_at_once_with_a_command_that_runs(self):
         for front in ([], ["mpirun"]):

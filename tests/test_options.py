@@ -43,8 +43,31 @@ class Explain(JobTest):
         file = self.write('[job]\ncommand = ["true"]\n')
         self.assert_user_error(self.dtrun("config", "explain", "job.comand", "--config", file), "job.command")
 
+    def test_options_of_plugins_are_explained_without_being_chosen(self):
+        self.golden(self.dtrun("config", "explain", "launcher.options.max_restarts").out, "dtrun plugins describe torchrun")
+        for arguments in ["backend.gloo"], ["backend.gloo.interface", "--set", "backend.name=none"]:
+            explained = self.dtrun("config", "explain", *arguments)
+            self.assert_ok(explained)
+            self.assertIn("dtrun plugins describe gloo", explained.out)
+            self.assertIn("  backend.gloo.interface\n", explained.out)
+        chosen = self.dtrun("config", "explain", "backend.gloo.interface", "--set", "backend.name=gloo", "--set", "backend.gloo.interface=lo")
+        self.assertIn("backend.options.interface: ", chosen.out)
+        self.assertRegex(chosen.out, 'value +"lo"')
+        listed = self.dtrun("config", "list", "backend.gloo.")
+        self.assert_ok(listed)
+        self.assertIn("  backend.gloo.interface\n", listed.out)
+        self.assert_user_error(self.dtrun("config", "explain", "backend.gloo.nothing"), "unknown option")
+
+    def test_a_name_of_other_launchers(self):
+        self.golden_error(self.dtrun("config", "explain", "timeout"), "job.time_limit", "backend.timeout")
+
 
 class ListOptions(JobTest):
+    def test_values_are_whole_in_a_pipe(self):
+        self.assertNotIn("...", "".join(line[:80] for line in self.dtrun("config", "list").out.splitlines(True)))
+        shell = '["ssh", "-o", "BatchMode=yes", "-p", "2222"]'
+        self.assertIn(shell, self.dtrun("config", "list", "cluster.remote", "--set", f"cluster.remote_shell={shell}").out)
+
     def test_every_option_of_the_core_has_a_line(self):
         result = self.dtrun("config", "list")
         self.assert_ok(result)

@@ -284,6 +284,16 @@ class Restarts(TorchrunTest):
         self.assertNotIn("start 2", result.out)
 
 
+    def test_any_job_of_the_launcher_has_the_number(self):
+        for sets, number in (["restart.max=3"], 3), (["restart.max=3", "launcher.options.max_restarts=5"], 5), ([], 0):
+            words = [word for key in ["launcher.name=torchrun", *sets] for word in ("--set", key)]
+            ran = self.dtrun(*words, "sh", "-c", "echo $TORCHELASTIC_MAX_RESTARTS")
+            self.assert_ok(ran)
+            self.assertEqual(ran.out, f"{number}\n")
+        ran = self.dtrun("--set", "job.dialects=torchrun", "--set", "restart.max=3", "sh", "-c", "echo $TORCHELASTIC_MAX_RESTARTS")
+        self.assertEqual(ran.out, "3\n")
+
+
 class Refusals(TorchrunTest):
     def test_each_names_its_option_and_ends_with_2(self):
         cases = [

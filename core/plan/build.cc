@@ -338,8 +338,9 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   std::vector<OfHost> of_hosts;
   for (std::size_t i = 0; i < plan.hosts.size(); ++i)
     of_hosts.push_back({HostDialect(inputs, plan, i), std::move(vendor[i])});
-  const environments::RankTable table =
+  environments::RankTable table =
       plan.dialects.empty() ? environments::RankTable() : TableOf(plan);  // one text per rank
+  table.max_restarts = static_cast<int>(*spec.restart.max);
   std::shared_ptr<const Variables> first;
   FoundProgram program;
   for (Process& process : plan.processes) {

@@ -76,6 +76,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
     if (!environments::MatchesAny(name, plan.withheld)) job.inherited[name] = value;
   }
   for (const auto& [name, value] : UserVariables(spec)) job.inherited[name] = value;
+  job.inherited["DTRUN_CONFIG_RESTART_MAX"] = std::to_string(*spec.restart.max);  // wherever it was given
 
   auto answer = inputs.launcher.Plan(spec.launcher_options.Snapshot(), job);
   if (!answer && answer.error().code == DTRUN_OUT_OF_MEMORY) return answer.error();

@@ -17,7 +17,7 @@ namespace {
 // Tables that exist even if no plugin has added options to them.
 constexpr std::string_view kPluginTables[] = {"backend.options", "launcher.options"};
 
-// Names that other launchers, and their users, have for our options.
+// Names that other launchers, and their users, have for our options; with a table, only in that one.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"nproc_per_node", "job.processes_per_host"},
     {"ntasks_per_node", "job.processes_per_host"},
@@ -37,7 +37,9 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"nnodes", "cluster.host_count"},
     {"num_nodes", "cluster.host_count"},
     {"num_machines", "cluster.host_count"},
+    {"job.nodes", "cluster.host_count"},
     {"nodes", "cluster.hosts"},
+    {"timeout", "job.time_limit"},
     {"node_rank", "cluster.host_index"},
     {"machine_rank", "cluster.host_index"},
     {"max_restarts", "restart.max"},
@@ -53,6 +55,17 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
 
 std::string Join(const std::string& table, std::string_view name) {
   return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
+}
+
+// The option that other launchers call `key`; empty: none.
+std::string Elsewhere(const options::Schema& schema, std::string_view key) {
+  for (const std::string_view name : {key, NameOf(key)}) {
+    const auto found =
+        std::ranges::find(kElsewhere, name, &std::pair<std::string_view, std::string_view>::first);
+    if (found != std::end(kElsewhere) && FindSpec(schema, found->second) != nullptr)
+      return std::string(found->second);
+  }
+  return {};
 }
 
 std::vector<std::string> TablesOf(const options::Schema& schema) {
@@ -121,13 +134,9 @@ std::string NearestKey(const options::Schema& schema, const std::string& key) {
   const std::string name(NameOf(key));
   const auto same =
       std::ranges::find_if(schema, [&](const options::Spec& spec) { return NameOf(spec.key) == name; });
+  if (std::string elsewhere = Elsewhere(schema, key); !elsewhere.empty()) return elsewhere;
   // Outside any table, an exact option name is better evidence than a similar table name.
   if (table.empty() && same != schema.end()) return same->key;
-  const auto elsewhere = std::ranges::find(kElsewhere, std::string_view(name),
-                                           &std::pair<std::string_view, std::string_view>::first);
-  if (elsewhere != std::end(kElsewhere) && FindSpec(schema, elsewhere->second) != nullptr) {
-    return std::string(elsewhere->second);
-  }
   // With a typo in the table's name, the option's name is still right.
   if (const auto meant = Nearest(table, TablesOf(schema)); meant && !IsTable(schema, table)) {
     if (const auto nearest = Nearest(name, NamesIn(schema, *meant))) return Join(*meant, *nearest);
@@ -160,8 +169,14 @@ std::string UnknownHint(const options::Schema& schema, const std::string& key, b
   if (!meant.empty()) {
     const bool neighbour = !whole && TableOf(meant) == table;
     const options::Spec* spec = FindSpec(schema, meant);
-    return fmt::format("did you mean '{}'{}? {}", neighbour ? std::string(NameOf(meant)) : meant,
-                       spec == nullptr ? "" : " " + Summary(*spec), see(meant));
+    std::string text = fmt::format("did you mean '{}'{}", neighbour ? std::string(NameOf(meant)) : meant,
+                                   spec == nullptr ? "" : " " + Summary(*spec));
+    if (meant == Elsewhere(schema, key)) {  // another option may have the name itself
+      const auto same = [&](const options::Spec& one) { return NameOf(one.key) == NameOf(key); };
+      if (const auto also = std::ranges::find_if(schema, same); also != schema.end() && also->key != meant)
+        text += fmt::format(" or '{}' {}", also->key, Summary(*also));
+    }
+    return fmt::format("{}? {}", text, see(meant));
   }
   if (!table.empty() && !IsTable(schema, table)) {
     return fmt::format("tables: {}", fmt::join(NamesIn(schema, ""), ", "));

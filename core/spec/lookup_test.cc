@@ -35,7 +35,10 @@ TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
   EXPECT_EQ(NearestKey(CoreSchema(), "jbo.nam"), "job.name") << "a slip in each part";
   EXPECT_EQ(NearestKey(CoreSchema(), "bakend"), "backend");
   EXPECT_EQ(NearestKey(CoreSchema(), "command"), "job.command");
-  EXPECT_EQ(NearestKey(CoreSchema(), "job.timeout"), "backend.timeout");
+  EXPECT_EQ(NearestKey(CoreSchema(), "job.timeout"), "job.time_limit");
+  EXPECT_EQ(NearestKey(CoreSchema(), "timeout"), "job.time_limit");
+  EXPECT_EQ(NearestKey(CoreSchema(), "job.nodes"), "cluster.host_count");
+  EXPECT_EQ(NearestKey(CoreSchema(), "cluster.nodes"), "cluster.hosts");
   EXPECT_EQ(NearestKey(CoreSchema(), "bakend.name"), "backend.name") << "a name that several tables have";
   EXPECT_EQ(NearestKey(CoreSchema(), "wibble"), "");
 }
@@ -54,6 +57,10 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
       UnknownHint(CoreSchema(), "wibble", false, ""),
       "tables: job, cluster, launcher, backend, plugins, python, comm, network, restart, watch, failures, "
       "logs, output");
+  EXPECT_EQ(
+      UnknownHint(CoreSchema(), "job.timeout", true, ""),
+      "did you mean 'job.time_limit' (duration) or 'backend.timeout' (duration, default \"60s\")? see: dtrun "
+      "config explain job.time_limit");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

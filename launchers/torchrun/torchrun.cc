@@ -72,7 +72,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
   Torchrun(const dtrun::sdk::Host&, const Options& options)
       : run_id_(options.String("run_id")),
         role_(options.String("role")),
-        max_restarts_(options.Int("max_restarts")),
+        max_restarts_(options.FindInt("max_restarts")),
         entry_(static_cast<Entry>(options.EnumIndex("entry"))),
         placeholders_(static_cast<Placeholders>(options.EnumIndex("placeholders"))),
         error_files_(static_cast<ErrorFiles>(options.EnumIndex("error_files"))),
@@ -119,7 +119,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
         {"MASTER_ADDR", master_addr_.empty() ? job.master_addr() : master_addr_},
         {"MASTER_PORT", job.master_port()},
         {"TORCHELASTIC_RESTART_COUNT", job.generation()},
-        {"TORCHELASTIC_MAX_RESTARTS", std::to_string(max_restarts_)},
+        {"TORCHELASTIC_MAX_RESTARTS", MaxRestarts(job)},
         {"TORCHELASTIC_RUN_ID", run_id_},
         // "True": the agent of rank 0's host serves it.
         {kAgentStore, agent_store_ && job.Inherited(kRankServes) != "1" ? "True" : "False"},
@@ -129,6 +129,11 @@ class Torchrun final : public dtrun::sdk::Launcher {
     };
     if (virtual_local_rank_) env.emplace_back(kDevices, DeviceOf(job, process.local_rank));
     return env;
+  }
+
+  std::string MaxRestarts(const Job& job) const {
+    if (max_restarts_) return std::to_string(*max_restarts_);
+    return job.Inherited("DTRUN_CONFIG_RESTART_MAX").value_or("0");  // restart.max
   }
 
   std::string ErrorFile(const Job& job, const dtrun::sdk::Process& process) const {
@@ -193,7 +198,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
 
   const std::string run_id_;
   const std::string role_;
-  const std::int64_t max_restarts_;
+  const std::optional<std::int64_t> max_restarts_;
   const Entry entry_;
   const Placeholders placeholders_;
   const ErrorFiles error_files_;
@@ -207,7 +212,8 @@ class Torchrun final : public dtrun::sdk::Launcher {
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("run_id", DTRUN_TYPE_STRING, "none", "name of the job: TORCHELASTIC_RUN_ID"),
     dtrun::sdk::Option("role", DTRUN_TYPE_STRING, "default", "role of all ranks: ROLE_NAME"),
-    dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, "0", "value of TORCHELASTIC_MAX_RESTARTS"),
+    dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, nullptr,
+                       "value of TORCHELASTIC_MAX_RESTARTS; unset: that of restart.max"),
     dtrun::sdk::Option("entry", DTRUN_TYPE_ENUM, "command", "what the first word of job.command is")
         .Long("\"command\" is a program; \"script\" and \"module\" are run by Python with -u, \"path\" by "
               "runpy.run_path inside it. The interpreter is PYTHON_EXEC, else python3 in PATH.")

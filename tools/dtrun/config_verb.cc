@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <string>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
@@ -95,6 +97,44 @@ std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
   return tables;
 }
 
+constexpr std::string_view kBackendOptions = "backend.options.";
+
+// backend.options.KEY for backend.NAME.KEY of the chosen backend, else `key`.
+std::string KeyOfChosen(const spec::JobSpec& spec, const std::string& key) {
+  const std::vector<std::string> names = spec::BackendChoiceOf(spec).names;
+  const std::string table = names.size() == 1 ? fmt::format("backend.{}.", names[0]) : "";
+  if (table.empty() || !key.starts_with(table)) return key;
+  std::string option = std::string(kBackendOptions) + key.substr(table.size());
+  return spec.Find(option) == nullptr ? key : option;
+}
+
+// The options of plugins that `key` names: backend.NAME.KEY, backend.options.KEY, launcher.options.KEY, or
+// backend.NAME for all. `prefix`: those that begin with `key`. Empty: none.
+std::string OfPlugins(const ConfigArguments& arguments, const std::string& key, bool prefix) {
+  std::string out;
+  if (!key.starts_with("backend.") && !key.starts_with("launcher.")) return out;
+  for (const OptionTable& table : PluginTables(arguments)) {
+    const std::string name = table.title.substr(table.title.find(' ') + 1);
+    std::string found;
+    for (options::Spec option : table.options) {
+      const auto named = [&](std::string_view one) { return prefix ? one.starts_with(key) : one == key; };
+      const std::string own =
+          option.key.starts_with(kBackendOptions)
+              ? fmt::format("backend.{}.{}", name, option.key.substr(kBackendOptions.size()))
+              : option.key;
+      if (named(own) || key == "backend." + name) {
+        option.key = own;
+      } else if (!named(option.key)) {
+        continue;
+      }
+      found += OptionText(option);
+    }
+    if (!found.empty())
+      out += fmt::format("{} (dtrun plugins describe {}):\n{}", table.title, name, found);
+  }
+  return out;
+}
+
 int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
   const launch::Preparation preparation = Load(arguments);
   if (NamesVariable(key) && preparation.spec().Find(key) == nullptr) {
@@ -106,8 +146,12 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
     WriteForReading(told);
     return 0;
   }
-  auto text = spec::Explain(preparation.spec(), key);
+  auto text = spec::Explain(preparation.spec(), KeyOfChosen(preparation.spec(), key));
   if (!text) {
+    if (const std::string of_plugins = OfPlugins(arguments, key, false); !of_plugins.empty()) {
+      WriteForReading(of_plugins);
+      return 0;
+    }
     PrintMessage("dtrun: {}\n", text.error().text);
     return kUserError;
   }
@@ -133,8 +177,12 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     WriteOutput(JsonDocument(1, {{"options", out}}));
     return 0;
   }
-  const std::string text = ListOptions(spec, own.prefix);
+  const std::string text = ListOptions(spec, own.prefix, ::isatty(STDOUT_FILENO) != 1);
   if (text.empty()) {
+    if (const std::string of_plugins = OfPlugins(arguments, own.prefix, true); !of_plugins.empty()) {
+      WriteForReading(of_plugins);
+      return 0;
+    }
     PrintMessage("dtrun: no option begins with '{}'; {}\n", own.prefix,
                  spec::UnknownHint(spec.schema(), own.prefix, true, ""));
     return kUserError;

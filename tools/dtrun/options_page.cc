@@ -67,7 +67,7 @@ Json ValueOf(const Spec& spec, const options::Value& value) {
 
 }  // namespace
 
-std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix) {
+std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix, bool whole) {
   std::vector<const Spec*> listed;
   std::size_t widest = 0;
   const options::Schema rows = spec.schema();
@@ -81,11 +81,32 @@ std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix) {
     const options::Value& value = spec.Get(row->key);
     const bool given = value.origin.kind != DTRUN_ORIGIN_DEFAULT;
     const std::string text = value.set() && given ? options::Format(*row, value.data) : DefaultOf(*row);
+    const bool all = whole || listed.size() == 1 || text.size() <= kWidestValue;
     fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", row->key, widest,
-                   text.size() <= kWidestValue ? text : Shortened(text, kWidestValue - 3), kWidestValue,
-                   row->doc, given ? fmt::format(" ({})", value.origin.place) : "");
+                   all ? text : Shortened(text, kWidestValue - 3), kWidestValue, row->doc,
+                   given ? fmt::format(" ({})", value.origin.place) : "");
   }
   return out;
+}
+
+std::string OptionText(const options::Spec& spec) {
+  std::string range;
+  if (spec.min_text || spec.max_text) {
+    range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
+  }
+  const std::string fallback =
+      spec.required ? "required"
+      : spec.default_text
+          ? fmt::format("default {}", spec.default_text->empty() && spec.type == options::Type::kList
+                                          ? "[]"
+                                          : *spec.default_text)
+          : "unset by default";
+  std::string text =
+      fmt::format("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
+                  spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
+                  spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
+  if (!spec.long_doc.empty()) text += "      " + Indented(spec.long_doc, "      ") + "\n";
+  return text;
 }
 
 Json ToJson(const options::Spec& spec) {

@@ -10,8 +10,12 @@
 namespace dtrun::cli {
 
 // A line for each option with the key prefix `prefix`: key, value, description, and the origin of a
-// non-default value. Empty if there is none.
-std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix);
+// non-default value. Empty if there is none. `whole`: long values are not shortened; nor is that of a single
+// option.
+std::string ListOptions(const spec::JobSpec& spec, const std::string& prefix, bool whole);
+
+// Lines for an option of a plugin: key, meaning, type, range and default.
+std::string OptionText(const options::Spec& spec);
 
 Json ToJson(const options::Spec& spec);
 Json ToJson(const options::Spec& spec, const options::Value& value);  // with its value and origin

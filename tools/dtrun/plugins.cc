@@ -32,26 +32,6 @@ std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
   return plugin::SearchPath(arguments.plugin_dirs, {});
 }
 
-std::string TextOf(const options::Spec& spec) {
-  std::string range;
-  if (spec.min_text || spec.max_text) {
-    range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
-  }
-  const std::string fallback =
-      spec.required ? "required"
-      : spec.default_text
-          ? fmt::format("default {}", spec.default_text->empty() && spec.type == options::Type::kList
-                                          ? "[]"
-                                          : *spec.default_text)
-          : "unset by default";
-  std::string text =
-      fmt::format("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
-                  spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
-                  spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
-  if (!spec.long_doc.empty()) text += "      " + Indented(spec.long_doc, "      ") + "\n";
-  return text;
-}
-
 // As in launcher.name: launchers are named with hyphens, their files with underscores.
 std::string ShownName(const plugin::File& file) {
   std::string name = file.name;
@@ -270,7 +250,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
         "several\n",
         file->name);
   }
-  for (const options::Spec& spec : it.options) text += TextOf(spec);
+  for (const options::Spec& spec : it.options) text += OptionText(spec);
   WriteForReading(text);
   return 0;
 }

@@ -29,6 +29,10 @@ constexpr std::string_view kOneProgram =
 constexpr std::string_view kNamedHosts = "name the hosts of the job alone: --hosts node1,node2";
 constexpr std::string_view kDebuggerAdvice =
     "start the debugger as the program: dtrun -n 2 gdb -batch -ex run --args PROGRAM";
+constexpr std::string_view kStdin =
+    "rank 0 reads dtrun's stdin, and the others an empty one: write <FILE behind dtrun's command line";
+constexpr std::string_view kDistribution =
+    "ranks are numbered along the hosts, and fill each; --set job.bind=spread places neighbours apart";
 constexpr std::string_view kScheduler =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 
@@ -91,7 +95,7 @@ constexpr ForeignFlag kFlags[] = {
     {"--map-by= --mapby= --rank-by= --rankby= rmaps-base-mapping-policy rmaps-base-ranking-policy "
      "rmaps-default-mapping-policy rmaps-default-ranking-policy HYDRA_MAPPING", "mpirun", "", kMpirun,
      "ranks fill one host after another, as by slot; ppr:N:node: use --processes-per-host N (there is no round-robin "
-     "over hosts); --set job.bind=spread spreads the ranks of a host over its NUMA nodes"},
+     "over hosts); --set job.bind=spread spreads the ranks of a host over its NUMA nodes", "slot ppr:N:node"},
     {"--npersocket= --ppr=", "mpirun", "", kMpirun,
      "--processes-per-host N counts the ranks of a host, and --set job.bind=per-socket gives each the processors of "
      "its sockets"},
@@ -116,7 +120,7 @@ constexpr ForeignFlag kFlags[] = {
     {"--report-bindings", "mpirun", "", kNothing,
      "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and 'dtrun plan' "
      "shows each rank's"},
-    {"--display-allocation --display-devel-allocation --display-devel-map --display-diffable-map --display-topo "
+    {"--display-allocation --display-devel-allocation --display-devel-map --display-diffable-map --display-topo --display= "
      "--do-not-launch", "mpirun", "", kRefused, kPlanAdvice},
     {"--pernode", "mpirun", "--set job.processes_per_host=1"},
     {"--add-host= --add-hostfile=", "mpirun", "", kUnread, "name all hosts of the job: --hosts node1,node2"},
@@ -203,6 +207,50 @@ constexpr ForeignFlag kFlags[] = {
     {"--mpi=", "srun", "--set job.pmi={}", kOneOf,
      "for MPICH and Intel MPI, which have PMI-1: --set job.pmi=pmi1; for horovodrun's --mpi: --set "
      "launcher.name=mpirun", "pmix=pmix none=none"},
+
+    // Those of srun's steps that are no matter of the scheduler.
+    {"--kill-on-bad-exit -K SLURM_KILL_BAD_EXIT", "srun", "", kHarmless,
+     "a rank that fails ends the job (restart.max starts it again); leave it out, and have the program exit with 0 "
+     "where its failure is to be ignored", "1"},
+    {"--unbuffered -u", "srun", "", kNothing, "dtrun passes each line on at once"},
+    {"--quit-on-interrupt", "srun", "", kNothing, "an interrupt ends the job"},
+    {"--preserve-env -E", "srun", "", kNothing, kInherited},
+    {"--distribution= SLURM_DISTRIBUTION", "srun", "", kHarmless, kDistribution, "block *"},
+    {"--hint= --mem-bind= --gpu-bind= --accel-bind= SLURM_HINT SLURM_MEM_BIND SLURM_GPU_BIND", "srun", "", kRefused,
+     kBindingAdvice},
+    {"--ntasks-per-core= --ntasks-per-socket= SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_SOCKET", "srun", "", kRefused,
+     "--processes-per-host N counts the ranks of a host, and job.bind chooses their processors"},
+    {"--ntasks-per-gpu= SLURM_NTASKS_PER_GPU", "srun", "", kRefused, "-n gpu starts a rank for each GPU of a host"},
+    {"--multi-prog", "srun", "", kRefused, kOneProgram},
+    {"--wait= -W= SLURM_WAIT", "srun", "", kUnread,
+     "leave it out: where a rank fails the others end within job.grace, and without a failure each may take its time"},
+    {"--no-kill -k SLURM_NO_KILL", "srun", "", kRefused, kRestarts},
+    {"--input= SLURM_STDINMODE", "srun", "", kUnread, kStdin},
+    {"--pty", "srun", "", kUnread, "leave it out: rank 0 reads dtrun's stdin; for a shell on a host: srun --pty bash"},
+    {"--overlap --exact", "srun", "", kUnread,
+     "leave it out: within an allocation the ranks may have all processors of its hosts (job.bind)"},
+    {"--jobid=", "srun", "", kUnread,
+     "enter that allocation, and start dtrun there: srun --jobid={} --overlap -N 1 -n 1 --pty bash"},
+    {"--het-group=", "srun", "", kUnread, kNamedHosts},
+    {"--relative=", "srun", "", kUnread, kNamedHosts},
+    {"--nodefile= -F=", "srun", "--hostfile {}", kRefused, "a host in each line"},
+    {"--test-only", "srun", "", kRefused, kPlanAdvice},
+    {"--bcast --bcast-exclude= --compress --send-libs SLURM_BCAST SLURM_SEND_LIBS SLURM_COMPRESS", "srun", "", kUnread,
+     "leave it out: each host needs the program in the same place, such as in a shared folder"},
+    {"--propagate", "srun", "", kUnread,
+     "leave it out; a limit of its own has a rank so: dtrun -n 2 sh -c 'ulimit -n 4096; exec PROGRAM'"},
+    {"--export-file=", "srun", "", kUnread, kSetVariable},
+    {"--prolog= --epilog= --task-prolog= --task-epilog= SLURM_PROLOG SLURM_EPILOG SLURM_TASK_PROLOG SLURM_TASK_EPILOG",
+     "srun", "", kUnread, "have the ranks run it around the program: dtrun -n 2 sh -c 'BEFORE; PROGRAM && AFTER'"},
+    {"--disable-status -X --slurmd-debug= --cluster-constraint= --resv-ports --get-user-env --debugger-test --x11 "
+     "--interactive --container= --threads= -T= --msg-timeout= SLURM_RESV_PORTS SRUN_CONTAINER SLURM_THREADS", "srun",
+     "", kUnread},
+    {"--hold --gres-flags= --mcs-label= --reboot --prefer= --dependency= --licenses= -L= --clusters= -M= --core-spec= "
+     "-S= --extra-node-info= -B= --begin= --bb= --bbf= --comment= --contiguous --cores-per-socket= --deadline= "
+     "--delay-boot= --gpu-freq= --cpu-freq= --immediate --mail-type= --mail-user= --mem-per-cpu= --mem-per-gpu= "
+     "--mincpus= --nice --power= --priority= --profile= --acctg-freq= --reservation= --signal= --sockets-per-node= "
+     "--spread-job --switches= --thread-spec= --threads-per-core= --time-min= --tmp= --tres-per-task= --uid= --gid= "
+     "--use-min-nodes --wckey= --network= --no-allocate -Z", "srun", "", kUnread, kScheduler},
 
     // dtrun's verbs, and flags that several launchers share.
     {"--dry-run --display-map -display-map", "other launchers", "", kRefused,
@@ -311,38 +359,19 @@ constexpr ForeignFlag kOwnFlags[] = {
     {"-c=", "mpirun", "--ranks {}"},
     {"-N=", "mpirun", "--processes-per-host {}"},
     {"--version -V", "mpirun", "", kRefused, "it starts nothing: run mpirun --version"},
-    {"--display=", "mpirun", "", kRefused, kPlanAdvice},
     {"--output=", "mpirun", "", kRefused,
      "lines have their rank in front (output.prefix), --set output.timestamps=true adds the time, and the run's folder "
      "has a file for each rank"},
     {"--debug", "mpirun", "", kUnread, kDebuggerAdvice},
     {"-p= --soft --arch= --file=", "mpirun", "", kUnread},
 
-    {"-q= -H --hold -b= -s --oversubscribe --gres-flags= --mcs-label= --reboot --prefer= -d= --dependency= -L= "
-     "--licenses= -M= --clusters= -S= --core-spec= -B= --extra-node-info= --begin= --bb= --bbf= --comment= "
-     "--contiguous --cores-per-socket= --deadline= --delay-boot= --gpu-freq= --cpu-freq= -I --immediate --jobid= "
-     "--mail-type= --mail-user= --mem-per-cpu= --mem-per-gpu= --mincpus= --nice --power= --priority= --profile= "
-     "--acctg-freq= --reservation= --signal= --sockets-per-node= --spread-job --switches= --thread-spec= "
-     "--threads-per-core= --time-min= --tmp= --tres-per-task= --uid= --gid= --use-min-nodes --wckey= --overlap --exact "
-     "--network= -Z --no-allocate", "srun", "", kRefused, kScheduler},
+    {"-q= -H -b= -s --oversubscribe -d= -I", "srun", "", kRefused, kScheduler},
     {"-Q", "srun", "", kRefused, "dtrun's flag is -q, before the verb"},
     {"-V --version --usage", "srun", "", kRefused, "it starts nothing: run srun --help or --version"},
-    {"-K --kill-on-bad-exit", "srun", "", kNothing, "a rank that fails ends the job (restart.max starts it again)"},
-    {"-u --unbuffered", "srun", "", kNothing, "dtrun passes each line on at once"},
-    {"--hint= --mem-bind= --gpu-bind= --accel-bind= --ntasks-per-core= --ntasks-per-socket= SLURM_HINT SLURM_MEM_BIND "
-     "SLURM_GPU_BIND SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_SOCKET", "srun", "", kRefused, kBindingAdvice},
-    {"--ntasks-per-gpu= SLURM_NTASKS_PER_GPU", "srun", "", kRefused, "-n gpu starts a rank for each GPU of a host"},
-    {"--multi-prog", "srun", "", kRefused, kOneProgram},
-    {"-W= --wait= -k --no-kill -i= --input= -E --preserve-env -r= --relative= -F= --nodefile= -X --disable-status "
-     "--pty --propagate --prolog= --epilog= --task-prolog= --task-epilog= --slurmd-debug= --bcast "
-     "--cluster-constraint= --resv-ports --quit-on-interrupt --het-group= --export-file= --get-user-env --test-only "
-     "--send-libs --debugger-test --x11 --interactive --container= --bcast-exclude= --compress -T= --threads= "
-     "--msg-timeout= SLURM_WAIT SLURM_NO_KILL SLURM_STDINMODE SLURM_PROLOG SLURM_EPILOG SLURM_TASK_PROLOG "
-     "SLURM_TASK_EPILOG SLURM_BCAST SLURM_RESV_PORTS SLURM_SEND_LIBS SRUN_CONTAINER SLURM_COMPRESS SLURM_THREADS",
-     "srun", "", kUnread},
+    {"-i=", "srun", "", kRefused, kStdin},
+    {"-r=", "srun", "", kRefused, kNamedHosts},
     {"-c=", "srun", "--set job.env.OMP_NUM_THREADS={}", kRefused, kThreadsAdvice},
-    {"--distribution= -m=", "srun", "", kRefused,
-     "ranks are numbered along the hosts, and fill each; --set job.bind=spread places neighbours apart"},
+    {"-m=", "srun", "", kHarmless, kDistribution, "block *"},
     {"-x= --exclude=", "srun", "", kRefused, kNamedHosts},
     {"-e=", "srun", "", kUnread, kRankFiles},
 

@@ -119,6 +119,22 @@ Result<ForeignWords> ReadPair(const ForeignFlag& flag, const std::string& name, 
   return ReadAs(name, std::move(words));
 }
 
+bool IsHarmless(const ForeignFlag& flag, std::string_view value) {
+  return std::ranges::count(Split(flag.values, ' '), value) > 0;
+}
+
+// Why a harmless value has no effect.
+std::string_view ReasonOf(const ForeignFlag& flag) { return flag.advice.substr(0, flag.advice.find(';')); }
+
+// N of Open MPI's mapping "ppr:N:node"; empty: it is another one.
+std::string PerNode(std::string_view mapping) {
+  constexpr std::string_view kBefore = "ppr:", kAfter = ":node";
+  if (!mapping.starts_with(kBefore) || !mapping.ends_with(kAfter)) return {};
+  const std::size_t end = mapping.size() - kAfter.size();
+  const std::string_view count = mapping.substr(kBefore.size(), end - std::min(end, kBefore.size()));
+  return IsDigits(count) ? std::string(count) : std::string();
+}
+
 ForeignWords ReadOneOf(const ForeignFlag& flag, const std::string& name, const std::string& value) {
   std::string expected;
   for (const std::string_view word : Split(flag.values, ' ')) {
@@ -257,9 +273,8 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     }
     case kOneOf: return ReadOneOf(flag, name, value);
     case kHarmless: {
-      const auto harmless = Split(flag.values, ' ');
-      if (std::ranges::count(harmless, value) == 0) return refused();
-      return NoEffect(name, flag.advice.substr(0, flag.advice.find(';')));
+      const bool left_out = values.empty() && ValuesOf(flag, name) == 0;
+      return left_out || IsHarmless(flag, value) ? NoEffect(name, ReasonOf(flag)) : refused();
     }
     case kVariable: return ReadVariable(flag, name, value);
     case kModule:
@@ -267,6 +282,10 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     case kRefused:
     case kUnread:
     case kMpirun: {
+      if (flag.reading == kMpirun && IsHarmless(flag, value))
+        return NoEffect(name + " " + value, ReasonOf(flag));
+      if (const std::string count = flag.values.empty() ? "" : PerNode(value); !count.empty())
+        return ReadAs(name + " " + value, {"--set", "job.processes_per_host=" + count});
       ForeignWords near = refused();
       if (!values.empty() || ValuesOf(flag, name) == 0) near.words = FilledWords(flag, value);
       return near;

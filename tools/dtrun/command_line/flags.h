@@ -19,12 +19,12 @@ enum class Reading {
   kNothing,   // no effect; `advice`: why
   kHosts,     // as `words` if the value is a number of hosts
   kOneOf,     // as `words` if the value is in `values`: "core=compact none=none" has its meaning here
-  kHarmless,  // no effect if the value is in `values`, for the reason that begins `advice`
+  kHarmless,  // no effect if the value is in `values` or left out, for the reason that begins `advice`
   kVariable,  // NAME=VALUE as `words`; NAME alone has no effect: ranks inherit it
   kModule,    // a Python module: the interpreter must be given
   kRefused,   // `words` are near to it, if there are any; `advice`: what else to do
   kUnread,    // also refused: dtrun has nothing like it
-  kMpirun,    // also refused; allowed if mpirun starts the ranks
+  kMpirun,    // also refused, unless it is harmless or ppr:N:node; allowed if mpirun starts the ranks
 };
 
 struct ForeignFlag {

@@ -152,6 +152,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--mpi", {"pmi2"}), AllOf(HasSubstr("job.pmi=pmi1"), HasSubstr("launcher.name=mpirun")));
   EXPECT_THAT(Read("--map-by", {"socket"}),
               HasSubstr("--map-by is a flag of mpirun; ranks fill one host after another"));
+  EXPECT_THAT(Read("--map-by", {"ppr:2:socket"}), HasSubstr("--map-by is a flag of mpirun; "));
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("dtrun does not read 'l3cache', only core, hwthread, numa"));
   EXPECT_THAT(Read("--export", {"NONE"}), HasSubstr("job.env.NAME=VALUE"));

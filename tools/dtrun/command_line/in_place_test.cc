@@ -74,7 +74,7 @@ TEST_F(InPlaceTest, FlagsThatHaveNoEqualAreToldTogether) {
       Refused({"--tv", "srun", "-n", "2", "--partition=a", "--overlap", "--cpus-per-task", "4", "x"}),
       AllOf(HasSubstr("--tv is a flag of mpirun"), HasSubstr("\n  srun is a launcher too"),
             HasSubstr("; type: dtrun -n 2 --set job.env.OMP_NUM_THREADS=4 --set cluster.from=slurm x\n"),
-            HasSubstr("\n  --partition is a flag of srun; "), HasSubstr("\n  --overlap is a flag of srun; "),
+            HasSubstr("\n  --partition is a flag of srun; "), HasSubstr("\n  --overlap is a flag of srun"),
             HasSubstr("\n  --cpus-per-task is a flag of srun; write --set job.env.OMP_NUM_THREADS=4; ")));
   EXPECT_THAT(Refused({"accelerate", "launch", "--multi_gpu", "x"}), HasSubstr("; type: dtrun -n gpu x\n"));
 }

@@ -174,7 +174,7 @@ Result<bool> Splitter::TakeForeign(const ForeignFlag& flag, const std::string& n
   const auto takes = static_cast<std::size_t>(ValuesOf(flag, name));
   Words values;
   if (equals != word.npos) values.push_back(word.substr(equals + 1));
-  if (values.size() > takes && !refused)
+  if (values.size() > takes && !refused && flag.reading != Reading::kHarmless)
     return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
   while (values.size() < takes) {
     if (takes == 2 && next_ < words_.size()) {  // checked together

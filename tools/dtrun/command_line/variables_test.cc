@@ -112,7 +112,7 @@ TEST(UnusedVariables, OfSrunAreToldWithWhatToSet) {
       "processors with --set job.bind=compact, spread or none");
   EXPECT_THAT(Of("SLURM_TIMELIMIT", "60"), HasSubstr("--time-limit"));
   EXPECT_THAT(Of("SLURM_OVERCOMMIT", "1"), HasSubstr("in its place: --set cluster.oversubscribe=true"));
-  EXPECT_THAT(Of("SLURM_TASK_PROLOG", "/x"), HasSubstr("dtrun starts the ranks; unset it"));
+  EXPECT_THAT(Of("SLURM_TASK_PROLOG", "/x"), HasSubstr("dtrun starts the ranks; have the ranks run it"));
   EXPECT_THAT(Of("SLURM_REMOTE_CWD", "/x"), HasSubstr("in its place: --set job.cwd=/x"));
   EXPECT_THAT(Of("SRUN_CPUS_PER_TASK", "8"), HasSubstr("job.env.OMP_NUM_THREADS=8"));
   EXPECT_THAT(Of("SLURM_EXPORT_ENV", "NONE"), HasSubstr("ranks have the environment that dtrun has"));

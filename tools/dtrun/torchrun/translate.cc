@@ -125,7 +125,6 @@ class Translator {
          "nproc_per_node");
     Give("launcher.options.run_id", rendezvous.run_id, "rdzv_id");
     Give("launcher.options.role", arguments_.role, "role");
-    Give("launcher.options.max_restarts", std::to_string(arguments_.max_restarts), "max_restarts");
     Give("launcher.options.signals", arguments_.signals_to_handle, "signals_to_handle");
     if (arguments_.numa_binding) Give("job.bind", PolicyOf(*arguments_.numa_binding), "numa_binding");
     if (arguments_.virtual_local_rank) {
