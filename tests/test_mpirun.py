@@ -146,6 +146,13 @@ class OneHost(JobTest):
         self.assertEqual(result.code, 7, str(result))
         self.assert_verdict(result, exit_code=7, first_failed_rank=1)
 
+    @unittest.skipUnless(OPEN_MPI.exists(), "no Open MPI program was built")
+    def test_a_rank_that_leaves_mpi_is_named_and_not_those_that_mpirun_ends_for_it(self):
+        result = self.mpirun(3, OPEN_MPI, "leave-after", "1", sets=["backend.name=none"])
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("rank 1 exited without MPI_Finalize", result.err)
+        self.assertNotIn("SIGTERM", result.err)
+
     def test_so_it_is_under_a_hydra_which_would_wait_for_the_others(self):
         if shutil.which("mpiexec.hydra") is None:
             self.skipTest("there is no mpiexec.hydra here (mpich)")

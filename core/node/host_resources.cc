@@ -232,7 +232,9 @@ Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOption
       if (!added) return added;
     }
     const auto ended = [events, rank](output::Stream, std::string_view bytes) {
-      if (const auto end = process::ReadEnd(bytes)) events.ended({rank, end->pid, EndingOf(end->status)});
+      // The program that ends its ranks has a reason, says it and exits with an error; dtrun waits for that.
+      const auto end = process::ReadEnd(bytes);
+      if (end && end->asked == 0) events.ended({rank, end->pid, EndingOf(end->status)});
     };
     Status added =
         add(process::MakeEndFifo(options.socket_dir, local_rank), ended, output::Stream::kOut, nullptr);

@@ -31,6 +31,7 @@ Result<UniqueFd> OpenEndFifo(const std::filesystem::path& store, int local_rank)
 struct RankEnd {
   pid_t pid = 0;
   int status = 0;
+  int asked = 0;  // 1: killed by the SIGTERM with which its parent, an mpirun, ends its ranks
 };
 Status TellEnd(const UniqueFd& fifo, const RankEnd& end);
 std::optional<RankEnd> ReadEnd(std::string_view bytes);

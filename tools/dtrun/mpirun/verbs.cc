@@ -92,6 +92,18 @@ bool WatchUntilEnough(pid_t child, const std::function<Look(pid_t)>& look) {
   }
 }
 
+// Whether the parent, an mpirun or its daemon, has sent SIGTERM to the process group of this process, which
+// blocks it. An mpirun does so if it ends the job.
+bool ParentSentTerm() {
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  siginfo_t info{};
+  const timespec now{};
+  return ::sigtimedwait(&term, &info, &now) == SIGTERM && info.si_code == SI_USER &&
+         info.si_pid == ::getppid();
+}
+
 // Runs `become` in a child of the same process group, so that mpirun's signals reach it. Does not return:
 // reports the child's ending to `agent` (core/process/rank_fifo.h) and ends the same way. The child does not
 // outlive this process, which keeps mpirun's pipes open: if they are closed early, Hydra's proxy only waits
@@ -120,7 +132,8 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become,
   }
   if (!fits) status = W_EXITCODE(1, 0);
   // If the agent is gone, this process is ended anyway.
-  static_cast<void>(process::TellEnd(agent, {child, status}));
+  const bool asked = WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && ParentSentTerm();
+  static_cast<void>(process::TellEnd(agent, {child, status, asked ? 1 : 0}));
   EndAs(status);
 }
 
