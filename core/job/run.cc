@@ -112,7 +112,7 @@ class Runner {
     const verdict::Facts& facts = log_->facts();
     if (const std::string moved = dir->Moved(); !moved.empty()) Say("dtrun: " + moved);
     Note(record.WriteVerdict(log_->story()));
-    const bool tells = !request_.quiet || verdict::ExitCode(facts) != 0;
+    const bool tells = !request_.quiet || verdict::ExitCode(facts) != 0 || !facts.worked_alone.empty();
     if (tells) Say(WithoutNewline(ShownIn(verdict::VerdictText(facts), facts.logs)));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts.interrupt != 0 || facts.guard_died)) {

@@ -63,6 +63,7 @@ class Joining final : public Observer {
     Finding finding;
     if (policy_ == IsolationPolicy::kWarn || !alone_) {
       finding.line = fmt::format("dtrun: warning: {}; next: {}", found.what, found.next);
+      if (alone_) finding.facts.push_back(fact::Noted{fact::Noted::What::kWorkedAlone, found.next});
     } else {
       finding.facts.push_back(fact::Isolated{std::move(found)});
       finding.then = Finding::Then::kStop;

@@ -97,6 +97,7 @@ TEST_F(ObserverTest, ARankThatTrainsAloneIsAWarning) {
   const Finding finding = On(protocol::RendezvousSeen{false, {"JAX"}, true, true});
   EXPECT_EQ(finding.then, Then::kGoOn);
   EXPECT_THAT(finding.line, HasSubstr("jax.distributed.initialize"));
+  EXPECT_THAT(Now().facts.worked_alone, HasSubstr("jax.distributed.initialize"));
   EXPECT_THAT(On(protocol::RendezvousSeen{false, {"JAX"}, true, true}).line, IsEmpty()) << "once";
 }
 

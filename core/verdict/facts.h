@@ -209,6 +209,8 @@ struct Facts {
   bool met = false;           // a rank has joined another
   std::string apart = {};     // hosts that cannot reach each other, found after a failure of the network
   bool cut = false;           // the record ends before the run: dtrun still runs, or was killed
+  // The ranks did not join each other, which does not fail the job: what to do; or empty.
+  std::string worked_alone = {};
 };
 
 // One generation in short, as verdict.json lists it.

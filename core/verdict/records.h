@@ -255,15 +255,16 @@ struct Noted {
     kAccomplished,
     kStacks,
     kRestarts,
-    kGap,  // records before this one are missing: the file was too large, or a write failed
+    kGap,          // records before this one are missing: the file was too large, or a write failed
+    kWorkedAlone,  // the ranks, each in a world of its own, which does not fail the job; with what to do
   };
   What what = What::kMet;
   std::string text = {};
   void Fields(auto& io) { io("what", what), io("text", text, kMayMiss); }
 };
-constexpr std::array<const char*, 11> EnumNames(Noted::What) {
-  return {"calls-differ", "stalled", "time-limit", "regroup", "not-restarted", "met", "guard-died",
-          "accomplished", "stacks",  "restarts",   "gap"};
+constexpr std::array<const char*, 12> EnumNames(Noted::What) {
+  return {"calls-differ", "stalled",      "time-limit", "regroup",  "not-restarted", "met",
+          "guard-died",   "accomplished", "stacks",     "restarts", "gap",           "worked-alone"};
 }
 // The generation could not start: the one before is the last.
 struct Withdrawn {

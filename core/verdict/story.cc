@@ -133,6 +133,7 @@ struct Fold {
       case What::kStacks: facts.stacks = true; break;
       case What::kRestarts: facts.restarts = true; break;
       case What::kGap: story.gap_ = true; break;
+      case What::kWorkedAlone: facts.worked_alone = m.text; break;
       case What::kNotRestarted:
         facts.restarts = false;
         facts.not_restarted = m.text;

@@ -145,15 +145,17 @@ std::string VerdictText(const Facts& facts) {
   }
   int ranks = 0;
   for (const RankFacts& process : facts.ranks) ranks += process.count;
-  std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, ranks,
-                                 ranks == 1 ? "" : "s", elapsed);
+  std::string text = fmt::format("dtrun: job '{}' succeeded{}: {} rank{}, {}", facts.job,
+                                 facts.worked_alone.empty() ? "" : ", but its ranks did not join each other",
+                                 ranks, ranks == 1 ? "" : "s", elapsed);
   const std::int64_t restarts = static_cast<std::int64_t>(facts.generation) - facts.regroups;
   if (restarts > 0) text += fmt::format(", after {} restart{}", restarts, restarts == 1 ? "" : "s");
   if (facts.regroups > 0) {
     text += fmt::format(", {} {} change{} of hosts", restarts > 0 ? "and" : "after", facts.regroups,
                         facts.regroups == 1 ? "" : "s");
   }
-  return text + fmt::format(", logs in {}\n", facts.logs);
+  text += fmt::format(", logs in {}\n", facts.logs);
+  return facts.worked_alone.empty() ? text : text + fmt::format("  next: {}\n", facts.worked_alone);
 }
 
 std::string FoldRanks(const std::vector<int>& ranks) {

@@ -21,6 +21,17 @@ using testing::kTerm;
 using testing::Rank;
 using testing::RunOf;
 
+TEST(Verdict, EndsWithTheWarningThatRanksWorkedAlone) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
+  facts.worked_alone = "set job.pmi = \"pmix\"";
+  EXPECT_EQ(ExitCode(facts), 0);
+  EXPECT_EQ(
+      VerdictText(facts),
+      "dtrun: job 'quickstart' succeeded, but its ranks did not join each other: 2 ranks, 3.3 s, logs in "
+      "/runs/1\n"
+      "  next: set job.pmi = \"pmix\"\n");
+}
+
 TEST(Verdict, SaysSuccessInOneLine) {
   const Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
   EXPECT_EQ(ExitCode(facts), 0);
