@@ -20,7 +20,7 @@ inline constexpr std::size_t kTailLines = 10;
 // signal. 128 + signal after an interrupt; 1 if a host was lost.
 int ExitCode(const Facts& facts);
 
-// What VerdictText says of a run whose record has no end.
+// Part of VerdictText if the record of the run has no end.
 inline constexpr char kOpenEnd[] = " is running, or dtrun was killed, ";
 
 // One line for success; otherwise a block that names the first cause. Ends in a newline.
