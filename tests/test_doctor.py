@@ -270,7 +270,7 @@ class Networks(JobTest):
     def test_a_network_that_swallows_large_packets_is_named_though_hosts_are_lost(self):
         result = self.doctor(passes=1500, mtu=9000, offload=False)
         self.assertEqual(result.code, 1, str(result))
-        self.assertRegex(result.out, r"problem  network .*large")
+        self.assertRegex(result.out, r"(?s)problem  network .*large ones .*MTU")
         self.assertRegex(result.out, r"problem  cluster .*host node\d ")
         self.assertIn("backend gloo", result.out)  # of this host
 

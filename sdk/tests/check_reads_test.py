@@ -27,12 +27,12 @@ class CheckReads(unittest.TestCase):
         for path, line in [
             ("core/a/b.cc", "::open(path, O_RDONLY | O_NONBLOCK);"), ("core/a/b.cc", "::open(path, O_RDONLY | O_DIRECTORY);"),
             ("core/a/b.cc", "// std::ifstream"), ("core/a/b.cc", "std::ofstream out(path);"), ("core/a/b_test.cc", "std::ifstream file(path);"),
-            ("core/base/kernel_file.cc", "::open(path, O_RDONLY);"), ("core/a/b.cc", "::open(path, O_WRONLY);"),
+            ("core/base/read_file.cc", "::open(path, O_RDONLY);"), ("core/a/b.cc", "::open(path, O_WRONLY);"),
         ]:  # fmt: skip
             self.assertEqual(self.run_on(path, line), (0, ""), line)
 
     def test_a_place_that_reads_nothing_any_more_is_told(self):
-        self.assertIn("core/base/kernel_file.cc: no longer reads", self.run_on("core/base/kernel_file.cc", "nothing();")[1])
+        self.assertIn("core/base/read_file.cc: no longer reads", self.run_on("core/base/read_file.cc", "nothing();")[1])
 
 
 if __name__ == "__main__":
