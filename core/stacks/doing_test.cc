@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,6 +197,67 @@ TEST(UsedBy, CountsProcessorTime) {
   while (UsedBy(::getpid()).processor_ms < before.processor_ms + 30) {
     ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   }
+}
+
+// A process with one thread, of this name, that reads all the time.
+class Reader {
+ public:
+  explicit Reader(const std::string& name) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    std::thread([name] {
+      ::pthread_setname_np(::pthread_self(), name.c_str());
+      std::ifstream zeros("/dev/zero", std::ios::binary);
+      std::array<char, 1 << 16> block{};
+      while (zeros.read(block.data(), block.size()))
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }).detach();
+    for (;;) ::pause();
+  }
+  ~Reader() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Waits until it has read for a while, under its name.
+  void Await() const {
+    const std::int64_t before = All();
+    const auto begin = std::chrono::steady_clock::now();
+    while (All() < before + (std::int64_t{20} << 16)) {
+      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+ private:
+  std::int64_t All() const {
+    std::ifstream io("/proc/" + std::to_string(pid_) + "/io");
+    std::string name;
+    std::int64_t value = 0;
+    io >> name >> value;
+    return value;
+  }
+
+  pid_t pid_ = -1;
+};
+
+TEST(UsedBy, CountsBytesOfAnyThread) {
+  const Reader reader("loader");
+  reader.Await();
+  const Used before = UsedBy(reader.pid());
+  reader.Await();
+  EXPECT_GT(UsedBy(reader.pid()).bytes, before.bytes);
+}
+
+TEST(UsedBy, IgnoresBytesOfTorchsStoreServer) {
+  const Reader reader("pt_tcpstore_uv");
+  reader.Await();
+  const Used before = UsedBy(reader.pid());
+  reader.Await();
+  EXPECT_EQ(UsedBy(reader.pid()).bytes, before.bytes);
 }
 
 }  // namespace

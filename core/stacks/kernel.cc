@@ -20,6 +20,10 @@ namespace dtrun::stacks {
 namespace {
 
 constexpr std::size_t kMostTasks = 256;
+// Threads of torch's store server: pt_tcpstore_uv, or before libuv pt_tcpstore.
+constexpr std::string_view kStoreServer = "pt_tcpstore";
+// Reads of a process's bytes that a serving thread may disturb.
+constexpr int kMostReads = 8;
 
 struct Call {
   long number;
@@ -128,6 +132,39 @@ std::string NameIn(const std::string& stat) {
   return name;
 }
 
+// Read and written by a process or a thread. `folder`: its own in /proc.
+std::int64_t BytesIn(const std::filesystem::path& folder) {
+  std::istringstream io(ReadKernelFile((folder / "io").string()));
+  std::string name;
+  std::int64_t bytes = 0;
+  for (std::int64_t value = 0; io >> name >> value;) {
+    if (name == "rchar:" || name == "wchar:") bytes += value;
+  }
+  return bytes;
+}
+
+// Without the bytes of torch's store server: they are requests of other ranks and of waiting threads, which
+// repeat while nothing progresses.
+std::int64_t OwnBytes(pid_t pid) {
+  const std::filesystem::path process = fmt::format("/proc/{}", pid);
+  std::vector<std::filesystem::path> servers;
+  for (const auto& thread : EntriesOf(process / "task")) {
+    if (ReadKernelFile((thread / "comm").string()).starts_with(kStoreServer)) servers.push_back(thread);
+  }
+  const auto served = [&] {
+    std::int64_t bytes = 0;
+    for (const auto& thread : servers) bytes += BytesIn(thread);
+    return bytes;
+  };
+  std::int64_t before = served();
+  for (int reads = 1;; ++reads) {
+    const std::int64_t all = BytesIn(process);
+    const std::int64_t after = served();
+    if (after == before || reads == kMostReads) return std::max<std::int64_t>(all - after, 0);
+    before = after;
+  }
+}
+
 }  // namespace
 
 std::vector<Task> TasksOf(pid_t pid) {
@@ -158,11 +195,7 @@ Used UsedBy(pid_t pid) {
   fields >> user >> system;
   const long ticks = std::max(::sysconf(_SC_CLK_TCK), 1L);
   used.processor_ms = (user + system) * 1000 / ticks;
-  std::istringstream io(ReadKernelFile(fmt::format("/proc/{}/io", pid)));
-  std::string name;
-  for (std::int64_t value = 0; io >> name >> value;) {
-    if (name == "rchar:" || name == "wchar:") used.bytes += value;
-  }
+  used.bytes = OwnBytes(pid);
   return used;
 }
 

@@ -26,7 +26,8 @@ struct Task {
 // Its threads, the main thread first, at most 256.
 std::vector<Task> TasksOf(pid_t pid);
 
-// Usage since its start: CPU time of all its threads, bytes read and written.
+// Usage since its start: CPU time of all its threads; bytes read and written, without those of torch's store
+// server.
 struct Used {
   std::int64_t processor_ms = 0;
   std::int64_t bytes = 0;
