@@ -82,6 +82,8 @@ class Stalls(JobTest):
         result = job.finish()
         self.assertEqual(result.code, 7, str(result))
         self.assertRegex(result.err, r"no progress .*rank 1 ")
+        line = next(line for line in result.err.splitlines() if "no progress" in line)
+        self.golden(line.rpartition("stacks.txt; ")[2], "rank 1", "--time-limit")  # the places before it differ from run to run
 
     def test_off_is_off_and_nonsense_an_error(self):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))

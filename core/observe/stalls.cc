@@ -9,6 +9,15 @@
 namespace dtrun::observe {
 namespace {
 
+// What becomes of the job, and the next step.
+std::string WhatFollows(const StallPolicy& policy, const std::vector<int>& working) {
+  if (!working.empty()) {
+    return fmt::format("; the job continues because {} {}; --time-limit or Ctrl-C ends it",
+                       verdict::FoldRanks(working), working.size() == 1 ? "computes" : "compute");
+  }
+  return policy.fails ? "" : "; the job goes on; --set watch.on_stall=fail ends such a job";
+}
+
 class Stalls final : public StallObserver {
  public:
   Stalls(boost::asio::io_context& loop, StallPolicy policy, StallSite site)
@@ -41,7 +50,7 @@ class Stalls final : public StallObserver {
                     verdict::PlacesText(ranks),
                     stall.deadlock ? "; every rank has to call the same ones, in the same order" : "",
                     file.empty() ? "" : "; stacks: " + file) +
-        (policy_.fails ? "" : "; the job goes on; --set watch.on_stall=fail ends such a job");
+        WhatFollows(policy_, stall.working);
     if (!policy_.fails || !stall.working.empty() || stall.standstill < policy_.after) return finding;
     finding.facts.push_back(fact::Noted{fact::Noted::What::kStalled, quiet});
     finding.then = Finding::Then::kLookAndStop;
