@@ -2,11 +2,6 @@
 // address, optionally followed by a colon and a port or a number of slots.
 //
 // Pure functions; any thread.
-//
-// The ports that this process listens on when none is configured: a range that the site's firewall admits
-// (cluster.port_range), else an ephemeral port.
-//
-// Set once, before anything listens; afterwards any thread may read it.
 #pragma once
 
 #include <optional>
@@ -43,6 +38,10 @@ std::string Bracketed(const std::string& host);
 // "10.0.0.1:80", "[fe80::1]:80".
 std::string EndpointText(const std::string& host, const std::string& port);
 
+// The ports that this process listens on when none is configured: a range that the site's firewall admits
+// (cluster.port_range), else an ephemeral port.
+//
+// Set once, before anything listens; afterwards any thread may read it.
 struct PortRange {
   int first = 0;
   int last = 0;  // 0: no range

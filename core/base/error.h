@@ -4,11 +4,6 @@
 // arguments. The text for people follows the rules of dtrun/abi/error.h: lower case, values quoted, exact
 // cause, next step last. It is written where the cause is first known and not wrapped again on the way up; it
 // is never read back for a fact.
-//
-// Validates errors returned by plugins, which core does not trust: invalid statuses, texts without a
-// terminator or with control characters. Values and pure functions; any thread.
-//
-// Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +61,9 @@ inline constexpr int kUserError = 2;
 // "invalid argument", "timeout", ...; "internal error" for unknown values.
 const char* StatusText(dtrun_status status);
 
+// Validates errors returned by plugins, which core does not trust: invalid statuses, texts without a
+// terminator or with control characters. Values and pure functions; any thread.
+
 // The error struct that core passes to a plugin's member. Not DTRUN_ERROR_INIT: clearing the whole message
 // costs as much as the rest of a small call, and an empty one needs a single byte.
 struct PluginError : dtrun_error {
@@ -86,6 +84,8 @@ struct PluginError : dtrun_error {
 // Converts a plugin's failure, with `context` in front. `status` is the member's return value and overrides
 // the code in `cause`. An invalid status becomes DTRUN_INTERNAL, and the text says so.
 Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view context);
+
+// Names the ulimit to raise after memory or descriptors run out (ENOMEM, EMFILE). Any thread.
 
 // Describes the exception and the limit to check: "out of memory; raise `ulimit -v`, which is
 // 30000".

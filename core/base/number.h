@@ -1,9 +1,4 @@
 // Parses numbers by the rules of std::from_chars: no sign '+', no blanks, no prefix. Pure; any thread.
-//
-// Lists of numbers as the kernel and launchers write them: "0,4-7"; and of counts, "2(x3),1". Pure; any
-// thread.
-//
-// Durations and byte counts in human notation. Pure functions; any thread.
 #pragma once
 
 #include <charconv>
@@ -38,6 +33,9 @@ std::optional<Number> NumberOf(std::string_view text, Base... base) {
   return text.empty() ? number : std::nullopt;
 }
 
+// Lists of numbers as the kernel and launchers write them: "0,4-7"; and of counts, "2(x3),1". Pure; any
+// thread.
+
 // The largest number that a list may hold.
 inline constexpr int kLargestListed = 1'000'000;
 
@@ -53,6 +51,8 @@ std::optional<std::vector<int>> ReadNumberList(std::string_view text);
 std::string CountList(const std::vector<int>& counts);
 // nullopt if `text` is not such a list, has a count below 1, or has more than `most` counts.
 std::optional<std::vector<int>> ReadCountList(std::string_view text, std::size_t most);
+
+// Durations and byte counts in human notation. Pure functions; any thread.
 
 using Nanoseconds = std::chrono::nanoseconds;
 

@@ -2,14 +2,6 @@
 // never writes them through a link or into a file that another user created.
 //
 // Pure functions; any thread. Errors name the file.
-//
-// Opens folders on a path that other users may change, component by component, so that no other user's link
-// redirects dtrun.
-//
-// A link is followed if it belongs to this user or root, or lies in a folder that no other user can write
-// into. Any other link is an error that names the link and its owner. An open folder stays the same folder,
-// whatever happens to the path afterwards. Every ownership check uses IsStranger, the rule below. Pure
-// functions; any thread.
 #pragma once
 
 #include <filesystem>
@@ -47,6 +39,14 @@ Status WriteNamedFile(const std::filesystem::path& file, std::string_view conten
 // Describes who could replace files in `folder`: an owner of it or of a folder above it, or every user who
 // may write into one. Empty: only this user and root.
 std::string WhoMayReplace(const std::filesystem::path& folder);
+
+// Opens folders on a path that other users may change, component by component, so that no other user's link
+// redirects dtrun.
+//
+// A link is followed if it belongs to this user or root, or lies in a folder that no other user can write
+// into. Any other link is an error that names the link and its owner. An open folder stays the same folder,
+// whatever happens to the path afterwards. Every ownership check uses IsStranger, the rule below. Pure
+// functions; any thread.
 
 // Opens `folder` for names below it (O_PATH). With `make`, creates it and missing parents with mode 0777 less
 // the umask.

@@ -3,8 +3,6 @@
 // might never end. For a pipe that the user names, use spec::ReadFile.
 //
 // Pure except for the read; any thread.
-//
-// Reads small kernel files in /proc and /sys. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +23,8 @@ Result<std::string> ReadWholeForeignFile(const std::filesystem::path& file, std:
 
 // Reads the first `most` bytes; empty if `file` is not a readable regular file.
 std::string ReadForeignFile(const std::filesystem::path& file, std::size_t most);
+
+// Reads small kernel files in /proc and /sys. Any thread.
 
 // The content, as far as it could be read; empty if the file does not exist. The process behind a /proc file
 // may exit during the read, which makes streams throw.

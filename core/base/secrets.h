@@ -3,11 +3,6 @@
 // Finds them by the name of a variable or option, and by their format: passwords in URLs, issuers' keys and
 // tokens, private keys. Replaces each by "(secret)". It rather hides too much, and cannot know every secret.
 // Pure functions; any thread.
-//
-// Finds secrets in arguments of well-known programs where no name marks them: `curl -u ann:secret`, `mysql
-// -psecret`, `sshpass -p secret`, `vault login secret`, `aws configure set aws_secret_access_key secret`.
-//
-// Takes the words of a command line in order, each without its quotes. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +31,10 @@ std::string MaskUrls(std::string_view text);
 // A command line with secrets hidden: MaskText, and the words after an option that takes a secret.
 std::vector<std::string> MaskArguments(const std::vector<std::string>& words);
 
+// Finds secrets in arguments of well-known programs where no name marks them: `curl -u ann:secret`, `mysql
+// -psecret`, `sshpass -p secret`, `vault login secret`, `aws configure set aws_secret_access_key secret`.
+//
+// Takes the words of a command line in order, each without its quotes. Used by one thread.
 class SecretOptions {
  public:
   // The offset at which a secret starts in this word; it extends to the end of the word.

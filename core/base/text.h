@@ -1,11 +1,5 @@
 // Characters, pieces and lines of text. Letters and white space are ASCII whatever the locale; other UTF-8 is
 // left unchanged. Pure; any thread.
-//
-// Makes untrusted text one line that is safe to print on a terminal. Pure; any thread.
-//
-// UTF-8 characters in text that may be invalid. Pure; any thread.
-//
-// Finds the nearest name, for "did you mean". Pure functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -55,8 +49,12 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 // The lines, without line feeds; the last line may lack one. None for an empty text.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
+// Makes untrusted text one line that is safe to print on a terminal. Pure; any thread.
+
 // Escapes control characters and bidirectional controls as "\n" or "\u001b"; all other text is unchanged.
 std::string Printable(std::string_view text);
+
+// UTF-8 characters in text that may be invalid. Pure; any thread.
 
 // Whether the byte continues a character.
 constexpr bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
@@ -105,6 +103,8 @@ inline std::string Shortened(std::string_view text, std::size_t most) {
   const std::string_view shown = PrefixWithin(text, most);
   return shown.size() == text.size() ? std::string(text) : std::string(shown) + "...";
 }
+
+// Finds the nearest name, for "did you mean". Pure functions; any thread.
 
 // Levenshtein distance in bytes, case ignored, with a swap of neighbours counted as one
 // edit (optimal string alignment).

@@ -2,10 +2,6 @@
 //
 // One per process at a time. One thread makes and ends it; any thread may read
 // it.
-//
-// The entry to the C API: lets no exception out, and rejects calls in a forked child.
-//
-// Stateless; any thread.
 #pragma once
 
 #include <algorithm>
@@ -102,6 +98,10 @@ Runtime* Current();
 // to the parent, so it must not communicate.
 bool Forked();
 Error ForkError();
+
+// The entry to the C API: lets no exception out, and rejects calls in a forked child.
+//
+// Stateless; any thread.
 
 inline Error Thrown(const std::exception& error) {
   const auto* const system = dynamic_cast<const std::system_error*>(&error);

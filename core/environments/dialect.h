@@ -1,17 +1,8 @@
-// The ranks of a job and their hosts: the input of every environment dialect.
-//
-// A value, created from a plan (core/plan/dialects.h). Ports and paths are strings, because in a plan they
-// are tokens until the job runs. Any thread.
-//
 // Environment dialects: the variables that tell frameworks and other launchers' programs their rank, written
 // from one rank table.
 //
 // docs/environments.md lists them with the source and the pitfalls of each contract.
 // Pure functions; any thread.
-//
-// The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc. Pure; any thread.
-//
-// Assigns TensorFlow cluster roles to ranks: job.roles. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -23,6 +14,10 @@
 
 namespace dtrun::environments {
 
+// The ranks of a job and their hosts: the input of every environment dialect.
+//
+// A value, created from a plan (core/plan/dialects.h). Ports and paths are strings, because in a plan they
+// are tokens until the job runs. Any thread.
 struct TableHost {
   std::string name;
   std::string address;  // reachable from all other hosts; IPv6 without brackets
@@ -83,6 +78,8 @@ Result<const Dialect*> FindDialect(std::string_view name);
 // with the same local rank.
 std::map<std::string, std::size_t> HorovodScopes(const RankTable& table);
 
+// The dialects' writers (frameworks.cc, platforms.cc), registered in dialect.cc. Pure; any thread.
+
 Contract WriteAccelerate(const RankTable& table, int rank);
 Contract WriteAzureMl(const RankTable& table, int rank);
 Contract WriteDeepSpeed(const RankTable& table, int rank);
@@ -101,6 +98,8 @@ Contract WriteTorchrun(const RankTable& table, int rank);
 Contract WriteVertex(const RankTable& table, int rank);
 
 int AzureMlPort(int hosts);
+
+// Assigns TensorFlow cluster roles to ranks: job.roles. Pure; any thread.
 
 // Roles by rank, from counts such as {"chief": "1", "worker": "2", "ps": "1"}, in the order chief, worker,
 // ps, evaluator. No counts: no roles. The counts must add up to `ranks`.

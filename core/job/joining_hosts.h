@@ -1,10 +1,3 @@
-// Fallback for peer access between GPUs. If start-up checks found nothing but the job fails in the way that
-// broken peer access causes, the world restarts with one path less. The known failures
-// (core/failures/failures.toml) define which paths a failure rules out and how to disable them. So this
-// applies to any program and backend: most programs use their library without dtrun's communicators.
-//
-// Any thread.
-//
 // The hosts of a job's next generation and the plan for those that have joined: finds the network between
 // them, asks each for its capabilities, and keeps disabled GPU paths disabled.
 //
@@ -30,6 +23,12 @@
 
 namespace dtrun::job {
 
+// Fallback for peer access between GPUs. If start-up checks found nothing but the job fails in the way that
+// broken peer access causes, the world restarts with one path less. The known failures
+// (core/failures/failures.toml) define which paths a failure rules out and how to disable them. So this
+// applies to any program and backend: most programs use their library without dtrun's communicators.
+//
+// Any thread.
 struct Fallback {
   std::vector<std::pair<std::string, std::string>> variables;  // for every rank of the next generation
   std::string line;                                            // for the user

@@ -1,8 +1,3 @@
-// How a job is presented to the user; each command line that starts jobs has its own presenter.
-//
-// Called by the root's run (core/job/run.h) on its loop thread. The defaults print nothing and leave the
-// ranks' output where the plan puts it.
-//
 // Runs a plan and reports the outcome: the root of a job.
 //
 // Owns everything of the run. One event loop, one thread (plus a console writer). The caller is the agent
@@ -27,6 +22,10 @@
 
 namespace dtrun::job {
 
+// How a job is presented to the user; each command line that starts jobs has its own presenter.
+//
+// Called by the root's run (core/job/run.h) on its loop thread. The defaults print nothing and leave the
+// ranks' output where the plan puts it.
 class Presenter {
  public:
   virtual ~Presenter() = default;

@@ -1,7 +1,4 @@
 // Converts the config's [cluster] for the root and agents of a job. Main thread.
-//
-// Converts the config's [restart] and [watch] for the root, and its network.interface for this host. Any
-// thread.
 #pragma once
 
 #include <filesystem>
@@ -42,6 +39,9 @@ Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const spec::JobSpec& 
 // there uses or is about to use the port. Once true it stays true, and false for other processes, until this
 // process ends.
 bool RootIsHere(const std::string& host, int port);
+
+// Converts the config's [restart] and [watch] for the root, and its network.interface for this host. Any
+// thread.
 
 // Errors name the place of an unknown class.
 Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec);

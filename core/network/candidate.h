@@ -1,10 +1,6 @@
 // One address of one interface that may carry a job between hosts, and the list that a host offers.
 //
 // Values; any thread.
-//
-// One attempt to reach another host, from a candidate of this host to a candidate of the other.
-//
-// Values; any thread.
 #pragma once
 
 #include <chrono>
@@ -78,6 +74,10 @@ struct Offer {
     io("has_rdma", has_rdma);
   }
 };
+
+// One attempt to reach another host, from a candidate of this host to a candidate of the other.
+//
+// Values; any thread.
 
 // Limit for the candidate pairs of two hosts; further pairs are not tried.
 inline constexpr std::size_t kMostTriesPerPeer = 64;

@@ -1,8 +1,3 @@
-// Where other hosts reach this one during connectivity checks: a listening socket on each candidate's address
-// that answers hellos, echoes large messages and counts bandwidth probes.
-//
-// Lives on one event loop; unauthenticated clients get no answer and use at most a few bytes of memory each.
-//
 // One host's part in the connectivity check: its listeners, attempts and bandwidth probes, one after another.
 //
 // Owned by the host's agent; loop thread.
@@ -19,6 +14,10 @@
 
 namespace dtrun::network {
 
+// Where other hosts reach this one during connectivity checks: a listening socket on each candidate's address
+// that answers hellos, echoes large messages and counts bandwidth probes.
+//
+// Lives on one event loop; unauthenticated clients get no answer and use at most a few bytes of memory each.
 class Listener {
  public:
   // `host` is this host's number, `key` that of the connectivity check. Fills in the ports of the offer's

@@ -4,11 +4,6 @@
 // Owned by the local host; loop thread. Each process has its own inspecting thread, which is not awaited
 // beyond the limit and ends with this process. Native stacks are taken of one rank at a time, because that
 // stops it.
-//
-// Detects ranks with changed rendezvous variables (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE): the rank's
-// program, or a script before it, has set them to other values than dtrun did.
-//
-// Inspects the ranks of this host from outside, rarely. Owned by the local host; loop thread.
 #pragma once
 
 #include <chrono>
@@ -68,6 +63,10 @@ class Inspector {
   std::shared_ptr<UnderWay> under_way_;
 };
 
+// Detects ranks with changed rendezvous variables (MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE): the rank's
+// program, or a script before it, has set them to other values than dtrun did.
+//
+// Inspects the ranks of this host from outside, rarely. Owned by the local host; loop thread.
 class OverrideWatch {
  public:
   // Interval between looks: doubles each time, up to `longest`.

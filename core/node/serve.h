@@ -1,8 +1,3 @@
-// The agent's end of its channel: checks the root's messages (core/protocol/protocol.h), lets the host
-// execute them, and reports the results to the root.
-//
-// Owned by the agent (core/node/serve.h); loop thread.
-//
 // The agent of a host other than the root's: joins its root and follows its commands until the job is over or
 // the root is lost. Owns its loop; runs on the agent's main thread.
 #pragma once
@@ -27,6 +22,10 @@
 
 namespace dtrun::node {
 
+// The agent's end of its channel: checks the root's messages (core/protocol/protocol.h), lets the host
+// execute them, and reports the results to the root.
+//
+// Owned by the agent (core/node/serve.h); loop thread.
 class AgentLink {
  public:
   static constexpr int kLost = 1;

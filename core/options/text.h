@@ -1,8 +1,4 @@
 // Quotes users' text for messages and checks that it is UTF-8. Pure functions; any thread.
-//
-// Expands ~ and ${NAME} in paths that users write, as a shell would.
-//
-// Reads this process's environment; any thread while the environment does not change.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +31,10 @@ std::string QuoteAll(const Texts& texts) {
   for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + Quote(text);
   return out;
 }
+
+// Expands ~ and ${NAME} in paths that users write, as a shell would.
+//
+// Reads this process's environment; any thread while the environment does not change.
 
 // Replaces a leading "~" or "~/" by HOME, "${NAME}" by that variable, and "$$" by "$". An error names what
 // cannot be expanded: "~user", "$NAME" without braces, an unset variable.

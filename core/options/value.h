@@ -2,10 +2,6 @@
 //
 // Values; any thread. Durations are in nanoseconds, sizes in bytes. Enums, words of a count and
 // single names are text. Paths are absolute.
-//
-// The displayed form of an option's value, for TOML and JSON output.
-//
-// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +45,10 @@ Status CheckBounds(const Spec& spec, const Data& data);
 // value. "(secret)" replaces a secret, and also known secrets inside commands, variables and URLs
 // (core/base/secrets.h).
 std::string Format(const Spec& spec, const Data& data);
+
+// The displayed form of an option's value, for TOML and JSON output.
+//
+// Pure; any thread.
 
 // Converts durations and sizes to text: "60s", "64KiB". Replaces a secret by "(secret)", and also known
 // secrets inside commands, variables and URLs (core/base/secrets.h). Unset stays unset.

@@ -1,11 +1,3 @@
-// Splits the bytes of one stream into lines.
-//
-// Owned by a RankOutput; one thread. A line ends with '\n'. A carriage return starts a redraw: the text
-// before it is an earlier state of a progress bar, and only the last state counts. "10%\r20%\r\n" becomes the
-// line "20%" and "text\r\n" the line "text". A state of blanks clears the bar. A line longer than
-// kLongestLine comes in pieces, cut between UTF-8 characters. All other bytes are kept, NUL and escape
-// sequences included.
-//
 // Handles the output of ranks: raw bytes to a log file per rank, readable lines to the user.
 //
 // RankOutput lives on the agent's loop thread. Console owns one writer thread; its
@@ -29,6 +21,13 @@
 
 namespace dtrun::output {
 
+// Splits the bytes of one stream into lines.
+//
+// Owned by a RankOutput; one thread. A line ends with '\n'. A carriage return starts a redraw: the text
+// before it is an earlier state of a progress bar, and only the last state counts. "10%\r20%\r\n" becomes the
+// line "20%" and "text\r\n" the line "text". A state of blanks clears the bar. A line longer than
+// kLongestLine comes in pieces, cut between UTF-8 characters. All other bytes are kept, NUL and escape
+// sequences included.
 class LineAssembler {
  public:
   static constexpr std::size_t kLongestLine = 64 << 10;

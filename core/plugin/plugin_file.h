@@ -2,21 +2,6 @@
 // the same, even if its path is changed meanwhile.
 //
 // Move-only; one thread.
-//
-// Identifies the state of a plugin file, so that a rank loads the same file that was examined before the
-// start, and a config can pin a file.
-//
-// The id has one of these forms:
-//   "sha256 <64 hex digits>"                     of all bytes (FIPS 180-4); only if a config requests it
-//   "build-id <hex digits>, size <bytes>, changed <seconds>.<nanoseconds>"  the linker's build id and the
-//       time of the last write; valid on its own host only
-//   "size <bytes>, changed <seconds>.<nanoseconds>"  for a file without a build id; likewise
-// A build id alone is compared as such: agents of an older release send that. Functions of the file; any
-// thread.
-//
-// The known identity of a plugin file, and the standard error that rejects it.
-//
-// A value; any thread.
 #pragma once
 
 #include <filesystem>
@@ -53,6 +38,17 @@ class OpenedFile {
   struct stat info_;
 };
 
+// Identifies the state of a plugin file, so that a rank loads the same file that was examined before the
+// start, and a config can pin a file.
+//
+// The id has one of these forms:
+//   "sha256 <64 hex digits>"                     of all bytes (FIPS 180-4); only if a config requests it
+//   "build-id <hex digits>, size <bytes>, changed <seconds>.<nanoseconds>"  the linker's build id and the
+//       time of the last write; valid on its own host only
+//   "size <bytes>, changed <seconds>.<nanoseconds>"  for a file without a build id; likewise
+// A build id alone is compared as such: agents of an older release send that. Functions of the file; any
+// thread.
+
 // The form of a pin. `digits` may be upper or lower case.
 std::string Sha256Id(std::string_view digits);
 
@@ -62,6 +58,9 @@ bool IsPin(std::string_view id);
 // is the file's, empty if it has none.
 Result<std::string> FileId(const OpenedFile& file, const std::string& build_id, std::string_view like);
 
+// The known identity of a plugin file, and the standard error that rejects it.
+//
+// A value; any thread.
 struct Identity {
   File file;
   std::string build_id;  // hex; empty if the file has none

@@ -1,5 +1,3 @@
-// The doctor's checks from connectivity checks between hosts (core/network). Pure; any thread.
-//
 // The report of `dtrun doctor`, for people and for programs. Pure; any thread.
 #pragma once
 
@@ -13,6 +11,8 @@
 #include "core/preflight/preflight.h"
 
 namespace dtrun::preflight {
+
+// The doctor's checks from connectivity checks between hosts (core/network). Pure; any thread.
 
 // A network search, finished or given up.
 struct NetworkFinding {

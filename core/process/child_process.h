@@ -2,12 +2,6 @@
 //
 // Owned by the host, and kept alive by its own pending reads; loop thread. It is not reaped before Reap, so
 // its pid, which is also its process group, cannot be reused before.
-//
-// Detects children stopped by a signal such as SIGSTOP: they neither work nor end, and other ranks wait for
-// them.
-//
-// Asks the kernel a few times a second. Owned by a host; loop thread. Ignores processes held by a debugger
-// and stops caused by dtrun's own tools.
 #pragma once
 
 #include <functional>
@@ -56,6 +50,11 @@ class ChildProcess : public std::enable_shared_from_this<ChildProcess> {
   bool reaped_ = false;
 };
 
+// Detects children stopped by a signal such as SIGSTOP: they neither work nor end, and other ranks wait for
+// them.
+//
+// Asks the kernel a few times a second. Owned by a host; loop thread. Ignores processes held by a debugger
+// and stops caused by dtrun's own tools.
 class Stops {
  public:
   // `stopped` is called from the loop, or from Look. `ours`: whether a dtrun tool may have stopped the child

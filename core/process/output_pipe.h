@@ -1,13 +1,3 @@
-// Cuts a stream of bytes into lines, in bounded memory and in one pass over the bytes.
-//
-// Value; one thread at a time.
-//
-// Pauses reading of the ranks' output while too much of it is queued in memory to be sent.
-//
-// A rank then blocks in write once its pipe is full, and continues when the gate opens, so no output is lost.
-// Owned by the agent of a remote host, which closes the gate when its channel to the root is behind; loop
-// thread.
-//
 // The read end of one output stream of a process.
 //
 // Kept alive by its own pending read; loop thread.
@@ -29,6 +19,9 @@
 
 namespace dtrun::process {
 
+// Cuts a stream of bytes into lines, in bounded memory and in one pass over the bytes.
+//
+// Value; one thread at a time.
 class LineCutter {
  public:
   // Lines are truncated to `longest` bytes.
@@ -61,6 +54,11 @@ class LineCutter {
   std::string line_;
 };
 
+// Pauses reading of the ranks' output while too much of it is queued in memory to be sent.
+//
+// A rank then blocks in write once its pipe is full, and continues when the gate opens, so no output is lost.
+// Owned by the agent of a remote host, which closes the gate when its channel to the root is behind; loop
+// thread.
 class OutputGate {
  public:
   // Calls `go` now if the gate is open, otherwise as soon as it opens.

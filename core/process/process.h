@@ -4,12 +4,6 @@
 // This process must be a child subreaper, so that orphans of the job become its children instead of init's. A
 // pid read from /proc is never signalled directly: it may have been reused, or /proc may belong to another
 // PID namespace. Any thread, but one at a time.
-//
-// Reaps the orphans that a child subreaper adopts, as soon as they end.
-//
-// The kernel makes an orphan a child of the subreaper's first thread, and a started process a child of the
-// thread that started it. So the agent's first thread only reaps, and its work runs in a second thread. That
-// way the reaper never takes the exit status of a child that the other thread waits for.
 #pragma once
 
 #include <chrono>
@@ -81,6 +75,12 @@ std::string StartEnvironment(pid_t pid, const std::string& name);
 
 // "SIGKILL"; "signal 64" for those without a name.
 std::string SignalName(int signal);
+
+// Reaps the orphans that a child subreaper adopts, as soon as they end.
+//
+// The kernel makes an orphan a child of the subreaper's first thread, and a started process a child of the
+// thread that started it. So the agent's first thread only reaps, and its work runs in a second thread. That
+// way the reaper never takes the exit status of a child that the other thread waits for.
 
 // Runs `work` in a new thread and returns its result; the calling thread reaps meanwhile. REQUIRES: the
 // calling thread is the process's first, and SIGCHLD is blocked. Throws std::system_error if no thread can be

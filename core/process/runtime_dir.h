@@ -5,13 +5,6 @@
 // once, for example by a scheduler that kills a whole control group, the user's next job on this host removes
 // it. While the agent lives, it holds a lock on the folder, which marks it as in use. Guard and agent, one
 // thread each.
-//
-// The job's folder in shared memory on this host, where MPI libraries put their segments. /dev/shm is open to
-// every user, so the folder's name is random. Only a link in the job's private folder
-// (core/process/runtime_dir.h) reveals it.
-//
-// The first process of the job that needs it makes it; it is removed with the private folder. Any process and
-// thread.
 #pragma once
 
 #include <chrono>
@@ -40,6 +33,13 @@ std::vector<Error> RemoveRuntimeDir(const std::filesystem::path& dir);
 // Removes stale folders next to `dir`: those of this user's jobs that are at least `age` old, carry dtrun's
 // mark and contain only files of this user.
 void RemoveStale(const std::filesystem::path& dir, std::chrono::seconds age);
+
+// The job's folder in shared memory on this host, where MPI libraries put their segments. /dev/shm is open to
+// every user, so the folder's name is random. Only a link in the job's private folder
+// (core/process/runtime_dir.h) reveals it.
+//
+// The first process of the job that needs it makes it; it is removed with the private folder. Any process and
+// thread.
 
 // The shared-memory folder of the job with the private folder `runtime_dir`. It has mode 0700 and belongs to
 // this user; otherwise the error names its owner.

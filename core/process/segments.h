@@ -1,5 +1,3 @@
-// Finds the processes that have a file open or mapped, through /proc. Any thread.
-//
 // Segments in /dev/shm that processes of the job made and could not remove because dtrun ended them.
 //
 // A segment belongs to the job if its name is one that libraries use (torch_…, psm_…, nccl-…), it appeared
@@ -22,6 +20,8 @@
 #include "core/base/fd.h"
 
 namespace dtrun::process {
+
+// Finds the processes that have a file open or mapped, through /proc. Any thread.
 
 // Whether `pid` has the file with this inode mapped. Also false if that cannot be read.
 bool Maps(pid_t pid, const struct stat& file);

@@ -1,9 +1,3 @@
-// Detects through /proc whether a program reads a pipe. The kernel has no event for that which the writer
-// could wait for.
-//
-// Used by the guard's terminal pump; any thread. Copying the poll set of a waiting thread may block on a page
-// fault.
-//
 // Forwards terminal input to a pipe, but only while dtrun is in the foreground and a descendant waits for
 // input (pipe_readers.h). Other input stays at the terminal, for the shell that started this process.
 //
@@ -19,6 +13,12 @@
 #include "core/base/result.h"
 
 namespace dtrun::process {
+
+// Detects through /proc whether a program reads a pipe. The kernel has no event for that which the writer
+// could wait for.
+//
+// Used by the guard's terminal pump; any thread. Copying the poll set of a waiting thread may block on a page
+// fault.
 
 // The open file's name in /proc, "pipe:[4711]". Empty if /proc does not show it.
 std::string OpenFileLink(int descriptor);

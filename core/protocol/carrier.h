@@ -8,14 +8,6 @@
 //
 // Each end has a Carrier, which converts between a socket and such lines. Owned by the agent, or on the root
 // by the owner of the remote shell; loop thread.
-//
-// The control links that come through one remote shell. Parses the lines that the shell prints: which agents
-// have started, which link a line belongs to, and which lines belong to none.
-//
-// Any program on the other side may print a line, for example a login shell or an attacker. Such a line can
-// break a link of the hosts that this shell starts, or end it, but the content of links is encrypted and
-// authenticated. When Take returns false, the caller must stop reading the shell; this bounds the buffered
-// bytes. Owned by the agent's shell; loop thread.
 #pragma once
 
 #include <functional>
@@ -99,6 +91,13 @@ class Carrier {
   bool finished_ = false;  // this side sends nothing more
 };
 
+// The control links that come through one remote shell. Parses the lines that the shell prints: which agents
+// have started, which link a line belongs to, and which lines belong to none.
+//
+// Any program on the other side may print a line, for example a login shell or an attacker. Such a line can
+// break a link of the hosts that this shell starts, or end it, but the content of links is encrypted and
+// authenticated. When Take returns false, the caller must stop reading the shell; this bounds the buffered
+// bytes. Owned by the agent's shell; loop thread.
 class CarriedLinks {
  public:
   struct Handlers {

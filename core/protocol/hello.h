@@ -3,8 +3,6 @@
 // Inside TLS the agent sends one Hello; the root answers with one Welcome or Refusal. The format of a Refusal
 // and of the first three fields of a Hello never changes, so that any two versions can explain their
 // mismatch. Values and pure functions; any thread.
-//
-// The data that a new agent needs to find its root: one line on its stdin. Values; any thread.
 #pragma once
 
 #include <chrono>
@@ -98,6 +96,8 @@ Result<Welcome> DecodeAnswer(std::string_view payload);
 // Compares protocol, version and job of `hello` with our own. The agent's user reads the error; it calls the
 // two "this root" and "this host".
 Status Compare(const Hello& hello, std::string_view job);
+
+// The data that a new agent needs to find its root: one line on its stdin. Values; any thread.
 
 // The data an agent needs to find its root.
 struct JoinRequest {

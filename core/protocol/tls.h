@@ -1,8 +1,3 @@
-// The secret of a job: 32 bytes shared only by root and agents.
-//
-// It has no text form here, so that it cannot leak into a log by accident. Its memory is wiped on
-// destruction. A value; any thread.
-//
 // TLS 1.3 with the job's key instead of certificates: an external pre-shared key with (EC)DHE, RFC 8446. Both
 // sides prove that they know the key, and earlier traffic stays secret even if the key leaks later.
 //
@@ -20,6 +15,10 @@
 
 namespace dtrun::protocol {
 
+// The secret of a job: 32 bytes shared only by root and agents.
+//
+// It has no text form here, so that it cannot leak into a log by accident. Its memory is wiped on
+// destruction. A value; any thread.
 class Key {
  public:
   static constexpr std::size_t kBytes = 32;

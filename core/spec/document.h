@@ -1,12 +1,6 @@
 // Parsed TOML as plain data with positions. Only this part uses toml++.
 //
 // Values; any thread.
-//
-// Screens untrusted text before toml++ parses it and rejects or rewrites what toml++ does not check. toml++
-// 3.3 asserts in parse_key, or has undefined behaviour without assertions. It also mistakes most non-ASCII
-// characters for whitespace.
-//
-// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +55,12 @@ std::optional<Node> ParseTomlValue(std::string_view text);
 
 // `string "two"`, "integer 4", "a list": for messages. `secret` omits the value.
 std::string FoundText(const Node& node, bool secret = false);
+
+// Screens untrusted text before toml++ parses it and rejects or rewrites what toml++ does not check. toml++
+// 3.3 asserts in parse_key, or has undefined behaviour without assertions. It also mistakes most non-ASCII
+// characters for whitespace.
+//
+// Pure; any thread.
 
 // Returns equivalent text that is safe to parse, or the first error: invalid TOML, or nesting that would use
 // too much stack.

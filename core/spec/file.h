@@ -1,8 +1,4 @@
 // Reads a config file and reports errors that come before parsing. Any thread.
-//
-// Suggests valid TOML for a malformed line: common mistakes of YAML, JSON and Python users.
-//
-// Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +20,9 @@ Result<std::string> ReadFile(const std::filesystem::path& path);
 // The hint for an unreadable `path`: a file with a similar name, or else where dtrun looked.
 std::string WhereElse(const std::filesystem::path& path);
 
+// Suggests valid TOML for a malformed line: common mistakes of YAML, JSON and Python users.
+//
+// Pure; any thread.
 struct SyntaxProblem {
   Position at;
   std::string message;

@@ -1,9 +1,3 @@
-// An option of dtrun as a typed field: its row in the schema, its value, and the value's origin.
-//
-// A field is declared once, in core/spec/tables.h or core/spec/job_spec.h, with its row:
-//   TextField name = Row("job.name", kRoot, "name of the job").Default("train");
-// Schema, validation, `config explain` and docs/options.md come from that row. Values; any thread.
-//
 // The options of [job] and [cluster], in the order of the manual page. Part of core/spec/job_spec.h.
 #pragma once
 
@@ -21,6 +15,12 @@
 #include "core/options/value.h"
 
 namespace dtrun::spec {
+
+// An option of dtrun as a typed field: its row in the schema, its value, and the value's origin.
+//
+// A field is declared once, in core/spec/tables.h or core/spec/job_spec.h, with its row:
+//   TextField name = Row("job.name", kRoot, "name of the job").Default("train");
+// Schema, validation, `config explain` and docs/options.md come from that row. Values; any thread.
 
 // The readers of options.
 inline constexpr char kRoot[] = "dtrun";

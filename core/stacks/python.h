@@ -1,8 +1,3 @@
-// Field offsets, in bytes, in the structures of one CPython version.
-//
-// 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime` (_Py_DebugOffsets). Other versions
-// are untested. Reads the process's memory; any thread that may block.
-//
 // The stacks of a Python program, read from outside while it runs, waits or is stopped.
 //
 // Copies the interpreter's own structures out of the process, like py-spy: it loads nothing into the process,
@@ -21,6 +16,10 @@
 
 namespace dtrun::stacks {
 
+// Field offsets, in bytes, in the structures of one CPython version.
+//
+// 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime` (_Py_DebugOffsets). Other versions
+// are untested. Reads the process's memory; any thread that may block.
 struct PythonLayout {
   struct {
     std::uint64_t interpreters;

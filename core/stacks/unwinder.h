@@ -1,8 +1,3 @@
-// Tools of dtrun (eu-stack, gdb) that are attached to processes at this moment. A stop that they cause is not
-// a fault, and code that ends the job must end them first.
-//
-// Shared by the threads that run tools and the loop that watches ranks; thread-safe.
-//
 // Takes native stacks of a process with a tool of this host: eu-stack (elfutils), otherwise gdb.
 //
 // The tool attaches with ptrace, which stops the process meanwhile, so use it only for processes that are
@@ -23,6 +18,10 @@
 
 namespace dtrun::stacks {
 
+// Tools of dtrun (eu-stack, gdb) that are attached to processes at this moment. A stop that they cause is not
+// a fault, and code that ends the job must end them first.
+//
+// Shared by the threads that run tools and the loop that watches ranks; thread-safe.
 class Attached {
   struct Entry {
     pid_t process = 0;

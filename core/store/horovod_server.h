@@ -1,9 +1,3 @@
-// The contents of Horovod's rendezvous store: values in scopes, addressed by HTTP requests.
-//
-// Follows horovod/runner/http/http_server.py: PUT and GET /SCOPE/KEY carry a value as the body. GET of a
-// missing key is 404. DELETE reports that a member has finished with a scope; the scope is emptied once all
-// members have. A value; one thread.
-//
 // Serves a HorovodTable over HTTP, like horovodrun.
 //
 // Horovod's client sends no key, so any process that can connect can read and write: listen only on an
@@ -29,6 +23,11 @@
 
 namespace dtrun::store {
 
+// The contents of Horovod's rendezvous store: values in scopes, addressed by HTTP requests.
+//
+// Follows horovod/runner/http/http_server.py: PUT and GET /SCOPE/KEY carry a value as the body. GET of a
+// missing key is 404. DELETE reports that a member has finished with a scope; the scope is emptied once all
+// members have. A value; one thread.
 class HorovodTable {
  public:
   // The number of members of each scope of the job: "global", "local_node0", "cross_1". In any other scope

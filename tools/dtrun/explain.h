@@ -1,7 +1,3 @@
-// Resolves "latest": the newest run started from a folder, wherever its records are.
-//
-// Reads folders; any thread. Temporary folders are shared, so only this user's own folders count there.
-//
 // The verb `dtrun explain`: explains a failure text, or the choices of a job. Main thread.
 #pragma once
 
@@ -12,6 +8,10 @@
 #include <vector>
 
 namespace dtrun::cli {
+
+// Resolves "latest": the newest run started from a folder, wherever its records are.
+//
+// Reads folders; any thread. Temporary folders are shared, so only this user's own folders count there.
 
 // Considers runs/JOB/latest in `folder` and runs that `dtrun torchrun` kept in a folder there (--log-dir).
 // Also considers runs started in `folder` but stored elsewhere: `dtrun torchrun` runs in `temp`, and runs in

@@ -3,13 +3,6 @@
 // A backend table like any other, built from two: `local` joins the ranks of one host, `wire` reaches every
 // rank. If all ranks of a communicator share one host, it uses `local` alone; if no two do, `wire` alone.
 // Owned by the runtime; thread classes as in dtrun/abi/backend.h. Rationale: docs/decisions/007-hierarchy.md.
-//
-// A communicator over one layer or two.
-//
-// Collectives run in order, as in the shared-memory engine. If the ranks are on several hosts, some of them
-// together, collectives run in steps of both layers. Messages then use a separate wire that joins all ranks.
-// If that wire connects every pair of ranks at once, only communicators of at most kMessageRanks have it.
-// Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <array>
@@ -43,6 +36,13 @@ struct Layers {
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }
 
 const dtrun_backend& HierarchyBackend();
+
+// A communicator over one layer or two.
+//
+// Collectives run in order, as in the shared-memory engine. If the ranks are on several hosts, some of them
+// together, collectives run in steps of both layers. Messages then use a separate wire that joins all ranks.
+// If that wire connects every pair of ranks at once, only communicators of at most kMessageRanks have it.
+// Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 
 inline constexpr int kMessageRanks = 32;
 

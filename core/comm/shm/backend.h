@@ -1,10 +1,6 @@
 // The shared-memory engine as a backend: the table that core puts before the plugin's for
 // ranks of one host (docs/decisions/005-shared-memory.md). The plugin table around it exists for
 // the tests, which drive the engine as they drive every transport. Constant tables; any thread.
-//
-// A communicator of the shared-memory engine: calls in order, messages beside them.
-//
-// Owned by the user of the backend table (core); thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <atomic>
@@ -22,6 +18,9 @@ namespace dtrun::shm {
 // Complete, with init and shutdown; "shm".
 const dtrun_plugin& EnginePlugin();
 
+// A communicator of the shared-memory engine: calls in order, messages beside them.
+//
+// Owned by the user of the backend table (core); thread classes as in dtrun/abi/backend.h.
 class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
  public:
   ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params);

@@ -4,11 +4,6 @@
 // matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as long as the object, the pages
 // as long as any process maps them. One thread at a time creates or moves it; its users synchronise access to
 // the memory.
-//
-// Whether the ranks of a host can map each other's memory. Ranks in separate containers cannot: they have
-// different user or PID namespaces, or do not see the host's /proc.
-//
-// Owned by the runtime and used before it makes the world. One thread.
 #pragma once
 
 #include <cstddef>
@@ -56,6 +51,10 @@ class Memory {
   int fd_ = -1;
 };
 
+// Whether the ranks of a host can map each other's memory. Ranks in separate containers cannot: they have
+// different user or PID namespaces, or do not see the host's /proc.
+//
+// Owned by the runtime and used before it makes the world. One thread.
 class Reach {
  public:
   // Why `rank` cannot share memory with the first rank of `host` that called this on `kv`; empty: it can. The

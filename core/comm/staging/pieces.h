@@ -1,8 +1,3 @@
-// The device plugin's members that staging uses, as a class: failures are thrown, and created objects are
-// owned.
-//
-// A view of a Device, which outlives it; any thread.
-//
 // Host memory for staging: reused, and pinned while there is enough of it.
 //
 // Owned by a communicator and used by its one thread. Copies must be done with a piece before it is returned.
@@ -17,6 +12,10 @@
 
 namespace dtrun::comm {
 
+// The device plugin's members that staging uses, as a class: failures are thrown, and created objects are
+// owned.
+//
+// A view of a Device, which outlives it; any thread.
 class DeviceCalls {
  public:
   DeviceCalls(const Device& device, int index)
