@@ -8,7 +8,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CPACK_DTRUN_LIBRARIES})
-# Which package has libdtrun.so.0, and that the linker's cache is to be renewed: CPack would do it for plugins too, with warnings.
+# Which package has libdtrun.so.1, and that the linker's cache is to be renewed: CPack would do it for plugins too, with warnings.
 set(CPACK_DEBIAN_DTRUN_PACKAGE_CONTROL_EXTRA ${CPACK_DTRUN_SOURCE}/packaging/control/shlibs
                                              ${CPACK_DTRUN_SOURCE}/packaging/control/triggers)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

@@ -1,10 +1,11 @@
-"""Writes dtrun_abi.rs, the plugin ABI for Rust, from the C headers; the build installs it beside them.
+"""Writes dtrun_abi.rs, the plugin ABI for Rust, and dtrun.rs, the calls of programs, from the C headers; the build installs
+them beside those.
 
-    rust_ffi.py FILE
-    rust_ffi.py --check    compiles it with rustc, where there is one
+    rust_ffi.py FOLDER
+    rust_ffi.py --check    compiles them with rustc, where there is one, and runs the assertions
 
-Sizes and offsets are those of sdk/tests/abi_layout.inc, which C and C++ assert; rustc asserts them again in every crate that
-includes the file.
+Sizes and offsets are those of sdk/tests/abi_layout.inc, which C and C++ assert. rustc asserts the sizes again in every crate that
+includes the file; --check asserts the offsets too.
 """
 
 import pathlib
@@ -15,7 +16,8 @@ import sys
 import tempfile
 
 SDK = pathlib.Path(__file__).resolve().parent
-HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "device", "plugin", "services"]
+HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "plugin", "device", "services"]
+PROGRAM = ["dtrun", "failure", "device"]
 PLAIN = {"uint8_t": "u8", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32", "int64_t": "i64", "double": "f64",
          "char": "c_char", "void": "c_void"}
 
@@ -28,9 +30,16 @@ HEAD = """\
 //       include!(concat!(env!("DTRUN_INCLUDE"), "/dtrun/dtrun_abi.rs"));
 //   }
 //
-// Needs Rust 1.77 and edition 2021. `T::default()` is what DTRUN_INIT makes: zero, with struct_size.
+// Needs Rust 1.63 and edition 2021. `T::default()` is what DTRUN_INIT makes: zero, with struct_size.
 
-use std::ffi::{c_char, c_void};
+use std::os::raw::{c_char, c_void};
+"""
+
+PROGRAM_HEAD = """\
+// dtrun.rs - what a program calls, for Rust: generated from dtrun/dtrun.h, failure.h and device.h by sdk/rust_ffi.py.
+// The headers say what everything means, who owns it and which threads may call it.
+//
+// Goes after dtrun_abi.rs, into the same module. Link libdtrun: rustc -L FOLDER -l dtrun.
 """
 
 TAIL = """
@@ -44,7 +53,8 @@ pub unsafe fn dtrun_error_set(error: *mut dtrun_error, code: dtrun_status, peer:
     }
     let size = (*error).struct_size as usize;
     let mut filled = dtrun_error { struct_size: size as u32, code, peer, ..Default::default() };
-    let room = size.saturating_sub(std::mem::offset_of!(dtrun_error, message)).min(filled.message.len());
+    let before = std::ptr::addr_of!(filled.message) as usize - std::ptr::addr_of!(filled) as usize;
+    let room = size.saturating_sub(before).min(filled.message.len());
     let mut bytes = text.len().min(room.saturating_sub(1));
     while !text.is_char_boundary(bytes) {
         bytes -= 1;
@@ -111,49 +121,77 @@ def constants(text):
             yield f"pub const {name}: i32 = {value.strip()};\n"
     for name, value in re.findall(r'^#define (DTRUN_\w+) ("[^"]*"|0x\w+|UINT64_C\(\w+\)|\d\w*)(?:\s|$)', text, flags=re.M):
         if value.startswith('"'):
-            yield f"pub const {name}: &std::ffi::CStr = c{value};\n"
+            text = f'b{value[:-1]}\\0"'
+            yield f"pub const {name}: &std::ffi::CStr = unsafe {{ std::ffi::CStr::from_bytes_with_nul_unchecked({text}) }};\n"
         elif value.startswith("UINT64_C"):
             yield f"pub const {name}: u64 = {value[9:-1]};\n"
         else:
             yield f"pub const {name}: u32 = {value.rstrip('u')};\n"
 
 
-def asserts():
-    layout = (SDK / "tests/abi_layout.inc").read_text()
-    for name, size in re.findall(r"^DTRUN_SIZE\((\w+), (\d+)\)", layout, re.M):
+LAYOUT = "".join((SDK / "tests" / part).read_text() for part in ("abi_layout.inc", "device_layout.inc"))
+
+
+def sizes():
+    for name, size in re.findall(r"^DTRUN_SIZE\((\w+), (\d+)\)", LAYOUT, re.M):
         yield f"    assert!(std::mem::size_of::<{name}>() == {size});\n"
-    for name, at, offset in re.findall(r"^DTRUN_MEMBER\((\w+), (\w+), (\d+), \d+\)", layout, re.M):
-        yield f"    assert!(std::mem::offset_of!({name}, {'r#type' if at == 'type' else at}) == {offset});\n"
+
+
+def offsets():
+    """A program that asserts them: rustc cannot before 1.77."""
+    for name, at, offset in re.findall(r"^DTRUN_MEMBER\((\w+), (\w+), (\d+), \d+\)", LAYOUT, re.M):
+        known = "r#type" if at == "type" else at
+        yield (f"    let value = std::mem::MaybeUninit::<{name}>::uninit();\n"
+               f"    let member = unsafe {{ std::ptr::addr_of!((*value.as_ptr()).{known}) }} as usize;\n"
+               f'    assert_eq!(member - value.as_ptr() as usize, {offset}, "{name}.{at}");\n')
+
+
+def read(headers):
+    text = "".join((SDK / f"include/dtrun/{header}.h").read_text() for header in headers)
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def opaque(text):
+    return set(re.findall(r"typedef struct (\w+) \1;", text)) - {name for name, _ in structs(text)}
+
+
+def types(text, opaque_ones):
+    out = "".join(sorted(set(constants(text)), key=list(constants(text)).index))
+    for name in sorted(opaque_ones):
+        out += f"\n#[repr(C)]\npub struct {name} {{\n    private: [u8; 0],\n}}\n"
+    for name, struct in structs(text):
+        out += struct + (default(name) if "struct_size:" in struct else "")
+    return out
+
+
+def calls(text):
+    for returned, name, given in re.findall(r"^DTRUN_API ([^;(]*?)(\w+)\(([^)]*)\);", text, re.M):
+        pairs = [re.match(r"(.*?)(\w+)$", " ".join(one.split())) for one in given.split(",") if given != "void"]
+        result = "" if returned.strip() == "void" else f" -> {rust_type(returned)}"
+        yield f"    pub fn {name}({', '.join(f'{pair[2]}: {rust_type(pair[1])}' for pair in pairs)}){result};\n"
 
 
 def generate():
-    text = "".join((SDK / f"include/dtrun/abi/{header}.h").read_text() for header in HEADERS)
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    found = list(structs(text))
-    named = {name for name, _ in found}
-    opaque = sorted(set(re.findall(r"typedef struct (\w+) \1;", text)) - named)
-    out = HEAD + "\npub type dtrun_status = i32;\n"
-    out += "".join(sorted(set(constants(text)), key=list(constants(text)).index))
-    for name in opaque:
-        out += f"\n#[repr(C)]\npub struct {name} {{\n    private: [u8; 0],\n}}\n"
-    for name, struct in found:
-        out += struct + (default(name) if "struct_size:" in struct else "")
-    out += TAIL
-    return out + "\nconst _: () = {\n" + "".join(asserts()) + "};\n"
+    text, program = read(f"abi/{header}" for header in HEADERS), read(PROGRAM)
+    abi = HEAD + "\npub type dtrun_status = i32;\n" + types(text, opaque(text)) + TAIL
+    abi += "\nconst _: () = {\n" + "".join(sizes()) + "};\n"
+    known = opaque(text) | {name for name, _ in structs(text)}
+    return abi, PROGRAM_HEAD + types(program, opaque(program) - known) + '\nextern "C" {\n' + "".join(calls(program)) + "}\n"
 
 
-def main(file):
-    if file != "--check":
-        pathlib.Path(file).write_text(generate())
+def main(folder):
+    if folder != "--check":
+        for name, text in zip(("dtrun_abi.rs", "dtrun.rs"), generate()):
+            pathlib.Path(folder, name).write_text(text)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         crate = pathlib.Path(folder, "crate.rs")
-        crate.write_text(f"#![allow(non_camel_case_types, dead_code)]\n{generate()}")
+        crate.write_text(f"#![allow(non_camel_case_types, dead_code)]\n{''.join(generate())}\nfn main() {{\n{''.join(offsets())}}}\n")
         if shutil.which("rustc") is None:
             print("rustc is not installed; the file was generated and not compiled")
             return 0
-        return subprocess.run(["rustc", "--edition=2021", "--crate-type=lib", "--emit=metadata", "-Dwarnings", "--out-dir", folder,
-                               crate], check=False).returncode
+        built = subprocess.run(["rustc", "--edition=2021", "-Dwarnings", "--out-dir", folder, crate], check=False).returncode
+        return built or subprocess.run([crate.with_suffix("")], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -54,13 +54,64 @@ class BadPlugin(JobTest):
         self.check("../evil", "'../evil'")
 
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
-        for name in ("init_exits", "exits_when_loaded", "operation_exits", "thread_exits", "shutdown_exits", "destroy_hangs", "init_hangs"):
+        for name in ("init_exits", "exits_when_loaded", "operation_exits", "thread_exits", "shutdown_exits", "destroy_hangs", "init_hangs",
+                     "operation_hangs"):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",
                                     "--set", "comm.local=none", "-n", "2", "--", RANK)
                 self.assertEqual(result.code, 70, str(result))
                 self.golden_lines(result.err, f"    | dtrun: backend '{name}', ")
+                verdict = self.last_verdict()
+                self.assertEqual((verdict["exit_class"], verdict["plugin"]), ("plugin", f"backend '{name}'"), str(result))
+
+    def test_that_crashes_in_a_rank_is_named_and_the_program_is_not_taken_for_it(self):
+        for name, mode, signal, blamed, where in (
+                ("operation_crashes", "sum", "SIGSEGV", True, r", in an operation, at 0x[0-9a-f]+ of its file"),
+                ("thread_aborts", "sum", "SIGABRT", True, r", on a thread of its own, at 0x[0-9a-f]+ of its file"),
+                ("thread_overflows", "sum", "SIGSEGV", True, r", on a thread of its own, at 0x[0-9a-f]+ of its file"),
+                ("thread_jumps", "sum", "SIGSEGV", True, r", on a thread of its own, at 0x[0-9a-f]+ of its file"),
+                ("library_crashes", "sum", "SIGSEGV", True, ", on a thread of its own"),
+                ("operation_hangs", "crash", "SIGSEGV", False, None)):
+            with self.subTest(name=name):
+                shutil.copy(WRONG / "libbrought.so", self.plugins)
+                self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "comm.local=none", "-n", "2",
+                                    "--", RANK, mode)
+                verdict = self.last_verdict()
+                self.assertEqual(verdict["exit_class"], "plugin" if blamed else "signal", str(result))
+                self.assertEqual(verdict["plugin"], f"backend '{name}'" if blamed else None)
+                self.assertIn(signal, result.err)
+                self.assertEqual(f"a fault of backend '{name}'" in result.err, blamed, result.err)
+                if blamed:
+                    self.assertRegex(result.err, f"reported: backend '{name}'{where}")
+                    self.assertIn(f"a fault of backend '{name}'", self.dtrun("explain", max(self.folder.glob("runs/*/2*"))).out)
+
+    def test_that_hangs_in_one_rank_only_is_named(self):
+        for name, member in (("operation_hangs_on_one", "in an operation"), ("init_hangs_on_one", "in its init"),
+                             ("create_hangs_on_one", "making 'world'")):
+            with self.subTest(name=name):
+                self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=2s",
+                                    "--set", "comm.local=none", "-n", "3", "--", RANK)
+                verdict = self.last_verdict()
+                self.assertEqual((verdict["exit_class"], verdict["plugin"]), ("plugin", f"backend '{name}'"), str(result))
+                self.assertEqual((verdict["blamed"]["ranks"], verdict["blamed"]["why"]), ([1], "stuck in a plugin"))
+                self.assertIn(f"from backend '{name}', {member}: a fault of backend '{name}'", result.err)
+
+    def test_that_overflows_the_stack_is_named(self):
+        self.place(WRONG / "libdtrun_backend_overflows.so", "overflows")
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=overflows", "--set", "comm.local=none", "-n", "2", "--",
+                            RANK, "sum")
+        verdict = self.last_verdict()
+        self.assertEqual((verdict["exit_class"], verdict["plugin"]), ("plugin", "backend 'overflows'"), str(result))
+        self.assertRegex(result.err, "reported: backend 'overflows', in an operation, at 0x[0-9a-f]+ of its file")
+
+    def test_that_leaves_threads_behind_is_named(self):
+        self.place(WRONG / "libdtrun_backend_leaks_thread.so", "leaks_thread")
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=leaks_thread", "--set", "comm.local=none", "-n", "2", "--",
+                            RANK)
+        self.assertRegex(result.err, r"warn comm: backend 'leaks_thread' has left [1-9]\d* of its threads")
 
     def test_that_leaves_by_the_systems_exit_is_named(self):
         self.place(WRONG / "libdtrun_backend_operation_leaves.so", "operation_leaves")
@@ -165,11 +216,13 @@ class BadPlugin(JobTest):
         shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
         for fault in ("silent", "unknown-status", "escapes", "crashes", "aborts", "exits", "hangs", "null-argument", "null-name",
                       "null-value", "no-program", "twice", "equals", "must-understand", "local-rank", "own-variable", "cwd",
-                      "process-flags", "beyond"):
+                      "process-flags", "beyond", "huge-note"):
             with self.subTest(fault=fault):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
                 self.golden_error(result, "bad")
         self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
+        noted = self.dtrun("plan", "--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "raw-note")
+        self.assertIn("note: \\u001b[2Jnote\n", noted.out)
 
     def test_a_link_bears_the_name(self):
         shutil.copy(PLUGINS / "libdtrun_backend_gloo.so", self.folder / "any.so")
@@ -179,6 +232,64 @@ class BadPlugin(JobTest):
     def test_that_says_too_much_costs_an_answer(self):
         self.place(WRONG / "libdtrun_backend_launch_talks.so", "launch_talks")
         self.check("launch_talks", "launch_info ", "4096 ")
+        self.place(WRONG / "libdtrun_backend_launch_huge.so", "launch_huge")
+        self.check("launch_huge", "'launch_huge': launch_info says more than 1 MiB")
+        listed = self.dtrun("plugins", "list", "--plugin-dir", self.plugins)
+        self.assert_ok(listed)
+        self.assertIn("launch_info says more than 1 MiB", listed.out)
+        self.assertLess(len(listed.out), 100_000)
+
+    def test_that_speaks_to_a_terminal_is_shown_as_it_is(self):
+        self.place(WRONG / "libdtrun_backend_escapes.so", "escapes")
+        choice = ("--plugin-dir", self.plugins, "--set", "backend.name=escapes")
+        for words in (["plugins", "list", "--plugin-dir", self.plugins], ["plugins", "describe", "escapes", "--plugin-dir", self.plugins],
+                      ["plugins", "describe", "escapes", "--json", "--plugin-dir", self.plugins],
+                      ["plan", *choice, "--", "true"], ["--set", "comm.local=none", *choice, "-n", "2", "--", RANK]):
+            with self.subTest(words=words):
+                result = self.dtrun(*map(str, words))
+                said = result.out + result.err
+                if words[0] != "plan":  # which has no place for a fact of an unknown key
+                    self.assertIn("\\u001b[2J\\u001b]0;window\\u0007", said.replace("\\\\", "\\"))
+                self.assertEqual([byte for byte in said if ord(byte) < 32 and byte != "\n"], [], said)
+
+    def test_300_of_them_are_listed(self):
+        for number in range(300):
+            (self.plugins / f"libdtrun_backend_many{number}.so").write_text("hello\n")
+        self.place(WRONG / "libdtrun_backend_demo.so", "demo")
+        listed = self.dtrun("plugins", "list", "--plugin-dir", self.plugins)
+        self.assert_ok(listed)
+        self.assertEqual(listed.out.count("not a shared object"), 300)
+        self.assertIn("that moves nothing", listed.out)
+
+    def test_two_of_one_name_are_told(self):
+        first, second = (self.folder / name for name in ("first", "second"))
+        for folder in (first, second):
+            folder.mkdir(mode=0o755)
+            shutil.copy(WRONG / "libdtrun_backend_demo.so", folder)
+        listed = self.dtrun("plugins", "list", "--plugin-dir", first, "--plugin-dir", second)
+        self.assert_ok(listed)
+        self.assertRegex(listed.out, rf"(?m)^ *{first}/libdtrun_backend_demo.so .*\n(.*\n)? *shadows {second}/libdtrun_backend_demo.so$")
+
+    def test_replaced_while_the_job_runs_ends_it_with_one_verdict(self):
+        placed = self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        other = WRONG / "libdtrun_backend_constructs.so"
+        command = f'[ $DTRUN_GENERATION = 0 ] && {{ cp -f {other} {placed}.new; mv {placed}.new {placed}; exit 3; }}; exec {RANK}'
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", "restart.max=5", "--set", "restart.backoff=0s", "-n", "1", "--", "sh",
+                            "-c", command)
+        self.assertNotEqual(result.code, 0, str(result))
+        self.assertIn("not restarted: a plugin", result.err)
+        self.assertIn(f"backend plugin '{placed}'", result.err)
+        self.assertEqual(len(self.last_verdict()["generations"]), 2, str(result))
+
+    def test_a_launchers_options_are_described_by_where_they_are_set(self):
+        shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
+        shown = self.dtrun("plugins", "describe", "bad", "--plugin-dir", self.plugins).out
+        self.assertIn("launcher.options.first_host", shown)
+        self.assertIn('launcher.options.KEY where launcher.name is "bad"; launcher.bad.KEY where', shown)
+        shutil.copy(WRONG / "libdtrun_launcher_finds.so", self.plugins)
+        shown = self.dtrun("plugins", "describe", "finds", "--plugin-dir", self.plugins).out
+        self.assertIn("launcher.finds.first_host", shown)
+        self.assertNotIn("launcher.options", shown)
 
     def test_replaced_between_plan_and_load(self):
         gloo, other = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_constructs.so"

@@ -153,7 +153,7 @@ class Peers(Bench):
             (self.folder / folder).mkdir(parents=True)
         for program in ("dtrun", "dtrun-bench"):
             shutil.copy(BUILD / "bin" / program, self.folder / "bin")
-        for name in ("libdtrun.so.0", "dtrun/plugins"):
+        for name in ("libdtrun.so.1", "dtrun/plugins"):
             (self.folder / "lib" / name).symlink_to(BUILD / "lib" / name)
         peer = self.folder / "lib/dtrun/bench/raw_gloo"
         peer.write_text(PEER.format(python=sys.executable, answers=repr(answers)))

@@ -208,7 +208,7 @@ class Typed(JobTest):
 
     def test_words_that_read_like_verbs(self):
         for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
-                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "dtrun config init"),
+                            (["status"], "dtrun explain latest"), (["kill", "7"], "dtrun stop JOB"), (["init"], "dtrun config init"),
                             (["launch", "--num_processes", "2", "train.py"], "leave it out: dtrun --num_processes 2 train.py"),
                             (["job.yaml"], "dtrun's configs are TOML")):
             result = self.dtrun(*words)

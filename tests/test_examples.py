@@ -7,37 +7,18 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from support.job import BUILD, DTRUN, RANK, SOURCE, JobTest, main, nightly
 
+GLOO = BUILD / "lib/dtrun/plugins/libdtrun_backend_gloo.so"
 STRICT = "-Wall -Wextra -Werror"
+PROGRAMS = SOURCE / "tests/programs"
 # Cases that take gigabytes of memory are left to the backends of the tree.
 GREEDY = ("Sizes", "Messages.OfMoreThanTwoGibibytesArrive")
-# Fails the thread number FAIL_THREAD that libdtrun_backend_tcp.so starts, by std::thread.
-FAILING_THREADS = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-static int is_in(const void* address, const char* file) {
-  Dl_info info;
-  return dladdr(address, &info) != 0 && strstr(info.dli_fname, file) != NULL;
-}
-int pthread_create(pthread_t* out, const pthread_attr_t* how, void* (*run)(void*), void* state) {
-  static int started;
-  int (*next)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = dlsym(RTLD_NEXT, "pthread_create");
-  /* libstdc++ passes an object; its table of functions is in the file that compiled std::thread. */
-  if (is_in((const void*)run, "libstdc++") && is_in(*(void**)state, "libdtrun_backend_tcp") &&
-      ++started == atoi(getenv("FAIL_THREAD")))
-    return EAGAIN;
-  return next(out, how, run, state);
-}
-"""
 
 
 def sanitizer():
@@ -99,10 +80,11 @@ class Examples(JobTest):
         self.assert_ok(result)
         self.assertIn(f"rank 0 of 3 over {name}: got 2", result.out)
 
-    def assert_passes_the_suite(self, plugin, *without):
+    def assert_passes_the_suite(self, plugin, *without, options={}):
         """By the tool that the SDK has, in worlds of 3 and 4 ranks."""
         names = "|".join(re.escape(name) for name in (*GREEDY, *without))
-        out = run(self.sdk / "bin/dtrun-conformance", "--plugin", plugin, "--only", f"^(?!{names}|.*World[127]$)", env=self.environment())
+        given = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
+        out = run(self.sdk / "bin/dtrun-conformance", "--plugin", plugin, *given, "--only", f"^(?!{names}|.*World[127]$)", env=self.environment())
         passed = re.search(r": (\d+) passed, 0 failed, \d+ skipped$", out.strip())
         self.assertGreater(int(passed[1]), 60, out)
 
@@ -125,7 +107,7 @@ class Examples(JobTest):
     def test_tcp_without_threads_is_a_failure_with_a_text(self):
         if SANITIZER:
             self.skipTest("a sanitizer has its own pthread_create")
-        source = self.write(FAILING_THREADS, "threads.c")
+        source = PROGRAMS / "failing_threads.c"
         library = self.folder / "threads.so"
         run("cc", "-shared", "-fPIC", "-o", library, source, "-ldl")
         for number in (1, 2, 3):
@@ -140,6 +122,49 @@ class Examples(JobTest):
         folder = self.build("tcp_c")
         self.assert_carries_a_job(folder, "tcp_c")
         self.assert_passes_the_suite(folder / "libdtrun_backend_tcp_c.so")
+
+    def counting(self):
+        """The program of each language that prints the counters of tcp_c: its command."""
+        sources = self.sources / "counters"
+        run("cc", "-std=c11", "-pedantic", *STRICT.split(), "-o", self.folder / "counters", sources / "counters.c",
+            f"-I{self.sdk}/include", f"-L{BUILD}/lib", "-ldtrun", f"-Wl,-rpath,{BUILD}/lib")
+        yield "C", [self.folder / "counters"]
+        if not SANITIZER:
+            yield "Python", [sys.executable, sources / "counters.py"]
+        if shutil.which("rustc") is not None:
+            run("rustc", "--edition", "2021", "-Dwarnings", "-L", BUILD / "lib", "-l", "dtrun", "-C", f"link-arg=-Wl,-rpath,{BUILD}/lib",
+                "-o", self.folder / "counters-rust", sources / "counters.rs", env=self.environment(DTRUN_INCLUDE=f"{self.sdk}/include"))
+            yield "Rust", [self.folder / "counters-rust"]
+
+    def test_programs_reach_the_counters_of_tcp_c(self):
+        folders = [self.build(name) for name in ("tcp_c", "delay", "bf16")]
+        flags = [word for folder in folders for word in ("--plugin-dir", folder)]
+        python = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.1")}
+        stacks = {"tcp_c": [], "delay > bf16 > tcp_c": ["backend.delay.over=bf16", "backend.bf16.over=tcp_c"]}
+        for language, command in self.counting():
+            for stack, options in stacks.items():
+                sets = [f"backend.name={stack.split()[0]}", "comm.local=none", *options]
+                with self.subTest(language=language, stack=stack):
+                    result = self.ranks(2, *command, sets=sets, flags=flags, env=self.environment(**python))
+                    self.assert_ok(result)
+                    for rank in range(2):
+                        self.assertIn(f"rank {rank} over tcp_c: sent 3 messages, 3000 bytes; received 3 messages, 3000 bytes\n", result.out)
+            with self.subTest(language=language, backend="one that has none"):
+                result = self.ranks(2, *command, sets=["backend.name=gloo", "comm.local=none"], env=self.environment(**python))
+                self.assertNotEqual(result.code, 0)
+                self.assertIn("no backend that carries 'world' has the extension 'dtrun_examples.counters/1' (asked: 'gloo')", result.err)
+            with self.subTest(language=language, backend="shared memory"):
+                result = self.ranks(2, *command, sets=["backend.name=tcp_c"], flags=flags, env=self.environment(**python))
+                self.assertNotEqual(result.code, 0)
+                self.assertRegex(result.err, "'shm' carries it.*comm.local = .none.")
+            with self.subTest(language=language, hosts=2):
+                # Emulated hosts have no address, without which tcp_c cannot reach another.
+                result = self.ranks(4, "env", "DTRUN_ADDRESS=127.0.0.1", *command, sets=["backend.name=tcp_c", "comm.emulate_hosts=2"],
+                                    flags=flags, env=self.environment(**python))
+                self.assert_ok(result)
+                for leader, other in ((0, 1), (2, 3)):
+                    self.assertIn(f"rank {leader} over tcp_c: ", result.out)
+                    self.assertIn(f"rank {other}: another rank", result.out)
 
     @nightly
     def test_tcp_in_c_with_clang(self):
@@ -165,25 +190,84 @@ class Examples(JobTest):
         if shutil.which("rustc") is None:
             self.skipTest("rustc is not installed")
         version = re.search(r"rustc (\d+)\.(\d+)", run("rustc", "--version"))
-        if (int(version[1]), int(version[2])) < (1, 77):
-            self.skipTest(f"{version[0]} is too old; the example needs 1.77")
+        if (int(version[1]), int(version[2])) < (1, 63):
+            self.skipTest(f"{version[0]} is too old; the example needs 1.63")
         folder = self.build("tcp_rust")
         self.assert_carries_a_job(folder, "tcp_rust")
         self.assert_passes_the_suite(folder / "libdtrun_backend_tcp_rust.so")
 
     def test_delay(self):
         tcp = self.build("tcp") / "libdtrun_backend_tcp.so"
-        options = f'[backend.options]\nplugin = "{tcp}"\ndelay = "700ms"'
+        options = f'[backend.options]\nover = "{tcp}"\ndelay = "700ms"'
         delay = self.build("delay")
         start = time.monotonic()
         result = self.job(delay, backend="delay", options=options)
         took = time.monotonic() - start
         self.assert_ok(result)
-        self.assertIn("rank 2 of 3 over delay: sum 6", result.out)
+        self.assertIn("rank 2 of 3 over delay > tcp: sum 6", result.out)
         self.assertGreaterEqual(took, 1.4, "an allreduce and a barrier take at least 700 ms each")
         result = self.job(delay, backend="delay", options=options.replace(str(tcp), str(RANK)))
         self.assertNotEqual(result.code, 0)
-        self.assertIn("backend.options.plugin", result.err)
+        self.assertIn("backend.options.over", result.err)
+
+    def test_wrappers_nest_over_every_backend(self):
+        folders = [self.build(name) for name in ("delay", "bf16", "tcp_c")]
+        program = self.folder / "sums"
+        run("cc", "-o", program, PROGRAMS / "sums.c", f"-I{self.sdk}/include", f"-L{BUILD}/lib", "-ldtrun", f"-Wl,-rpath,{BUILD}/lib")
+        for name in ("gloo", "ucx", "tcp_c"):
+            with self.subTest(name):
+                options = f'[backend.options]\nover = "bf16"\n[backend.bf16]\nover = "{name}"\n'
+                result = self.job(*folders, backend="delay", options=options, command=(program,))
+                self.assert_ok(result)
+                # bfloat16 has 8 significant bits, so that it keeps 256 of 257.
+                self.assertEqual(result.out.count(f"delay > bf16 > {name}: floats 768, doubles 771\n"), 3, result.out)
+        flags = [word for folder in folders for word in ("--plugin-dir", folder)]
+        ask = [*flags, "--config", self.write("[backend]\nname = 'delay'\noptions.over = 'bf16'\n", "stack.toml")]
+        by_variable = self.environment(DTRUN_CONFIG_BACKEND_BF16_OVER="gloo")
+        listed = self.dtrun("config", "list", "backend.", *ask, "--set", "backend.gloo.interface=lo", env=by_variable)
+        self.assertRegex(listed.out, r'(?m)^backend.bf16.over +"gloo" .*\(DTRUN_CONFIG_BACKEND_BF16_OVER\)$')
+        self.assertRegex(listed.out, r'(?m)^backend.gloo.interface +"lo" .*\(--set backend.gloo.interface\)$')
+        self.assertIn('backend.bf16.over = "gloo" (DTRUN_CONFIG_BACKEND_BF16_OVER)', self.dtrun("plan", *ask, "true", env=by_variable).out)
+
+    def test_a_message_outlives_its_sender(self):
+        program = self.folder / "outlived"
+        run("cc", "-o", program, PROGRAMS / "outlived.c", f"-I{self.sdk}/include", f"-L{BUILD}/lib", "-ldtrun",
+            f"-Wl,-rpath,{BUILD}/lib")
+        folders = ["--plugin-dir", self.build("tcp"), "--plugin-dir", self.build("tcp_c")]
+        for name, local in (("gloo", "shm"), ("gloo", "none"), ("ucx", "none"), ("tcp", "none"), ("tcp_c", "none")):
+            with self.subTest(backend=name, local=local):
+                sets = [f"backend.name={name}", f"comm.local={local}", "backend.timeout=20s"]
+                result = self.ranks(2, program, self.folder / f"{name}-{local}", sets=sets, flags=folders)
+                self.assert_ok(result)
+                self.assertEqual(result.out.count("status 0"), 2, str(result))
+
+    @nightly
+    def test_what_the_examples_have_sent_waits_for_a_receiver_that_is_8_s_late(self):
+        for name in ("tcp", "tcp_c", "tcp_rust"):
+            if name == "tcp_rust" and shutil.which("rustc") is None:
+                continue
+            run(self.sdk / "bin/dtrun-conformance", "--plugin", self.build(name) / f"libdtrun_backend_{name}.so", "--wide",
+                "--only", "Messages.(ThatAreCompleteOutlive|ReachARank)", env=self.environment())
+
+    @nightly
+    def test_a_wrapper_passes_the_suite(self):
+        self.assert_passes_the_suite(self.build("bf16") / "libdtrun_backend_bf16.so", options={"over": GLOO})
+
+    def test_a_wrong_word_about_the_backend_below_is_a_wrong_command(self):
+        bf16 = self.build("bf16") / "libdtrun_backend_bf16.so"
+        for fact, *given in (("'gloo'", "over=gloo"), ("/no/libdtrun", "over=/no/libdtrun_backend_x.so"),
+                             ("'interfaces'", f"over={GLOO}", "gloo.interfaces=lo")):
+            with self.subTest(given):
+                sets = [word for one in given for word in ("--set", one)]
+                done = subprocess.run([self.sdk / "bin/dtrun-conformance", "--plugin", bf16, *sets], capture_output=True, text=True,
+                                      env=self.environment(), timeout=120)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(fact, done.stderr)
+
+    def test_wrappers_pass_the_suite(self):
+        bf16 = self.build("bf16") / "libdtrun_backend_bf16.so"
+        self.assert_passes_the_suite(self.build("delay") / "libdtrun_backend_delay.so",
+                                     options={"over": bf16, "bf16.over": GLOO, "delay": "10us"})
 
     def test_template_launcher(self):
         launcher = ('[launcher]\nname = "template"\n[launcher.options]\n'
@@ -216,6 +300,29 @@ class Examples(JobTest):
         result = self.dtrun(*ask, env=self.environment(MYSITE_NODES="node1:2 node1:2"))
         self.assertIn("MYSITE_NODES='node1:2 node1:2' has 'node1' twice", result.err)
         self.assertIn("MYSITE_NODES is unset", self.dtrun(*ask).err)
+
+    def test_launcher_in_c(self):
+        folder = self.build("launcher_c")
+        inventory = self.sources / "launcher_c/hosts.ini"
+        out = run(self.sdk / "bin/dtrun-conformance", "--plugin", folder / "libdtrun_launcher_inventory.so", "--env",
+                  f"SITE_INVENTORY={inventory}", env=self.environment())
+        self.assertRegex(out, r"ok +Connect\.")
+        self.assertRegex(out, r", 0 failed, \d+ skipped$")
+
+        def plan(text, *more):
+            file = self.write(text, "hosts.ini")
+            return self.dtrun("--plugin-dir", folder, "--set", "cluster.from=inventory", *more, "plan", "--json", "true",
+                              env=self.environment(SITE_INVENTORY=str(file)))
+
+        def hosts(result):
+            self.assert_ok(result)
+            return [(host["name"], host["local_size"]) for host in json.loads(result.out)["hosts"]]
+
+        result = plan("[a]\nnode1 slots=2 # two\n\n[b]\nnode2 slots=3\n")
+        self.assertEqual(hosts(result), [("node1", 2), ("node2", 3)])
+        self.assertEqual(hosts(plan("[a]\nnode1 slots=2\n[b]\nnode2 slots=3\n", "--set", "launcher.inventory.group=b")), [("node2", 3)])
+        self.assertIn("'node1'", plan("node1\nnode1\n").err)
+        self.assertIn("slots for 'node1'", plan("node1 slots=0\n").err)
 
     def test_the_page_quotes_the_files_and_its_commands_work(self):
         text = (SOURCE / "docs/writing-a-backend.md").read_text()

@@ -112,8 +112,10 @@ class ExplainRun(JobTest):
 
     def test_the_name_of_a_job_is_its_run(self):
         self.assert_ok(self.dtrun("--set", "job.name=train", "--", "true"))
-        self.golden_error(self.dtrun("explain", "train"), "'dtrun explain runs/train/latest'?")
-        self.assert_ok(self.dtrun("explain", "runs/train/latest"))
+        for words in (["train"], ["runs/train/latest"], ["latest"], []):
+            result = self.dtrun("explain", *words)
+            self.assert_ok(result)
+            self.assertIn("job 'train'", result.out, words)
 
     def test_a_job_on_one_host_uses_no_interface(self):
         self.assert_ok(self.dtrun("--", "true"))
@@ -286,7 +288,7 @@ class ExplainRun(JobTest):
               "the second generation to run")
         state = json.loads(self.dtrun("explain", job.run_dir(), "--json").out)["state"]
         self.assertTrue(state.startswith("running"), state)
-        self.assertTrue(state.endswith("in generation 1"), state)
+        self.assertIn("in generation 1", state)
         job.signal(signal.SIGTERM)
         job.finish()
 
@@ -295,8 +297,7 @@ class ExplainRun(JobTest):
         job.wait_for_line(0, "up")
         result = self.dtrun("explain", job.run_dir())
         self.assert_ok(result)
-        first = result.out.splitlines()[0].replace("less than 1 ms", "1 ms")  # between its first records
-        self.golden(first, "'job'")
+        self.golden(result.out.splitlines()[0], "'job'")
         self.golden_lines(result.out, "dtrun_init")
         self.assertIn("ranks      2 (", result.out)
         job.signal(signal.SIGTERM)

@@ -124,7 +124,7 @@ class ThisMachineByName(JobTest):
                 with self.subTest(host=host, name=name):
                     result = self.start_on(host, RANK, sets=[f"backend.name={name}", f"backend.nccl.library={NO_NCCL}"])
                     self.assert_ok(result)
-                    self.assertIn("job: 2 ranks on 1 host", result.err)
+                    self.assertIn(": 2 ranks on 1 host", result.err)
                     self.golden_lines(result.err, "chosen")
                     self.assertRegex(result.err, r"\n  backend    (gloo|ucx)\b")
 

@@ -12,10 +12,11 @@ import json
 import os
 import secrets
 import signal
+import time
 import unittest
 
 from support.cluster import open_lab
-from support.faults import LAST, FaultTest
+from support.faults import LAST, FaultTest, children_of, variable_of
 from support.job import DTRUN, RANK, main, until
 from support.lab import command_of
 
@@ -106,10 +107,10 @@ CELLS = [
     Cell("name lost", "root", 3, 2, "user-error", r"could not join .* last error: 'node0' does not resolve",
          recorded=False),
 
-    Cell("disk full", "rank", 1, 1, "user-error", r"rank 1 exited with code 1\n(.*\n)*.*a disk, or /dev/shm, is full"),
-    Cell("disk full", "rank", 3, 1, "user-error", r"rank 2 exited with code 1\n(.*\n)*.*a disk, or /dev/shm, is full"),
-    Cell("disk full", "child", 1, 1, "user-error", r"rank 1 exited with code 1\n(.*\n)*.*a disk, or /dev/shm, is full"),
-    Cell("disk full", "child", 3, 1, "user-error", r"rank 2 exited with code 1\n(.*\n)*.*a disk, or /dev/shm, is full"),
+    Cell("disk full", "rank", 1, 1, "user-error", r"rank 1 exited with code 1\b.*\n(.*\n)*.*a disk, or /dev/shm, is full"),
+    Cell("disk full", "rank", 3, 1, "user-error", r"rank 2 exited with code 1\b.*\n(.*\n)*.*a disk, or /dev/shm, is full"),
+    Cell("disk full", "child", 1, 1, "user-error", r"rank 1 exited with code 1\b.*\n(.*\n)*.*a disk, or /dev/shm, is full"),
+    Cell("disk full", "child", 3, 1, "user-error", r"rank 2 exited with code 1\b.*\n(.*\n)*.*a disk, or /dev/shm, is full"),
     Cell("disk full", "root", 1, 0, None, r"cannot write .*rank-\d\.out.*no space left on device", recorded=False),
     Cell("disk full", "root", 3, 0, None, r"cannot write .*rank-\d\.out.*no space left on device", recorded=False),
     Cell("disk full", "agent", 3, 2, "user-error", r"host node2: dtrun: cannot create the folder .*no space left on device"),
@@ -246,6 +247,26 @@ class Matrix(FaultTest):
         verdict = json.loads((job.run_dir() / "verdict.json").read_text())
         self.assertEqual(verdict["exit_class"], cell.exit_class, str(result))
         self.assertEqual(verdict["exit_code"], cell.code if cell.code >= 0 else 137, str(result))
+
+
+class HeldUp(FaultTest):
+    def test_a_root_that_stands_still_while_its_ranks_end(self):
+        """When it goes on, a look at its ranks is due, none of which lives; its host ends before the answer."""
+        job = self.start_cluster("sh", "-c", "trap 'exit 0' USR2; echo up; while :; do sleep 0.02; done", ranks=2)
+        for rank in range(6):
+            job.wait_for_line(rank, "up")
+        root = self.victim(job, "root", 3)
+        ranks = [pid for pid in children_of(root, self.lab.processes_on(0)) if variable_of(pid, "RANK") in ("0", "1")]
+        self.assertEqual(len(ranks), 2)
+        time.sleep(1)  # some looks
+        os.kill(root, signal.SIGSTOP)
+        self.wait_for_state(root, "T")
+        self.end_in_peace(job, 3)
+        for rank in ranks:
+            self.wait_for_state(rank, "Z")
+        time.sleep(0.3)  # longer than from one look to the next
+        os.kill(root, signal.SIGCONT)
+        self.assert_ok(job.finish())
 
 
 class Complete(unittest.TestCase):

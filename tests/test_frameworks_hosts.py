@@ -51,7 +51,7 @@ class FrameworksOnHosts(ClusterTest):
         self.hold_with_torch("rank {} of 3 took 3 steps", "lightning_fit.py", "ddp_spawn", 1, 3, sets=sets)
 
     def hold_with_horovods_api(self, program):
-        own = [f"job.env.DTRUN_LIBRARY={BUILD}/lib/libdtrun.so.0", f"job.env.PYTHONPATH={SOURCE}/python:{SHIM}"]
+        own = [f"job.env.DTRUN_LIBRARY={BUILD}/lib/libdtrun.so.1", f"job.env.PYTHONPATH={SOURCE}/python:{SHIM}"]
         self.assert_all_say(self.run_script(f"../programs/horovod/{program}", sets=own), "rank {} of 3 is done")
 
     @needs("torch")

@@ -14,9 +14,9 @@ WARNING = "have not joined each other"
 BEGIN = "import time; begin = time.monotonic(); "
 LINGER = "; time.sleep(1.5 * (time.monotonic() - begin) + 2)"
 IMPORT = f"{BEGIN}import torch"
-# Steps of training for so long that two looks fall into it, nearly always inside of backward.
+# Steps of training until dtrun ends the job, nearly always inside of backward.
 TRAIN = """
-end = time.monotonic() + 4 * (time.monotonic() - begin) + 4
+end = time.monotonic() + 120
 x = torch.ones(400, 400, requires_grad=True)
 loss = (x @ x).sum()
 while time.monotonic() < end: loss.backward(retain_graph=True)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -150,6 +151,12 @@ class Failures:
         result = self.ranks(3, self.program, "abort", "1")
         self.assertEqual(result.code, 7, str(result))
         self.assertIn("rank 1 called MPI_Abort with code 7", result.err)
+
+    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "there is neither eu-stack nor gdb")
+    def test_a_rank_that_waits_busily_keeps_no_job_from_its_end(self):
+        result = self.ranks(2, self.program, "stay", "1", sets=["watch.stall=3s", "watch.on_stall=fail"])
+        self.assertEqual((result.code, self.last_verdict()["exit_class"]), (1, "hang"), str(result))
+        self.assertRegex(result.err, "rank 0 in P?MPI_Allreduce")
 
     def test_a_rank_killed_before_mpi_init_ends_those_that_wait_for_it(self):
         result = self.ranks(3, self.program, "die-before", "2")

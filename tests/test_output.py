@@ -43,6 +43,14 @@ class Python(JobTest):
                 result = self.ranks(1, sys.executable, "-c", WAIT, sets=[f"launcher.name={launcher}"])
                 self.assertEqual(result.out, "first 1\n", str(result))
 
+    def test_of_a_rank_that_crashes_the_verdict_names_the_line(self):
+        (self.folder / "crash.py").write_text("import os\n\ndef fall():\n    os.abort()\n\nfall()\n")
+        result = self.ranks(1, sys.executable, "crash.py")
+        self.assertEqual(result.code, 134, str(result))
+        self.assertIn(", at crash.py:4\n", result.err)
+        silent = self.ranks(1, sys.executable, "crash.py", sets=["job.env.PYTHONFAULTHANDLER=''"])
+        self.assertNotIn("crash.py:4", silent.err)
+
 
 class Shown(JobTest):
     def printed(self, *sets, count=3, program="echo rank $RANK; echo same", more=()):

@@ -11,7 +11,7 @@ import unittest
 from support.job import BUILD, SOURCE, JobTest, main, skip
 from support.pages import run_page
 
-PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.0"),
+PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1"),
            "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 PROGRAMS = SOURCE / "tests" / "programs" / "python"
 

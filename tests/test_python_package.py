@@ -12,7 +12,7 @@ from pathlib import Path
 from support.job import BUILD, SOURCE, JobTest, main
 
 PACKAGE = SOURCE / "python" / "dtrun"
-LIBRARY = BUILD / "lib" / "libdtrun.so.0"
+LIBRARY = BUILD / "lib" / "libdtrun.so.1"
 
 
 def typed_python():
@@ -75,7 +75,7 @@ class Package(JobTest):
         sys.path.insert(0, str(PACKAGE.parent))
         from dtrun import _library
 
-        types = {"dtrun_error": _library.CError, "dtrun_stream": _library.Stream, "dtrun_op": _library.Op}
+        types = {"dtrun_error": _library.CError, "dtrun_stream": _library.Stream, "dtrun_extension": _library.Extension, "dtrun_op": _library.Op}
         for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines():
             name, expected = line.split()
             structure, _, member = name.partition(".")

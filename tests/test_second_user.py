@@ -11,10 +11,11 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
 import unittest
 from pathlib import Path
 
-from support.job import PATIENCE_S, JobTest, main, processes_with, skip, until
+from support.job import DTRUN, PATIENCE_S, JobTest, main, processes_with, skip, until
 
 STRANGER = 4242
 SLEEP = "trap '' USR1; echo ready; while [ ! -e go ]; do sleep 0.05; done"
@@ -149,6 +150,8 @@ class Files(SecondUserTest):
         run_dir = job.run_dir()
         names = [path.name for path in run_dir.iterdir()]
         self.assertIn("plan.json", names)
+        self.assertIn("control", names)
+        self.expect_refused(lambda: self.connect(str(run_dir / "control")), "connect to control")
         self.expect_refused(lambda: os.listdir(run_dir), "list the run directory")
         for name in names:
             file = run_dir / name
@@ -157,11 +160,14 @@ class Files(SecondUserTest):
             self.expect_refused(lambda: os.open(file, os.O_WRONLY), f"write {name}")
         self.expect_refused(lambda: os.open(run_dir / "more", os.O_CREAT | os.O_WRONLY), "make a file there")
         self.expect_refused(lambda: os.rename(run_dir, run_dir.parent / "x"), "move the run directory")
+        for verb in ("logs", "explain"):
+            told = as_stranger(lambda: subprocess.run([DTRUN, verb, run_dir], capture_output=True, text=True, cwd="/").stderr)
+            self.assertIn(f"'{run_dir}' cannot be read", told)
         self.end_well(job)
 
     def test_of_the_runtime_folder_are_not_reached(self):
         job, pids = self.running()
-        sockets = [name for name in unix_listeners(pids) if name.startswith("/")]
+        sockets = [name for name in unix_listeners(pids) if name.startswith("/") and not name.startswith("/proc/self/fd/")]
         self.assertTrue(sockets, "the store listens somewhere")
         for name in sockets:
             folder = Path(name).parent

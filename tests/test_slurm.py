@@ -185,7 +185,7 @@ class Failures(SlurmTest):
         with contextlib.suppress(ProcessLookupError):
             os.kill(victims[0], signal.SIGKILL)
         until(lambda: not self.processes("sleep"), "all ranks to end")
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, 30)
         return job.finish()
 
     def test_a_killed_agent_ends_all(self):

@@ -3,8 +3,26 @@
 import shutil
 import sys
 
-from support.job import READS_STACKS, JobTest, main, needs_stacks, needs_torch, until
+from support.job import BUILD, READS_STACKS, SOURCE, JobTest, main, needs_stacks, needs_torch, until
 
+PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1")}
+TORCH_HANG = """import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+t = torch.ones(4)
+dist.all_reduce(t)
+if dist.get_rank() == 1 and os.environ["DTRUN_GENERATION"] == "0":
+    time.sleep(1000)
+dist.all_reduce(t)
+dist.destroy_process_group()
+"""
+DTRUN_HANG = """import array, time, dtrun
+world = dtrun.init()
+x = array.array("f", [1])
+world.allreduce(x)
+if world.rank == 1:
+    time.sleep(1000)
+world.allreduce(x)
+"""
 
 
 class Stalls(JobTest):
@@ -26,6 +44,69 @@ class Stalls(JobTest):
         result = self.ranks(2, sys.executable, self.wait, sets=["watch.stall=1s", "watch.on_stall=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assert_verdict(result, exit_class="hang")
+
+    def hangs(self, text, *sets, ranks=3, **options):
+        """Starts a job in which rank 1 never calls its second allreduce."""
+        script = self.write(text, "hang.py")
+        return self.start_ranks(ranks, sys.executable, script, sets=["watch.stall=1s", *sets], **options)
+
+    def assert_explained(self, err, call, line, missing):
+        """One line says where the ranks are, and which one never came."""
+        lines = [one for one in err.splitlines() if "no progress" in one and "dtrun: job" not in one]
+        self.assertEqual(len(lines), 1, err)
+        for fact in (f"ranks 0, 2 in {call} at hang.py:{line}", f"rank 1 in time.sleep at hang.py:{missing}", "ranks 0, 2 wait for rank 1"):
+            self.assertIn(fact, lines[0])
+
+    @needs_torch
+    @needs_stacks
+    def test_explain_says_who_never_came_and_the_job_goes_on(self):
+        job = self.hangs(TORCH_HANG, "backend.name=none")
+        stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
+        until(lambda: stacks.exists() and "no progress" in stacks.read_text(), "the line")
+        self.assertIsNone(job.process.poll())
+        job.signal(2)
+        result = job.finish()
+        self.assertEqual(result.code, 130, str(result))
+        self.assert_explained(result.err, "all_reduce", 7, 6)
+
+    @needs_stacks
+    def test_explain_of_ranks_in_dtruns_own_calls(self):
+        job = self.hangs(DTRUN_HANG, env=self.environment(**PACKAGE))
+        stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
+        until(lambda: stacks.exists() and "no progress" in stacks.read_text(), "the line")
+        self.assertIsNone(job.process.poll())
+        job.signal(2)
+        self.assert_explained(job.finish().err, "allreduce", 7, 6)
+
+    @needs_torch
+    @needs_stacks
+    def test_fail_ends_the_job_even_with_restarts(self):
+        job = self.hangs(TORCH_HANG, "backend.name=none", "watch.on_stall=fail", "restart.max=2")
+        result = job.finish()
+        self.assertEqual(result.code, 1, str(result))
+        self.assert_verdict(result, exit_class="hang", generation=0)
+        self.assertEqual(self.last_verdict()["blamed"]["ranks"], [1])
+        self.assert_explained(result.err, "all_reduce", 7, 6)
+        self.golden(next(line for line in result.err.splitlines() if "not restarted" in line), "watch.on_stall")
+
+    @needs_torch
+    @needs_stacks
+    def test_restart_starts_the_ranks_again(self):
+        job = self.hangs(TORCH_HANG, "backend.name=none", "watch.on_stall=restart", "restart.max=1")
+        result = job.finish()
+        self.assert_ok(result)
+        self.assert_explained(result.err, "all_reduce", 7, 6)
+        self.assert_verdict(result, exit_code=0, generation=1)
+
+    @needs_torch
+    def test_restart_fails_once_no_restart_is_left(self):
+        always = TORCH_HANG.replace(' and os.environ["DTRUN_GENERATION"] == "0"', "")
+        for most, told in (("1", "restart.max = 1 is used up"), ("0", "restart.max is 0")):
+            job = self.hangs(always, "backend.name=none", "watch.on_stall=restart", "restart.max=" + most)
+            result = job.finish()
+            self.assertEqual(result.code, 1, str(result))
+            self.assert_verdict(result, exit_class="hang", generation=int(most))
+            self.assertIn(told, result.err)
 
     @needs_torch
     def test_silent_steps_are_progress(self):
@@ -88,7 +169,8 @@ class Stalls(JobTest):
     def test_off_is_off_and_nonsense_an_error(self):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))
         self.assert_user_error(self.ranks(2, "true", sets=["watch.stall=often"]), "watch.stall: expected", "found 'often'")
-        self.assert_user_error(self.ranks(2, "true", sets=["watch.on_stall=panic"]), "watch.on_stall")
+        for wrong in ("panic", "report"):  # "report" was the name of "explain"
+            self.assert_user_error(self.ranks(2, "true", sets=["watch.on_stall=" + wrong]), "watch.on_stall", '"explain", "fail", "restart"', wrong)
 
     def test_ranks_that_an_mpirun_has_started_have_their_places(self):
         if shutil.which("mpirun") is None:

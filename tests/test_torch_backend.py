@@ -26,7 +26,7 @@ def version_of(python):
 class TorchBackend(JobTest):
     def environment(self, **more):
         return super().environment(
-            PYTHONPATH=f"{SOURCE}/python:{BUILD}/python", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), **more
+            PYTHONPATH=f"{SOURCE}/python:{BUILD}/python", DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.1"), **more
         )
 
     def hold(self, name, world, *words):

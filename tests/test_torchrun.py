@@ -72,9 +72,9 @@ class Contract(TorchrunTest):
                         self.folder / "theirs"], env=self.environment(), check=True, capture_output=True)
         theirs = json.loads((self.folder / "theirs-1").read_text())["env"]
         of_the_run = {name for name, value in CONTRACT.items() if value is None}
-        # Ours print without delay, whatever the launcher.
+        # Ours print without delay, and their stack if they crash, whatever the launcher.
         plain = lambda env: sorted(f"{name}={'' if name in of_the_run else value}" for name, value in env.items()
-                                   if not name.startswith("DTRUN_") and name != "PYTHONUNBUFFERED")
+                                   if not name.startswith("DTRUN_") and name not in ("PYTHONUNBUFFERED", "PYTHONFAULTHANDLER"))
         self.assertEqual(plain(ours), plain(theirs))
 
     def test_what_is_set_already_is_inherited(self):

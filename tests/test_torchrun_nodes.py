@@ -13,6 +13,7 @@ from pathlib import Path
 
 from support.job import DTRUN, Job, end, main, until
 from support.cluster import ClusterTest, open_lab
+from support.lab import listens
 
 LAB = None
 SHOW = ("import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'local', os.environ['LOCAL_RANK'],"
@@ -23,15 +24,6 @@ SHOW = ("import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SI
 def setUpModule():
     global LAB
     LAB = open_lab()
-
-
-def listens(pid, port):
-    """Whether anybody listens on the port in the network of process `pid`."""
-    for table in ("tcp", "tcp6"):
-        with open(f"/proc/{pid}/net/{table}") as file:
-            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in map(str.split, file)):
-                return True
-    return False
 
 
 class NodesTest(ClusterTest):

@@ -100,6 +100,7 @@ def texts(name, source):
 
 
 def long_sentences(text):
+    text = re.sub(r"</?[a-z][^>]*>", ".\n", text)  # markup
     for sentence in re.split(r"[.:?!](?:\s|\\n|$)|\\n\\n|\n\n|\\n|\n\s*[-|]|\)\s", text):
         if len(words := re.findall(r"(?<![\w-])[A-Za-z][\w'-]*", sentence)) > LONGEST_SENTENCE:
             yield len(words), sentence

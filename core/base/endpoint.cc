@@ -1,12 +1,13 @@
 #include "core/base/endpoint.h"
 
-#include <algorithm>
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
-#include <netinet/in.h>
 #include <random>
 
 #include "core/base/number.h"

@@ -4,10 +4,11 @@
 // Pure functions; any thread.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/socket.h>
 
 #include "core/base/result.h"
 

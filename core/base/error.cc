@@ -1,16 +1,17 @@
 #include "core/base/error.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fmt/format.h>
 #include <iterator>
 #include <memory>
 #include <new>
-#include <sys/resource.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 
 #include "core/base/error_id.h"
@@ -69,7 +70,8 @@ std::terminate_handler otherwise = nullptr;
     if (std::current_exception() != nullptr) throw;
   } catch (const std::bad_alloc& thrown) {
     reserve.reset();
-    WriteMessage(fmt::format("dtrun: {}{}{}\n", memory_user, memory_user.empty() ? "" : ": ", Exhausted(thrown)));
+    WriteMessage(
+        fmt::format("dtrun: {}{}{}\n", memory_user, memory_user.empty() ? "" : ": ", Exhausted(thrown)));
     ::_exit(exit_code);
   } catch (...) {  // as it would have ended
   }

@@ -91,11 +91,12 @@ Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view 
 // 30000".
 std::string Exhausted(const std::exception& thrown);
 
-// From now on a process that cannot go on without more memory says so and exits with `code`, also where no handler
-// can catch it, as in a destructor of a library. Call it first in main.
+// From now on a process that cannot go on without more memory says so and exits with `code`, also where no
+// handler can catch it, as in a destructor of a library. Call it first in main.
 void EndWhenExhausted(int code);
 
-// What takes the memory, for that message: "planning 1000000 ranks on 1000 hosts". One at a time; main thread.
+// What takes the memory, for that message: "planning 1000000 ranks on 1000 hosts". One at a time; main
+// thread.
 class MemoryUser {
  public:
   explicit MemoryUser(std::string what);

@@ -20,12 +20,16 @@ namespace dtrun {
   X(kCallsDiffer, "comm.calls_differ")                                                                       \
   /* A rank aborted the communicator; communicator. */                                                       \
   X(kAborted, "comm.aborted")                                                                                \
-  /* The backend neither ended an operation in time nor gave up; call, communicator. */                      \
+  /* The backend neither ended an operation in time nor gave up; plugin. */                                  \
   X(kOverrun, "comm.overrun")                                                                                \
   /* The ranks have libraries of different versions. */                                                      \
   X(kVersionsDiffer, "comm.versions_differ")                                                                 \
-  /* A plugin blocked or ended the process. */                                                               \
-  X(kPluginStuck, "plugin.stuck")
+  /* A plugin blocked or ended the process; plugin. */                                                       \
+  X(kPluginStuck, "plugin.stuck")                                                                            \
+  /* A fault in a plugin's code, such as SIGSEGV, ended the process; plugin. */                              \
+  X(kPluginFault, "plugin.fault")                                                                            \
+  /* A plugin's file is not the one that dtrun examined before the job. */                                   \
+  X(kPluginReplaced, "plugin.replaced")
 // clang-format on
 
 enum class ErrorId : std::uint16_t {

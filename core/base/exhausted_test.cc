@@ -1,10 +1,10 @@
-#include "core/base/error.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <new>
 #include <stdexcept>
+
+#include "core/base/error.h"
 
 namespace dtrun {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/base/read_file.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <fstream>
+
+#include "core/base/read_file.h"
 
 namespace dtrun {
 namespace {

@@ -1,8 +1,8 @@
-#include "core/base/read_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "core/base/read_file.h"
 
 namespace dtrun {
 namespace {

@@ -1,9 +1,10 @@
 #include "core/base/number.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fmt/format.h>
 #include <utility>
 
 #include "core/base/text.h"

@@ -1,7 +1,7 @@
-#include "core/base/number.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/base/number.h"
 
 namespace dtrun {
 namespace {

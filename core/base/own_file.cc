@@ -1,5 +1,12 @@
 #include "core/base/own_file.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -7,13 +14,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <fstream>
+#include <memory>
 #include <string>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace dtrun {
@@ -220,6 +223,19 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
   }
   if (!here) return cannot(at);
   return here;
+}
+
+std::vector<std::string> NamesIn(int folder) {
+  std::vector<std::string> names;
+  UniqueFd listed(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(listed.get()), ::closedir);
+  if (entries == nullptr) return names;
+  listed.Release();
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
 }
 
 UniqueFd OpenLocked(const fs::path& folder) {

@@ -4,10 +4,12 @@
 // Pure functions; any thread. Errors name the file.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -54,6 +56,9 @@ Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = fal
 
 // Whether a user other than this one and root can create names in the open folder.
 bool OthersMayWrite(int folder);
+
+// The names in the open folder, unsorted, without "." and ".."; none if it cannot be listed.
+std::vector<std::string> NamesIn(int folder);
 
 // Opens the folder, which must not be a link, and takes its lock (flock). Empty if another process
 // holds the lock.

@@ -1,5 +1,3 @@
-#include "core/base/own_file.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +6,8 @@
 
 #include <cstdlib>
 #include <fstream>
+
+#include "core/base/own_file.h"
 
 namespace dtrun {
 namespace {

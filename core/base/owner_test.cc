@@ -1,5 +1,3 @@
-#include "core/base/own_file.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -7,6 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
+
+#include "core/base/own_file.h"
 
 namespace dtrun {
 namespace {

@@ -1,7 +1,7 @@
-#include "core/base/error.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/base/error.h"
 
 namespace dtrun {
 namespace {

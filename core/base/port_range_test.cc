@@ -1,5 +1,3 @@
-#include "core/base/endpoint.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -7,6 +5,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "core/base/endpoint.h"
 #include "core/base/fd.h"
 
 namespace dtrun {

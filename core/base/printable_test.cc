@@ -1,6 +1,6 @@
-#include "core/base/text.h"
-
 #include <gtest/gtest.h>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
@@ -12,7 +12,13 @@ TEST(Printable, ShowsWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("\xc2\x9b"
                       "31m"),
             "\\u009b31m");  // CSI as a single character
-  EXPECT_EQ(Printable("\xc2"), "\xc2");
+}
+
+TEST(Printable, ShowsTheBytesOfNoCharacter) {
+  EXPECT_EQ(Printable("\xc2"), "\\xc2");
+  EXPECT_EQ(Printable("\x9b"
+                      "31m caf\xe9 caf\u00e9 \xff\n"),
+            "\\x9b31m caf\\xe9 caf\u00e9 \\xff\\n");
 }
 
 TEST(Printable, ShowsWhatTurnsTheDirectionOfText) {

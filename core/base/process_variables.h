@@ -1,7 +1,8 @@
-// The environment variables of one process of a job. Variables with the same value in many processes are stored once,
-// so that a job of a million ranks fits into memory.
+// The environment variables of one process of a job. Variables with the same value in many processes are
+// stored once, so that a job of a million ranks fits into memory.
 //
-// A value; reads like a std::map, sorted by name. Copies share only immutable maps and may be used on any threads.
+// A value; reads like a std::map, sorted by name. Copies share only immutable maps and may be used on any
+// threads.
 #pragma once
 
 #include <functional>
@@ -66,8 +67,8 @@ class ProcessVariables {
   // Adds the variable unless the name exists; returns whether it was added.
   bool emplace(const std::string& name, std::string value);
 
-  // Replaces own copies of the variables in `shared` by a reference to it. Changes no variable; if this process lacks
-  // one of them, it keeps its copies.
+  // Replaces own copies of the variables in `shared` by a reference to it. Changes no variable; if this
+  // process lacks one of them, it keeps its copies.
   void ShareWith(const std::shared_ptr<const Map>& shared);
   // For a process without variables: takes all of `shared`.
   void ShareAll(std::shared_ptr<const Map> shared) { shared_ = std::move(shared); }

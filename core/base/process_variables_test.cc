@@ -23,8 +23,8 @@ ProcessVariables OfRank(const std::string& rank) {
 TEST(ProcessVariables, ReadAlikeWhetherSharedOrNot) {
   const ProcessVariables variables = OfRank("7");
   EXPECT_EQ(variables.shared(), kShared);
-  EXPECT_THAT(variables, ElementsAre(Pair("A", "a"), Pair("B", "1"), Pair("D", "2"), Pair("RANK", "7"),
-                                     Pair("Z", "z")));
+  EXPECT_THAT(variables,
+              ElementsAre(Pair("A", "a"), Pair("B", "1"), Pair("D", "2"), Pair("RANK", "7"), Pair("Z", "z")));
   EXPECT_EQ(variables.size(), 5u);
   EXPECT_EQ(variables.at("RANK"), "7");
   EXPECT_EQ(variables.at("D"), "2");

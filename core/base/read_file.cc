@@ -1,24 +1,20 @@
 #include "core/base/read_file.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 #include "core/base/fd.h"
 #include "core/base/number.h"
+#include "core/base/own_file.h"
 
 namespace dtrun {
 namespace {
-
-const char* KindOf(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  return S_ISSOCK(mode) ? "a socket" : "a device";
-}
 
 // An error ends the read; the bytes read so far are returned.
 std::string ReadFirst(const UniqueFd& opened, std::size_t most) {
@@ -35,7 +31,20 @@ std::string ReadFirst(const UniqueFd& opened, std::size_t most) {
 
 }  // namespace
 
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file) {
+  // It may lead to what its owner could not read.
+  struct stat link {};
+  if (::lstat(file.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && IsStranger(link.st_uid)) {
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        fmt::format("'{}' is a link of another user; name the file that it leads to", file.string())};
+  }
   UniqueFd opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
   // open() fails with ENXIO for a socket or a device without a driver.

@@ -5,6 +5,8 @@
 // Pure except for the read; any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -14,6 +16,9 @@
 #include "core/base/result.h"
 
 namespace dtrun {
+
+// "a folder", "a pipe", "a socket" or "a device", of a mode that is not of a regular file.
+const char* KindOf(mode_t mode);
 
 // An error names the file and its actual type.
 Result<UniqueFd> OpenForeignFile(const std::filesystem::path& file);

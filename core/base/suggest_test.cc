@@ -1,6 +1,6 @@
-#include "core/base/text.h"
-
 #include <gtest/gtest.h>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {

@@ -1,7 +1,7 @@
-#include "core/base/port_user.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/base/port_user.h"
 
 namespace dtrun {
 namespace {

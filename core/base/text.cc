@@ -1,8 +1,9 @@
 #include "core/base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <fmt/format.h>
 
 namespace dtrun {
 namespace {
@@ -56,7 +57,9 @@ std::string Printable(std::string_view text) {
     const std::size_t size = std::max<std::size_t>(first.size, 1);
     if (text[0] == '\n') {
       out += "\\n";
-    } else if (first.size > 0 && IsObeyed(first.code)) {
+    } else if (first.size == 0) {  // no UTF-8, which a terminal of another character set may obey
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
+    } else if (IsObeyed(first.code)) {
       out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(first.code));
     } else {
       out += text.substr(0, size);

@@ -1,6 +1,6 @@
-#include "core/base/number.h"
-
 #include <gtest/gtest.h>
+
+#include "core/base/number.h"
 
 namespace dtrun {
 namespace {

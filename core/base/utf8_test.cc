@@ -1,6 +1,6 @@
-#include "core/base/text.h"
-
 #include <gmock/gmock.h>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {

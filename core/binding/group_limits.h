@@ -13,10 +13,10 @@
 namespace dtrun::binding {
 
 struct GroupLimits {
-  std::optional<double> processors;      // the quota, as a number of processors: 1.5
-  std::optional<std::uint64_t> memory;   // bytes
-  std::optional<std::uint64_t> tasks;    // processes and threads
-  std::string cpuset;                    // processors, as the kernel lists them: "0-3,8"; empty: unknown
+  std::optional<double> processors;     // the quota, as a number of processors: 1.5
+  std::optional<std::uint64_t> memory;  // bytes
+  std::optional<std::uint64_t> tasks;   // processes and threads
+  std::string cpuset;                   // processors, as the kernel lists them: "0-3,8"; empty: unknown
 
   // The quota in whole processors, at least 1; 0: none.
   int whole_processors() const;

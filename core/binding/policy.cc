@@ -140,9 +140,8 @@ bool OneNode(const Topology& topology) {
 
 // In the order of the enumerators.
 const std::vector<std::string>& PolicyNames() {
-  static const std::vector<std::string> kNames = {"auto",   "none",     "compact",
-                                                  "spread", "per-numa", "per-socket",
-                                                  "core"};
+  static const std::vector<std::string> kNames = {"auto",     "none",       "compact", "spread",
+                                                  "per-numa", "per-socket", "core"};
   return kNames;
 }
 

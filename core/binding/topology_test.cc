@@ -14,7 +14,8 @@ TEST(TopologyText, NamesSocketNodeAndTheThreadsOfEachCore) {
 }
 
 TEST(TopologyText, IsReadBackAsItWas) {
-  for (const char* text : {"0.0=0", "0.0=0+4,1+5;1.1=2+6,3+7", "3.1=1023", "0.0=5;0.1=6;0.0=7", "0.0=0,1@3"}) {
+  for (const char* text :
+       {"0.0=0", "0.0=0+4,1+5;1.1=2+6,3+7", "3.1=1023", "0.0=5;0.1=6;0.0=7", "0.0=0,1@3"}) {
     const auto topology = ParseTopology(text);
     ASSERT_TRUE(topology) << text;
     EXPECT_EQ(ToText(*topology), text);
@@ -32,9 +33,9 @@ TEST(TopologyText, HasAQuotaThatLimitsItsCores) {
 }
 
 TEST(TopologyText, RefusesWhatIsNoMachine) {
-  for (const char* text : {"", "0=1", "0.0", "0.0=", "0.0=1,", "0.0=1;", "0.0=1+", "0.0=x", "-1.0=1",
-                           "0.0=2+1", "0.0=1,1", "0.0=1;1.0=1", "0.0=1 ", "0.0=99999999999", "0.0=1@", "0.0=1@0",
-                           "0.0=1@2@2"}) {
+  for (const char* text :
+       {"", "0=1", "0.0", "0.0=", "0.0=1,", "0.0=1;", "0.0=1+", "0.0=x", "-1.0=1", "0.0=2+1", "0.0=1,1",
+        "0.0=1;1.0=1", "0.0=1 ", "0.0=99999999999", "0.0=1@", "0.0=1@0", "0.0=1@2@2"}) {
     const auto topology = ParseTopology(text);
     ASSERT_FALSE(topology) << text;
     EXPECT_THAT(topology.error().text, HasSubstr("'" + std::string(text) + "'"));

@@ -147,6 +147,29 @@ Error NotMade(const Making& making, std::string_view route) {
       {{"call", "join"}, {"communicator", making.name}}};
 }
 
+// What a rank has published.
+struct Said {
+  int rank;
+  std::string what;
+};
+
+// What the first rank has published under `key`; none when it is `mine`, or this is the first one.
+Result<std::optional<Said>> OtherThan(dtrun_kv& kv, const std::string& key, int rank,
+                                      const std::string& mine) {
+  const Result<bool> is_first = kv.CompareSet(key, false, {}, fmt::format("{} {}", rank, mine));
+  if (!is_first) return is_first.error();
+  if (*is_first) return std::optional<Said>();
+  const Result<std::string> first = kv.TryGet(key);
+  if (!first) return first.error();
+  const std::size_t space = first->find(' ');
+  if (first->substr(space + 1) == mine) return std::optional<Said>();
+  return std::optional(Said{NumberOf<int>(first->substr(0, space)).value_or(-1), first->substr(space + 1)});
+}
+
+Error Differs(std::string text, const Said& other, int rank) {
+  return Error{DTRUN_MISMATCH, std::move(text), -1, ErrorId::kVersionsDiffer, {other.rank, rank}};
+}
+
 }  // namespace
 
 Status Agree(const Making& making, int attempt, const std::string& device, const Result<std::string>& mine,
@@ -195,22 +218,33 @@ Status MadeByAll(const Making& making, std::string_view route, dtrun_kv* theirs,
 }
 
 Status CheckBuilds(dtrun_kv& kv, int rank, const std::string& mine) {
-  constexpr char kFirst[] = "first";
-  const Result<bool> is_first = kv.CompareSet(kFirst, false, {}, fmt::format("{} {}", rank, mine));
-  if (!is_first) return is_first.error();
-  if (*is_first) return {};
-  const Result<std::string> first = kv.TryGet(kFirst);
-  if (!first) return first.error();
-  const std::size_t space = first->find(' ');
-  if (first->substr(space + 1) == mine) return {};
-  const int other = NumberOf<int>(first->substr(0, space)).value_or(-1);
-  return Error{DTRUN_MISMATCH,
-               fmt::format("the ranks have libraries of two versions: rank {} has {}, and rank {} has {}; "
-                           "install one version on all hosts and in all environments of Python",
-                           other, first->substr(space + 1), rank, mine),
-               -1,
-               ErrorId::kVersionsDiffer,
-               {other, rank}};
+  const Result<std::optional<Said>> other = OtherThan(kv, "first", rank, mine);
+  if (!other) return other.error();
+  if (!*other) return {};
+  return Differs(fmt::format("the ranks have libraries of two versions: rank {} has {}, and rank {} has {}; "
+                             "install one version on all hosts and in all environments of Python",
+                             (*other)->rank, (*other)->what, rank, mine),
+                 **other, rank);
+}
+
+Status CheckCapabilities(dtrun_kv& kv, int rank, const std::string& backend, const dtrun_backend_caps& caps) {
+  using Member = std::pair<const char*, std::uint64_t>;
+  std::string mine;
+  for (const auto& [name, value] :
+       {Member{"features", caps.features}, Member{"ops", caps.ops}, Member{"dtypes", caps.dtypes},
+        Member{"reduces", caps.reduces}, Member{"max_bytes", caps.max_bytes},
+        Member{"reduce_dtypes", caps.reduce_dtypes}, Member{"device_kinds", caps.device_kinds}}) {
+    mine += fmt::format("{}{} {:#x}", mine.empty() ? "" : ", ", name, value);
+  }
+  const Result<std::optional<Said>> other = OtherThan(kv, "capabilities", rank, mine);
+  if (!other) return other.error();
+  if (!*other) return {};
+  return Differs(
+      fmt::format(
+          "backend '{}' says on rank {} that it can do: {}; and on rank {}: {}; a backend has the same "
+          "capabilities on all ranks of a job: give all hosts the same libraries and options",
+          backend, (*other)->rank, (*other)->what, rank, mine),
+      **other, rank);
 }
 
 }  // namespace dtrun::comm

@@ -1,7 +1,8 @@
 // What the ranks of a communicator agree on through its key-value spaces: that all have the same libraries,
 // that all or none create it, and that all or none connect their devices.
 //
-// Collective, but for CheckBuilds, which does not wait for others; one call at a time, from any thread.
+// Collective, but for CheckBuilds and CheckCapabilities, which do not wait for others; one call at a time,
+// from any thread.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,10 @@ std::string WhyNotMade(const Making& making, std::string_view route);
 
 // Checks that all ranks have the same libdtrun and backend: different versions may not understand each other,
 // and then hang or compute nonsense. Each rank compares itself with the first one that published its own.
-// `mine`: "libdtrun 0.1.0, gloo 1.2 of ABI 0.9".
+// `mine`: "libdtrun 0.1.0, gloo 1.2 of ABI 1.0".
 Status CheckBuilds(dtrun_kv& kv, int rank, const std::string& mine);
+
+// The same for what the backend can do: rule B15.
+Status CheckCapabilities(dtrun_kv& kv, int rank, const std::string& backend, const dtrun_backend_caps& caps);
 
 }  // namespace dtrun::comm

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/comm/metrics.h"
 #include "core/comm/runtime.h"
+#include "dtrun/abi/structs.h"
 #include "dtrun/failure.h"
 
 using dtrun::Error;
@@ -17,6 +19,7 @@ using dtrun::comm::Family;
 using dtrun::comm::Forked;
 using dtrun::comm::Guard;
 using dtrun::comm::GuardVoid;
+using dtrun::comm::Metrics;
 using dtrun::comm::Runtime;
 using dtrun::comm::WithComm;
 using dtrun::comm::WithWork;
@@ -62,18 +65,22 @@ int Number(int Environment::*member) {
   return runtime == nullptr ? -1 : runtime->environment().*member;
 }
 
-Status CheckSize(const dtrun_stream* stream, const char* call) {
-  constexpr std::size_t kSmallest = offsetof(dtrun_stream, native) + sizeof stream->native;
-  if (stream != nullptr && stream->struct_size >= kSmallest) return {};
+constexpr std::size_t kLeastStream = sizeof(dtrun_stream);
+constexpr std::size_t kLeastExtension = 32;  // its size in ABI 1.0
+
+// `what`: "stream". `least`: bytes of the struct in the first headers that had it.
+template <class T>
+Status CheckSize(const T* given, const char* what, std::size_t least, const char* call) {
+  if (given != nullptr && given->struct_size >= least) return {};
   return Error{DTRUN_INVALID_ARGUMENT,
-               stream == nullptr ? fmt::format("{}: the stream is null", call)
-                                 : fmt::format("{}: the stream has a struct_size of {}; DTRUN_INIT sets it",
-                                               call, stream->struct_size)};
+               given == nullptr ? fmt::format("{}: the {} is null", call, what)
+                                : fmt::format("{}: the {} has a struct_size of {}; DTRUN_INIT sets it", call,
+                                              what, given->struct_size)};
 }
 
 // A copy of the caller's stream, up to the fields that these headers know.
 Result<dtrun_stream> Given(const dtrun_stream* stream, const char* call) {
-  if (Status size = CheckSize(stream, call); !size) return std::move(size).error();
+  if (Status size = CheckSize(stream, "stream", kLeastStream, call); !size) return std::move(size).error();
   if (const std::uint32_t unknown = stream->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0)
     return Error{DTRUN_UNSUPPORTED, fmt::format("{}: the stream has the unknown flags {:#x}", call, unknown)};
   dtrun_stream known;
@@ -119,6 +126,22 @@ void dtrun_finalize(void) {
 
 int32_t dtrun_is_initialized(void) { return Current() != nullptr && !Forked() ? 1 : 0; }
 
+dtrun_status dtrun_metric(const char* name, double value, int64_t step, dtrun_error* err) {
+  // not by Guard, which refuses calls in a forked child
+  try {
+    Status set =
+        name == nullptr
+            ? Error{DTRUN_INVALID_ARGUMENT, "the metric name is null; give one, such as \"loss\""}
+            : Metrics::The().Set(name, value, step < 0 ? std::nullopt : std::optional<std::int64_t>(step));
+    if (set) return DTRUN_OK;
+    return set.error().CopyTo(err);
+  } catch (const std::bad_alloc&) {
+    return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
+  } catch (const std::exception& error) {
+    return Error{DTRUN_INTERNAL, {}}.CopyTo(err);
+  }
+}
+
 int32_t dtrun_rank(void) { return Number(&Environment::rank); }
 int32_t dtrun_world_size(void) { return Number(&Environment::world_size); }
 int32_t dtrun_local_rank(void) { return Number(&Environment::local_rank); }
@@ -162,6 +185,16 @@ dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks, int32_t c
 void dtrun_comm_free(dtrun_comm* comm) {
   GuardVoid([&] {
     if (Runtime* runtime = Current(); runtime != nullptr && comm != nullptr) runtime->family().Free(comm);
+  });
+}
+
+dtrun_status dtrun_comm_extension(dtrun_comm* comm, const char* id, dtrun_extension* out, dtrun_error* err) {
+  return WithComm(comm, err, [&]() -> Status {
+    if (Status size = CheckSize(out, "struct", kLeastExtension, "extension"); !size) return size;
+    Result<dtrun_extension> found = comm->Extension(id);
+    if (!found) return std::move(found).error();
+    dtrun_struct_write(out, &*found, sizeof *found);
+    return {};
   });
 }
 
@@ -273,7 +306,7 @@ dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t 
                                  int32_t priority, dtrun_stream* out, dtrun_error* err) {
   return WithComm(comm, err, [&]() -> Status {
     // Only the size of the output is read: it tells how much of a stream the caller's headers know.
-    if (Status size = CheckSize(out, "stream_create"); !size) return size;
+    if (Status size = CheckSize(out, "stream", kLeastStream, "stream_create"); !size) return size;
     if (priority != 0 && priority != 1) {
       return Error{DTRUN_INVALID_ARGUMENT,
                    fmt::format("stream_create: priority is {}; expected 0 or 1", priority)};
@@ -284,8 +317,7 @@ dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t 
     params.priority = priority;
     Result<dtrun_stream> made = comm->devices().CreateStream(params, device_kind);
     if (!made) return std::move(made).error();
-    made->struct_size = out->struct_size;
-    std::memcpy(out, &*made, std::min<std::size_t>(out->struct_size, sizeof *made));
+    dtrun_struct_write(out, &*made, sizeof *made);
     return {};
   });
 }

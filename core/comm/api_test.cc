@@ -49,6 +49,14 @@ TEST_F(Api, CountsInits) {
   dtrun_finalize();
 }
 
+TEST_F(Api, MetricsNeedNoInitAndNoJob) {
+  EXPECT_EQ(dtrun_metric("loss", 0.5, 3, &error_), DTRUN_OK);
+  EXPECT_EQ(dtrun_metric("loss", 0.5, -1, nullptr), DTRUN_OK);
+  EXPECT_EQ(dtrun_metric("train/loss", 0.5, 3, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("use 'train_loss'"));
+  EXPECT_EQ(dtrun_metric(nullptr, 0.5, 3, &error_), DTRUN_INVALID_ARGUMENT);
+}
+
 TEST_F(Api, RefusesNullHandles) {
   std::int32_t done = 0;
   EXPECT_EQ(dtrun_work_wait(nullptr, -1, &error_), DTRUN_INVALID_ARGUMENT);
@@ -80,7 +88,7 @@ TEST_F(Api, RefusesNullCommunicatorsAndOutputs) {
   dtrun_finalize();
 }
 
-TEST_F(Api, SubmitsOperationsOfAnyAgeAndReadsNothingElse) {
+TEST_F(Api, SubmitsOperationsAndReadsNothingElse) {
   ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
   dtrun_op op;
   std::memset(&op, 0xff, sizeof op);  // members that the kind does not use are not read
@@ -94,14 +102,30 @@ TEST_F(Api, SubmitsOperationsOfAnyAgeAndReadsNothingElse) {
   op.timeout_ns = 0;
   EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_OK) << error_.message;
   EXPECT_EQ(y, 3);
-  op.struct_size = offsetof(dtrun_op, send_counts);
-  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_OK) << error_.message;
-  op.kind = DTRUN_ALLGATHERV;
-  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_INVALID_ARGUMENT)
-      << "an older caller has no counts";
-  op.struct_size = 0;
+  op.struct_size = sizeof op - 8;  // no struct is smaller than at 1.0
   EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("DTRUN_INIT sets it"));
+  dtrun_finalize();
+}
+
+TEST_F(Api, FindsNoExtensionWithoutAPlugin) {
+  dtrun_extension found;
+  std::memset(&found, 0x55, sizeof found);
+  EXPECT_EQ(dtrun_comm_extension(nullptr, "acme.rma/1", &found, &error_), DTRUN_INVALID_ARGUMENT);
+  ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
+  EXPECT_EQ(dtrun_comm_extension(dtrun_world(), "acme.rma/1", nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  found.struct_size = sizeof found - 1;
+  EXPECT_EQ(dtrun_comm_extension(dtrun_world(), "acme.rma/1", &found, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("extension: the struct has a struct_size of 31; DTRUN_INIT sets it"));
+  found.struct_size = sizeof found + 8;  // of later headers
+  EXPECT_EQ(dtrun_comm_extension(dtrun_world(), "acme.rma", &found, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_comm_extension(dtrun_world(), "acme.rma/1", &found, &error_), DTRUN_NOT_FOUND);
+  EXPECT_STREQ(
+      error_.message,
+      "extension: 'world' has no extension 'acme.rma/1': dtrun's own backend 'self' carries it, and no "
+      "plugin; start the program with dtrun");
+  EXPECT_EQ(found.flags, 0x55555555u) << "a failure leaves it alone";
+  EXPECT_EQ(dtrun_barrier(dtrun_world(), nullptr, &error_), DTRUN_OK) << "asking breaks nothing";
   dtrun_finalize();
 }
 

@@ -21,5 +21,26 @@ TEST(Builds, OfTwoVersionsAreNamedAtTheJoin) {
       "Python");
 }
 
+TEST(Capabilities, ThatDifferAreNamedAtTheJoin) {
+  testing::LocalSpaces spaces;
+  const auto kv = spaces.Space("builds/");
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  caps.features = DTRUN_CAP_ABORT;
+  caps.dtypes = 0x7fe;
+  EXPECT_TRUE(CheckCapabilities(*kv, 2, "demo", caps).ok());
+  EXPECT_TRUE(CheckCapabilities(*kv, 0, "demo", caps).ok());
+  caps.dtypes = 0x3fe;
+  const Status other = CheckCapabilities(*kv, 1, "demo", caps);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, DTRUN_MISMATCH);
+  EXPECT_EQ(other.error().ranks, (std::vector<int>{2, 1}));
+  EXPECT_TRUE(other.error().text.starts_with(
+      "backend 'demo' says on rank 2 that it can do: features 0x1, ops 0x0, dtypes 0x7fe, "))
+      << other.error().text;
+  EXPECT_NE(other.error().text.find("; and on rank 1: features 0x1, ops 0x0, dtypes 0x3fe, "),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrun::comm

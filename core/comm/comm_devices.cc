@@ -206,8 +206,8 @@ Result<dtrun_memory> CommDevices::MemoryOf(const dtrun_op& op, const void* buffe
   const Device& device = *plugin_;
   const dtrun_status status = device.table->memory_of(device.instance, buffer, &memory, &error);
   if (status == DTRUN_OK) return memory;
-  return Explained(status, error,
-                   fmt::format("{}: the {} buffer at {}", sdk::OperationName(op.kind), which, buffer));
+  return Answered(state_.making, status, error,
+                  fmt::format("{}: the {} buffer at {}", sdk::OperationName(op.kind), which, buffer));
 }
 
 Status CommDevices::CheckMemory(const dtrun_op& op, const Route& route) const {
@@ -235,10 +235,10 @@ Result<bool> CommDevices::Captures(const dtrun_op& op, const dtrun_stream& strea
   if (const dtrun_status status =
           device.table->stream_capturing(device.instance, &stream, &capturing, &error);
       status != DTRUN_OK) {
-    return Explained(status, error, fmt::format("{}: the stream", sdk::OperationName(op.kind)));
+    return Answered(state_.making, status, error, fmt::format("{}: the stream", sdk::OperationName(op.kind)));
   }
   if (capturing == 0) return false;
-  if ((route.scope.caps.flags & DTRUN_CAP_CAPTURE) == 0) {
+  if ((route.scope.caps.features & DTRUN_CAP_CAPTURE) == 0) {
     return Error{
         DTRUN_UNSUPPORTED,
         fmt::format("{}: the stream is being captured into a graph, and backend '{}' cannot be; run it "
@@ -268,7 +268,7 @@ Result<dtrun_stream> CommDevices::CreateStream(const dtrun_stream_params& params
   PluginError cause;
   if (const dtrun_status status = device.table->stream_create(device.instance, &params, &made, &cause);
       status != DTRUN_OK) {
-    return Explained(status, cause, fmt::format("device '{}', making a stream", device.name));
+    return Answered(state_.making, status, cause, fmt::format("device '{}', making a stream", device.name));
   }
   const std::lock_guard lock(mutex_);
   streams_.push_back(made);

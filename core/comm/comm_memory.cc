@@ -42,7 +42,8 @@ Result<void*> CommMemory::Allocate(std::uint64_t bytes) {
     PluginError cause;
     if (const dtrun_status status = mem_alloc(state_.host.comm, &params, &memory, &cause);
         status != DTRUN_OK) {
-      return Explained(status, cause, fmt::format("alloc of {} bytes on '{}'", bytes, state_.making.name));
+      return Answered(state_.making, status, cause,
+                      fmt::format("alloc of {} bytes on '{}'", bytes, state_.making.name));
     }
   } else {
     memory = std::aligned_alloc(kAlignment, rounded);
@@ -72,8 +73,8 @@ Result<void*> CommMemory::AllocateOn(std::uint64_t bytes, std::int32_t kind, std
       own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
           : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, &cause);
   if (status != DTRUN_OK) {
-    return Explained(status, cause,
-                     fmt::format("alloc_on of {} bytes on {} {}", bytes, KindName(kind), index));
+    return Answered(state_.making, status, cause,
+                    fmt::format("alloc_on of {} bytes on {} {}", bytes, KindName(kind), index));
   }
   return Keep(memory, {true, own, params});
 }
@@ -144,8 +145,8 @@ Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind
     return {};
   }
   registered_.erase(begin);
-  return Explained(status, cause,
-                   fmt::format("register of {} bytes at {} on '{}'", bytes, memory, state_.making.name));
+  return Answered(state_.making, status, cause,
+                  fmt::format("register of {} bytes at {} on '{}'", bytes, memory, state_.making.name));
 }
 
 void CommMemory::Deregister(void* memory) {

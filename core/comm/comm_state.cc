@@ -27,9 +27,16 @@ std::string RankInJob(const Making& making, int peer) {
 
 }  // namespace
 
+Error Answered(const Making& making, dtrun_status status, const dtrun_error& cause,
+               std::string_view context) {
+  Error error = Explained(status, cause, context);
+  if (error.peer < 0 || error.peer >= making.size) error.peer = -1;
+  return error;
+}
+
 CommState::CommState(Making made, DeviceWatch::Hooks hooks)
     : making(std::move(made)), watch(std::move(hooks)) {
-  host.carrier = {making.backend, making.instance, making.backend_name};
+  host.carrier = {making.backend, making.instance, making.backend_name, false, making.extensions};
 }
 
 CommState::~CommState() {
@@ -47,6 +54,8 @@ void CommState::SetDevice(std::unique_ptr<Route> route) {
 }
 
 void CommState::StartRecording() {
+  if (traces())
+    trace_number_ = making.trace->AddCommunicator(making.name, making.backend_name, making.rank, making.size);
   if (making.recorder == nullptr || making.size == 1) return;
   ring_ = making.recorder->Claim(making.name, making.rank, making.size);
   making.recorder->Watch(
@@ -75,6 +84,37 @@ std::uint64_t CommState::Announce(const sdk::Signature& signature, const std::st
   if (ring_ != nullptr) contract::NameDevice(*ring_, device);
   Begin(sequence, signature);
   return sequence;
+}
+
+void CommState::Trace(const dtrun_op& op, std::int64_t began, std::int64_t given, std::int64_t end,
+                      std::uint32_t thread, std::uint16_t flags) const {
+  contract::TraceRecord record;
+  record.type = contract::TraceType::kCall;
+  record.operation = static_cast<std::uint8_t>(op.kind);
+  record.dtype = static_cast<std::uint8_t>(op.dtype);
+  record.reduce = static_cast<std::uint8_t>(op.reduce);
+  record.communicator = trace_number_;
+  record.flags = flags;
+  record.peer = sdk::IsRooted(op.kind) ? op.root : op.peer;
+  record.thread = thread;
+  record.bytes = op.count * DtypeSize(op.dtype);
+  record.number = op.sequence;
+  record.start = began;
+  record.given = given;
+  record.end = end;
+  making.trace->Note(record);
+}
+
+void CommState::TraceWait(const dtrun_op& op, std::int64_t began, std::int64_t end) const {
+  contract::TraceRecord record;
+  record.type = contract::TraceType::kWait;
+  record.operation = static_cast<std::uint8_t>(op.kind);
+  record.communicator = trace_number_;
+  record.thread = making.trace->Thread();
+  record.number = op.sequence;
+  record.start = record.given = began;
+  record.end = end;
+  making.trace->Note(record);
 }
 
 void CommState::AddFacts(const dtrun_op& op, Error& error) const {
@@ -142,7 +182,7 @@ dtrun_status CommState::Fail(const dtrun_op& op, dtrun_status status, const dtru
   }
   const std::string call = Describe(op, making.name);
   const std::string_view said(cause.message, ::strnlen(cause.message, sizeof cause.message));
-  Error error = Explained(status, cause, said.find(call) == said.npos ? call : "");
+  Error error = Answered(making, status, cause, said.find(call) == said.npos ? call : "");
   // Mistakes of the caller leave the communicator usable: nothing was started.
   if (status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED) return error.CopyTo(err);
   AddFacts(op, error);

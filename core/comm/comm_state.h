@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,26 +22,34 @@
 #include "core/comm/operation.h"
 #include "core/comm/plugin_call.h"
 #include "core/comm/route.h"
+#include "core/comm/trace_writer.h"
 #include "core/contract/messages.h"
 #include "core/contract/recorder.h"
 #include "dtrun/plugin/op.hpp"
 
 namespace dtrun::comm {
 
+// The steady clock, in nanoseconds.
+inline std::int64_t Now() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // How to create a communicator, and where it reports events.
 struct Making {
   dtrun_backend backend{};             // full table
   dtrun_instance* instance = nullptr;  // outlives the communicator
   std::string backend_name;
+  Extensions extensions;
   std::string name;  // "world"
   int rank = 0;
   int size = 1;
   int host_count = 1;
-  int node_rank = 0;                     // the host of this rank
-  std::vector<int> hosts;                // of each rank
-  std::vector<int> world_ranks;          // of each rank; empty: these are the world's
-  dtrun_backend_comm* parent = nullptr;  // of the communicator that this one is made from
-  std::string interface_name;            // this host's, to reach the others; empty: not chosen
+  int node_rank = 0;                       // the host of this rank
+  std::vector<int> hosts;                  // of each rank
+  std::vector<int> world_ranks;            // of each rank; empty: these are the world's
+  dtrun_backend_comm* parent = nullptr;    // of the communicator that this one is made from
+  std::vector<std::int32_t> parent_ranks;  // of each rank, its rank there
+  std::string interface_name;              // this host's, to reach the others; empty: not chosen
   std::string address;
   int local_processors = 0;  // available to this host's ranks together
   std::uint64_t generation = 0;
@@ -52,6 +61,7 @@ struct Making {
   // How long beyond an operation's timeout a backend may take to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
   contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
+  TraceWriter* trace = nullptr;            // outlives the communicator; null: calls are not traced
   // Reports the first failure caused by a peer or a timeout. If set, comm_create is watched (plugin_call.h).
   PluginReport report;
   // The same for communicators made from this one; all ranks are those of the world. Null: not reported.
@@ -67,8 +77,17 @@ struct Making {
 
   // The time by which every member must have returned. Layers connect the ranks of a host first and then the
   // hosts, each within the timeout. Negative: no limit.
-  Nanoseconds Limit() const { return timeout.count() < 0 ? timeout : 2 * timeout + std::chrono::seconds(10); }
+  Nanoseconds Limit() const {
+    return timeout.count() < 0 ? timeout : 2 * timeout + PluginCall::kBeyondTimeout;
+  }
+  // When comm_create is overdue, of a plugin or of layers; zero: never.
+  Nanoseconds Due(bool plugin) const {
+    return plugin ? PluginCall::DueOf(timeout + PluginCall::kBeyondTimeout) : PluginCall::DueOf(Limit());
+  }
 };
+
+// What a plugin answers to a call for this communicator. A peer that is none of its ranks is unknown.
+Error Answered(const Making& making, dtrun_status status, const dtrun_error& cause, std::string_view context);
 
 class CommState {
  public:
@@ -112,6 +131,15 @@ class CommState {
   // Publishes a call that is no operation, with the next number; returns that. `device`: name of its device.
   std::uint64_t Announce(const sdk::Signature& signature, const std::string& device);
 
+  // ---- the trace ----
+
+  bool traces() const { return making.trace != nullptr; }
+  // Notes a call that ended at `end`. REQUIRES traces().
+  void Trace(const dtrun_op& op, std::int64_t began, std::int64_t given, std::int64_t end,
+             std::uint32_t thread, std::uint16_t flags) const;
+  // Notes that the calling thread waited for `op`. REQUIRES traces().
+  void TraceWait(const dtrun_op& op, std::int64_t began, std::int64_t end) const;
+
   // ---- the first failure ----
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -140,6 +168,7 @@ class CommState {
   std::unique_ptr<Route> device_route_;
   std::atomic<Route*> device_ = nullptr;  // device_route_, once it is open
   contract::Ring* ring_ = nullptr;        // null: calls are not recorded
+  std::uint16_t trace_number_ = 0;        // of this communicator in the trace
 
   std::atomic<bool> failed_ = false;
   std::atomic<bool> heard_ = false;  // a call has reported the failure to the program

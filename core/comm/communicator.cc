@@ -115,7 +115,8 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
     PluginError cause;
     if (const dtrun_status status = state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
         status != DTRUN_OK) {
-      return Explained(status, cause, fmt::format("group on '{}'", state_.making.name)).CopyTo(err);
+      return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name))
+          .CopyTo(err);
     }
   }
   group_ = {true, std::this_thread::get_id(), nullptr, nullptr};
@@ -141,7 +142,7 @@ Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_
   PluginError cause;
   const dtrun_status status = route.carrier.table.group_begin(route.comm, &kGroup, &cause);
   if (status == DTRUN_OK) return {};
-  return Explained(status, cause, fmt::format("group on '{}'", state_.making.name));
+  return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name));
 }
 
 dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
@@ -180,7 +181,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
   }
   // Unlike a rejected single call, this leaves operations behind that may have started.
   if (status != DTRUN_OK) {
-    state_.Record(Explained(status, cause, fmt::format("group on '{}'", state_.making.name)));
+    state_.Record(Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name)));
   }
   if (state_.failed()) {
     status = state_.FirstFailure(err);
@@ -193,4 +194,26 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
   if (status != DTRUN_OK) state_.Abort("an operation of a group failed");
   Release(group);
   return status;
+}
+
+// A call that has ended in enqueue is noted here, one with a handle when its end is seen, a blocking one
+// after its wait.
+void dtrun_comm::TraceStarted(const dtrun_op& op, dtrun_status status, std::int64_t began, std::int64_t given,
+                              dtrun_work* work, bool runs, bool on_stream) {
+  const std::uint32_t thread = state_.making.trace->Thread();
+  if (status != DTRUN_OK || !runs)
+    return state_.Trace(op, began, given, comm::Now(), thread,
+                        status == DTRUN_OK ? 0 : dtrun::contract::kTraceFailed);
+  if (work == nullptr) return;
+  work->began = began;
+  work->given = given;
+  work->thread = thread;
+  work->traced =
+      on_stream ? dtrun::contract::kTraceAsync | dtrun::contract::kTraceDevice : dtrun::contract::kTraceAsync;
+}
+
+void dtrun_comm::TraceEnded(dtrun_work& work, std::uint16_t flags) {
+  if (const std::int64_t began = std::exchange(work.began, 0); began != 0)
+    state_.Trace(work.op, began, work.given, comm::Now(), work.thread,
+                 static_cast<std::uint16_t>(work.traced | flags));
 }

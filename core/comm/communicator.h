@@ -13,8 +13,9 @@
 #include "core/comm/comm_devices.h"
 #include "core/comm/comm_memory.h"
 #include "core/comm/comm_state.h"
+#include "core/comm/extension.h"
 #include "core/comm/work.h"
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 struct dtrun_comm {
  public:
@@ -32,6 +33,10 @@ struct dtrun_comm {
   dtrun_backend_comm* raw() const { return state_.host.comm; }
   dtrun::comm::CommDevices& devices() { return devices_; }
   dtrun::comm::CommMemory& memory() { return memory_; }
+  // The extension `id` of a backend that carries it: dtrun_comm_extension.
+  dtrun::Result<dtrun_extension> Extension(const char* id) const {
+    return dtrun::comm::FindExtension(state_.making, state_.Routes(), id);
+  }
   // The first failure, if there is one.
   dtrun::Status Usable() { return state_.Usable(); }
 
@@ -86,8 +91,15 @@ struct dtrun_comm {
   // OperationCall.
   dtrun_status Enqueue(dtrun::comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
                        std::unique_ptr<dtrun_work>& work, dtrun_request** request, dtrun_error* cause);
+  // For the trace, after Enqueue. `runs`: the backend has a request. REQUIRES: calls are traced.
+  void TraceStarted(const dtrun_op& op, dtrun_status status, std::int64_t began, std::int64_t given,
+                    dtrun_work* work, bool runs, bool on_stream);
+  // The end of a traced operation was seen.
+  void TraceEnded(dtrun_work& work, std::uint16_t flags);
   dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   dtrun_status WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
+  // How long a call for it may take, for OperationCall.
+  std::int64_t Limit(std::int64_t timeout_ns) const;
   dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause, dtrun_error* err);
   // The backend missed the deadline of `op`: fails and aborts the communicator.
   dtrun_status Overrun(const dtrun::comm::Route& route, const dtrun_op& op, dtrun_error* err);

@@ -209,7 +209,7 @@ TEST_F(OnDevices, OnACapturedStreamAreDetachedOrRefused) {
   devices_.capturing = true;
   EXPECT_EQ(On(Stream(), Op()), DTRUN_UNSUPPORTED);
   EXPECT_THAT(error_.message, HasSubstr("being captured into a graph"));
-  fake_.caps.flags |= DTRUN_CAP_CAPTURE | DTRUN_CAP_DETACHED;
+  fake_.caps.features |= DTRUN_CAP_CAPTURE | DTRUN_CAP_DETACHED;
   comm_.reset();
   EXPECT_EQ(On(Stream(), Op()), DTRUN_OK) << error_.message;
   EXPECT_EQ(fake_.ops.back().flags, static_cast<std::uint32_t>(DTRUN_OP_DETACHED));

@@ -86,6 +86,14 @@ TEST_F(Communicator, RefusesBadArgumentsWithoutCountingThem) {
   EXPECT_EQ(fake_.ops.at(0).sequence, 1u);
 }
 
+TEST_F(Communicator, KnowsNoPeerThatIsNoneOfItsRanks) {
+  fake_.enqueue_status = DTRUN_REMOTE_FAILURE;
+  fake_.peer = 9999;
+  EXPECT_EQ(Run(Op()), DTRUN_REMOTE_FAILURE);
+  EXPECT_EQ(error_.peer, -1);
+  EXPECT_THAT(reports_, ElementsAre("comm.peer_failed of -1"));
+}
+
 TEST_F(Communicator, KeepsTheFirstFailureAndReportsItOnce) {
   EXPECT_EQ(Run(Op()), DTRUN_OK);
   fake_.enqueue_status = DTRUN_REMOTE_FAILURE;
@@ -187,7 +195,7 @@ TEST_F(Communicator, RemembersThatAnOperationSucceededBeforeTheAbort) {
 }
 
 TEST_F(Communicator, SaysThatTheBackendCannotAbort) {
-  fake_.caps.flags = 0;
+  fake_.caps.features = 0;
   EXPECT_EQ(Comm().Abort("enough", &(DTRUN_ERROR_INIT(error_), error_)), DTRUN_UNSUPPORTED);
   EXPECT_THAT(error_.message, HasSubstr("backend 'fake' cannot abort 'world'"));
   EXPECT_EQ(Run(Op()), DTRUN_OK);
@@ -229,7 +237,7 @@ TEST_F(Communicator, ExplainsWhyItCouldNotBeMade) {
 }
 
 TEST_F(Communicator, IsNotMadeOverABackendThatItWouldHaveToUnderstand) {
-  fake_.caps.flags = DTRUN_CAP_ABORT | 0x40000;
+  fake_.caps.flags = 0x40000;
   const auto comm = dtrun_comm::Create(AMaking());
   ASSERT_FALSE(comm.ok());
   EXPECT_EQ(comm.error().code, DTRUN_UNSUPPORTED);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
@@ -15,17 +17,24 @@ using dtrun::PluginError;
 using dtrun::Status;
 using dtrun::comm::OperationCall;
 namespace comm = dtrun::comm;
+using dtrun::contract::kTraceFailed, dtrun::contract::kTraceUnseen;
 namespace sdk = dtrun::sdk;
 
 namespace {
 
+using dtrun::comm::Now;
+
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+// A tick of the kernel early at most, for a fraction of the cost.
+std::int64_t RoughNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
+
+// Before a backend that has returned from a wait too early is asked again.
+constexpr std::chrono::milliseconds kAfterEarlyReturn{1};
 
 std::int64_t Add(std::int64_t a, std::int64_t b) { return a > kNever - b ? kNever : a + b; }
 
@@ -45,6 +54,8 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   }
   if (op.timeout_ns == 0) op.timeout_ns = state_.making.timeout.count();
   op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
+  const std::int64_t began = state_.traces() ? Now() : 0;
+  std::int64_t given = 0;
   std::unique_ptr<dtrun_work> work;
   if (out != nullptr || (stream != nullptr && !captured)) work = std::make_unique<dtrun_work>();
 
@@ -52,7 +63,8 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   PluginError cause;
   dtrun_status status = DTRUN_OK;
   bool grouped = false;
-  const OperationCall call(route.carrier.name, state_.making.report);  // for the wait too
+  const OperationCall call(route.carrier.name, state_.making.report,
+                           Limit(op.timeout_ns));  // for the wait too
   {
     const std::lock_guard lock(state_.order);
     if (state_.failed()) return state_.FirstFailure(err);
@@ -62,7 +74,11 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
       if (work == nullptr) work = std::make_unique<dtrun_work>();
     }
     op.flags = captured ? DTRUN_OP_DETACHED : work == nullptr ? DTRUN_OP_BLOCKING : 0;
+    if (began != 0) [[unlikely]]
+      given = Now();
     status = Enqueue(route, op, stream, work, &request, &cause);
+    if (began != 0) [[unlikely]]
+      TraceStarted(op, status, began, given, work.get(), request != nullptr, stream != nullptr);
     if (status == DTRUN_OK && grouped) {
       *group_.end = work.get();
       group_.end = &work.release()->together;
@@ -85,7 +101,15 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     if (out != nullptr) *out = work.release();
     return DTRUN_OK;
   }
-  return WaitBlocking(op, request, cause, err);
+  status = WaitBlocking(op, request, cause, err);
+  if (began != 0) [[unlikely]]
+    state_.Trace(op, began, given, Now(), state_.making.trace->Thread(),
+                 status == DTRUN_OK ? 0 : kTraceFailed);
+  return status;
+}
+
+std::int64_t dtrun_comm::Limit(std::int64_t timeout_ns) const {
+  return timeout_ns < 0 ? 0 : Add(timeout_ns, state_.making.patience.count());
 }
 
 dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
@@ -140,13 +164,19 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
 
 dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error& cause,
                                       dtrun_error* err) {
-  // Reads no clock: the wait begins close enough to the operation's start.
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, state_.making.patience.count());
-  dtrun_status status = state_.host.carrier.table.req_wait_host(request, budget, &cause);
-  if (status == DTRUN_PENDING && budget >= 0) {  // the backend missed the deadline
-    const dtrun_status overrun = Overrun(state_.host, op, err);
-    ReleaseRequest(state_.host, request);
-    return overrun;
+  const std::int64_t began = RoughNow();
+  std::int64_t left = budget;
+  dtrun_status status = DTRUN_PENDING;
+  while ((status = state_.host.carrier.table.req_wait_host(request, left, &cause)) == DTRUN_PENDING) {
+    const std::int64_t passed = Now() - began;
+    if (budget >= 0 && passed >= budget) {  // the backend missed the deadline
+      const dtrun_status overrun = Overrun(state_.host, op, err);
+      ReleaseRequest(state_.host, request);
+      return overrun;
+    }
+    std::this_thread::sleep_for(kAfterEarlyReturn);
+    if (budget >= 0) left = budget - passed;
   }
   ReleaseRequest(state_.host, request);
   if (status != DTRUN_OK) return state_.Fail(op, status, cause, err);
@@ -172,6 +202,8 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
   PluginError cause;
   const dtrun_status status = work.route->carrier.table.req_test(work.request, &cause);
+  if (work.began != 0 && status != DTRUN_PENDING) [[unlikely]]
+    TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
   if (status == DTRUN_OK) {
     work.succeeded = true;
     state_.NoteEnd(work.op);
@@ -203,26 +235,31 @@ dtrun_status dtrun_comm::Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_e
 // DTRUN_PENDING if the caller's time is up but the operation's is not.
 dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err) {
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
-  std::int64_t budget = timeout_ns;
-  if (work.deadline != kNever) {
-    const std::int64_t left = std::max<std::int64_t>(0, work.deadline - Now());
-    budget = timeout_ns < 0 ? left : std::min(left, timeout_ns);
-  }
+  const std::int64_t given = timeout_ns < 0 ? kNever : Add(Now(), timeout_ns);
+  const std::int64_t until = std::min(given, work.deadline);
+  const std::int64_t began = state_.traces() ? Now() : 0;
   for (;;) {
+    const std::int64_t budget = until == kNever ? -1 : std::max<std::int64_t>(0, until - Now());
     PluginError cause;
-    const OperationCall call(work.route->carrier.name, state_.making.report);
-    const dtrun_status status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
+    dtrun_status status = DTRUN_OK;
+    {
+      const OperationCall call(work.route->carrier.name, state_.making.report, Limit(budget));
+      status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
+    }
+    if (began != 0 && status != DTRUN_PENDING) [[unlikely]] {
+      state_.TraceWait(work.op, began, Now());
+      TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
+    }
     if (status == DTRUN_OK) {
       work.succeeded = true;
       state_.NoteEnd(work.op);
       return DTRUN_OK;
     }
-    if (status != DTRUN_PENDING || budget < 0) return state_.Fail(work.op, status, cause, err);
-    // Either the caller's time or the operation's own is up; only the latter ends the operation.
-    if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
-    if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
-    // The backend woke a little before the deadline.
-    budget = std::max<std::int64_t>(0, work.deadline - Now());
+    if (status != DTRUN_PENDING) return state_.Fail(work.op, status, cause, err);
+    const std::int64_t now = Now();
+    if (work.deadline != kNever && now >= work.deadline) return Overrun(*work.route, work.op, err);
+    if (given != kNever && now >= given) return DTRUN_PENDING;
+    std::this_thread::sleep_for(kAfterEarlyReturn);
   }
 }
 
@@ -235,7 +272,10 @@ dtrun_status dtrun_comm::Overrun(const comm::Route& route, const dtrun_op& op, d
                   dtrun::FormatDuration(state_.making.patience),
                   dtrun::FormatDuration(dtrun::Nanoseconds(op.timeout_ns)),
                   aborts ? "the communicator was aborted" : "it cannot abort, so end the process"),
-      -1, dtrun::ErrorId::kOverrun};
+      -1,
+      dtrun::ErrorId::kOverrun,
+      {},
+      {{"plugin", fmt::format("backend '{}'", route.carrier.name)}}};
   state_.Record(error);
   state_.Abort(error.text);
   if (!aborts && !state_.stuck.exchange(true) && state_.making.stuck) state_.making.stuck();
@@ -263,6 +303,8 @@ void dtrun_comm::Release(dtrun_work* work) {
 }
 
 void dtrun_comm::Forget(dtrun_work* work) {
+  if (work->began != 0) [[unlikely]]
+    TraceEnded(*work, kTraceUnseen);
   if (work->request != nullptr) ReleaseRequest(*work->route, work->request);
   if (work->link != nullptr) {
     const std::lock_guard lock(state_.order);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/plugin/normalise.h"
 #include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::comm {
@@ -16,6 +17,7 @@ inline dtrun_backend_caps CapsOfTable(const dtrun_backend& table, dtrun_instance
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
   sdk::Check([&](dtrun_error* error) { return table.query_caps(instance, &caps, error); });
+  plugin::RemoveOtherDraft(table, &caps);
   return caps;
 }
 

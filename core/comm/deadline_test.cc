@@ -40,6 +40,28 @@ TEST_F(Deadline, EndsABlockingCallAndAbortsTheCommunicator) {
   EXPECT_THAT(error_.message, HasSubstr(kText));
 }
 
+TEST_F(Deadline, IsNotOverBecauseABackendReturnsEarly) {
+  fake_.early_returns = 3;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(Run(Op()), DTRUN_TIMEOUT);
+  // The start is known to within a tick of the kernel.
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(20));
+  EXPECT_EQ(fake_.waits.size(), 4u);
+}
+
+TEST_F(Deadline, IsNotTheCallersBecauseABackendReturnsEarly) {
+  for (const std::int64_t limit : {std::int64_t{-1}, std::int64_t{3'600'000'000'000}}) {
+    dtrun_op slow = Op();
+    slow.timeout_ns = -1;
+    dtrun_work* work = Begin(slow);
+    fake_.Complete(fake_.requests.size() - 1);
+    fake_.early_returns = 3;
+    EXPECT_EQ(Comm().Wait(*work, limit, &error_), DTRUN_OK);
+    EXPECT_EQ(fake_.early_returns, 0);
+    Comm().Release(work);
+  }
+}
+
 TEST_F(Deadline, EndsAWaitAndPendingWorkOfTheSameCommunicator) {
   dtrun_work* work = Begin();
   dtrun_op slow = Op(DTRUN_BARRIER);
@@ -98,7 +120,7 @@ TEST_F(Deadline, IsNoneWithoutALimit) {
 }
 
 TEST_F(Deadline, LeavesABackendThatCannotAbortAsItIs) {
-  fake_.caps.flags = 0;
+  fake_.caps.features = 0;
   EXPECT_EQ(Run(Op()), DTRUN_TIMEOUT);
   EXPECT_THAT(error_.message, HasSubstr("it cannot abort, so end the process"));
   EXPECT_TRUE(stuck_);

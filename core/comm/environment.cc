@@ -257,6 +257,9 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   }
   if (e.local_processors == 0)
     e.local_processors = OwnProcessors();  // no rank is bound to fewer than all may use
+  if (reader.Has(contract::kTrace))
+    e.trace_bytes = reader.Number<std::uint64_t>(
+        contract::kTrace, 0, std::numeric_limits<std::int64_t>::max(), "the size of a trace in bytes");
   if (reader.Has(contract::kRecorder)) e.recorder = reader.Text(contract::kRecorder);
   if (reader.Has(contract::kLocal)) {
     const std::string local = reader.Text(contract::kLocal);

@@ -34,6 +34,7 @@ struct Environment {
   std::string job;
   std::string store;
   std::string job_key;
+  std::uint64_t trace_bytes = 0;       // of its trace, at most; 0: none
   std::string recorder;                // empty: calls are not recorded
   PluginSetting backend;               // "none": the job uses no communicator
   PluginSetting device_backend;        // no name: the job has no separate one

@@ -235,6 +235,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.hosts = hosts;
   making.world_ranks = InWorld(parent.making(), ranks);
   making.parent = parent.raw();
+  making.parent_ranks.assign(ranks.begin(), ranks.end());
   making.kv = member.kv.get();
   making.device_kv = member.device_kv.get();
   making.making_kv = member.making_kv.get();

@@ -14,6 +14,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+TEST(Hpp, MetricThrowsForABadName) {
+  dtrun::metric("loss", 0.5, 3);
+  dtrun::metric("loss", 0.5);
+  EXPECT_THROW(dtrun::metric("1st", 0.5), dtrun::Failure);
+}
+
 TEST(Wrapper, LeavesTheJobWhenTheSessionEnds) {
   {
     const dtrun::Session session;
@@ -163,6 +169,14 @@ TEST(Wrapper, ThrowsWhatTheCallReports) {
     EXPECT_EQ(failure.code(), DTRUN_INVALID_ARGUMENT);
     EXPECT_THAT(failure.what(), HasSubstr("this rank itself"));
     EXPECT_EQ(failure.peer(), -1);
+  }
+  struct Table {};
+  try {
+    (void)world.extension<Table>("acme.rma/1");
+    FAIL() << "a world of one has an extension";
+  } catch (const dtrun::Failure& failure) {
+    EXPECT_EQ(failure.code(), DTRUN_NOT_FOUND);
+    EXPECT_THAT(failure.what(), HasSubstr("'acme.rma/1'"));
   }
   world.abort("enough");
   EXPECT_THROW(world.barrier(), dtrun::Failure);

@@ -32,6 +32,6 @@ constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Backend>(kInfo);
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   return sdk::Enter(kPlugin, host, out, err);
 }

@@ -1,7 +1,8 @@
 #include "core/comm/operation.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/comm/extent.h"
 #include "dtrun/plugin/names.hpp"
@@ -57,7 +58,7 @@ Status CheckPeer(const dtrun_op& op, const Scope& scope) {
   if (op.kind == DTRUN_RECV && op.peer == DTRUN_ANY_SOURCE) {
     if (scope.size == 1) return Invalid(op, fmt::format("'{}' has no rank but this one", scope.comm));
     if (op.count == 0) return Invalid(op, "count is 0, and without elements no message is sent");
-    if ((scope.caps.flags & DTRUN_CAP_ANY_SOURCE) != 0) return {};
+    if ((scope.caps.features & DTRUN_CAP_ANY_SOURCE) != 0) return {};
     return Error{DTRUN_UNSUPPORTED,
                  fmt::format("backend '{}' cannot receive from any rank; name the peer, or choose another "
                              "with backend.name",

@@ -164,7 +164,7 @@ TEST_F(Operation, FromAnySourceNeedsABackendThatCan) {
   dtrun_op op = Op(DTRUN_RECV, nullptr, b_);
   op.peer = DTRUN_ANY_SOURCE;
   ExpectRefused(op, DTRUN_UNSUPPORTED, "backend 'x' cannot receive from any rank; name the peer");
-  scope_.caps.flags = DTRUN_CAP_ANY_SOURCE;
+  scope_.caps.features = DTRUN_CAP_ANY_SOURCE;
   EXPECT_TRUE(Check(op, scope_).ok());
   op.count = 0;
   ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "without elements no message is sent");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -25,6 +26,9 @@ constexpr std::chrono::seconds kFirstQuestion{1};
 constexpr std::chrono::seconds kLastQuestion{60};
 // Time for a plugin to notice by itself that its call is in vain.
 constexpr std::chrono::seconds kNotices{10};
+// How long beyond its limit the call of an operation may take, and how often it is looked at.
+constexpr std::chrono::seconds kBeyondLimit{10};
+constexpr std::chrono::seconds kBetweenLooks{1};
 
 // Whether a signal handler is running on this thread: its exit is the program's, wherever the signal arrived.
 bool HandlesSignal() {
@@ -63,22 +67,30 @@ std::string BackendOnStack() {
 
 }  // namespace
 
-void EndProcess(const std::string& what, const PluginReport& report) {
+void EndProcess(const std::string& what, const PluginReport& report, const std::string& plugin) {
   const std::string line = fmt::format("dtrun: {}\n", what);
   // Written for the log, besides the report.
   const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   (void)written;
   if (report) {
-    report(Error{DTRUN_INTERNAL, what, -1, ErrorId::kPluginStuck});
+    Error error{DTRUN_INTERNAL, what, -1};
+    if (!plugin.empty()) error.id = ErrorId::kPluginStuck, error.args["plugin"] = plugin;
+    report(error);
     contract::MemberMarks::Retire();
+  } else if (!plugin.empty()) {
+    contract::MemberMarks::Fault((plugin + ", on a thread of its own").c_str());
   }
   ::_exit(PluginCall::kExitCode);
 }
 
 namespace {
 
-std::string CalledExit(std::string_view call) {
-  return fmt::format("{}, called exit(), which only the program may call; {}", call, kNext);
+// "backend 'demo'" of "backend 'demo', in its init"
+std::string PluginIn(const std::string& call) { return call.substr(0, call.find(',')); }
+
+[[noreturn]] void EndAfterExit(const std::string& call, const PluginReport& report) {
+  EndProcess(fmt::format("{}, called exit(), which only the program may call; {}", call, kNext), report,
+             PluginIn(call));
 }
 
 }  // namespace
@@ -89,20 +101,26 @@ constinit thread_local const OperationCall* OperationCall::current_ = nullptr;
 // Runs on the thread that called exit.
 void EndOfPluginsExit() {
   if (HandlesSignal()) return contract::MemberMarks::Retire();
-  if (const PluginCall* call = PluginCall::current_) EndProcess(CalledExit(call->call_), call->report_);
+  if (const PluginCall* call = PluginCall::current_) EndAfterExit(call->call_, call->report_);
+  const std::string backend = BackendOnStack();
   if (const OperationCall* call = OperationCall::current_)
-    EndProcess(CalledExit(fmt::format("backend '{}', in an operation", call->backend_)), call->report_);
+    EndAfterExit(fmt::format("backend '{}', in an operation", backend.empty() ? call->backend_ : backend),
+                 call->report_);
   contract::MemberMarks::Retire();
-  if (const std::string backend = BackendOnStack(); !backend.empty()) {
-    const std::string call = fmt::format("backend '{}', on a thread of its own", backend);
-    EndProcess(CalledExit(call), {});
-  }
+  if (!backend.empty()) EndAfterExit(fmt::format("backend '{}', on a thread of its own", backend), {});
 }
 
 PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,
-                       std::function<std::string()> in_vain)
-    : call_(std::move(call)), report_(std::move(report)), in_vain_(std::move(in_vain)) {
+                       std::function<std::string()> in_vain, Nanoseconds due)
+    : call_(std::move(call)),
+      report_(std::move(report)),
+      in_vain_(std::move(in_vain)),
+      mark_(contract::InMember::Of(call_, due.count())) {
   if (!report_) return;
+  if (outer_ != nullptr) {
+    const std::lock_guard lock(root_.mutex_);
+    root_.inner_ = call_;
+  }
   static const int watching = std::atexit(&EndOfPluginsExit);
   if (watching == 0) current_ = this;
   if (limit.count() < 0 && !in_vain_) return;
@@ -114,6 +132,11 @@ PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,
 
 PluginCall::~PluginCall() {
   current_ = outer_;
+  if (outer_ != nullptr) {
+    (void)contract::InMember::Of(outer_->call_);  // the mark names it again
+    const std::lock_guard lock(root_.mutex_);
+    root_.inner_ = outer_->call_;
+  }
   if (!watch_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -123,9 +146,60 @@ PluginCall::~PluginCall() {
   watch_.join();
 }
 
+HangWatch::HangWatch(PluginReport report) : report_(std::move(report)) {
+  try {
+    watch_ = StartThread("dtrun-hangs", [this] {
+      auto last = std::chrono::steady_clock::now();
+      for (std::unique_lock lock(mutex_); !ends_.wait_for(lock, kBetweenLooks, [this] { return end_; });) {
+        const auto now = std::chrono::steady_clock::now();
+        // A process that was stopped has not waited meanwhile.
+        Look(std::min<Nanoseconds>(now - std::exchange(last, now), 2 * kBetweenLooks));
+      }
+    });
+  } catch (const std::system_error&) {  // at the limit of threads, as PluginCall
+  }
+}
+
+HangWatch::~HangWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  ends_.notify_one();
+  if (watch_.joinable()) watch_.join();
+}
+
+void HangWatch::Look(Nanoseconds passed) {
+  contract::MemberMark* const marks = contract::MemberMarks::Mine();
+  for (std::size_t i = 0; marks != nullptr && i < seen_.size(); ++i) {
+    contract::MemberMark& mark = marks[i];
+    const std::uint32_t entered = mark.entered.load(std::memory_order_relaxed);
+    const Nanoseconds limit(mark.limit.load(std::memory_order_relaxed));
+    const bool inside = mark.depth.load(std::memory_order_relaxed) > 0 && limit.count() > 0;
+    const bool same = inside && seen_[i].entered == entered;
+    seen_[i] = {entered, same ? seen_[i].since + passed : Nanoseconds(0)};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - seen_[i].since).count();
+    mark.left_ms.store(static_cast<std::uint16_t>(std::clamp<std::int64_t>(left, 0, UINT16_MAX)),
+                       std::memory_order_relaxed);
+    mark.watched.store(entered, std::memory_order_release);
+    if (seen_[i].since < kBeyondLimit || seen_[i].since - kBeyondLimit < limit) continue;
+    const std::string call(mark.text, ::strnlen(mark.text, sizeof mark.text));
+    EndProcess(
+        fmt::format(
+            "{}, has not returned for {}, far beyond the operation's timeout, so this process ends; {}", call,
+            FormatDuration(seen_[i].since / kBetweenLooks * kBetweenLooks), kNext),
+        report_, PluginIn(call));
+  }
+}
+
 bool PluginCall::ReturnsWithin(Nanoseconds time) {
   std::unique_lock lock(mutex_);
   return returned_.wait_for(lock, time, [this] { return done_; });
+}
+
+std::string PluginCall::Innermost() {
+  const std::lock_guard lock(mutex_);
+  return inner_.empty() ? call_ : inner_;
 }
 
 void PluginCall::Watch(Nanoseconds limit) {
@@ -138,13 +212,13 @@ void PluginCall::Watch(Nanoseconds limit) {
     if (why.empty()) continue;
     if (ReturnsWithin(kNotices)) return;
     EndProcess(fmt::format("{}, has not returned for {} although it is in vain, so this process ends: {}",
-                           call_, FormatDuration(kNotices), why),
-               report_);
+                           Innermost(), FormatDuration(kNotices), why),
+               report_, PluginIn(Innermost()));
   }
   if (ReturnsWithin(left)) return;
   EndProcess(fmt::format("{}, has not returned for {}, far beyond backend.timeout, so this process ends; {}",
-                         call_, FormatDuration(limit), kNext),
-             report_);
+                         Innermost(), FormatDuration(limit), kNext),
+             report_, PluginIn(Innermost()));
 }
 
 }  // namespace dtrun::comm

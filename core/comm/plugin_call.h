@@ -6,7 +6,11 @@
 // mark of the call in the flight recorder.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -22,8 +26,10 @@ namespace dtrun::comm {
 // Receives what happened, on any thread, before the process ends.
 using PluginReport = std::function<void(const Error& failure)>;
 
-// Prints the reason, reports it to the agent, and ends the process with PluginCall::kExitCode.
-[[noreturn]] void EndProcess(const std::string& what, const PluginReport& report);
+// Prints the reason, reports it to the agent, and ends the process with PluginCall::kExitCode. `plugin`: to
+// blame, such as "backend 'demo'"; empty: none.
+[[noreturn]] void EndProcess(const std::string& what, const PluginReport& report,
+                             const std::string& plugin = {});
 
 // For members that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has
 // its own thread.
@@ -32,13 +38,19 @@ class PluginCall {
   // Exit code of a process that a plugin blocked or tried to end, or that does not learn of a failure:
   // EX_SOFTWARE of sysexits.h.
   static constexpr int kExitCode = 70;
+  // How long beyond its timeout a member may take before the process ends, and before it counts as overdue.
+  static constexpr std::chrono::seconds kBeyondTimeout{10}, kOverdueAfter{1};
+  // When a member with that limit is overdue; zero: never.
+  static Nanoseconds DueOf(Nanoseconds limit) {
+    return std::max<Nanoseconds>(limit - kBeyondTimeout + kOverdueAfter, Nanoseconds(0));
+  }
 
   // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps its own limits returns
   // long before. Without a `report` nothing is watched. `in_vain`: polled on another thread; a non-empty text
   // says why the call has become pointless. The plugin then has only a short time to return, whatever the
-  // limit.
+  // limit. `due`: for HangWatch.
   PluginCall(std::string call, Nanoseconds limit, PluginReport report,
-             std::function<std::string()> in_vain = {});
+             std::function<std::string()> in_vain = {}, Nanoseconds due = {});
   ~PluginCall();
   PluginCall(const PluginCall&) = delete;
   PluginCall& operator=(const PluginCall&) = delete;
@@ -48,17 +60,21 @@ class PluginCall {
   void Watch(Nanoseconds limit);
   // Whether the member returns within the time.
   bool ReturnsWithin(Nanoseconds time);
+  // This call, or that of another plugin inside it, which has not returned either.
+  std::string Innermost();
 
   static thread_local PluginCall* current_;
 
   const std::string call_;
   const PluginReport report_;
   const std::function<std::string()> in_vain_;
-  const contract::InMember mark_ = contract::InMember::Of(call_);
+  const contract::InMember mark_;
   PluginCall* const outer_ = current_;  // a plugin may make another one's communicator
+  PluginCall& root_ = outer_ == nullptr ? *this : outer_->root_;
   std::mutex mutex_;
   std::condition_variable returned_;
   bool done_ = false;
+  std::string inner_;  // of a root: the innermost call; empty: itself
   std::thread watch_;
 };
 
@@ -66,8 +82,9 @@ class PluginCall {
 // earlier PluginCall with a report; both arguments outlive it.
 class OperationCall {
  public:
-  OperationCall(const std::string& backend, const PluginReport& report)
-      : mark_(backend), backend_(backend), report_(report), outer_(current_) {
+  // `limit_ns`: after which it should be back, for HangWatch; 0: none.
+  OperationCall(const std::string& backend, const PluginReport& report, std::int64_t limit_ns = 0)
+      : mark_(backend, limit_ns), backend_(backend), report_(report), outer_(current_) {
     current_ = this;
   }
   ~OperationCall() { current_ = outer_; }
@@ -84,6 +101,30 @@ class OperationCall {
   const std::string& backend_;
   const PluginReport& report_;
   const OperationCall* const outer_;
+};
+
+// Notes in the marks which calls are overdue, and ends the process when one has not returned long after its
+// limit. Owned by the runtime.
+class HangWatch {
+ public:
+  explicit HangWatch(PluginReport report);
+  ~HangWatch();
+  HangWatch(const HangWatch&) = delete;
+  HangWatch& operator=(const HangWatch&) = delete;
+
+ private:
+  struct Seen {
+    std::uint32_t entered = 0;
+    Nanoseconds since{};
+  };
+  void Look(Nanoseconds passed);
+
+  const PluginReport report_;
+  std::array<Seen, contract::kThreadMarks> seen_{};
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool end_ = false;
+  std::thread watch_;
 };
 
 }  // namespace dtrun::comm

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "core/contract/mapping.h"
+
 namespace dtrun::comm {
 namespace {
 
@@ -21,6 +23,23 @@ TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
   };
   EXPECT_EXIT(hang(), ::testing::ExitedWithCode(PluginCall::kExitCode),
               "reported: backend 'slow', in its init, has not returned for 50ms, far beyond backend.timeout");
+}
+
+TEST(HangWatch, NotesACallThatIsOverdue) {
+  const contract::RecorderMapping recorder = *contract::RecorderMapping::Create(1);
+  const auto hang = [&] {
+    contract::MemberMarks::Use(recorder.fd(), 0);
+    const HangWatch watch(Say);
+    const PluginCall call("backend 'slow', in its init", std::chrono::hours(1), Say, {}, milliseconds(1));
+    std::string overdue;
+    while (overdue.empty()) {
+      overdue = contract::MembersOverdue(recorder.recorder_memory(), 0, {}).members;
+      ::usleep(10'000);
+    }
+    fprintf(stderr, "overdue: %s\n", overdue.c_str());
+    ::_exit(3);
+  };
+  EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3), "^overdue: backend 'slow', in its init\n$");
 }
 
 TEST(PluginCall, EndsAProcessWhosePluginStaysInACallThatIsInVain) {

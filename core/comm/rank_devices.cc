@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/error_id.h"
+#include "core/comm/plugin_fault.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
 #include "core/plugin/search_path.h"
+#include "dtrun/plugin/failure.hpp"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
@@ -19,23 +22,26 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
   file.name = plugin::FileForm(setting.name);
   file.path = setting.path;
   file.origin = "its path";
-  file.id = setting.file_id;
-  StartedPlugin started;
-  {
-    PluginCall entry(who + ", being loaded", limit, report);
-    Result<const plugin::Plugin*> loaded = plugin::Load(file);
-    if (!loaded) return std::move(loaded).error();
-    started.plugin = *loaded;
-  }
   if (!setting.options.empty()) {
     Result<dtrun_options> read = options::FromJson(setting.options);
     if (!read) return Error{read.error().code, fmt::format("{}: {}", options_name, read.error().text)};
     options = *std::move(read);
   }
+  file.id = plugin::RequireStack(setting.file_id, &options);
+  StartedPlugin started;
+  WatchForFaults();
+  {
+    PluginCall entry(who + ", being loaded", limit, report, {}, PluginCall::DueOf(limit));
+    Result<const plugin::Plugin*> loaded = plugin::Load(file);
+    if (!loaded && report && loaded.error().id == ErrorId::kPluginReplaced) report(loaded.error());
+    if (!loaded) return std::move(loaded).error();
+    started.plugin = *loaded;
+  }
   PluginError error;
-  const PluginCall call(who + ", in its init", limit, report);
+  const PluginCall call(who + ", in its init", limit, report, {}, PluginCall::DueOf(limit));
   const dtrun_status status =
-      started.plugin->table().init(&started.plugin->host(), &options, &started.instance, &error);
+      sdk::InitPlugin(started.plugin->table(), &started.plugin->host(), &options, &started.instance, &error);
+  WatchForFaults();
   if (status == DTRUN_OK) return started;
   return Explained(status, error, fmt::format("starting {}", who));
 }
@@ -111,7 +117,11 @@ Result<Carrier> RankDevices::DeviceBackend() {
     if (!started) return std::move(started).error();
     device_backend_ = *started;
   }
-  return Carrier{device_backend_.plugin->backend(), device_backend_.instance, setting.name};
+  return Carrier{device_backend_.plugin->backend(),
+                 device_backend_.instance,
+                 setting.name,
+                 false,
+                 {&device_backend_.plugin->table()}};
 }
 
 Result<Carrier> RankDevices::StagingOver(const Carrier& wire, std::int32_t kind, std::string name) {
@@ -142,7 +152,7 @@ Result<Carrier> RankDevices::CarrierOf(std::int32_t kind) {
     Result<dtrun_backend_caps> caps = CapsOf(*carrier, limit_, report_);
     if (!caps) return std::move(caps).error();
     if ((caps->device_kinds >> kind & 1) == 0) continue;
-    if ((caps->flags & DTRUN_CAP_NO_STREAM) == 0) return *carrier;
+    if ((caps->features & DTRUN_CAP_NO_STREAM) == 0) return *carrier;
     return StagingOver(*carrier, kind, carrier->name);  // orders its operations with streams
   }
   if (environment_.staging) return StagingOver(host_, kind, "staging over " + host_.name);

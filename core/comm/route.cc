@@ -12,6 +12,7 @@
 #include "core/comm/agreement.h"
 #include "core/comm/devices.h"
 #include "core/comm/plugin_call.h"
+#include "core/plugin/normalise.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
@@ -47,9 +48,17 @@ Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, con
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
   PluginError error;
-  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit, report);
+  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit, report, {},
+                        PluginCall::DueOf(limit));
   const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
-  if (asked == DTRUN_OK) return caps;
+  if (asked == DTRUN_OK) {
+    plugin::RemoveOtherDraft(carrier.table, &caps);
+    if (caps.device_kinds != 0 || (carrier.table.flags & plugin::kOtherDeviceDraft) == 0) return caps;
+    return Error{DTRUN_UNSUPPORTED,
+                 fmt::format("backend '{}' moves memory of devices only, and was built for another draft of "
+                             "the device ABI; rebuild it against this dtrun",
+                             carrier.name)};
+  }
   return Explained(asked, error, fmt::format("what backend '{}' can do", carrier.name));
 }
 
@@ -101,17 +110,19 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
   params.device_kind = route.device_kind;
   params.device_index = route.device_index;
   params.parent = route.OfDevice() ? nullptr : m.parent;  // a device's may be gone by now
+  params.parent_ranks = params.parent == nullptr ? nullptr : m.parent_ranks.data();
   PluginError error;
   const std::string& backend = route.carrier.name;
-  const PluginCall call(fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,
-                        [&] { return WhyNotMade(m, RouteName(route)); });
+  const PluginCall call(
+      fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,
+      [&] { return WhyNotMade(m, RouteName(route)); }, m.Due(route.carrier.extensions.plugin != nullptr));
   if (const dtrun_status status =
           route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
       status != DTRUN_OK) {
     route.comm = nullptr;
-    Error why = Explained(status, error,
-                          fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank,
-                                      m.size, m.name, backend));
+    Error why = Answered(m, status, error,
+                         fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
+                                     m.name, backend));
     why.id = IdOfFailure(status);
     if (why.id != ErrorId::kNone) why.args = {{"call", "join"}, {"communicator", m.name}};
     return why;

@@ -10,11 +10,18 @@
 #include "core/base/result.h"
 #include "core/comm/operation.h"
 #include "core/comm/plugin_call.h"
-#include "dtrun/abi/backend.h"
+#include "dtrun/abi/services.h"
 
 namespace dtrun::comm {
 
 struct Making;
+
+// Where programs find the extensions of a backend.
+struct Extensions {
+  const dtrun_plugin* plugin = nullptr;  // full table; null: a backend of core's own
+  // Of such a one: what it stands on, as dtrun_wrapper_extension says; null: nothing.
+  decltype(dtrun_wrapper_extension::below) below = nullptr;
+};
 
 // A backend that may carry a communicator.
 struct Carrier {
@@ -24,6 +31,7 @@ struct Carrier {
   // A stream can wait for an operation only after the host has moved its data: req_wait_stream blocks until
   // then, and any thread may call it. A call on a stream without a handle blocks, too.
   bool orders_on_host = false;
+  Extensions extensions = {};
 };
 
 struct Route {
@@ -35,7 +43,7 @@ struct Route {
 
   bool OfDevice() const { return device_kind != DTRUN_DEVICE_HOST; }
   bool CanAbort() const {
-    return carrier.table.comm_abort != nullptr && (scope.caps.flags & DTRUN_CAP_ABORT) != 0;
+    return carrier.table.comm_abort != nullptr && (scope.caps.features & DTRUN_CAP_ABORT) != 0;
   }
 };
 

@@ -1,13 +1,14 @@
 #include "core/comm/runtime.h"
 
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <fmt/format.h>
 #include <mutex>
-#include <pthread.h>
-#include <sys/resource.h>
 #include <utility>
 
 #include "core/base/error.h"
@@ -22,7 +23,9 @@
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/host.h"
+#include "core/plugin/plugin_code.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
 #include "core/store/connection.h"
@@ -87,8 +90,13 @@ Runtime::~Runtime() {
     const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.backend.name),
                           PluginLimit(), PluginReports());
     plugin_->table().shutdown(instance_);
+    const std::string who = fmt::format("backend '{}'", environment_.backend.name);
+    if (const int left = plugin::LivingThreads(who.c_str()); left > 0)
+      Warn(fmt::format("{} has left {} of its threads running after its shutdown; report it to its author",
+                       who, left));
   }
   plugin::SetHealthHooks({}, {});
+  plugin::SetCallWatch({});
   // A rank that failed to join does not sign off, so that the agent sees it as failed.
   if (joined && client_ != nullptr) client_->Goodbye();
 }
@@ -137,7 +145,11 @@ Status Runtime::JoinJob() {
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
   OpenSpaces(space, "world");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); }, HealthReport());
+  plugin::SetCallWatch([report = PluginReports()](std::string call) {
+    return std::make_shared<PluginCall>(std::move(call), Nanoseconds(-1), report);
+  });
   if (Status opened = OpenRecorder(); !opened) return opened;
+  trace_ = OpenTrace(e, Warn);
   // PMIx gives a process of several ranks the number of the first one.
   if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
     ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
@@ -222,10 +234,17 @@ Result<std::unique_ptr<dtrun_comm>> Runtime::MakeWorld(const Spaces& space) {
 Status Runtime::Prepare(dtrun_kv& builds) {
   if (Status started = StartBackend(); !started) return started;
   const dtrun_plugin& table = plugin_->table();
-  const std::string mine =
-      fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, environment_.backend.name,
-                  Printable(table.version), table.abi_major, table.abi_minor_built);
+  std::string mine = fmt::format("libdtrun {}, {} {} of ABI {}.{}", DTRUN_VERSION, environment_.backend.name,
+                                 Printable(table.version), table.abi_major, table.abi_minor_built);
+  const auto below = plugin::LoadBelow(options_, false);
+  if (!below) return below.error();
+  for (const plugin::Plugin* one : *below)
+    mine += fmt::format(" over {} {}", one->file().name, Printable(one->table().version));
   if (Status same = CheckBuilds(builds, environment_.rank, mine); !same) return same;
+  const Carrier backend{plugin_->backend(), instance_, environment_.backend.name};
+  const Result<dtrun_backend_caps> caps = CapsOf(backend, PluginLimit(), PluginReports());
+  if (!caps) return caps.error();
+  if (Status same = CheckCapabilities(builds, environment_.rank, backend.name, *caps); !same) return same;
   return StartEngine();
 }
 
@@ -235,17 +254,19 @@ PluginReport Runtime::PluginReports() const {
 
 // Plugins report a text and at most one rank.
 std::function<void(int, std::string_view)> Runtime::HealthReport() const {
-  return [to = client_](int peer, std::string_view what) {
-    to->Report(Error{DTRUN_REMOTE_FAILURE, std::string(what), peer, ErrorId::kPeerFailed});
+  return [to = client_, ranks = environment_.world_size](int peer, std::string_view what) {
+    to->Report(
+        Error{DTRUN_REMOTE_FAILURE, std::string(what), peer < ranks ? peer : -1, ErrorId::kPeerFailed});
   };
 }
 
 Nanoseconds Runtime::PluginLimit() const {
   const Nanoseconds timeout = environment_.timeout;
-  return timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10);
+  return timeout.count() < 0 ? timeout : timeout + PluginCall::kBeyondTimeout;
 }
 
 Status Runtime::StartBackend() {
+  hang_watch_ = std::make_unique<HangWatch>(PluginReports());
   Result<StartedPlugin> started =
       StartPlugin(plugin::Kind::kBackend, environment_.backend, contract::kBackendOptions, options_,
                   PluginLimit(), PluginReports());
@@ -265,8 +286,8 @@ Status Runtime::StartEngine() {
   if (status == DTRUN_OK && (caps.device_kinds & sdk::Bits({DTRUN_DEVICE_HOST})) == 0) return {};
   static const dtrun_options kNoOptions;
   if (status == DTRUN_OK) {
-    status = shm::EnginePlugin().init(plugin::HostTable(plugin::Kind::kBackend, false), &kNoOptions, &engine_,
-                                      &error);
+    status = sdk::InitPlugin(shm::EnginePlugin(), plugin::HostTable(plugin::Kind::kBackend, false),
+                             &kNoOptions, &engine_, &error);
   }
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
@@ -278,7 +299,9 @@ Making Runtime::WorldMaking() {
   Making making;
   making.backend = plugin_->backend();
   making.instance = instance_;
-  making.backend_name = e.backend.name;
+  const std::string stack = options::StackText(e.backend.name, options_);
+  making.backend_name = stack;
+  making.extensions = {&plugin_->table()};
   if (engine_ != nullptr && e.hosts() > 1) {
     layers_ = {*shm::EnginePlugin().backend,
                engine_,
@@ -286,10 +309,13 @@ Making Runtime::WorldMaking() {
                instance_,
                e.host(),
                plugin::HostTable(plugin::Kind::kBackend, false)};
+    layers_.wire_plugin = {sizeof(dtrun_wrapped), 0, &plugin_->table(), instance_};
+    making.extensions = {nullptr, &WireBelow};
     making.backend = HierarchyBackend();
     making.instance = AsInstance(&layers_);
-    making.backend_name = "shm+" + e.backend.name;
+    making.backend_name = "shm+" + stack;
   } else if (engine_ != nullptr) {
+    making.extensions = {};
     making.backend = *shm::EnginePlugin().backend;
     making.instance = engine_;
     making.backend_name = "shm";
@@ -305,13 +331,15 @@ Making Runtime::WorldMaking() {
   making.local_processors = e.local_processors;
   making.generation = e.generation;
   making.kv = kv_.get();
-  devices_ = std::make_unique<RankDevices>(e, Carrier{making.backend, making.instance, making.backend_name},
-                                           Carrier{plugin_->backend(), instance_, e.backend.name},
-                                           PluginLimit(), PluginReports());
+  devices_ =
+      std::make_unique<RankDevices>(e, Carrier{making.backend, making.instance, making.backend_name},
+                                    Carrier{plugin_->backend(), instance_, stack, false, {&plugin_->table()}},
+                                    PluginLimit(), PluginReports());
   making.devices = devices_.get();
   making.device_kv = device_kv_.get();
   making.making_kv = making_kv_.get();
   making.recorder = recorder_.get();
+  making.trace = trace_.get();
   making.timeout = e.timeout;
   making.report = PluginReports();
   making.report_of_part = [to = client_](const Error& failure, const std::vector<int>& members) {

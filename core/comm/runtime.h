@@ -4,12 +4,13 @@
 // it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
 #include <functional>
 #include <memory>
 #include <new>
@@ -72,6 +73,8 @@ class Runtime {
   std::shared_ptr<store::Client> client_;
   std::unique_ptr<dtrun_kv> kv_, device_kv_, making_kv_;
   std::unique_ptr<contract::Recorder> recorder_;
+  std::unique_ptr<TraceWriter> trace_;  // null: calls are not traced
+  std::unique_ptr<HangWatch> hang_watch_;
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;
@@ -177,9 +180,8 @@ dtrun_status WithWork(dtrun_work* work, dtrun_error* err, Body&& body) noexcept 
 
 // A copy of the caller's operation, up to the fields that these headers know.
 inline Result<dtrun_op> GivenOp(const dtrun_op* op, const char* call) {
-  constexpr std::size_t kSmallest = offsetof(dtrun_op, kind) + sizeof op->kind;
   if (op == nullptr) return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op is null"};
-  if (op->struct_size < kSmallest) {
+  if (op->struct_size < sdk::internal::kFloor<dtrun_op>) {
     return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op has a struct_size of " +
                                              std::to_string(op->struct_size) + "; DTRUN_INIT sets it"};
   }

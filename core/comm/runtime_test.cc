@@ -158,6 +158,16 @@ TEST_F(Runtime, KeepsAForkedChildFromCommunicating) { Run("forked", 2); }
 
 TEST_F(Runtime, SurvivesHandlesThatOutliveIt) { Run("abandoned", 2); }
 
+TEST_F(Runtime, RefusesRanksOfUnlikeCapabilities) {
+  Variables other = Of(1, 2);
+  other["RELAY_TYPES"] = "0x1e";
+  Process first("everything", Of(0, 2)), second("everything", other);
+  EXPECT_EQ(first.Join(), 3);
+  EXPECT_EQ(second.Join(), 3);
+  EXPECT_THAT(first.errors + second.errors,
+              AllOf(HasSubstr("backend 'relay' says on rank"), HasSubstr("dtypes 0x1e")));
+}
+
 TEST_F(Runtime, EndsInTimeWhenARankNeverJoins) {
   Variables variables = Of(0, 2);
   variables["DTRUN_BACKEND_TIMEOUT"] = "100ms";

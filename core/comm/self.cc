@@ -17,7 +17,7 @@ struct SelfComm {
 SelfComm* Of(dtrun_backend_comm* comm) { return reinterpret_cast<SelfComm*>(comm); }
 
 dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
-  out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE;
+  out->features = DTRUN_CAP_ABORT;
   out->ops = ((1u << sdk::kOperationEnd) - 2) & ~(1u << DTRUN_SEND | 1u << DTRUN_RECV);
   out->dtypes = (1u << sdk::kTypeEnd) - 2;
   out->reduces = (1u << sdk::kReductionEnd) - 2;

@@ -11,7 +11,7 @@
 
 #include "core/comm/route.h"
 #include "dtrun/abi/backend.h"
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 struct dtrun_work {
   // Memory that is not returned to the system, so that IsHeld detects a released handle until 256 others have
@@ -26,6 +26,10 @@ struct dtrun_work {
   dtrun_op op{};                        // for messages; its arrays are cleared
   dtrun_stream stream{};                // of a device's operation
   std::int64_t deadline = 0;            // when core stops waiting, on the steady clock
+  // For the trace: when the call began and was given to the backend, and its thread; `began` 0: not traced.
+  std::int64_t began = 0, given = 0;
+  std::uint32_t thread = 0;
+  std::uint16_t traced = 0;             // flags
   std::atomic<bool> succeeded = false;  // reported; the backend is not polled again
   std::atomic<bool> ordered = false;    // a stream waits for it
   bool dropped = false;                 // has no handle: the watch releases it. Guarded by the watch

@@ -4,6 +4,7 @@
 // was not started by dtrun. Constants; any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace dtrun::contract {
@@ -46,6 +47,7 @@ namespace dtrun::contract {
   X(kAddress, "DTRUN_ADDRESS")         /* numeric */                                                         \
   X(kPortRange, "DTRUN_PORT_RANGE")    /* cluster.port_range, if set: "40000-41000" */                       \
   X(kRecorder, "DTRUN_RECORDER")       /* path of the flight recorder */                                     \
+  X(kTrace, "DTRUN_TRACE")             /* trace.size in bytes, if trace.enabled: the rank writes its trace */ \
   X(kLocal, "DTRUN_LOCAL")             /* comm.local: "shm" or "none" */                                     \
   X(kEmulatedHosts, "DTRUN_EMULATED_HOSTS")    /* comm.emulate_hosts */                                      \
   /* Processors that this host's ranks have together, if each rank is bound to some of them: a rank's        \
@@ -68,5 +70,7 @@ inline constexpr std::string_view kVariablesOfRanks[] = {DTRUN_VARIABLES_OF_RANK
 inline constexpr char kAnyFile[] = "any";
 // Beside the store's socket: passes the recorder's descriptor to ranks that cannot open the path.
 inline constexpr char kRecorderSocket[] = "recorder";
+// Beside it too: the pipe that carries the trace of a rank of the host.
+inline std::string TracePipe(int local_rank) { return "trace-" + std::to_string(local_rank); }
 
 }  // namespace dtrun::contract

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
+
+#include "core/base/fault_stack.h"
 
 namespace dtrun::contract {
 namespace {
@@ -34,9 +37,9 @@ thread_local Holder holder;
 
 MemberMark* Take() {
   MemberMark* const first = marks.load(std::memory_order_acquire);
-  const std::uint32_t who = gettid() == getpid() ? kByMainThread : kByThread;
-  for (int i = 0; i < kMarks && first != nullptr; ++i) {
-    std::uint32_t free = 0;
+  const std::uint8_t who = gettid() == getpid() ? kByMainThread : kByThread;
+  for (int i = 0; i < kThreadMarks && first != nullptr; ++i) {
+    std::uint8_t free = 0;
     if (first[i].taken.load(std::memory_order_relaxed) == 0 &&
         first[i].taken.compare_exchange_strong(free, who))
       return &first[i];
@@ -63,20 +66,30 @@ bool MayBeWritten(std::string_view text) {
          });
 }
 
+std::string TextOf(const MemberMark& mark) {
+  std::string text(mark.text, strnlen(mark.text, kMarkTextBytes));
+  return MayBeWritten(text) ? text : "";
+}
+
+void AddTo(std::string& all, const std::string& text) {
+  if (all.find(text) != std::string::npos || all.size() + text.size() > 3 * kMarkTextBytes) return;
+  all += (all.empty() ? "" : "; ") + text;
+}
+
 UnderWay ReadMarks(const MemberMark* first) {
+  const bool faulty = first[kThreadMarks].taken.load(std::memory_order_acquire) == kByThread &&
+                      first[kThreadMarks].depth == 1;
+  if (std::string text = faulty ? TextOf(first[kThreadMarks]) : ""; !text.empty())
+    return {std::move(text), false, true};
   if (first->retired.load(std::memory_order_relaxed) != 0) return {};
   UnderWay under_way;
-  std::string& all = under_way.members;
-  for (int i = 0; i < kMarks; ++i) {
+  for (int i = 0; i < kThreadMarks; ++i) {
     const std::int32_t depth = first[i].depth.load(std::memory_order_relaxed);
-    const std::uint32_t taken = first[i].taken.load(std::memory_order_acquire);
+    const std::uint8_t taken = first[i].taken.load(std::memory_order_acquire);
     if (taken == 0 || depth < 1 || depth > kDeepest) continue;
-    const std::string text(first[i].text, strnlen(first[i].text, kMarkTextBytes));
-    if (!MayBeWritten(text)) continue;
-    under_way.main_thread = under_way.main_thread || taken == kByMainThread;
-    if (all.find(text) != std::string::npos) continue;
-    if (all.size() + text.size() > 3 * kMarkTextBytes) break;
-    all += (all.empty() ? "" : "; ") + text;
+    const std::string text = TextOf(first[i]);
+    under_way.main_thread = under_way.main_thread || (!text.empty() && taken == kByMainThread);
+    AddTo(under_way.members, text);
   }
   return under_way;
 }
@@ -97,8 +110,38 @@ void MemberMarks::Retire() {
   if (first != nullptr && owner == getpid()) first->retired = 1;
 }
 
+bool MemberMarks::Fault(const char* text) {
+  MemberMark* const first = marks.load(std::memory_order_acquire);
+  if (first == nullptr || owner != getpid()) return false;
+  MemberMark& mark = first[kThreadMarks];
+  std::int32_t none = 0;
+  if (!mark.depth.compare_exchange_strong(none, 1)) return false;
+  std::size_t size = 0;
+  for (; size + 1 < kMarkTextBytes && text[size] != '\0'; ++size) mark.text[size] = text[size];
+  mark.text[size] = '\0';
+  mark.taken.store(kByThread, std::memory_order_release);
+  return true;
+}
+
+void MemberMarks::FaultOver() {
+  MemberMark& mark = marks.load(std::memory_order_acquire)[kThreadMarks];
+  mark.taken.store(0, std::memory_order_release);
+  mark.depth = 0;
+}
+
+MemberMark* MemberMarks::Mine() {
+  return owner == getpid() ? marks.load(std::memory_order_acquire) : nullptr;
+}
+
+const char* MemberMarks::OfThisThread() {
+  const MemberMark* const mark = thread_mark.mark;
+  return mark != nullptr && mark != &unread && mark->depth.load(std::memory_order_relaxed) > 0 ? mark->text
+                                                                                               : nullptr;
+}
+
 // Writes to the thread's own mark, unless the thread is inside a member: that mark goes on counting it.
 void InMember::Write(const void* what, const std::string& name, std::string_view rest) {
+  HaveFaultStack();
   const std::uint32_t round = marks_round.load(std::memory_order_relaxed);
   const bool inside = thread_mark.mark != nullptr && thread_mark.mark != &unread &&
                       thread_mark.mark->depth.load(std::memory_order_relaxed) > 0;
@@ -127,6 +170,22 @@ UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int co
   for (int one = rank; one < rank + count && under_way.members.empty(); ++one)
     under_way = ReadMarks(recorder_memory.MarksOf(one));
   return under_way;
+}
+
+Overdue MembersOverdue(const RecorderMemory& recorder_memory, int rank, std::chrono::milliseconds within) {
+  Overdue overdue;
+  const MemberMark* const first = recorder_memory.MarksOf(rank);
+  for (const MemberMark* mark = first; mark != first + kThreadMarks; ++mark) {
+    const std::int32_t depth = mark->depth.load(std::memory_order_relaxed);
+    const bool watched =
+        mark->watched.load(std::memory_order_acquire) == mark->entered.load(std::memory_order_relaxed);
+    const std::chrono::milliseconds left(mark->left_ms.load(std::memory_order_relaxed));
+    const bool inside = mark->taken.load(std::memory_order_acquire) != 0 && depth >= 1 && depth <= kDeepest;
+    if (!inside || !watched || mark->limit.load(std::memory_order_relaxed) <= 0) continue;
+    if (left.count() == 0) AddTo(overdue.members, TextOf(*mark));
+    overdue.soon = overdue.soon || (left.count() > 0 && left <= within);
+  }
+  return overdue;
 }
 
 }  // namespace dtrun::contract

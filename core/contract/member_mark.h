@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,14 @@ class MemberMarks {
   static void Use(int fd, int rank);
   // The process ends by `exit`, which reports its caller: none of its marks counts any more.
   static void Retire();
+  // The process ends by a fault of a plugin: "backend 'demo', on a thread of its own". Only the first counts.
+  // Returns whether this is it. Async-signal-safe, as is its counterpart.
+  static bool Fault(const char* text);
+  static void FaultOver();
+  // kThreadMarks of them, where Use has mapped them; else null.
+  static MemberMark* Mine();
+  // The member that this thread is in; null: none.
+  static const char* OfThisThread();
 };
 
 // A thread's current mark.
@@ -38,28 +47,30 @@ extern std::atomic<std::uint32_t> marks_round;
 class InMember {
  public:
   // An operation of `backend`. The same address means the same text until the next Of.
-  explicit InMember(const std::string& backend) : InMember(&backend, backend, ", in an operation") {}
+  InMember(const std::string& backend, std::int64_t limit_ns)
+      : InMember(&backend, backend, ", in an operation", limit_ns) {}
   // A call with its own text: "backend 'demo', in its init".
-  static InMember Of(const std::string& call) {
+  static InMember Of(const std::string& call, std::int64_t limit_ns = 0) {
     ++marks_round;
-    return {&call, call, {}};
+    return {&call, call, {}, limit_ns};
   }
-  ~InMember() { Add(-1); }
+  ~InMember() {
+    mark_->depth.store(mark_->depth.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
   InMember(const InMember&) = delete;
   InMember& operator=(const InMember&) = delete;
 
  private:
-  InMember(const void* what, const std::string& name, std::string_view rest) {
+  InMember(const void* what, const std::string& name, std::string_view rest, std::int64_t limit_ns) {
     if (thread_mark.round != marks_round.load(std::memory_order_relaxed) || thread_mark.what != what)
         [[unlikely]]
       Write(what, name, rest);
     mark_ = thread_mark.mark;
-    Add(1);
+    mark_->limit.store(limit_ns, std::memory_order_relaxed);
+    mark_->entered.store(mark_->entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    mark_->depth.store(mark_->depth.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   static void Write(const void* what, const std::string& name, std::string_view rest);
-  void Add(std::int32_t amount) const {
-    mark_->depth.store(mark_->depth.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
 
   MemberMark* mark_;
 };
@@ -67,13 +78,22 @@ class InMember {
 struct UnderWay {
   std::string members;       // "backend 'gloo', in an operation", of each thread that was in one
   bool main_thread = false;  // the process' first thread was among them
+  bool fault = false;        // of a plugin, which ended the process: then `members` has it alone
   void Fields(auto& io) {
     io("members", members, wire::kMostName);
     io("main_thread", main_thread);
+    io("fault", fault);
   }
 };
-// After the end of a process of `count` ranks, from `rank` on: the members of the first rank that was in one.
-// Empty if none was, or if the process ended by `exit`.
+// After the end of a process of `count` ranks, from `rank` on: the fault or the members of the first rank
+// that has any. Empty if none was in one, or if the process ended by `exit`.
 UnderWay MembersUnderWay(const RecorderMemory& recorder_memory, int rank, int count = 1);
+
+// Of a living rank, as its HangWatch (core/comm/plugin_call.h) last saw it: it looks once a second.
+struct Overdue {
+  std::string members;  // with limits that have passed: "backend 'gloo', in an operation". Empty: none
+  bool soon = false;    // the limit of another one passes within the time, unless it returns
+};
+Overdue MembersOverdue(const RecorderMemory& recorder_memory, int rank, std::chrono::milliseconds within);
 
 }  // namespace dtrun::contract

@@ -19,7 +19,7 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 6;
+inline constexpr std::uint32_t kRecorderVersion = 8;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
@@ -27,8 +27,10 @@ inline constexpr int kCheckpoints = 64;                // of each communicator t
 inline constexpr int kMessageRows = 32;  // peers, tags and directions of each that are remembered
 inline constexpr std::size_t kRingNameBytes = 56;
 inline constexpr std::size_t kDeviceNameBytes = 32;
-inline constexpr int kMarks = 64;  // threads of a rank that are in members at a time and can be reported
-inline constexpr std::size_t kMarkTextBytes = 116;
+inline constexpr int kThreadMarks =
+    63;  // threads of a rank that are in members at a time and can be reported
+inline constexpr int kMarks = kThreadMarks + 1;  // the last is for a fault
+inline constexpr std::size_t kMarkTextBytes = 104;
 // The largest page of a machine that dtrun runs on: write access is set per page.
 inline constexpr std::size_t kRecorderPageBytes = 64 << 10;
 
@@ -69,14 +71,19 @@ struct alignas(64) Ring {
   MessageRow messages[kMessageRows];
 };
 
-inline constexpr std::uint32_t kByThread = 1, kByMainThread = 2;
+inline constexpr std::uint8_t kByThread = 1, kByMainThread = 2;
 // A thread of a rank that calls plugins (member_mark.h). Written by that thread; a process that ends by
-// `exit` writes `retired` of the first.
+// `exit` writes `retired` of the first, and its HangWatch `watched` and `left_ms`.
 struct alignas(64) MemberMark {
-  std::atomic<std::uint32_t> taken{0};  // kByThread, or kByMainThread of the process
-  std::atomic<std::uint32_t> retired{0};
-  std::atomic<std::int32_t> depth{0};  // members that it is in, nested
-  char text[kMarkTextBytes] = {};      // the one entered last; may be half written
+  std::atomic<std::uint8_t> taken{0};  // kByThread, or kByMainThread of the process
+  std::atomic<std::uint8_t> retired{0};
+  std::atomic<std::uint16_t> left_ms{
+      0};  // of the limit of the member that `watched` counts; 0: it has passed
+  std::atomic<std::uint32_t> watched{0};  // `entered`, when HangWatch last looked
+  std::atomic<std::int32_t> depth{0};     // members that it is in, nested
+  std::atomic<std::uint32_t> entered{0};  // how many it has entered
+  std::atomic<std::int64_t> limit{0};     // by when it should be back, in ns after it entered; 0: no limit
+  char text[kMarkTextBytes] = {};         // the one entered last; may be half written
 };
 
 // A difference, for all ranks to read. Written by the agent, before the alarm.

@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "core/contract/call_now.h"
 #include "core/contract/checker.h"
 
 namespace dtrun::contract {
@@ -53,6 +54,23 @@ TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
   for (std::uint64_t number = 1; number <= 500; ++number) Call(0, number, Summed(number));
   for (std::uint64_t number = 1; number <= 3; ++number) Call(1, number, Summed(number));
   EXPECT_FALSE(checker_.Check());
+}
+
+TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
+  EXPECT_FALSE(CallOf(recorder_memory_.recorder_memory(), 0));
+  const auto call = [this](int rank) { return *CallOf(recorder_memory_.recorder_memory(), rank); };
+  Call(0, 1, Summed(8));
+  EXPECT_TRUE(call(0).under_way);
+  EXPECT_EQ(call(0).text, "allreduce #1 on 'world' (float32 x 8, sum)");
+  Call(0, 2, Summed(9));
+  EXPECT_EQ(call(0).text, "allreduce #1 on 'world' (float32 x 8, sum)");
+  End(*rings_[0], 1);
+  End(*rings_[0], 2);
+  EXPECT_FALSE(call(0).under_way);
+  EXPECT_EQ(call(0).text, "no collective after #2 on 'world'");
+  Ring* const other = recorders_[0]->Claim("other", 0, 3);
+  Begin(*other, 1, Summed(3));
+  EXPECT_EQ(call(0).text, "allreduce #1 on 'other' (float32 x 3, sum)");
 }
 
 TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {

@@ -1,7 +1,8 @@
 #include "core/environments/dialect.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <iterator>
 
 #include "core/base/number.h"

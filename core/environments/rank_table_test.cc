@@ -1,6 +1,6 @@
-#include "core/environments/dialect.h"
-
 #include <gtest/gtest.h>
+
+#include "core/environments/dialect.h"
 
 namespace dtrun::environments {
 namespace {

@@ -1,7 +1,7 @@
-#include "core/environments/dialect.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/environments/dialect.h"
 
 namespace dtrun::environments {
 namespace {

@@ -37,6 +37,21 @@ std::string_view LineAround(std::string_view text, std::size_t at) {
   return text.substr(begin, end - begin);
 }
 
+// Whether the text at `at` is not what a library said: the key of a KeyError, which may be any text, or the
+// source line that a traceback shows below a frame.
+bool IsQuoted(std::string_view text, std::size_t at) {
+  const std::size_t newline = text.substr(0, at).rfind('\n');
+  const std::size_t begin = newline == text.npos ? 0 : newline + 1;
+  if (text.substr(begin, at - begin).find("KeyError: ") != text.npos) return true;
+  if (begin == 0) return false;
+  const std::size_t before = text.substr(0, newline).rfind('\n');
+  const std::string_view above =
+      text.substr(before == text.npos ? 0 : before + 1).substr(0, newline - before - 1);
+  const std::size_t frame = above.find("  File \"");
+  return frame != text.npos && above.find("\", line ", frame) != text.npos &&
+         text.substr(begin).substr(std::min(frame, at - begin)).starts_with("    ");
+}
+
 // The last occurrence of a failure.
 struct Occurrence {
   std::size_t at = 0;
@@ -61,7 +76,7 @@ std::vector<Finding> FindFailures(const Table& table, std::string_view text, con
     if (patterns == nullptr) continue;
     for (const Table::Pattern& pattern : *patterns) {
       auto captures = Read(pattern.text, text.substr(at));
-      if (!captures) continue;
+      if (!captures || (pattern.text.find('\n') == std::string::npos && IsQuoted(text, at))) continue;
       line_number +=
           static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
                                               text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));

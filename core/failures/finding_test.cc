@@ -12,6 +12,7 @@ using failures::Captures;
 using failures::Fill;
 using failures::Read;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::Pair;
 
@@ -22,6 +23,16 @@ std::vector<std::string> Ids(std::string_view text) {
   std::vector<std::string> ids;
   for (const Finding& finding : FindFailures(text)) ids.push_back(finding.failure->id);
   return ids;
+}
+
+TEST(FindFailures, LeavesOutKeysAndSourceLines) {
+  const std::string oom = "CUDA out of memory. Tried to allocate 2.00 GiB";
+  EXPECT_THAT(Ids("KeyError: '" + oom + "'\n"), IsEmpty());
+  for (const std::string prefix : {"", "[rank1]: ", "[1] "}) {
+    const std::string frame = prefix + "  File \"/home/u/a.py\", line 3, in f\n";
+    EXPECT_THAT(Ids(frame + prefix + "    raise RuntimeError(\"" + oom + "\")\n"), IsEmpty());
+    EXPECT_THAT(Ids(frame + prefix + "RuntimeError: " + oom + "\n"), ElementsAre("cuda-out-of-memory"));
+  }
 }
 
 TEST(Read, CapturesWhatStandsBetweenLiterals) {

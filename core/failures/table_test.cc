@@ -145,7 +145,8 @@ TEST(Table, TellsTheSevenCausesOfNcclsInternalErrorApart) {
               HasSubstr("no usable address"));
   EXPECT_THAT(MeaningOf("Message truncated : received 256 bytes instead of 4"),
               HasSubstr("one sent 256 bytes where 4 were expected"));
-  EXPECT_THAT(MeaningOf("ncclSocketConnect: wrong socket state 7"), HasSubstr("after the peer had closed it"));
+  EXPECT_THAT(MeaningOf("ncclSocketConnect: wrong socket state 7"),
+              HasSubstr("after the peer had closed it"));
   EXPECT_THAT(MeaningOf("Proxy Call to rank 3 failed (Setup)"), HasSubstr("for rank 3 lost its peer"));
   EXPECT_THAT(MeaningOf("Comm 0x7f91b4000d60 is in abort state"), HasSubstr("aborted already"));
   EXPECT_THAT(MeaningOf("NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and "

@@ -67,8 +67,9 @@ Result<int> ParseSlots(std::string_view text) {
 
 Status CheckSize(std::size_t hosts, std::int64_t ranks) {
   if (ranks <= kMaxRanks) return {};
-  return Bad(fmt::format("{} ranks on {} host{}; a job has at most {} ranks: use fewer hosts, or fewer ranks on each",
-                         ranks, hosts, hosts == 1 ? "" : "s", kMaxRanks));
+  return Bad(fmt::format(
+      "{} ranks on {} host{}; a job has at most {} ranks: use fewer hosts, or fewer ranks on each", ranks,
+      hosts, hosts == 1 ? "" : "s", kMaxRanks));
 }
 
 Status CheckHostName(std::string_view name) {
@@ -108,12 +109,12 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
   if (items.size() > kMaxHosts)
     return Bad(fmt::format("{} hosts; at most {} are served", items.size(), kMaxHosts));
   std::vector<HostSlots> hosts;
-  std::map<std::string, std::size_t> seen;  // name -> item, counted from 1
+  std::map<std::string, std::size_t> seen;  // name in lower case -> item, counted from 1
   for (const std::string& item : items) {
     const std::size_t number = hosts.size() + 1;
     auto host = ParseHost(item);
     if (!host) return Bad(fmt::format("item {}: {}", number, host.error().text));
-    const auto [before, fresh] = seen.emplace(host->name, number);
+    const auto [before, fresh] = seen.emplace(Lowercase(host->name), number);
     if (!fresh) {
       return Bad(fmt::format("items {} and {} are the same host '{}'; name it once, with its slots: {}",
                              before->second, number, host->name, InOne(items, host->name)));

@@ -86,6 +86,10 @@ TEST(ParseHosts, NamesBothPlacesOfADuplicate) {
               HasSubstr("items 1 and 3 are the same host 'a'; name it once, with its slots: a:3"));
 }
 
+TEST(ParseHosts, TakesNamesThatDifferInCaseForOneHost) {
+  EXPECT_THAT(ParseHosts({"node", "NODE"}).error().text, HasSubstr("items 1 and 2 are the same host 'NODE'"));
+}
+
 TEST(ParseHosts, NamesTheItemThatIsWrong) {
   const auto hosts = ParseHosts({"a", "b:x"});
   ASSERT_FALSE(hosts.ok());

@@ -130,7 +130,7 @@ std::optional<std::string> Merge(const Line& line, Seen& seen, HostSlots* host) 
 
 Result<std::vector<HostSlots>> ParseHostfile(std::string_view text, std::string_view name) {
   std::vector<HostSlots> hosts;
-  std::map<std::string, Seen> seen;
+  std::map<std::string, Seen> seen;  // by the name in lower case
   int number = 0;
   const auto fail = [&](std::size_t at, std::string_view cause) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}:{}:{}: {}", name, number, at + 1, cause)};
@@ -143,7 +143,8 @@ Result<std::vector<HostSlots>> ParseHostfile(std::string_view text, std::string_
     auto parsed = ParseLine(line);
     if (const auto* failure = std::get_if<Failure>(&parsed)) return fail(failure->at, failure->text);
     Line& found = std::get<Line>(parsed);
-    const auto [before, fresh] = seen.emplace(found.host.name, Seen{hosts.size(), number, found.form});
+    const auto [before, fresh] =
+        seen.emplace(Lowercase(found.host.name), Seen{hosts.size(), number, found.form});
     if (!fresh) {
       if (auto cause = Merge(found, before->second, &hosts[before->second.index])) return fail(begin, *cause);
       continue;

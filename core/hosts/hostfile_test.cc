@@ -45,6 +45,7 @@ TEST(ParseHostfile, RefusesARepeatedHostWhoseLinesDoNotAddUp) {
             "hosts:3:1: host 'a' is in line 1 already; give all its slots in one line");
   EXPECT_THAT(ErrorIn("a\n a slots=2\n"), StartsWith("hosts:2:2: host 'a' is in line 1"));
   EXPECT_THAT(ErrorIn("a:2\na\n"), StartsWith("hosts:2:1: host 'a' is in line 1"));
+  EXPECT_THAT(ErrorIn("a:2\nA\n"), StartsWith("hosts:2:1: host 'a' is in line 1"));
   EXPECT_THAT(ErrorIn("a:4000\na:97\n"), HasSubstr("more than 4096 slots"));
 }
 

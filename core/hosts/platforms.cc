@@ -1,11 +1,12 @@
 // Reads the allocation of each platform.
+#include "core/hosts/platforms.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/base/endpoint.h"
 #include "core/base/json.h"
-#include "core/hosts/platforms.h"
 #include "core/hosts/reading.h"
 
 namespace dtrun::hosts {
@@ -250,7 +251,8 @@ void AddPool(Reading& reading, const std::string& name, const Json& pool, Alloca
   }
 }
 
-// Fills hosts and own index. `task` has "workerpoolN" and the index in it. `helpers`: hosts that do not train.
+// Fills hosts and own index. `task` has "workerpoolN" and the index in it. `helpers`: hosts that do not
+// train.
 void ReadSpec(Reading& reading, const Json& spec, Allocation* out, int* helpers) {
   const Json cluster = spec.is_object() ? spec.value("cluster", Json::object()) : Json();
   const Json task = spec.is_object() ? spec.value("task", Json::object()) : Json();

@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <csignal>
 
-#include "core/base/text.h"
+#include "core/observe/straggler.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
 #include "core/verdict/suspect.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::job {
 namespace {
 
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
-constexpr std::size_t kEvidenceLines = 60;
+constexpr std::size_t kEvidenceLines = 120;
 
 std::string RankName(int rank) { return fmt::format("rank {}", rank); }
 
@@ -56,6 +57,7 @@ Result<std::vector<protocol::Prepared>> Controller::Prepare(std::uint64_t genera
   generation_ = generation;
   refusal_.reset();
   calls_.clear();
+  looks_.clear();
   mpi_job_ = fmt::format("{}-{}.{}", plan_.job, run_id_, generation);
   const std::vector<int> tasks = plan::TaskPortsUsed(plan_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -111,8 +113,8 @@ Status Controller::Run(World world) {
   Record(std::move(began));
   auto stalls = observe::WatchStalls(
       loop_, world_.stall,
-      {[this](const Inspection::Done& done) {
-         if (phase_ == Phase::kRunning) Look(done);
+      {[this](const Inspection::Done& done, std::vector<int> closely) {
+         if (phase_ == Phase::kRunning) LookInTurn(done, std::move(closely));
        },
        [this](const std::string& why, const auto& ranks) { return KeepStacks(why, ranks); },
        [this](const observe::Finding& finding) {
@@ -131,8 +133,10 @@ Status Controller::Run(World world) {
   phase_ = Phase::kRunning;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].state = State::kRunning;
-    members_[i].host->Do(protocol::Start{std::move(world_.tokens[i]), world_.rendezvous_ports});
+    members_[i].host->Do(
+        protocol::Start{std::move(world_.tokens[i]), world_.rendezvous_ports, world_.watches_waits});
   }
+  WatchClocks();
   if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
@@ -140,6 +144,7 @@ Status Controller::Run(World world) {
   deadline_.cancel();
   idle_.cancel();
   inspection_.Cancel();
+  clocks_.reset();
   for (const auto& observer : observers_) {
     if (phase_ == Phase::kRunning && !refusal_) Act(observer->AllEnded(Now()));
   }
@@ -157,6 +162,8 @@ Status Controller::Run(World world) {
     Record(std::move(said), RankName(rank.rank));
   }
   world_.outputs.clear();
+  if (auto straggler = observe::StragglerOf(std::exchange(looks_, {})))
+    Record(fact::Straggled{*std::move(straggler)});
   Record(fact::Over());
   return {};
 }
@@ -203,6 +210,10 @@ void Controller::On(std::size_t host, const protocol::Event& event) {
   } else if (const auto* const gone = std::get_if<protocol::Gone>(&event)) {
     member.state = State::kIdle;
     calls_ += gone->calls;
+    for (const protocol::RankLooks& looks : gone->looks) {
+      const verdict::RankFacts* const rank = facts_.Find(looks.rank);
+      if (rank != nullptr && rank->host == member.name) looks_.push_back(looks);
+    }
   } else if (const auto* const asked = std::get_if<protocol::Asked>(&event)) {
     OnAsked(host, asked->signal);
   } else if (const auto* const lost = std::get_if<protocol::Lost>(&event)) {
@@ -214,6 +225,10 @@ void Controller::On(std::size_t host, const protocol::Event& event) {
   }
   for (const auto& observer : observers_) Act(observer->On(Now(), host, event), static_cast<int>(host));
   if (const auto* const output = std::get_if<protocol::Output>(&event)) OnOutput(*output);
+  if (const auto* const traced = std::get_if<protocol::Traced>(&event); traced && world_.keep_trace)
+    world_.keep_trace(traced->rank, traced->bytes);
+  if (const auto* const read = std::get_if<protocol::ClockRead>(&event); read && clocks_)
+    clocks_->On(host, *read);
 }
 
 void Controller::Act(const observe::Finding& finding, int host) {
@@ -228,7 +243,7 @@ void Controller::Act(const observe::Finding& finding, int host) {
     case Then::kStop:
       if (Busy()) StopAll(SIGTERM);
       break;
-    case Then::kLookAndStop: LookAndStop(SIGTERM, false); break;
+    case Then::kLookAndStop: LookAndStop(SIGTERM, 0); break;
     case Then::kFailed:
       if (const auto* const rank = facts_.Find(finding.rank)) FailedFirst(*rank);
       break;
@@ -242,6 +257,20 @@ void Controller::OnRefused(Member& member, const Error& error) {
     if (members_.size() > 1) refusal_->text = fmt::format("host {}: {}", member.name, refusal_->text);
   }
   if (phase_ != Phase::kPreparing) KillAll();
+}
+
+void Controller::WatchClocks() {
+  clocks_.reset();
+  if (!world_.keep_trace || members_.size() < 2) return;
+  clocks_.emplace(loop_, members_.size(),
+                  HostClocks::Hooks{[this](std::size_t host, const protocol::ReadClock& question) {
+                                      if (members_[host].state == State::kRunning)
+                                        members_[host].host->Do(question);
+                                    },
+                                    [this](std::size_t host, fact::HostClock clock) {
+                                      clock.host = members_[host].name;
+                                      Record(std::move(clock));
+                                    }});
 }
 
 void Controller::OnOutput(const protocol::Output& output) {
@@ -261,13 +290,7 @@ void Controller::OnEnded(const protocol::Ended& ended) {
   }
   Record(fact::Ended{{ended.rank}, ending, ended.signal_sent}, rank->host);
   if (rank->failed) return;
-  if (!ended.under_way.members.empty()) {
-    Record(fact::Reported{
-        {ended.rank},
-        {-1, fmt::format("its process called _exit during a call: {}; if the program itself does not call "
-                         "_exit, report it to the plugin's author",
-                         Printable(ended.under_way.members))}});
-  }
+  if (auto report = observe::EndedInPlugin(ended)) Record(*std::move(report));
   if (TellsWhoLeft(*rank)) return StopAll(SIGTERM);
   if (phase_ != Phase::kRunning) return;
   rank->ending->failed() ? FailedFirst(*rank) : EndWhenAccomplished();
@@ -319,18 +342,57 @@ std::vector<std::string> Controller::LastLines(const verdict::RankFacts& rank) c
   return output == nullptr ? std::vector<std::string>() : output->Tail(kEvidenceLines);
 }
 
-void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
-  std::map<std::size_t, protocol::Host*> hosts;
+Inspection::Hosts Controller::RunningHosts() const {
+  Inspection::Hosts hosts;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
   }
-  inspection_.Begin(
-      hosts,
-      [this, done = std::move(done)](const protocol::Inspected& all) {
-        for (const auto& observer : observers_) Act(observer->OnLook(Now(), all.ranks));
-        done(all);
-      },
-      closely);
+  return hosts;
+}
+
+void Controller::Answer(const control::Question& question, control::Answer answer,
+                        control::Server::Reply reply) {
+  switch (phase_) {
+    case Phase::kIdle: answer.state = facts_.ranks.empty() ? "starting" : "restarting"; break;
+    case Phase::kPreparing: answer.state = "starting"; break;
+    case Phase::kRunning: answer.state = "running"; break;
+    case Phase::kLooking:
+    case Phase::kStopping:
+    case Phase::kKilling: answer.state = "ending"; break;
+  }
+  answer.generation = generation_;
+  if (stalls_ == nullptr) return reply(std::move(answer));
+  answer.quiet = stalls_->Quiet();
+  for (const verdict::RankFacts& rank : facts_.ranks) {
+    answer.ranks.push_back(
+        {rank.rank, rank.count, rank.host, rank.pid, rank.joined, rank.ending.has_value()});
+  }
+  if (question.what != control::What::kPlaces) return reply(std::move(answer));
+  const auto done = [answer = std::move(answer), reply = std::move(reply)](const protocol::Inspected& all) {
+    control::Answer whole = answer;
+    whole.places = all.ranks;
+    for (verdict::RankDoing& doing : whole.places) verdict::AddCallTo(&doing);
+    reply(std::move(whole));
+  };
+  inspection_.Wish([this] { return RunningHosts(); }, done, question.native);
+}
+
+Inspection::Done Controller::Observed(Inspection::Done done) {
+  return [this, done = std::move(done)](const protocol::Inspected& all) {
+    for (const auto& observer : observers_) Act(observer->OnLook(Now(), all.ranks));
+    done(all);
+  };
+}
+
+void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
+  inspection_.Begin(RunningHosts(), Observed(std::move(done)), closely);
+}
+
+void Controller::LookInTurn(Inspection::Done done, std::vector<int> closely) {
+  const auto unless_over = [this, done = Observed(std::move(done))](const protocol::Inspected& all) {
+    if (phase_ == Phase::kRunning && !all.ranks.empty()) done(all);
+  };
+  inspection_.Wish([this] { return RunningHosts(); }, unless_over, std::move(closely));
 }
 
 }  // namespace dtrun::job

@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "core/base/asio.h"
+#include "core/control/server.h"
+#include "core/job/host_clocks.h"
 #include "core/job/inspection.h"
+#include "core/job/trace_files.h"
 #include "core/observe/observer.h"
 #include "core/output/output.h"
 #include "core/process/user_signals.h"
@@ -34,6 +37,7 @@ struct World {
   std::vector<std::uint16_t> rendezvous_ports = {};  // where ranks may join; empty: do not watch for it
   observe::IsolationPolicy isolated_ranks = observe::IsolationPolicy::kWarn;  // if they do not join
   observe::StallPolicy stall = {};
+  bool watches_waits = false;  // to name a straggler at the end
   // Time that a Python program needs to exit after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
   // Time allowed between dtrun_finalize and exit, including what its libraries free.
@@ -41,6 +45,7 @@ struct World {
   // If a rank fails before any has joined another: how long to wait for ranks that fail the same way, by an
   // import or a missing file.
   std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
+  KeepTrace keep_trace = {};
   // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
       keep_stacks = {};
@@ -77,6 +82,11 @@ class Controller {
   bool IsEnding() const;
   // Ends this generation as soon as it runs, because the next one uses other hosts. `why` is for the user.
   void Regroup(const std::string& why);
+  // Fills what a user may see of the generation; with places, looks at the ranks first. `reply` is called
+  // from here or from the loop, at the latest when the generation ends.
+  void Answer(const control::Question& question, control::Answer answer, control::Server::Reply reply);
+  // From now on, ranks that are asked to end have this long instead of job.grace.
+  void SetGrace(std::chrono::nanoseconds grace);
   // False if the job was ended meanwhile.
   bool Wait(std::chrono::nanoseconds time);
 
@@ -103,6 +113,8 @@ class Controller {
   void On(std::size_t host, const protocol::Event& event);
   void OnRefused(Member& member, const Error& error);
   void OnOutput(const protocol::Output& output);
+  // Measures how far the hosts' clocks are apart, for their ranks' traces.
+  void WatchClocks();
   void OnEnded(const protocol::Ended& ended);
   void OnAsked(std::size_t host, int signal);
   void OnLost(Member& member, const protocol::Lost& lost);
@@ -128,8 +140,14 @@ class Controller {
 
   // Inspects the ranks on all hosts. `closely`: see Inspect.
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
-  // Inspects, then stops all. `again`: a rank that seems stuck must be found so a second time.
-  void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
+  // The same, but leaves a user's look its time; not answered once the ranks are to end.
+  void LookInTurn(Inspection::Done done, std::vector<int> closely = {});
+  // `done` after the observers.
+  Inspection::Done Observed(Inspection::Done done);
+  Inspection::Hosts RunningHosts() const;
+  // Inspects, then stops all. `looks`: how many more may follow. A rank that seems stuck must be found so a
+  // second time; one in a call of a plugin that is overdue soon may return.
+  void LookAndStop(int signal, int looks, const std::vector<int>& closely = {});
   // Runs `then` after `pause`, unless the phase has changed by then.
   void After(std::chrono::nanoseconds pause, std::function<void()> then);
   // Stops all after `pause`, unless they end before. Used in two cases. A rank has printed something and
@@ -159,6 +177,7 @@ class Controller {
   std::function<bool(std::size_t host, int signal)> may_leave_;
   boost::asio::steady_timer deadline_, idle_;
   Inspection inspection_;
+  std::optional<HostClocks> clocks_;  // while ranks of several hosts are traced
   std::vector<std::unique_ptr<observe::Observer>> observers_;
   observe::StallObserver* stalls_ = nullptr;  // one of these
   std::vector<Member> members_;
@@ -167,12 +186,14 @@ class Controller {
   World world_;
   std::optional<Error> refusal_;
   std::string calls_;
-  const std::string run_id_;  // unique among runs
+  std::vector<protocol::RankLooks> looks_;  // of all hosts, as they end
+  const std::string run_id_;                // unique among runs
   std::string mpi_job_;
   std::string regroup_;  // reason for Regroup once the ranks run
   bool awaits_who_leaves_ = false;
   int interrupted_ = 0;
   bool user_wants_end_ = false;
+  std::chrono::nanoseconds grace_ = plan_.grace;
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for queued timer handlers
 };
 

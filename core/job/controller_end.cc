@@ -20,6 +20,10 @@ namespace {
 constexpr std::chrono::seconds kQuiet{5};
 // A rank that is exiting makes progress within this time; a stuck one does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
+// For a call of a plugin that is overdue soon: for as long as `soon` means (core/node/local_host.cc).
+constexpr int kMostLooks = 20;
+// For the answers of all hosts, once the time of late ranks is over.
+constexpr std::chrono::seconds kLastLook{2};
 // Number of ranks to take native stacks of before they are ended.
 constexpr std::size_t kMostClosely = 8;
 
@@ -48,7 +52,7 @@ void Controller::FailedFirst(const verdict::RankFacts& first) {
   }
   if (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)) {
     const auto index = static_cast<std::size_t>(&first - facts_.ranks.data());
-    if (!killed && verdict::ErredBefore(facts_, index)) return LookAndStop(SIGTERM, false);
+    if (!killed && verdict::ErredBefore(facts_, index)) return LookAndStop(SIGTERM, 0);
     return !facts_.met && !lines.empty() ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
   }
   if (MissesOneThatLives(first, true)) {
@@ -63,7 +67,7 @@ void Controller::FailedFirst(const verdict::RankFacts& first) {
   const bool erred = std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
     return !rank.ending && !verdict::ErrorIn(rank.before).empty() && !verdict::SaysPeerIsMissing(rank.before);
   });
-  if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
+  if (waited || differ || erred) return LookAndStop(SIGTERM, waited ? kMostLooks : 0);
   // A rank that leaves closes its connections some time before it exits.
   const auto ended = std::ranges::count_if(
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
@@ -114,34 +118,36 @@ void Controller::After(std::chrono::nanoseconds pause, std::function<void()> the
 void Controller::StopAfter(std::chrono::nanoseconds pause) {
   phase_ = Phase::kLooking;
   // If no rank has left by then, one that lives has closed its connections.
-  After(pause, [this] { awaits_who_leaves_ ? LookAndStop(SIGTERM, true) : StopAll(SIGTERM); });
+  After(pause, [this] { awaits_who_leaves_ ? LookAndStop(SIGTERM, kMostLooks) : StopAll(SIGTERM); });
 }
 
-void Controller::LookAndStop(int signal, bool again, const std::vector<int>& closely) {
+void Controller::LookAndStop(int signal, int looks, const std::vector<int>& closely) {
   phase_ = Phase::kLooking;
   const bool last = !closely.empty();
-  const auto judge = [this, signal, again, last](const protocol::Inspected& all) {
+  const auto judge = [this, signal, looks, last](const protocol::Inspected& all) {
     if (phase_ != Phase::kLooking) return;
     fact::Places looked{true, {}};
-    bool still = false;
+    bool still = false, soon = false;
     for (const verdict::RankDoing& doing : all.ranks) {
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
+      soon = soon || doing.due_soon;
       for (const verdict::Override& one : doing.overrides)
         Record(fact::Overrode{{doing.rank}, one.name, one.given, one.now});
     }
-    Record(std::move(looked));
+    if (looks == 0 || looks == kMostLooks || !soon) Record(std::move(looked));
     const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks);
-    if (again && still) {
-      return After(kStandsStillAfter, [this, signal, next] {
+    if (looks > 0 && (still || soon)) {
+      const int more = soon ? looks - 1 : 0;
+      return After(kStandsStillAfter, [this, signal, more, closely = soon ? std::vector<int>() : next] {
         for (const verdict::RankFacts& rank : facts_.ranks) {  // some only had to print the same as others
           auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
           if (verdict::SaysPeerIsMissing(lines)) Record(fact::SaidBefore{{rank.rank}, std::move(lines)});
         }
-        LookAndStop(signal, false, next);
+        LookAndStop(signal, more, closely);
       });
     }
-    if (!next.empty()) return LookAndStop(signal, false, next);
+    if (!next.empty()) return LookAndStop(signal, 0, next);
     KeepStacks("before the ranks were ended", all.ranks);
     StopAll(signal);
   };
@@ -158,7 +164,12 @@ void Controller::StopAll(int signal) {
   phase_ = Phase::kStopping;
   for (const auto& observer : observers_) observer->Ends();
   Tell(protocol::Stop{signal});
-  After(plan_.grace, [this] { KillLate(); });
+  After(grace_, [this] { KillLate(); });
+}
+
+void Controller::SetGrace(std::chrono::nanoseconds grace) {
+  grace_ = grace;
+  if (phase_ == Phase::kStopping) After(grace_, [this] { KillLate(); });
 }
 
 void Controller::KillAll() {
@@ -179,14 +190,13 @@ void Controller::KillLate() {
     if (phase_ != Phase::kStopping) return;
     const std::string places = verdict::PlacesText(all.ranks);
     say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", verdict::FoldRanks(late),
-                     FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
+                     FormatDuration(grace_), places.empty() ? "" : "; ", places));
     KeepStacks("before they were killed, having not stopped in time", all.ranks);
     KillAll();
   };
-  if (plan_.grace.count() == 0) return kill({});
-  std::vector<int> closely = late;
-  closely.resize(std::min(closely.size(), kMostClosely));
-  Look(kill, closely);
+  if (grace_.count() == 0) return kill({});
+  Look(kill);  // native stacks would take seconds, and the time is over
+  After(kLastLook, [kill] { kill({}); });
 }
 
 bool Controller::AllEnded() const {
@@ -214,9 +224,8 @@ void Controller::OnSignal(int signal) {
   if (phase_ == Phase::kRunning) {
     Record(fact::Interrupted{signal});
     say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", process::SignalName(signal),
-                     FormatDuration(plan_.grace),
-                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
-    return stalls_->Quiet() >= kQuiet ? LookAndStop(signal, false) : StopAll(signal);
+                     FormatDuration(grace_), signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
+    return stalls_->Quiet() >= kQuiet ? LookAndStop(signal, 0) : StopAll(signal);
   }
   if (phase_ == Phase::kStopping) Tell(protocol::Stop{signal});
 }
@@ -228,8 +237,8 @@ void Controller::OnTimeLimit() {
   const std::string limit = FormatDuration(signals_.limit());
   Note(fact::Noted::What::kTimeLimit, limit);
   say_(fmt::format("dtrun: the job reached job.time_limit = {}: asked all ranks to stop, they have {}", limit,
-                   FormatDuration(plan_.grace)));
-  LookAndStop(SIGTERM, false);
+                   FormatDuration(grace_)));
+  LookAndStop(SIGTERM, 0);
 }
 
 }  // namespace dtrun::job

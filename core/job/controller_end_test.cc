@@ -59,7 +59,20 @@ TEST_F(ControllerTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
   EXPECT_EQ(facts.ranks[0].signal_sent, SIGKILL);
   EXPECT_GE(facts.ranks[0].ended_at - facts.ranks[1].ended_at, std::chrono::milliseconds(50));
-  EXPECT_THAT(said_, ElementsAre(StartsWith("dtrun: rank 0 did not stop within 50ms: killing; rank 0 ")));
+  EXPECT_THAT(said_, ElementsAre(StartsWith("dtrun: rank 0 did not stop within 50ms: killing")));
+}
+
+TEST_F(ControllerTest, TakesAnotherGraceWhileItEnds) {
+  Plan({"trap '' TERM; echo ready; while :; do sleep 1000; done"});
+  plan_.grace = std::chrono::hours(1);
+  WhenReady([this] {
+    controller_->SetGrace(std::chrono::minutes(30));
+    Send(SIGTERM);
+  });
+  on_say_ = [this] { controller_->SetGrace(std::chrono::nanoseconds(0)); };
+  const verdict::Facts facts = MustRun();
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
+  EXPECT_THAT(said_, ::testing::Contains(HasSubstr("they have 30m")));
 }
 
 TEST_F(ControllerTest, EndsTheGroupOfTheFailedRank) {

@@ -140,6 +140,46 @@ TEST_F(ControllerTest, RunsAsManyGenerationsAsItIsAsked) {
   EXPECT_EQ(facts->ranks[0].ending->code, 3);
 }
 
+TEST_F(ControllerTest, TellsAUserWhereTheRanksAre) {
+  Plan({std::string("echo ready; ") + kSleep, kSleep});
+  std::vector<control::Answer> answers;
+  const auto reply = [&](control::Answer answer) {
+    answers.push_back(std::move(answer));
+    if (answers.size() == 3) Send(SIGTERM);
+  };
+  WhenReady([&] {
+    controller_->Answer({.what = control::What::kState}, {}, reply);
+    controller_->Answer({.what = control::What::kPlaces}, {}, reply);
+    controller_->Answer({.what = control::What::kPlaces}, {}, reply);  // waits for its turn
+  });
+  MustRun();
+  ASSERT_EQ(answers.size(), 3U);
+  for (const control::Answer& answer : answers) {
+    EXPECT_EQ(answer.state, "running");
+    ASSERT_EQ(answer.ranks.size(), 2U);
+    EXPECT_GT(answer.ranks[1].pid, 0);
+    EXPECT_FALSE(answer.ranks[1].ended);
+  }
+  EXPECT_TRUE(answers[0].places.empty());
+  ASSERT_EQ(answers[1].places.size(), 2U);
+  EXPECT_EQ(answers[1].places[1].rank, 1);
+  EXPECT_FALSE(answers[1].places[1].phrase.empty());
+  EXPECT_EQ(answers[2].places.size(), 2U);
+}
+
+// A user's look neither takes the verdict's look away nor is lost by it.
+TEST_F(ControllerTest, AnswersAUserWhileTheGenerationEnds) {
+  Plan({std::string("echo ready; ") + kSleep});
+  std::vector<control::Answer> answers;
+  WhenReady([&] {
+    controller_->Answer({.what = control::What::kPlaces}, {},
+                        [&](control::Answer answer) { answers.push_back(std::move(answer)); });
+    Send(SIGTERM);
+  });
+  MustRun();
+  EXPECT_EQ(answers.size(), 1U);
+}
+
 TEST_F(ControllerTest, EndsAWaitWhenTheUserDoes) {
   Plan({"exit 3"});
   MustRun();

@@ -1,9 +1,8 @@
-#include "core/job/joining_hosts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/failures/finding.h"
+#include "core/job/joining_hosts.h"
 
 namespace dtrun::job {
 namespace {

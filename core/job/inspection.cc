@@ -1,6 +1,7 @@
 #include "core/job/inspection.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/node/inspector.h"
@@ -13,12 +14,31 @@ constexpr std::chrono::milliseconds kOnTheWay{500};
 
 }  // namespace
 
-void Inspection::Begin(const std::map<std::size_t, protocol::Host*>& hosts, Done done,
-                       const std::vector<int>& closely) {
-  Cancel();
+void Inspection::Begin(const Hosts& hosts, Done done, const std::vector<int>& closely) {
+  Reset();
   done_ = std::move(done);
+  Start(hosts, closely);
+}
+
+void Inspection::Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely) {
+  wishes_.push_back({std::move(hosts), std::move(done), std::move(closely)});
+  if (!done_ && granted_.empty()) Grant();
+}
+
+void Inspection::Grant() {
+  if (wishes_.empty()) return;
+  granted_ = std::exchange(wishes_, {});
+  std::vector<int> closely;
+  for (const Wished& wish : granted_) closely.insert(closely.end(), wish.closely.begin(), wish.closely.end());
+  std::ranges::sort(closely);
+  closely.erase(std::unique(closely.begin(), closely.end()), closely.end());
+  Start(granted_.front().hosts(), closely);
+}
+
+void Inspection::Start(const Hosts& hosts, const std::vector<int>& closely) {
   for (const auto& [number, host] : hosts) answered_[number] = false;
-  timer_.expires_after(node::kLookPatience + kOnTheWay);
+  const auto patience = hosts.empty() ? std::chrono::milliseconds(0) : node::kLookPatience + kOnTheWay;
+  timer_.expires_after(patience);
   timer_.async_wait([this, number = number_](const boost::system::error_code& error) {
     if (!error && number == number_) Finish();
   });
@@ -34,7 +54,7 @@ void Inspection::Answer(std::size_t host, const protocol::Inspected& inspected) 
   if (std::ranges::all_of(answered_, [](const auto& one) { return one.second; })) Finish();
 }
 
-void Inspection::Cancel() {
+void Inspection::Reset() {
   ++number_;
   timer_.cancel();
   answered_.clear();
@@ -42,12 +62,22 @@ void Inspection::Cancel() {
   done_ = {};
 }
 
+void Inspection::Cancel() {
+  Reset();
+  std::vector<Wished> unanswered = std::exchange(granted_, {});
+  std::ranges::move(std::exchange(wishes_, {}), std::back_inserter(unanswered));
+  for (const Wished& wish : unanswered) wish.done({});
+}
+
 void Inspection::Finish() {
   const Done done = std::exchange(done_, {});
   protocol::Inspected all = std::exchange(all_, {});
-  Cancel();
+  const std::vector<Wished> granted = std::exchange(granted_, {});
+  Reset();
   std::ranges::sort(all.ranks, {}, &verdict::RankDoing::rank);
   if (done) done(all);
+  for (const Wished& wish : granted) wish.done(all);
+  if (!done_ && granted_.empty()) Grant();
 }
 
 }  // namespace dtrun::job

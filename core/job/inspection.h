@@ -18,23 +18,40 @@ class Inspection {
  public:
   using Done = std::function<void(const protocol::Inspected& all)>;
 
+  using Hosts = std::map<std::size_t, protocol::Host*>;  // by their numbers
+
   explicit Inspection(boost::asio::io_context& loop) : timer_(loop) {}
 
-  // `hosts` by their numbers; `done` is called from the loop, or from Answer. Cancels an inspection in
-  // progress. `closely`: ranks, see Inspect.
-  void Begin(const std::map<std::size_t, protocol::Host*>& hosts, Done done,
-             const std::vector<int>& closely = {});
+  // `done` is called from the loop, or from Answer. Cancels an inspection in progress. `closely`: ranks, see
+  // Inspect.
+  void Begin(const Hosts& hosts, Done done, const std::vector<int>& closely = {});
+  // The same for a user who asks: waits for its turn, and neither cancels nor delays one of Begin, which
+  // answers it instead, without native stacks. All who wait get one answer. `hosts` is called when the turn
+  // comes.
+  void Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely);
   void Answer(std::size_t host, const protocol::Inspected& inspected);
+  // Cancels all. Wishes get an empty answer.
   void Cancel();
 
  private:
+  struct Wished {
+    std::function<Hosts()> hosts;
+    Done done;
+    std::vector<int> closely;
+  };
+
+  void Start(const Hosts& hosts, const std::vector<int>& closely);
+  void Reset();
   void Finish();
+  void Grant();
 
   boost::asio::steady_timer timer_;
   std::uint32_t number_ = 0;  // of the request in progress
   std::map<std::size_t, bool> answered_;
   protocol::Inspected all_;
   Done done_;
+  std::vector<Wished> wishes_;   // that wait
+  std::vector<Wished> granted_;  // that the inspection in progress answers
 };
 
 }  // namespace dtrun::job

@@ -1,7 +1,8 @@
 #include "core/job/joining_hosts.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -172,6 +173,11 @@ void JoiningHosts::ApplyFallbacks() {
     if (std::ranges::find(plan_.warnings, fallback.line) == plan_.warnings.end())
       plan_.warnings.push_back(fallback.line);
   }
+}
+
+std::string JoiningHosts::NameOf(const protocol::Host& host) const {
+  const auto index = static_cast<std::size_t>(std::ranges::find(hosts_, &host) - hosts_.begin());
+  return index < hosts_.size() ? plan_.hosts[index].name : "";
 }
 
 bool JoiningHosts::LostAHost() const {

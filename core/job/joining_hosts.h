@@ -61,6 +61,8 @@ class JoiningHosts {
   const plan::Plan& plan() const { return plan_; }
   // The hosts of the last Gather, by host of the plan; remote() has null for this host.
   const std::vector<protocol::Host*>& hosts() const { return hosts_; }
+  // In the plan; empty: it is not among them.
+  std::string NameOf(const protocol::Host& host) const;
   const std::vector<membership::RemoteHost*>& remote() const { return remote_; }
   bool LostAHost() const;
   // The signal that ended it, Lifeline::kGuardGone, or 0.

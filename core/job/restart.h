@@ -15,6 +15,7 @@ struct RestartPolicy {
   int max = 0;                         // restarts of a job; 0: none
   std::chrono::nanoseconds backoff{};  // before the second restart; doubles each time, up to a minute
   std::set<verdict::ExitClass> on;     // causes that justify a restart
+  bool after_stall = false;            // of a job that watch.on_stall has ended
 };
 
 struct RestartDecision {

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+#include "core/base/error_id.h"
+
 namespace dtrun::job {
 namespace {
 
@@ -80,6 +82,30 @@ TEST(Restart, IsForALostHostWhereItIsForTheNetwork) {
   RestartPolicy policy = kPolicy;
   policy.on.insert(verdict::ExitClass::kNetwork);
   EXPECT_TRUE(Decide(policy, facts).restart);
+}
+
+TEST(Restart, IsInVainOnceAPluginWasReplaced) {
+  verdict::Facts facts = Failed(0, kOne, seconds(5));
+  EXPECT_TRUE(Decide(kPolicy, facts).restart);
+  facts.ranks[0].reports = {{-1, "another file", {}, ErrorId::kPluginReplaced}};
+  EXPECT_FALSE(Decide(kPolicy, facts).restart);
+  EXPECT_THAT(Decide(kPolicy, facts).why, HasSubstr("a plugin was replaced"));
+}
+
+TEST(Restart, OfAStalledJobIsForThePolicyThatAsksForIt) {
+  verdict::Facts facts;
+  facts.stalled = "10 min 0 s";
+  RestartPolicy policy{2, seconds(5), {verdict::ExitClass::kHang}};
+  EXPECT_THAT(Decide(policy, facts).why, HasSubstr("watch.on_stall"));
+  policy.after_stall = true;
+  EXPECT_TRUE(Decide(policy, facts).restart);
+  EXPECT_THAT(DecideRestart(policy, 2, facts).why, HasSubstr("restart.max = 2 is used up"));
+  policy.on = {verdict::ExitClass::kNetwork};
+  EXPECT_THAT(Decide(policy, facts).why, HasSubstr("'hang'"));
+  policy.max = 0;
+  EXPECT_THAT(Decide(policy, facts).why, HasSubstr("restart.max is 0"));
+  policy.after_stall = false;
+  EXPECT_THAT(Decide(policy, facts).why, IsEmpty());
 }
 
 TEST(Restart, NeedsNoInterrupt) {

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -15,21 +16,25 @@
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
 #include "core/contract/environment.h"
-#include "core/environments/outer.h"
 #include "core/failures/table.h"
 #include "core/job/controller.h"
 #include "core/job/joining_hosts.h"
 #include "core/job/last_output.h"
+#include "core/job/messages.h"
+#include "core/job/rank_outputs.h"
 #include "core/job/record.h"
 #include "core/job/rendezvous.h"
+#include "core/job/run_registry.h"
+#include "core/job/trace_files.h"
+#include "core/job/user_control.h"
 #include "core/log/log.h"
 #include "core/membership/membership.h"
 #include "core/membership/remote_host.h"
+#include "core/metrics/job_metrics.h"
 #include "core/node/inheritance.h"
 #include "core/node/local_host.h"
 #include "core/output/display.h"
 #include "core/output/fold.h"
-#include "core/output/message.h"
 #include "core/plan/plan.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
@@ -39,28 +44,7 @@
 namespace dtrun::job {
 namespace {
 
-std::string_view WithoutNewline(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  return text;
-}
-
 constexpr log::Room kJobLog("job");
-
-void Print(std::string_view text, const output::Style& style, output::Console& console) {
-  constexpr auto kStream = output::Stream::kErr;
-  const bool terminal = console.terminal(kStream);
-  console.Line(kStream, output::Message(output::TamedMessage(text), terminal ? console.columns(kStream) : 0,
-                                        output::WantsColour(style.colour, terminal)));
-}
-
-// This process's environment, without the variables that the plan removes for ranks.
-std::vector<std::string> InheritedBy(const plan::Plan& plan) {
-  std::vector<std::string> out = node::OwnEnvironment();
-  std::erase_if(out, [&](const std::string& entry) {
-    return environments::MatchesAny(entry.substr(0, entry.find('=')), plan.withheld);
-  });
-  return out;
-}
 
 class Runner {
  public:
@@ -88,6 +72,7 @@ class Runner {
                    : RunDir::Create(asked.log_dir, asked.job, now, asked.log_mode);
     if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
+    Register(dir->path(), asked.job, now);
     console_.SpillInto(dir->path());
     log::KeepIn(UniqueFd(::fcntl(dir->descriptor(), F_DUPFD_CLOEXEC, 0)), dir->path(),
                 FileModeIn(dir->mode()));
@@ -95,36 +80,48 @@ class Runner {
                  asked.backend);
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
-    if (!dir->note().empty()) Say("dtrun: " + dir->note());
-    if (Status told = dir->TellPath(request_.dir_file); !told)
-      return Error{told.error().code, request_.dir_file_place + told.error().text};
+    if (!dir->note().empty()) messages_.Say("dtrun: " + dir->note());
     const Record record(*dir);
-    log_.emplace([&](std::string_view line, bool anew) { return NoteEvent(record.AddEvent(line, anew)); },
-                 begun_);
-    log_->Add(fact::Opened{fact::Opened::kVersion, asked.job, outcome_.run_dir,
-                           fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))});
-    const Status ran = RunGenerations(record);
+    if (Status told = dir->TellPath(request_.dir_file); !told) {
+      const Error why{told.error().code, request_.dir_file_place + told.error().text};
+      messages_.Note(record.WriteNotStarted(asked.job, why.text));
+      return why;
+    }
+    log_.emplace(
+        [&](std::string_view line, bool anew) { return messages_.NoteEvent(record.AddEvent(line, anew)); },
+        begun_);
+    const auto began = std::chrono::system_clock::now() - (verdict::EventLog::Clock::now() - begun_);
+    log_->Add(
+        fact::Opened{fact::Opened::kVersion, asked.job, outcome_.run_dir,
+                     fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+                     static_cast<std::uint64_t>(std::chrono::nanoseconds(began.time_since_epoch()).count())});
+    const Status ran = RunGenerations(record, *dir);
     if (!ran) {
       log_->Add(fact::NotStarted{ran.error().text});
-      Note(record.WriteNotStarted(asked.job, ran.error().text));
+      messages_.Note(record.WriteNotStarted(asked.job, ran.error().text));
       return ran;
     }
     const verdict::Facts& facts = log_->facts();
-    if (const std::string moved = dir->Moved(); !moved.empty()) Say("dtrun: " + moved);
-    Note(record.WriteVerdict(log_->story()));
+    if (const std::string moved = dir->Moved(); !moved.empty()) messages_.Say("dtrun: " + moved);
+    messages_.Note(record.WriteVerdict(log_->story()));
     const bool tells = !request_.quiet || verdict::ExitCode(facts) != 0 || !facts.worked_alone.empty();
-    if (tells) Say(WithoutNewline(ShownIn(verdict::VerdictText(facts), facts.logs)));
+    if (tells) messages_.Say(ShownIn(verdict::VerdictText(facts), facts.logs));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts.interrupt != 0 || facts.guard_died)) {
       log_->Add(fact::NotShown{missing});
-      Note(record.WriteVerdict(log_->story()));
+      messages_.Note(record.WriteVerdict(log_->story()));
     }
     outcome_.facts = facts;
     return {};
   }
 
-  Status RunGenerations(const Record& record) {
+  Status RunGenerations(const Record& record, const RunDir& dir) {
     process::UserSignals signals(loop_, lifeline_);
+    UserControl control(request_.plan.job, begun_, signals);
+    if (Status open = control.Open(loop_, dir.descriptor()); !open)
+      kJobLog.Info("{}: dtrun ps and stacks cannot ask this job", open.error().text);
+    signals.OnStacksKey(
+        [this, &control] { control.ShowStacks([this](const std::string& text) { messages_.Say(text); }); });
     if (request_.time_limit.count() > 0) signals.EndAfter(request_.time_limit);
     open_files_ = node::RaiseOpenFiles();
     here_ = HostHere();
@@ -133,10 +130,21 @@ class Runner {
       membership.emplace(loop_, signals, *request_.cluster, request_.plan.job, shells_,
                          membership::RemoteHost::Services{
                              environment_, [this](store::Socket client) { Serve(std::move(client)); },
-                             [this](const std::string& line) { Say(line); }});
+                             [this](const std::string& line) { messages_.Say(line); }});
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
-    const Status ran = RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
+    metrics_.emplace(loop_, dir.descriptor(), dir.path(), FileModeIn(dir.mode()),
+                     metrics::JobMetrics::Source{[&control] { return control.Now(); },
+                                                 [&](int rank) {
+                                                   const plan::Host* host = joining_hosts.plan().HostOf(rank);
+                                                   return host == nullptr ? "" : host->name;
+                                                 },
+                                                 [&] { return joining_hosts.NameOf(*here_); },
+                                                 [this](const Status& written) { messages_.Note(written); }});
+    if (Status listens = ListenForMetrics(); !listens) return listens;
+    const Status ran = RunPlan(record, signals, control, joining_hosts, membership ? &*membership : nullptr);
+    metrics_->Finish();
+    metrics_.reset();
     outcome_.plan = joining_hosts.plan();
     const std::string why_not_begun = !ran ? ran.error().text
                                       : joining_hosts.hosts().empty()
@@ -146,8 +154,17 @@ class Runner {
     return ran;
   }
 
-  Status RunPlan(const Record& record, process::UserSignals& signals, JoiningHosts& joining_hosts,
-                 membership::Membership* membership) {
+  Status ListenForMetrics() {
+    const metrics::Listening& listening = request_.metrics;
+    if (listening.address.empty()) return {};
+    const Result<std::string> url = metrics_->Listen(loop_, listening);
+    if (!url) return url.error();
+    messages_.Say("dtrun: metrics: " + *url);
+    return {};
+  }
+
+  Status RunPlan(const Record& record, process::UserSignals& signals, UserControl& control,
+                 JoiningHosts& joining_hosts, membership::Membership* membership) {
     int restarts = 0, regroups = 0;
     const verdict::Facts& facts = log_->facts();
     for (std::uint64_t generation = 0;; ++generation) {
@@ -159,7 +176,8 @@ class Runner {
       }
       Controller controller(
           loop_, signals, joining_hosts.plan(), joining_hosts.hosts(),
-          [this](const std::string& line) { Say(line); }, *log_);
+          [this](const std::string& line) { messages_.Say(line); }, *log_);
+      const UserControl::Shows shows(control, controller);
       if (membership != nullptr) {
         membership->OnNewcomer([&](const std::string& host) {
           if (!controller.IsEnding()) controller.Regroup("host " + host + " has joined");
@@ -173,7 +191,7 @@ class Runner {
       if (membership != nullptr) membership->OnNewcomer({});
       if (!ran && joining_hosts.LostAHost() && restarts < request_.restart.max) {
         ++restarts;
-        Say(fmt::format("dtrun: {}: restarting all ranks", ran.error().text));
+        messages_.Say(fmt::format("dtrun: {}: restarting all ranks", ran.error().text));
         continue;
       }
       if (!ran && log_->story().begun() && facts.regroup.empty()) return NotRestarted(ran.error());
@@ -185,30 +203,30 @@ class Runner {
         controller.TakeOver();
       }
       if (!facts.regroup.empty() && controller.interrupted() == 0) {
-        Note(record.WriteVerdict(log_->story()));
-        Say(fmt::format("dtrun: {}: restarting all ranks", facts.regroup));
+        messages_.Note(record.WriteVerdict(log_->story()));
+        messages_.Say(fmt::format("dtrun: {}: restarting all ranks", facts.regroup));
         ++regroups;
         continue;
       }
       if (verdict::ExitCode(facts) == 0) return {};
-      TellUnreadFailures();
+      messages_.TellUnreadFailures();
       if (const auto line = joining_hosts.TakeFallback(facts, environment_)) {
-        Say("dtrun: " + *line);
-        Note(record.WriteVerdict(log_->story()));
-        Note(record.WriteNextPlan(generation + 1, joining_hosts.plan()));
+        messages_.Say("dtrun: " + *line);
+        messages_.Note(record.WriteVerdict(log_->story()));
+        messages_.Note(record.WriteNextPlan(generation + 1, joining_hosts.plan()));
         continue;
       }
       const RestartDecision decision = DecideRestart(request_.restart, restarts, facts);
       if (!decision.restart) {
-        if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
+        if (!decision.why.empty()) messages_.Say("dtrun: not restarted: " + decision.why);
         return {};
       }
       ++restarts;
-      Note(record.WriteVerdict(log_->story()));
+      messages_.Note(record.WriteVerdict(log_->story()));
       log_->Add(fact::Noted{fact::Noted::What::kRestarts});
-      Say(WithoutNewline(ShownIn(verdict::VerdictText(facts), facts.logs)));
-      Say(fmt::format("dtrun: {}{}", decision.why,
-                      decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
+      messages_.Say(ShownIn(verdict::VerdictText(facts), facts.logs));
+      messages_.Say(fmt::format("dtrun: {}{}", decision.why,
+                                decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
       if (!controller.Wait(decision.wait)) return Interrupted(controller.interrupted(), generation);
     }
   }
@@ -250,6 +268,9 @@ class Runner {
                         add(rank, fact::Reported{{rank},
                                                  {report.failure.peer, report.failure.text, report.members,
                                                   report.failure.id, report.failure.args}});
+                      },
+                      [this](int rank, const store::Metrics& metrics) {
+                        if (metrics_) metrics_->Add(rank, metrics);
                       }});
     Result<std::vector<protocol::Prepared>> prepared = controller.Prepare(generation, key);
     if (!prepared && controller.interrupted() != 0) return Interrupted(controller.interrupted(), generation);
@@ -275,39 +296,32 @@ class Runner {
     if (MayBeAlone(plan)) world.rendezvous_ports = rendezvous->Ports();
     world.isolated_ranks = request_.isolated_ranks;
     world.stall = request_.stall;
+    world.watches_waits = request_.watches_waits && plan.world_size() > 1;
+    world.keep_trace =
+        TraceFiles(plan, logs, logs_folder->get(), [this](const Status& kept) { messages_.Note(kept); });
     world.keep_stacks = [&](const std::string& why, const std::vector<verdict::RankDoing>& ranks) {
       const Status written = record.AddStacks(generation, why, ranks);
-      Note(written);
+      messages_.Note(written);
       return written ? (logs / verdict::kStacksFile).string() : "";
     };
     std::optional<output::Fold> fold;
     if (plan.output.fold) fold.emplace(plan.world_size(), plan.output, console_);
-    world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
-    for (const plan::Process& process : plan.processes) {
-      const int count = process.env.contains(contract::kRankOutputs) ? process.rank_count : 1;
-      for (int rank = process.rank; rank < process.rank + count; ++rank) {
-        auto routes = request_.presenter.RoutesOf(plan, logs, rank);
-        if (!routes) return routes.error();
-        auto output = output::RankOutput::Open(
-            {logs, FileModeIn(plan.log_mode), logs_folder->get()},
-            {rank, plan.world_size(), plan.hosts[static_cast<std::size_t>(process.host)].name}, plan.output,
-            console_, *std::move(routes), fold ? &*fold : nullptr);
-        if (!output) return output.error();
-        world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
-      }
-    }
+    auto outputs = OpenRankOutputs(plan, logs, logs_folder->get(), request_.presenter, console_,
+                                   fold ? &*fold : nullptr);
+    if (!outputs) return outputs.error();
+    world.outputs = *std::move(outputs);
     if (generation == 0) {
       outcome_.started = std::time(nullptr);
       const std::string header = request_.presenter.Header(plan, outcome_.run_dir);
-      if (!header.empty()) Say(WithoutNewline(header));
+      if (!header.empty()) messages_.Say(header);
     }
     if (generation > 0 && request_.cluster)
-      Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
+      messages_.Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
     kJobLog.Info("generation {}: all hosts are ready", generation);
     const Status ran = controller.Run(std::move(world));
     if (ran)
       kJobLog.Info("generation {} has ended with exit code {}", generation, verdict::ExitCode(log_->facts()));
-    if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
+    if (!controller.calls().empty()) messages_.Note(record.WriteCalls(generation, controller.calls()));
     return ran;
   }
 
@@ -321,7 +335,7 @@ class Runner {
   // A known failure in the output of the rank that is the cause.
   void Recognise() {
     verdict::Facts facts = log_->facts();
-    Note(verdict::Recognise(&facts));
+    messages_.Note(verdict::Recognise(&facts));
     for (const verdict::RankFacts& rank : facts.ranks) {
       if (rank.known) log_->Add(fact::Recognised{{rank.rank}, *rank.known});
     }
@@ -342,37 +356,20 @@ class Runner {
     return {};
   }
 
-  // Prints text that may quote ranks or other hosts.
-  void Say(std::string_view text) { Print(text, request_.plan.output, console_); }
-
-  // Reports known-failure entries that could not be read.
-  void TellUnreadFailures() {
-    if (std::exchange(told_unread_, true)) return;
-    const auto known = failures::Known();
-    for (const std::string& problem : known->problems()) Say("dtrun: known failures: " + problem);
-  }
-
-  void Note(const Status& written) {
-    if (!written) Say("dtrun: " + written.error().text);
-  }
-  // A full disk is reported once.
-  bool NoteEvent(const Status& written) {
-    if (!written && !std::exchange(told_event_, true)) Note(written);
-    return written.ok();
-  }
-
   const RunRequest& request_;
-  const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // base environment of every rank
+  const std::vector<std::string> environment_ =
+      node::InheritedBy(request_.plan);  // base environment of every rank
   process::Lifeline& lifeline_;
   output::Console& console_;
   Outcome& outcome_;
-  bool told_unread_ = false, told_event_ = false;
+  Messages messages_{request_.plan.output, console_};
   boost::asio::io_context loop_;
   const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // living ones
   std::optional<store::Server> store_;
+  std::optional<metrics::JobMetrics> metrics_;  // while generations run
   std::unique_ptr<protocol::Host> here_;
   std::optional<verdict::EventLog> log_;  // once there is a folder
 };
@@ -387,11 +384,12 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
     return {};
   }
   log::WriteTo([&console](std::string_view line) {
-    console->Line(output::Stream::kErr, output::TamedMessage(WithoutNewline(line)));
+    while (line.ends_with('\n')) line.remove_suffix(1);
+    console->Line(output::Stream::kErr, output::TamedMessage(line));
   });
   Outcome outcome;
   const Status run = Runner(request, lifeline, *console, outcome).Run();
-  if (!run) Print("dtrun: " + run.error().text, request.plan.output, *console);
+  Messages(request.plan.output, *console).Note(run);
   log::WriteTo(nullptr);
   ShowTheRest(*console, lifeline, false);
   return outcome;

@@ -14,6 +14,7 @@
 #include "core/job/planner.h"
 #include "core/job/restart.h"
 #include "core/membership/cluster.h"
+#include "core/metrics/server.h"
 #include "core/node/guard.h"
 #include "core/observe/stall_watch.h"
 #include "core/output/output.h"
@@ -57,10 +58,12 @@ struct RunRequest {
   Planner* planner = nullptr;
   observe::IsolationPolicy isolated_ranks = observe::IsolationPolicy::kWarn;
   observe::StallPolicy stall = {};
+  bool watches_waits = false;             // to name a straggler at the end
   std::chrono::nanoseconds time_limit{};  // for the job including its restarts; 0: none
   bool quiet = false;                     // no verdict on stderr for a successful job
   std::string dir_file = {};              // file that gets the path of the run directory; empty: none
   std::string dir_file_place = {};        // prefix for errors about that file
+  metrics::Listening metrics = {};
 };
 
 struct Outcome {

@@ -1,6 +1,5 @@
 #include "core/job/run_dir.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -10,18 +9,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/own_file.h"
 #include "core/base/result.h"
 #include "core/base/text.h"
+#include "core/job/run_registry.h"
 #include "core/options/text.h"
 #include "core/output/file_write.h"
 
@@ -31,26 +31,47 @@ namespace {
 constexpr int kMostTries = 1000;
 
 bool IsOfARun(std::string_view name) {
-  constexpr std::string_view kRecords[] = {"plan.json",    "config.json",  "environment.json", "runtime.json",
-                                           "verdict.json", "network.json", "network.txt",      "stacks.txt",
-                                           "calls.txt",    "events.log",   "events.1.log",     "dtrun.log",
-                                           "dtrun.1.log",  "dtrun.2.log"};
-  const auto numbered = [name](std::string_view prefix) {
-    return name.starts_with(prefix) && IsDigits(name.substr(prefix.size()).substr(0, 1));
-  };
-  return std::ranges::find(kRecords, name) != std::end(kRecords) || numbered("rank-") ||
-         numbered("generation-");
+  constexpr std::string_view kRecords[] = {
+      "plan.json",   "config.json", "environment.json", "runtime.json", "verdict.json",  "network.json",
+      "network.txt", "stacks.txt",  "control",          "calls.txt",    "metrics.jsonl", "metrics.url",
+      "report.html", "events.log",  "events.1.log",     "dtrun.log",    "dtrun.1.log",   "dtrun.2.log"};
+  constexpr std::string_view kOfRanks[] = {".out", ".err", ".trace"};
+  if (std::ranges::find(kRecords, name) != std::end(kRecords)) return true;
+  constexpr std::string_view kRank = "rank-", kGeneration = "generation-";
+  if (name.starts_with(kGeneration)) return IsDigits(name.substr(kGeneration.size()));
+  return name.starts_with(kRank) && std::ranges::any_of(kOfRanks, [&](std::string_view kind) {
+           return name.ends_with(kind) &&
+                  IsDigits(name.substr(kRank.size(), name.size() - kRank.size() - kind.size()));
+         });
+}
+
+// The first name in the open folder, or in one of its folders of earlier generations and runs, that is of no
+// run: "generation-1/model.pt". Empty: there is none.
+std::string NotOfARunIn(int folder) {
+  constexpr std::string_view kBefore = "before-";
+  for (const std::string& name : NamesIn(folder)) {
+    const bool before = name.starts_with(kBefore);
+    if (!before && !IsOfARun(name)) return name;
+    struct stat info {};
+    if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool is_folder = S_ISDIR(info.st_mode);
+    if (is_folder != (before || name.starts_with("generation-"))) return name;
+    if (!is_folder) continue;
+    const UniqueFd inner(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inner) return name;
+    if (const std::string other = NotOfARunIn(inner.get()); !other.empty()) return name + "/" + other;
+  }
+  return {};
+}
+
+bool IsThere(int folder, const char* name) {
+  struct stat info {};
+  return ::fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 std::vector<std::string> EntriesOfARun(int folder) {
-  std::vector<std::string> names;
-  UniqueFd listed(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(listed.get()), ::closedir);
-  if (entries == nullptr) return names;
-  listed.Release();
-  while (const dirent* const entry = ::readdir(entries.get())) {
-    if (IsOfARun(entry->d_name)) names.emplace_back(entry->d_name);
-  }
+  std::vector<std::string> names = NamesIn(folder);
+  std::erase_if(names, [](const std::string& name) { return !IsOfARun(name); });
   return names;
 }
 
@@ -134,6 +155,62 @@ void IgnoreInGit(const fs::path& folder) {
 
 }  // namespace
 
+std::optional<bool> IsLive(const fs::path& run) {
+  const UniqueFd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return std::nullopt;
+  if (::flock(folder.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
+}
+
+namespace {
+
+// `parent`: the open folder that contains `run`.
+Status MayRemove(int parent, const fs::path& run) {
+  const auto kept = [&run](std::string_view why) {
+    return Error{DTRUN_BUSY, fmt::format("'{}' {}", run.string(), why)};
+  };
+  const UniqueFd folder(
+      ::openat(parent, run.filename().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!folder || ::fstat(folder.get(), &info) != 0)
+    return Error::System(fmt::format("open '{}'", run.string()), errno);
+  if (info.st_uid != ::geteuid()) return kept("belongs to another user");
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
+    return kept(errno == EWOULDBLOCK ? "is of a live job"
+                                     : "may be of a live job: its file system has no locks");
+  if (const std::string other = NotOfARunIn(folder.get()); !other.empty())
+    return kept(fmt::format("has '{}', which dtrun did not write", other));
+  if (!IsThere(folder.get(), "plan.json") && !IsThere(folder.get(), "verdict.json"))
+    return kept("has neither a plan.json nor a verdict.json");
+  return {};
+}
+
+}  // namespace
+
+Status MayRemoveRun(const fs::path& run) {
+  const Result<UniqueFd> parent = OpenFolder(run.parent_path());
+  return parent ? MayRemove(parent->get(), run) : Status(parent.error());
+}
+
+Status RemoveRun(const fs::path& run) {
+  const Result<UniqueFd> parent = OpenFolder(run.parent_path());
+  if (!parent) return parent.error();
+  if (Status may = MayRemove(parent->get(), run); !may) return may;
+  const std::string name = run.filename();
+  // At once: a run is there as a whole, or it is gone.
+  const std::string doomed = ".removed-" + name;
+  if (::renameat(parent->get(), name.c_str(), parent->get(), doomed.c_str()) != 0)
+    return Error::System(fmt::format("remove '{}'", run.string()), errno);
+  std::error_code failure;
+  fs::remove_all(fmt::format("/proc/self/fd/{}/{}", parent->get(), doomed), failure);
+  if (failure) return Error::System(fmt::format("remove '{}'", run.string()), failure.value());
+  std::array<char, NAME_MAX + 1> target;
+  const ssize_t size = ::readlinkat(parent->get(), "latest", target.data(), target.size());
+  if (size > 0 && name == std::string_view(target.data(), static_cast<std::size_t>(size)))
+    (void)::unlinkat(parent->get(), "latest", 0);
+  return {};
+}
+
 std::string ShownIn(std::string text, const std::string& folder) {
   const std::string shown = options::ShownPath(folder);
   text = Replace(std::move(text), "(all of it: " + folder + "/rank-", "(all of it: rank-");
@@ -189,15 +266,8 @@ Result<RunDir> RunDir::CreateOrElsewhere(const std::string& pattern, const std::
 }
 
 std::string RunDir::PatternElsewhere() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string base;
-  if (state != nullptr && *state == '/') {
-    base = state;
-  } else if (home != nullptr && *home == '/') {
-    base = std::string(home) + "/.local/state";
-  }
-  return base.empty() ? base : base + "/dtrun/runs/{job}/{time}";
+  const std::string base = StateFolder().string();
+  return base.empty() ? base : base + "/runs/{job}/{time}";
 }
 
 Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
@@ -213,7 +283,12 @@ Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
 
 Status RunDir::Lock() {
   lock_ = UniqueFd(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  // Programs that ask whether a run is live hold the lock for a moment (IsLive).
+  constexpr int kTries = 20;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   return Error{DTRUN_FAILED_PRECONDITION,
                fmt::format("a job that has not ended keeps its logs in '{}'; wait for it, or set logs.dir to "
                            "another folder, for example one with {{time}} at its end",

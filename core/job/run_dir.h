@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,16 @@ class RunDir {
   mode_t mode_ = kPrivateFolder;
   std::string note_;
 };
+
+// Whether a job keeps its records in the run folder `run` at this moment. Nullopt: the file system has no
+// locks, or the folder cannot be read.
+std::optional<bool> IsLive(const std::filesystem::path& run);
+
+// Whether RemoveRun would remove the folder. Errors: the run is live or that cannot be told, the folder is no
+// run's or another user's, or a file anywhere in it is none that dtrun writes.
+Status MayRemoveRun(const std::filesystem::path& run);
+// Removes the folder of a run that has ended, whole, and the link `latest` next to it if that leads to it.
+Status RemoveRun(const std::filesystem::path& run);
 
 // `text` for a terminal: the run's folder `folder` relative to the current folder, and its files by name
 // only, because the text ends with the folder.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <fstream>
+
 #include "core/process/testing.h"
 
 namespace dtrun::job {
@@ -41,6 +43,48 @@ TEST(RunDir, IsShownRelativeAndOnce) {
       ShownIn("(all of it: " + here + "/runs/1/rank-0.*)\n  logs: " + here + "/runs/1", here + "/runs/1"),
       "(all of it: rank-0.*)\n  logs: runs/1");
   EXPECT_EQ(ShownIn("  logs: /far/1", "/far/1"), "  logs: /far/1");
+}
+
+TEST(RunDir, TellsWhetherItIsLive) {
+  ScratchDir scratch;
+  {
+    const Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+    ASSERT_TRUE(dir) << dir.error().text;
+    EXPECT_EQ(IsLive(dir->path()), std::optional(true));
+  }
+  EXPECT_EQ(IsLive(scratch / "demo"), std::optional(false));
+  EXPECT_EQ(IsLive(scratch / "missing"), std::nullopt);
+}
+
+TEST(RunDir, IsRemovedOnceItsRunHasEnded) {
+  ScratchDir scratch;
+  fs::path run;
+  {
+    Result<RunDir> dir = RunDir::Create(scratch / "runs/{job}/{time}", "demo", kNow);
+    ASSERT_TRUE(dir) << dir.error().text;
+    run = dir->path();
+    ASSERT_TRUE(dir->Write("plan.json", "{}"));
+    EXPECT_THAT(RemoveRun(run).error().text, HasSubstr("live"));
+  }
+  fs::create_directory(run / "mine");
+  EXPECT_THAT(RemoveRun(run).error().text, HasSubstr("'mine'"));
+  fs::remove(run / "mine");
+  fs::create_symlink(run, scratch / "link");
+  EXPECT_FALSE(RemoveRun(scratch / "link"));
+  for (const char* const mine :
+       {"rank-0.pt", "generation-1.pt", "before-training", "generation-0/rank-0.pt"}) {
+    fs::create_directories((run / mine).parent_path());
+    std::ofstream(run / mine) << "weights";
+    EXPECT_THAT(RemoveRun(run).error().text, HasSubstr("'" + std::string(mine) + "'"));
+    fs::remove(run / mine);
+  }
+  std::ofstream(run / "generation-0/rank-12.out") << "a log";
+  std::ofstream(run / "report.html") << "a page";
+  EXPECT_TRUE(RemoveRun(run));
+  EXPECT_FALSE(fs::exists(run));
+  EXPECT_FALSE(fs::is_symlink(run.parent_path() / "latest"));
+  fs::create_directory(run);
+  EXPECT_THAT(RemoveRun(run).error().text, HasSubstr("plan.json"));
 }
 
 TEST(RunDir, NumbersTheRunsOfOneSecond) {

@@ -1,13 +1,16 @@
 #include "core/launch/cluster.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/base/endpoint.h"
 #include "core/base/number.h"
 #include "core/base/port_user.h"
@@ -78,9 +81,8 @@ Result<int> ManualIndex(const spec::JobSpec& spec, const Root& root,
   }
   const auto index = static_cast<int>(*spec.cluster.host_index);
   if (index < static_cast<int>(hosts.size())) return index;
-  return plan::At(
-      spec.cluster.host_index,
-      fmt::format("{} is out of range: the {} hosts are numbered from 0", index, hosts.size()));
+  return plan::At(spec.cluster.host_index,
+                  fmt::format("{} is out of range: the {} hosts are numbered from 0", index, hosts.size()));
 }
 
 // The index of this machine among the hosts; -1: none.
@@ -124,7 +126,7 @@ Status ReadStart(const spec::JobSpec& spec, std::shared_ptr<hosts::Launchers> la
 }
 
 const std::vector<std::string> kClasses = {"user-error", "signal", "out-of-memory", "rendezvous",
-                                           "network",    "hang",   "launcher"};
+                                           "network",    "hang",   "launcher",      "plugin"};
 
 std::string Meant(const std::string& word) {
   if (word == "oom") return "did you mean 'out-of-memory'?";
@@ -189,8 +191,7 @@ Result<std::optional<membership::Cluster>> ClusterOf(const spec::JobSpec& spec, 
   return std::optional(std::move(cluster));
 }
 
-Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const spec::JobSpec& spec,
-                                                           const KeyRule& rule) {
+Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const spec::JobSpec& spec, const KeyRule& rule) {
   if (!IsManual(spec)) return std::optional<protocol::JoinRequest>();
   Result<Root> root = RootOf(spec);
   if (!root) return root.error();
@@ -201,8 +202,7 @@ Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const spec::JobSpec& 
   if (*index == 0) return std::optional<protocol::JoinRequest>();
   const Result<ClusterKey> found = FindClusterKey(spec, rule);
   if (!found) return found.error();
-  protocol::JoinRequest request{
-      *spec.job.name, root->names, root->port, found->key, *index, {}, {}, {}};
+  protocol::JoinRequest request{*spec.job.name, root->names, root->port, found->key, *index, {}, {}, {}};
   request.key_origin = found->origin;
   request.join_timeout = *spec.cluster.join_timeout;
   request.lost_after = *spec.cluster.lost_after;
@@ -215,6 +215,7 @@ Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec) {
   job::RestartPolicy policy;
   policy.max = static_cast<int>(*spec.restart.max);
   policy.backoff = *spec.restart.backoff;
+  policy.after_stall = spec.watch.on_stall.is("restart");
   for (const std::string& word : *spec.restart.on) {
     const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
@@ -228,7 +229,7 @@ Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec) {
 Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
   constexpr std::chrono::seconds kShortest{1};
   observe::StallPolicy policy;
-  policy.fails = spec.watch.on_stall.is("fail");
+  policy.fails = !spec.watch.on_stall.is("explain");
   const std::string& text = *spec.watch.stall;
   if (text == "off") return policy;
   const Result<Nanoseconds> after = ParseDuration(text);
@@ -245,6 +246,53 @@ Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec) {
   return policy;
 }
 
+Result<metrics::Listening> MetricsOf(const spec::JobSpec& spec) {
+  if (!spec.metrics.listen.has()) return metrics::Listening();
+  const std::string& text = *spec.metrics.listen;
+  const auto wrong = [&](std::string what) {
+    return plan::At(spec.metrics.listen, Error{DTRUN_INVALID_ARGUMENT, std::move(what)});
+  };
+  const Result<Endpoint> endpoint = ParseEndpoint(text, 0);
+  error_code error;
+  const Ip address = asio::ip::make_address(!endpoint                       ? ""
+                                            : endpoint->host == "localhost" ? "127.0.0.1"
+                                                                            : endpoint->host,
+                                            error);
+  if (error || !endpoint->port) {
+    return wrong(
+        fmt::format("expected a numeric address and a port, such as \"127.0.0.1:9400\" or \"[::1]:9400\"; "
+                    "found '{}'",
+                    text));
+  }
+  if (!address.is_loopback() && !spec.metrics.token_file.has()) {
+    return wrong(fmt::format(
+        "{} is not loopback, so other hosts could read the numbers of the job; listen on "
+        "127.0.0.1, or name a file with a token in metrics.token_file: openssl rand -hex 32 > FILE; "
+        "chmod 600 FILE",
+        endpoint->host));
+  }
+  return metrics::Listening{address.to_string(), static_cast<std::uint16_t>(*endpoint->port), "",
+                            plan::PlacePrefix(spec.metrics.listen)};
+}
+
+Result<metrics::Listening> MetricsWithToken(const spec::JobSpec& spec) {
+  constexpr std::size_t kShortestToken = 16;
+  Result<metrics::Listening> listening = MetricsOf(spec);
+  if (!listening || listening->address.empty() || !spec.metrics.token_file.has()) return listening;
+  const std::string name = fmt::format("metrics.token_file '{}'", *spec.metrics.token_file);
+  Result<std::string> token = ReadKeyFile(*spec.metrics.token_file, name);
+  if (!token) return std::move(token).error();
+  const bool plain = std::ranges::all_of(*token, [](char c) { return c > ' ' && c <= '~'; });
+  if (token->size() < kShortestToken || !plain) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("{} must have one word of at least {} characters, as `openssl rand -hex 32` prints it",
+                    name, kShortestToken)};
+  }
+  listening->token = *std::move(token);
+  return listening;
+}
+
 std::vector<Error> WrongValues(const spec::JobSpec& spec) {
   std::vector<Error> wrong;
   const auto take = [&](const auto& read) {
@@ -252,6 +300,7 @@ std::vector<Error> WrongValues(const spec::JobSpec& spec) {
   };
   take(RestartPolicyOf(spec));
   take(StallPolicyOf(spec));
+  take(MetricsOf(spec));
   take(CheckAddresses(spec));
   take(CheckRemoteShell(spec));
   take(plan::CheckDialects(spec));

@@ -12,6 +12,7 @@
 #include "core/job/restart.h"
 #include "core/launch/cluster_key.h"
 #include "core/membership/cluster.h"
+#include "core/metrics/server.h"
 #include "core/observe/stall_watch.h"
 #include "core/protocol/hello.h"
 #include "core/spec/job_spec.h"
@@ -20,8 +21,7 @@ namespace dtrun::launch {
 
 // How the hosts of the job connect; nullopt if the job runs on this machine only. `rule`: for the key of
 // manually started hosts, if the user has given none. `launchers`: those that cluster.connect may name.
-Result<std::optional<membership::Cluster>> ClusterOf(const spec::JobSpec& spec,
-                                                     const KeyRule& rule = {},
+Result<std::optional<membership::Cluster>> ClusterOf(const spec::JobSpec& spec, const KeyRule& rule = {},
                                                      std::shared_ptr<hosts::Launchers> launchers = nullptr);
 
 // Checks cluster.root. Errors name the place.
@@ -48,6 +48,10 @@ Result<job::RestartPolicy> RestartPolicyOf(const spec::JobSpec& spec);
 
 // Errors name the place of a limit that is not a duration.
 Result<observe::StallPolicy> StallPolicyOf(const spec::JobSpec& spec);
+// Without the token.
+Result<metrics::Listening> MetricsOf(const spec::JobSpec& spec);
+// With it; reads metrics.token_file.
+Result<metrics::Listening> MetricsWithToken(const spec::JobSpec& spec);
 
 // Values that are wrong on every host but that a spec cannot reject, each with its place. `spec` may have
 // other problems.
@@ -56,8 +60,8 @@ std::vector<Error> WrongValues(const spec::JobSpec& spec);
 // Checks that this host has the interfaces named for a job on it alone. Does not query other hosts.
 Status CheckInterface(const spec::JobSpec& spec);
 
-// The file id (core/plugin/plugin_file.h) that the config pins for a plugin file; empty: any. Of several pins,
-// the one that matches the file, or the first.
+// The file id (core/plugin/plugin_file.h) that the config pins for a plugin file; empty: any. Of several
+// pins, the one that matches the file, or the first.
 std::string PinOf(const spec::AnyField& pins, const std::filesystem::path& file);
 
 }  // namespace dtrun::launch

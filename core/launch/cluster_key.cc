@@ -13,6 +13,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/own_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/hosts/allocation.h"
 #include "core/launch/preparation.h"
@@ -29,37 +30,6 @@ constexpr int kPipePatienceMs = 10'000;
 std::string HomeKeyFile() {
   const char* const home = std::getenv("HOME");
   return home == nullptr || *home != '/' ? "" : fmt::format("{}/.dtrun/key", home);
-}
-
-// `name`: the file's, with the option that named it.
-Result<std::string> ReadKeyFile(const std::string& path, const std::string& name) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return Error::System(fmt::format("open {}", name), errno);
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return Error::System(fmt::format("read {}", name), errno);
-  if (S_ISDIR(info.st_mode)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a folder; name the file that has the key", name)};
-  }
-  if ((info.st_mode & 0077) != 0) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,
-                             info.st_mode & 07777, path)};
-  }
-  if (IsStranger(info.st_uid)) {
-    return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("{} belongs to user {}, so that user knows the key; create your own: openssl "
-                             "rand -hex 32 > FILE; chmod 600 FILE",
-                             name, info.st_uid)};
-  }
-  // Wait: a shell's <(...) is the output of a command, read as a file.
-  pollfd ready{file.get(), POLLIN, 0};
-  if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
-    return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing was written to it for 10s", name)};
-  }
-  char bytes[256];
-  const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
-  if (size < 0) return Error::System(fmt::format("read {}", name), errno);
-  return std::string(Trim({bytes, static_cast<std::size_t>(size)}));
 }
 
 struct Digits {
@@ -86,6 +56,39 @@ Result<std::optional<Digits>> GivenDigits(const spec::JobSpec& spec) {
 }
 
 }  // namespace
+
+Result<std::string> ReadKeyFile(const std::string& path, const std::string& name) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat info {};
+  // open() fails with ENXIO for a socket.
+  if (!file && (errno != ENXIO || ::stat(path.c_str(), &info) != 0))
+    return Error::System(fmt::format("open {}", name), errno);
+  if (file && ::fstat(file.get(), &info) != 0) return Error::System(fmt::format("read {}", name), errno);
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} is {}; name the file that has the key", name, KindOf(info.st_mode))};
+  }
+  if ((info.st_mode & 0077) != 0) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,
+                             info.st_mode & 07777, path)};
+  }
+  if (IsStranger(info.st_uid)) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{} belongs to user {}, so that user knows the key; create your own: openssl "
+                             "rand -hex 32 > FILE; chmod 600 FILE",
+                             name, info.st_uid)};
+  }
+  // Wait: a shell's <(...) is the output of a command, read as a file.
+  pollfd ready{file.get(), POLLIN, 0};
+  if (S_ISFIFO(info.st_mode) && ::poll(&ready, 1, kPipePatienceMs) == 0) {
+    return Error{DTRUN_TIMEOUT, fmt::format("{} is a pipe, and nothing was written to it for 10s", name)};
+  }
+  char bytes[256];
+  const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
+  if (size < 0) return Error::System(fmt::format("read {}", name), errno);
+  return std::string(Trim({bytes, static_cast<std::size_t>(size)}));
+}
 
 bool HasClusterKey(const spec::JobSpec& spec) {
   const std::string home = HomeKeyFile();

@@ -39,6 +39,10 @@ struct ClusterKey {
 // cluster.key_file, else DTRUN_CLUSTER_KEY, else the file ~/.dtrun/key, else the rule.
 Result<ClusterKey> FindClusterKey(const spec::JobSpec& spec, const KeyRule& rule);
 
+// The text in a file that only this user can read, without surrounding spaces. `name`: the file's, with the
+// option that named it: "cluster.key_file '/k'".
+Result<std::string> ReadKeyFile(const std::string& path, const std::string& name);
+
 // Whether the user has given a key in one of the first three.
 bool HasClusterKey(const spec::JobSpec& spec);
 

@@ -16,22 +16,25 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
   if (!restart) return restart.error();
   auto stall = StallPolicyOf(spec);
   if (!stall) return stall.error();
+  auto metrics = MetricsWithToken(spec);
+  if (!metrics) return metrics.error();
   auto plan = preparation.PlanOfRun();
   if (!plan) return plan.error();
   auto cluster = ClusterOf(spec, manner.key, preparation.launchers());
   if (!cluster) return cluster.error();
-  return job::RunRequest{
-      *std::move(plan),
-      *std::move(restart),
-      front,
-      *std::move(cluster),
-      &preparation,
-      observe::IsolationPolicyNamed(*spec.job.isolated_ranks),
-      *stall,
-      spec.job.time_limit.value_or(std::chrono::nanoseconds(0)),
-      manner.quiet,
-      spec.logs.dir_file.value_or(""),
-      plan::PlacePrefix(spec.logs.dir_file)};
+  return job::RunRequest{*std::move(plan),
+                         *std::move(restart),
+                         front,
+                         *std::move(cluster),
+                         &preparation,
+                         observe::IsolationPolicyNamed(*spec.job.isolated_ranks),
+                         *stall,
+                         *spec.watch.stragglers,
+                         spec.job.time_limit.value_or(std::chrono::nanoseconds(0)),
+                         manner.quiet,
+                         spec.logs.dir_file.value_or(""),
+                         plan::PlacePrefix(spec.logs.dir_file),
+                         *std::move(metrics)};
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& hosts,
                                                    const std::vector<std::string>& argv) override;
 
-  // Sets the options of the launcher in this file; `read` reads those of another one, which has the defaults if it is
-  // empty.
+  // Sets the options of the launcher in this file; `read` reads those of another one, which has the defaults
+  // if it is empty.
   void SetOptions(const std::filesystem::path& file, dtrun_options options, spec::OptionsReader read = {}) {
     chosen_ = file;
     options_ = std::move(options);

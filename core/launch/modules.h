@@ -1,5 +1,5 @@
-// Python modules that hosts must have (python.modules, backend.torch): the query, and what an answer means. `program`
-// is what ranks run. Pure but for the environment; any thread.
+// Python modules that hosts must have (python.modules, backend.torch): the query, and what an answer means.
+// `program` is what ranks run. Pure but for the environment; any thread.
 #pragma once
 
 #include <string>

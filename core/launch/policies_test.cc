@@ -1,10 +1,11 @@
-#include "core/launch/cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "core/launch/cluster.h"
 #include "core/launch/testing.h"
 
 namespace dtrun::launch {
@@ -45,6 +46,10 @@ TEST(StallPolicyOf, TakesOffOrADuration) {
   ASSERT_TRUE(policy);
   EXPECT_EQ(policy->after, 10min);
   EXPECT_TRUE(policy->fails);
+  EXPECT_FALSE(StallPolicyOf(SettingsOf({"watch.on_stall=explain"}))->fails);
+  EXPECT_TRUE(StallPolicyOf(SettingsOf({"watch.on_stall=restart"}))->fails);
+  EXPECT_TRUE(RestartPolicyOf(SettingsOf({"watch.on_stall=restart"}))->after_stall);
+  EXPECT_FALSE(RestartPolicyOf(SettingsOf({"watch.on_stall=fail"}))->after_stall);
 }
 
 TEST(StallPolicyOf, SaysWhatAnotherTextShouldBe) {
@@ -57,12 +62,46 @@ TEST(StallPolicyOf, SaysWhatAnotherTextShouldBe) {
               HasSubstr("did you mean \"30s\"?"));
 }
 
+TEST(MetricsOf, TakesANumericAddressAndAPort) {
+  EXPECT_EQ(MetricsOf(SettingsOf({}))->address, "");
+  EXPECT_EQ(MetricsOf(SettingsOf({"metrics.listen=localhost:9400"}))->address, "127.0.0.1");
+  const auto six = MetricsOf(SettingsOf({"metrics.listen=[::1]:0"}));
+  ASSERT_TRUE(six) << six.error().text;
+  EXPECT_EQ(six->address, "::1");
+  EXPECT_EQ(six->port, 0);
+  for (const char* text :
+       {"9400", "127.0.0.1", ":9400", "node0:9400", "127.0.0.1:99999", "127.0.0.1:x", "off"}) {
+    const auto listening = MetricsOf(SettingsOf({std::string("metrics.listen=\"") + text + "\""}));
+    ASSERT_FALSE(listening) << text;
+    EXPECT_THAT(listening.error().text, HasSubstr("127.0.0.1:9400")) << text;
+  }
+}
+
+TEST(MetricsOf, NeedsATokenBeyondLoopback) {
+  const auto open = MetricsOf(SettingsOf({"metrics.listen=0.0.0.0:9400"}));
+  ASSERT_FALSE(open);
+  EXPECT_THAT(open.error().text, AllOf(StartsWith("--set"), HasSubstr("metrics.token_file")));
+  const std::string file = ::testing::TempDir() + "/dtrun-token";
+  const auto with = [&](const std::string& token, mode_t mode) {
+    std::ofstream(file) << token;
+    ::chmod(file.c_str(), mode);
+    return MetricsWithToken(SettingsOf({"metrics.listen=0.0.0.0:9400", "metrics.token_file=" + file}));
+  };
+  const auto listening = with("0123456789abcdef\n", 0600);
+  ASSERT_TRUE(listening) << listening.error().text;
+  EXPECT_EQ(listening->token, "0123456789abcdef");
+  EXPECT_THAT(with("short", 0600).error().text, HasSubstr("at least 16 characters"));
+  EXPECT_THAT(with("0123456789 abcdef", 0600).error().text, HasSubstr("one word"));
+  EXPECT_THAT(with("0123456789abcdef", 0644).error().text, HasSubstr("chmod 600"));
+  std::filesystem::remove(file);
+}
+
 TEST(WrongValues, AreAllNamedWithTheirPlaces) {
   EXPECT_THAT(WrongValues(SettingsOf({})), ::testing::IsEmpty());
-  const std::vector<std::string> cases = {
-      R"(restart.on=["oom"])", "watch.stall=soon",    "cluster.root=a:b",
-      "job.dialects=horvod",   "logs.mode=9",         "network.interface=10.0.0.0/99",
-      "output.ranks=0,x",      R"(cluster.remote_shell=[""])"};
+  const std::vector<std::string> cases = {R"(restart.on=["oom"])", "watch.stall=soon",
+                                          "cluster.root=a:b",      "job.dialects=horvod",
+                                          "logs.mode=9",           "network.interface=10.0.0.0/99",
+                                          "output.ranks=0,x",      R"(cluster.remote_shell=[""])"};
   std::vector<std::string> all;
   for (const std::string& one : cases) {
     const auto wrong = WrongValues(SettingsOf({one}));
@@ -82,7 +121,8 @@ TEST(PinOf, OfSeveralIsTheOneThatTheFileHas) {
   const std::string own = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   const std::string other(64, 'a');
   const auto pin = [&](const std::string& set) {
-    return PinOf(SettingsOf(set.empty() ? std::vector<std::string>() : std::vector{set}).backend.sha256, file);
+    return PinOf(SettingsOf(set.empty() ? std::vector<std::string>() : std::vector{set}).backend.sha256,
+                 file);
   };
   EXPECT_EQ(pin(""), "");
   EXPECT_EQ(pin("backend.sha256=" + other), "sha256 " + other);

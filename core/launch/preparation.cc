@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -36,7 +35,17 @@ void Record(const options::Spec& row, const options::Value& value, const std::st
 // Records the options of a plugin, each key below `prefix`.
 void RecordOptions(const spec::PluginOptions& options, const std::string& prefix, Json* out) {
   for (const options::Spec& row : options.schema)
-    Record(row, options.values.at(row.key), prefix + row.key.substr(row.key.find('.', row.key.find('.') + 1)), out);
+    Record(row, options.values.at(row.key), prefix + row.key.substr(row.key.find('.', row.key.find('.') + 1)),
+           out);
+  for (const spec::PluginOptions& one : options.wrapped) RecordOptions(one, "backend." + one.name, out);
+}
+
+// The files of the backends below the one with these options.
+void AddFiles(const spec::PluginOptions& wrapper, std::vector<std::filesystem::path>* files) {
+  for (const spec::PluginOptions& one : wrapper.wrapped) {
+    files->emplace_back(one.path);
+    AddFiles(one, files);
+  }
 }
 
 // Every option with its value and origin: config.json of the run record.
@@ -48,12 +57,11 @@ Json RecordOf(const spec::JobSpec& spec, const spec::PluginOptions* backend) {
   return out;
 }
 
-// For a job on one host: warns of rank variables that name a network interface which this host lacks. On several hosts
-// the connectivity checks report them.
+// Warns of rank variables that name an interface which this host lacks; for a job on one host.
 void AddInterfaceNotes(const spec::JobSpec& spec, plan::Plan* plan) {
   const plan::Process& rank = plan->processes.front();
   auto variables = RankEnvironment();
-  const std::string path = variables["PATH"];
+  const auto path = variables["PATH"];
   for (const auto& [name, value] : rank.env) variables[name] = value;
   std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
   if (variables.empty()) return;  // avoids loading libnl, which reads the interfaces
@@ -61,12 +69,12 @@ void AddInterfaceNotes(const spec::JobSpec& spec, plan::Plan* plan) {
   if (!interfaces) return;
   const auto command = plan::CommandOf(spec, RankEnvironment(), rank.cwd);
   const auto program = preflight::ProgramOf(command.front(), rank.cwd, path);
-  auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
-  std::ranges::move(preflight::VariablesOfBackend(plan->hosts.front().device_facts),
-                    std::back_inserter(of_backend));
+  const plan::Host& here = plan->hosts.front();
+  auto of_backend = preflight::VariablesOfBackend(here.backend_facts);
+  std::ranges::move(preflight::VariablesOfBackend(here.device_facts), std::back_inserter(of_backend));
   for (const preflight::Check& check :
        preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
-    plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
+    plan->warnings.push_back(fmt::format("on {} {}; {}", here.name, check.what, check.fix));
 }
 
 }  // namespace
@@ -79,9 +87,12 @@ Result<std::string> DtrunOnHosts(const spec::JobSpec& spec) {
   return own.string();
 }
 
-Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs) {
+Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs,
+                                 std::vector<std::string> sets) {
   spec::Request request;
-  request.sets = {"backend.path=" + backend.path.string(), "backend.name=" + backend.name};
+  request.sets = std::move(sets);
+  request.sets.push_back("backend.path=" + backend.path.string());
+  request.sets.push_back("backend.name=" + backend.name);
   request.command = {"true"};
   const Preparation preparation = Preparation::Load(std::move(request), std::move(plugin_dirs));
   if (preparation.problems().empty()) return preparation.spec();
@@ -97,6 +108,12 @@ Preparation Preparation::Load(spec::Request request, std::vector<std::string> pl
     if (file.kind == plugin::Kind::kDevice) request.devices.push_back(file.name);
     if (file.kind == plugin::Kind::kLauncher) request.launcher_names.push_back(plugin::TypedForm(file.name));
   }
+  request.exists = [dirs = self.plugin_dirs_](std::string_view kind, const std::string& name,
+                                              const spec::JobSpec& so_far) {
+    const auto folders = plugin::SearchPath(dirs, so_far.plugins.path.value_or({}));
+    const auto of = kind == "backend" ? plugin::Kind::kBackend : plugin::Kind::kLauncher;
+    return plugin::Find(of, name, folders).ok();
+  };
   request.launchers = [&self](const spec::JobSpec& so_far, const spec::OptionsReader& options) {
     return self.LaunchersFor(so_far, options);
   };
@@ -113,6 +130,10 @@ Preparation Preparation::Load(spec::Request request, std::vector<std::string> pl
     const failures::Table table(files);
     for (const std::string& wrong : table.problems()) problems.push_back({"", Printable(wrong), ""});
     failures::UseFiles(files);
+  }
+  for (spec::PluginOptions& options : self.loaded_.spec.backend_options) {
+    if (const Status found = self.FindWrapped(&options); !found)
+      problems.push_back({"", Printable(found.error().text), ""});
   }
   self.choice_ = spec::BackendChoiceOf(self.spec());
   for (const std::string& name : self.choice_.names) {
@@ -253,9 +274,9 @@ Result<plan::Plan> Preparation::MakePlan() {
   if (!plan) return plan;
   const auto modules = ModulesToAsk(spec(), program_);
   if (!modules) return modules.error();
-  if (Status found = CheckModules(spec(), program_, hosts::HostName(), preflight::MissingModules(*modules, {})); !found)
-    return found.error();
-  return plan;
+  const auto missing = preflight::MissingModules(*modules, {});
+  const Status found = CheckModules(spec(), program_, hosts::HostName(), missing);
+  return found ? std::move(plan) : found.error();
 }
 
 Result<plan::Plan> Preparation::PlanOfRun() {
@@ -315,9 +336,12 @@ Result<plan::Plan> Preparation::Build(const Chosen& chosen, std::vector<plan::Ha
   }
   plan::DeviceMemory device = DeviceMemoryOf(chosen, reported.size());
   std::vector<std::filesystem::path> plugins = {launcher_file_.path};
-  if (host.file) plugins.push_back(host.file->path);
-  if (chosen.device && candidates_[*chosen.device].file)
-    plugins.push_back(candidates_[*chosen.device].file->path);
+  const auto add = [&plugins](const Candidate& one) {
+    if (one.file) plugins.push_back(one.file->path);
+    AddFiles(one.options, &plugins);
+  };
+  add(host);
+  if (chosen.device) add(candidates_[*chosen.device]);
   for (const auto& one : device.plugins) plugins.emplace_back(one.path);
   // Use the probe once: a later plan may be made in another process, which queries again.
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);

@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/backend_choice.h"
-#include "core/spec/read.h"
 #include "core/hosts/launchers.h"
 #include "core/job/planner.h"
 #include "core/launch/environment.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
 #include "core/preflight/routes.h"
+#include "core/spec/backend_choice.h"
+#include "core/spec/read.h"
 
 namespace dtrun::launch {
 
@@ -93,6 +93,7 @@ class Preparation final : public job::Planner {
     bool asked = true;                       // false: a draft that uses the first for host memory
   };
 
+  Status FindWrapped(spec::PluginOptions* wrapper) const;
   Result<plugin::File> FileOf(plugin::Kind kind, const std::string& name, bool named,
                               const spec::JobSpec& so_far) const;
   Result<options::Schema> SchemaOfLauncher(const std::string& name, const spec::JobSpec& so_far);
@@ -122,7 +123,8 @@ class Preparation final : public job::Planner {
 
   // The plugin folders, by plugins.path as read so far.
   std::vector<plugin::Folder> FoldersOf(const spec::JobSpec& so_far) const;
-  std::shared_ptr<LauncherPlugins> LaunchersFor(const spec::JobSpec& so_far, const spec::OptionsReader& options);
+  std::shared_ptr<LauncherPlugins> LaunchersFor(const spec::JobSpec& so_far,
+                                                const spec::OptionsReader& options);
 
   std::vector<std::string> plugin_dirs_;
   std::shared_ptr<LauncherPlugins> launchers_;  // created on first use
@@ -142,7 +144,8 @@ class Preparation final : public job::Planner {
 };
 
 // The JobSpec of a job with this backend and default options.
-Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
+Result<spec::JobSpec> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs,
+                                 std::vector<std::string> sets = {});
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
 Result<std::string> DtrunOnHosts(const spec::JobSpec& spec);

@@ -13,6 +13,7 @@
 #include "core/launch/cluster.h"
 #include "core/launch/modules.h"
 #include "core/launch/preparation.h"
+#include "core/options/snapshot.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/elf.h"
@@ -52,6 +53,19 @@ bool IsPinned(const plugin::File& file) {
 }
 
 }  // namespace
+
+// The files of the backends that this one stands on, which were found when their options were read.
+Status Preparation::FindWrapped(spec::PluginOptions* wrapper) const {
+  for (spec::PluginOptions& one : wrapper->wrapped) {
+    const auto& named = wrapper->values.at(one.named_by).data;
+    const auto file = FileOf(plugin::Kind::kBackend, std::get<std::string>(named), false, spec());
+    if (!file) return file.error();
+    one.path = file->path.string();
+    one.file_id = file->id;
+    if (Status below = FindWrapped(&one); !below) return below;
+  }
+  return {};
+}
 
 // Whether the backends in the config may move device memory only, as far as is known before hosts are
 // queried.
@@ -127,7 +141,9 @@ plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
   answer.name = candidate.name;
   if (candidate.file) {
     answer.path = candidate.file->path.string();
-    answer.options_json = options::ToJson(candidate.options.Snapshot());
+    const dtrun_options options = candidate.options.Snapshot();
+    answer.options_json = options::ToJson(options);
+    answer.stack = options::StackText(candidate.name, options);
   }
   return answer;
 }
@@ -140,8 +156,8 @@ Result<plugin::LaunchInfo> Preparation::AskForInfo(Candidate& candidate,
     if (!probe) return probe.error();
     candidate.probe = *std::move(probe);
   }
-  auto info = candidate.probe->Launch(candidate.options.Snapshot(),
-                                      static_cast<int>(hosts.size()), hosts.front().local_size);
+  auto info = candidate.probe->Launch(candidate.options.Snapshot(), static_cast<int>(hosts.size()),
+                                      hosts.front().local_size);
   End(std::move(candidate.probe));
   return info;
 }
@@ -162,7 +178,7 @@ Status Preparation::Ask(Candidate& candidate) {
       for (const plan::Host& host : *hosts) ranks += host.local_size;
       if (candidate.why_not.empty()) {
         candidate.why_not =
-            plan::WhyNotServed(spec(), candidate.name, static_cast<int>(hosts->size()), ranks);
+            plan::WhyNotServed(spec(), answer.shown(), static_cast<int>(hosts->size()), ranks);
       }
       std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
       answer.info.push_back(*std::move(info));
@@ -236,7 +252,8 @@ Result<Preparation::Chosen> Preparation::ChooseByAll(const std::vector<plan::Har
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string& host = (*hosts)[i].name;
-    if (Status modules = CheckModules(spec(), program_, host, answers[i].missing_modules); !modules) return modules.error();
+    if (Status modules = CheckModules(spec(), program_, host, answers[i].missing_modules); !modules)
+      return modules.error();
     by_host.emplace_back(host, answers[i]);
   }
   auto routes = preflight::ChooseRoutes(Wish(), by_host);
@@ -289,17 +306,18 @@ std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_cou
     const Candidate& candidate = candidates_[i];
     preflight::BackendRequest request;
     request.name = candidate.name;
-    request.options_json = options::ToJson(candidate.options.Snapshot());
+    const dtrun_options options = candidate.options.Snapshot();
+    const std::string stack = options::StackText(candidate.name, options);
+    request.options_json = options::ToJson(options);
     request.why_not = candidate.why_not;
     request.wanted = i < choice_.names.size();
     request.needed = request.wanted && !choice_.falls_back();
     if (candidate.file) {
       request.path = candidate.file->path.string();
       request.file_id = candidate.file->id;
-      request.why_not = plan::WhyNotServed(spec(), candidate.name, host_count, world_size);
+      request.why_not = plan::WhyNotServed(spec(), stack, host_count, world_size);
     }
-    request.pmix = plan::WantedPmi(spec(), candidate.name, host_count, world_size, program_) ==
-                   pmi::Kind::kPmix;
+    request.pmix = plan::WantedPmi(spec(), stack, host_count, world_size, program_) == pmi::Kind::kPmix;
     requests.push_back(std::move(request));
   }
   return requests;

@@ -1,5 +1,3 @@
-#include "core/log/log.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <optional>
 
 #include "core/base/text.h"
+#include "core/log/log.h"
 
 namespace dtrun::log {
 namespace {

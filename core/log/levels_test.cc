@@ -1,6 +1,6 @@
-#include "core/log/log.h"
-
 #include <gmock/gmock.h>
+
+#include "core/log/log.h"
 
 namespace dtrun::log {
 namespace {

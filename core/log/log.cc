@@ -16,6 +16,7 @@
 
 #include "core/base/json.h"
 #include "core/base/own_file.h"
+#include "core/base/text.h"
 
 namespace dtrun::log {
 namespace internal {
@@ -109,8 +110,9 @@ class Log {
     std::string one(text.substr(0, kMostBytes));
     if (text.size() > one.size()) one += fmt::format("... ({} bytes more)", text.size() - one.size());
     for (char& c : one) {
-      if (c == '\n' || c == '\r') c = ' ';
+      if (c == '\n' || c == '\r' || c == '\t') c = ' ';
     }
+    one = Printable(one);  // a plugin's, which a terminal would obey
     if (json_) {
       Json json{{"time", std::string(now.data(), now.size())}, {"host", host_}};
       if (rank_) json["rank"] = *rank_;

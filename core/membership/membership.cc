@@ -269,8 +269,8 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
 
 void Membership::OnIntroduced(Member& member, const protocol::Introduction& introduction) {
   member.introduction = introduction;
-  kLog.Info("host {} is {}: processors {}, {} GPUs", member.name, introduction.host_name, introduction.processors,
-            introduction.gpus.devices.size());
+  kLog.Info("host {} is {}: processors {}, {} GPUs", member.name, introduction.host_name,
+            introduction.processors, introduction.gpus.devices.size());
   if (const std::string* duplicate = DuplicateOf(member)) {
     Error error{DTRUN_INVALID_ARGUMENT,
                 fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "

@@ -1,10 +1,11 @@
 // How the membership starts agents on other hosts, and starts them again.
 // Which joined hosts count, and which number each has.
 // The membership's messages about missing hosts, and about the address where agents reach this host.
-#include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "core/base/endpoint.h"
 #include "core/base/number.h"

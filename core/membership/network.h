@@ -32,8 +32,9 @@ class NetworkSearch {
   // Runs the loop until the decision. `rules` by host. An error names the host, or the pairs of hosts that
   // cannot reach each other; DTRUN_ABORTED if the user ended it.
   Result<network::Decision> Run(const std::vector<plan::NetworkRule>& rules);
-  // Repeats the connectivity check by the routes that libraries use, without measurements. For members that are
-  // not lost, between generations: their ranks have ended. Evidence::Apart names the pairs that are cut off.
+  // Repeats the connectivity check by the routes that libraries use, without measurements. For members that
+  // are not lost, between generations: their ranks have ended. Evidence::Apart names the pairs that are cut
+  // off.
   Result<network::Evidence> CheckAgain(const std::vector<plan::NetworkRule>& rules);
   // The attempts so far; without hosts before the first.
   const network::Evidence& evidence() const { return evidence_; }

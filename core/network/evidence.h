@@ -78,8 +78,8 @@ class Evidence {
   const Assignment& Best(const std::vector<Assignment>& measured) const;
   // Checked pairs of hosts that no address pair connects in both directions.
   std::vector<std::pair<int, int>> Apart() const;
-  // Lines on the failed attempts between these hosts, each after a line break: "\n  node0 eth0 10.0.0.1 to node2
-  // eth0 10.0.0.3: no answer".
+  // Lines on the failed attempts between these hosts, each after a line break: "\n  node0 eth0 10.0.0.1 to
+  // node2 eth0 10.0.0.3: no answer".
   std::string PairText(int a, int b) const;
   // Why there is no assignment, and the next step.
   std::string Obstacle() const;

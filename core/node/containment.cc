@@ -151,8 +151,8 @@ std::vector<std::string> Containment::End(const std::vector<pid_t>& ranks, const
   if (cgroup_) cgroup_->Kill();
   std::vector<std::string> lines;
   if (!strays_.empty()) {
-    lines.push_back(fmt::format("killed processes that the ranks left on {}: {}",
-                                hosts::HostName(), strays_));
+    lines.push_back(
+        fmt::format("killed processes that the ranks left on {}: {}", hosts::HostName(), strays_));
   }
   for (const process::Process& process : process::KillDescendants(process::kKillPatience, spared_()))
     lines.push_back(process::WhyItStays(process));
@@ -161,8 +161,8 @@ std::vector<std::string> Containment::End(const std::vector<pid_t>& ranks, const
   segments_appear_.close();
   const std::vector<std::string> removed = segments_ ? segments_->Remove() : std::vector<std::string>();
   if (!removed.empty()) {
-    lines.push_back(fmt::format("removed files that the ranks left in /dev/shm on {}: {}",
-                                hosts::HostName(), fmt::join(removed, ", ")));
+    lines.push_back(fmt::format("removed files that the ranks left in /dev/shm on {}: {}", hosts::HostName(),
+                                fmt::join(removed, ", ")));
   }
   return lines;
 }

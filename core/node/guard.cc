@@ -180,7 +180,7 @@ class Guard {
       if (polls[0].revents != 0) break;
       if (polls[1].revents != 0) Relay();
       if (!handle_ && AgentEnded()) break;
-      if (pump_) pump_->Advance(polls[3].revents);
+      if (pump_ && pump_->Advance(polls[3].revents)) Tell(process::Lifeline::kStacksKey);
       WakeAgent();
     }
     int status = 0;
@@ -247,10 +247,14 @@ class Guard {
       }
       if (process::UserSignals::EndsJob(signal))
         pump_.reset();  // a debugger at its prompt ends at end of input
-      const char message = static_cast<char>(signal);
-      // The buffer is full only if the agent has not read for hundreds of signals.
-      ::send(control_.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+      Tell(signal);
     }
+  }
+
+  void Tell(int signal) {
+    const char message = static_cast<char>(signal);
+    // The buffer is full only if the agent has not read for hundreds of signals.
+    ::send(control_.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
   void Listen() {

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "core/base/port_user.h"
+#include "core/base/text.h"
+#include "core/contract/call_now.h"
 #include "core/contract/environment.h"
 #include "core/node/inheritance.h"
 #include "core/process/process.h"
@@ -24,6 +26,9 @@
 
 namespace dtrun::node {
 namespace {
+
+// A call of a plugin that is overdue within this time is worth waiting for.
+constexpr std::chrono::seconds kSoon{5};
 
 // A file that exists on the root's host may be missing on this one.
 Status CheckFiles(const std::vector<plan::Process>& processes) {
@@ -171,6 +176,10 @@ Result<std::unique_ptr<HostResources>> HostResources::Take(boost::asio::io_conte
   held->recorder_giver_ = *std::move(giver);
   for (const plan::Process& process : prepare.processes) {
     for (int i = 0; i < process.rank_count; ++i) held->ranks_.push_back(process.rank + i);
+    if (process.env.contains(contract::kTrace)) {
+      if (Status opened = held->OpenTraces(loop, options, process, buffer, events); !opened)
+        return opened.error();
+    }
     if (!process.env.contains(contract::kRankOutputs)) continue;
     if (Status opened = held->OpenPipes(loop, options, process, buffer, events); !opened)
       return opened.error();
@@ -243,6 +252,22 @@ Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOption
   return {};
 }
 
+Status HostResources::OpenTraces(boost::asio::io_context& loop, const LocalOptions& options,
+                                 const plan::Process& process, std::span<char> buffer, const Events& events) {
+  for (int i = 0; i < process.rank_count; ++i) {
+    Result<UniqueFd> end =
+        process::MakeKeptFifo(options.socket_dir / contract::TracePipe(process.local_rank + i));
+    if (!end) return end.error();
+    const auto wrote = [traced = events.traced, rank = process.rank + i](output::Stream,
+                                                                         std::string_view bytes) {
+      if (!bytes.empty()) traced(rank, bytes);
+    };
+    pipes_.push_back(std::make_shared<process::OutputPipe>(loop, *std::move(end), output::Stream::kOut,
+                                                           buffer, wrote, options.gate));
+  }
+  return {};
+}
+
 void HostResources::Enter(const std::vector<contract::Window>& windows) const {
   for (const contract::Window& window : windows) contract::Enter(recorder_memory(), ranks_, window);
 }
@@ -259,6 +284,20 @@ std::vector<std::string> HostResources::WhoElseListens() const {
         port_->number(), user.text));
   }
   return lines;
+}
+
+void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
+  const contract::RecorderMemory& memory = recorder_memory();
+  for (verdict::RankDoing& doing : ranks) {
+    if (doing.rank >= memory.ranks) continue;
+    const contract::Overdue overdue = contract::MembersOverdue(memory, doing.rank, kSoon);
+    doing.plugin = Printable(overdue.members);
+    doing.due_soon = overdue.soon;
+    const auto call = contract::CallOf(memory, doing.rank);
+    if (!call) continue;
+    doing.call = Printable(call->text);
+    doing.in_call = call->under_way;
+  }
 }
 
 void HostResources::WatchPipes() {

@@ -28,6 +28,7 @@ class HostResources {
   struct Events {
     std::function<void(int rank, output::Stream stream, std::string_view bytes)> printed;
     std::function<void(protocol::RankEnded)> ended;
+    std::function<void(int rank, std::string_view bytes)> traced = {};
     std::function<void(const std::string& line)> said;  // for the user
   };
 
@@ -44,6 +45,8 @@ class HostResources {
   const contract::RecorderMemory& recorder_memory() const { return recorder_->recorder_memory(); }
   // Passes calls of another host's ranks to this host's ranks and call check.
   void Enter(const std::vector<contract::Window>& windows) const;
+  // Adds what the flight recorder tells of the ranks.
+  void AddRecorded(std::vector<verdict::RankDoing>& ranks) const;
   // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
   // cannot listen.
   std::vector<std::string> WhoElseListens() const;
@@ -60,6 +63,9 @@ class HostResources {
                    protocol::Prepared* prepared);
   Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
+  // Pipes for the traces of the process's ranks.
+  Status OpenTraces(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
+                    std::span<char> buffer, const Events& events);
 
   std::optional<process::HeldPort> port_;        // held while nothing listens there
   std::optional<process::HeldPort> store_port_;  // of torch_store_

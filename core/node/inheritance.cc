@@ -6,12 +6,22 @@
 #include <algorithm>
 #include <map>
 
+#include "core/environments/outer.h"
+
 namespace dtrun::node {
 
 std::vector<std::string> OwnEnvironment() {
   std::vector<std::string> block;
   for (char** entry = environ; *entry != nullptr; ++entry) block.emplace_back(*entry);
   return block;
+}
+
+std::vector<std::string> InheritedBy(const plan::Plan& plan) {
+  std::vector<std::string> out = OwnEnvironment();
+  std::erase_if(out, [&](const std::string& entry) {
+    return environments::MatchesAny(entry.substr(0, entry.find('=')), plan.withheld);
+  });
+  return out;
 }
 
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,

@@ -18,6 +18,9 @@ namespace dtrun::node {
 // The environment of this process, "NAME=value".
 std::vector<std::string> OwnEnvironment();
 
+// The same, without the variables that the plan removes for ranks.
+std::vector<std::string> InheritedBy(const plan::Plan& plan);
+
 // The environment of a rank: `base`, overridden by the plan's variables and by those of its MPI library,
 // which are taken from `mpi`.
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,

@@ -1,14 +1,15 @@
 #include "core/node/inspector.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
-#include <sys/eventfd.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 
 #include "core/base/fd.h"
@@ -34,10 +35,14 @@ using Clock = stacks::Unwinder::Clock;
 // Takes native stacks of the requested ranks, one rank at a time.
 class Unwinding {
  public:
-  Unwinding(std::vector<int> ranks, std::shared_ptr<stacks::Attached> attached) : ranks_(std::move(ranks)) {
+  Unwinding(std::vector<int> ranks, std::shared_ptr<stacks::Attached> attached)
+      : ranks_(std::move(ranks)), attached_(std::move(attached)) {
     const char* const path = ::getenv("PATH");  // the agent's; nothing changes it meanwhile
-    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path, std::move(attached));
+    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path, attached_);
   }
+
+  // Tools that are attached now, of earlier looks too.
+  const stacks::Attached& attached() const { return *attached_; }
 
   void Add(int rank, stacks::Doing* doing) {
     if (std::ranges::find(ranks_, rank) == ranks_.end()) return;
@@ -48,6 +53,7 @@ class Unwinding {
 
  private:
   const std::vector<int> ranks_;
+  const std::shared_ptr<stacks::Attached> attached_;
   const Clock::time_point deadline_ = Clock::now() + kUnwindPatience;
   stacks::Unwinder unwinder_ = stacks::Unwinder::Find("");
   std::timed_mutex one_at_a_time_;
@@ -61,7 +67,7 @@ struct Seen {
 };
 
 Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
-  stacks::Doing seen = stacks::LookAt(pid, below);
+  stacks::Doing seen = stacks::LookAt(pid, below, unwinding.attached());
   unwinding.Add(rank, &seen);
   verdict::RankDoing doing;
   doing.rank = rank;
@@ -69,7 +75,10 @@ Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwind
   doing.trains = seen.trains;
   doing.may_handle = seen.may_handle;
   doing.joins = seen.joins;
+  doing.pid = seen.pid;
+  doing.runs = seen.runs;
   doing.phrase = stacks::PhraseOf(seen);
+  doing.in_source = !seen.where.empty();
   doing.beside = seen.beside;
   doing.text = seen.text;
   if (doing.text.size() > kMostText) {
@@ -190,6 +199,8 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
         done_(std::move(done)) {}
 
   void Start(const std::vector<Target>& targets, std::chrono::nanoseconds limit) {
+    if (targets.empty())
+      return boost::asio::post(heard_.get_executor(), [self = shared_from_this()] { self->Finish(); });
     for (const Target& target : targets) {
       try {
         StartThread("dtrun-look", [findings = findings_, target] {
@@ -242,7 +253,6 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
 void Inspector::Look(const std::vector<Target>& targets, Done done, std::vector<int> closely,
                      std::chrono::nanoseconds limit) {
   Cancel();
-  if (targets.empty()) return boost::asio::post(loop_, [done = std::move(done)] { done({}); });
   under_way_ =
       std::make_shared<UnderWay>(loop_, targets.size(), std::move(closely), attached_, std::move(done));
   under_way_->Start(targets, limit);

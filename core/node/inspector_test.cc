@@ -71,8 +71,7 @@ TEST_F(InspectorTest, FindsTheRanksThatAProgramHasStarted) {
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_EQ(found[0].rank, 4);
   EXPECT_EQ(found[1].rank, 5);
-  for (const process::Process& process : process::Descendants(program))
-    process::SendSignal(process, SIGKILL);
+  for (const process::Process& process : process::Descendants(program)) process::SendSignal(process, SIGKILL);
   ::waitpid(program, nullptr, 0);
 }
 
@@ -154,6 +153,13 @@ protocol::Inspected Answer(std::uint32_t number, int rank) {
   verdict::RankDoing doing;
   doing.rank = rank;
   return {number, {doing}, 1};
+}
+
+TEST_F(InspectorTest, ALookAtNoRankMayBeCancelledToo) {
+  std::optional<Inspector> inspector(std::in_place, loop_);
+  inspector->Look({}, [](const std::vector<verdict::RankDoing>&) { FAIL(); });
+  inspector.reset();
+  loop_.run();
 }
 
 TEST_F(InspectorTest, AnInspectionPutsTheHostsTogether) {

@@ -8,7 +8,7 @@
 
 #include "core/base/secrets.h"
 #include "core/base/visit.h"
-#include "core/hosts/this_machine.h"
+#include "core/contract/member_mark.h"
 #include "core/log/log.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
@@ -17,8 +17,10 @@
 #include "core/node/inspector.h"
 #include "core/node/mpi_service.h"
 #include "core/node/network_answers.h"
+#include "core/node/out_of_memory.h"
 #include "core/node/rank_contacts.h"
 #include "core/node/rank_lines.h"
+#include "core/node/wait_watch.h"
 #include "core/process/child_process.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
@@ -72,7 +74,6 @@ class LocalHost final : public protocol::Host {
   void On(const protocol::Survey& survey) { network_.Answer(survey); }
   void On(const protocol::CheckConnectivity& check) { network_.Answer(check); }
   void On(const protocol::Measure& measure) { network_.Answer(measure); }
-
   void On(const protocol::Prepare& prepare) {
     network_.Close();
     prepare_ = prepare;
@@ -87,16 +88,18 @@ class LocalHost final : public protocol::Host {
       Emit(protocol::Output{rank, stream, bytes});
     };
     events.ended = [this](protocol::RankEnded ended) {
-      if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Rose();
+      if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Seen();
       Emit(ended);
     };
     events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };
+    events.traced = [this](int rank, std::string_view bytes) { Emit(protocol::Traced{rank, bytes}); };
     auto held = HostResources::Take(loop_, options_, prepare_, buffer_, events, &prepared);
     if (!held) return Post(protocol::Refused{held.error()});
     held_ = *std::move(held);
     if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(protocol::Refused{served.error()});
     phase_ = Phase::kPrepared;
-    kHostLog.Debug("prepared: store {}, flight recorder {}, master port {}", prepared.store, prepared.recorder, prepared.master_port);
+    kHostLog.Debug("prepared: store {}, flight recorder {}, master port {}", prepared.store,
+                   prepared.recorder, prepared.master_port);
     Post(std::move(prepared));
   }
 
@@ -105,8 +108,7 @@ class LocalHost final : public protocol::Host {
     plan::Plan part;
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
-    memory_.emplace(containment_.Memory());
-    told_of_memory_ = false;
+    memory_.emplace(containment_);
     const std::vector<std::string>& base =
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     protocol::Started started;
@@ -128,7 +130,8 @@ class LocalHost final : public protocol::Host {
       Result<process::Child> child = process::Spawn(request);
       if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
-      kHostLog.Info("rank {} is process {}: {}", process.rank, child->pid, fmt::join(MaskArguments(process.argv), " "));
+      kHostLog.Info("rank {} is process {}: {}", process.rank, child->pid,
+                    fmt::join(MaskArguments(process.argv), " "));
       Add(process, *std::move(child));
     }
     phase_ = Phase::kRunning;
@@ -145,7 +148,11 @@ class LocalHost final : public protocol::Host {
     }
     if (prepare_.world_size > 1)
       overrides_.emplace(
-          loop_, Living(), [this](const protocol::RendezvousSeen& looked) { Emit(looked); }, OverrideWatch::Times());
+          loop_, Living(), [this](const protocol::RendezvousSeen& looked) { Emit(looked); },
+          OverrideWatch::Times());
+    if (start.watches_waits) {
+      waits_.emplace(loop_, [this] { return suspended_ ? std::vector<Inspector::Target>() : Living(); });
+    }
     call_check_.emplace(
         loop_, held_->recorder_memory(), std::move(ranks),
         Check::Events{
@@ -192,30 +199,17 @@ class LocalHost final : public protocol::Host {
     kHostLog.Info("rank {} (process {}) has ended: {}", one.rank, one.pid, verdict::EndingText(ending));
     ending.stopped_by = one.stopped_by;
     ending.forwarded = ending.signal != 0 && ending.signal == one.forwarded;
-    if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
-    TellOfMemory(ending);
+    if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Seen();
+    for (const std::string& line : memory_->Lines(ending)) Emit(protocol::Said{line});  // before the failure
     mpi_.Look();
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning)
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
-    const int count = ending.signal != 0 || one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
-    Emit(protocol::Ended{one.rank, ending, one.signal_sent,
-                         contract::MembersUnderWay(held_->recorder_memory(), one.rank, count)});
+    const int count = one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
+    auto under_way = contract::MembersUnderWay(held_->recorder_memory(), one.rank, count);
+    if (under_way.fault ? !one.failed : ending.signal != 0) under_way = {};
+    Emit(protocol::Ended{one.rank, ending, one.signal_sent, std::move(under_way)});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
-  }
-
-  // Call before reporting a failure: the kernel may have killed a process that the rank had started instead
-  // of the rank.
-  void TellOfMemory(const process::Ending& ending) {
-    const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ &&
-                        containment_.CountsMemory() && memory_->Rose();
-    if (!helper && !ending.out_of_memory) return;
-    told_of_memory_ = true;
-    if (helper)
-      Emit(protocol::Said{fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
-                                      hosts::HostName())});
-    if (const std::string text = containment_.MemoryText(); !text.empty())
-      Emit(protocol::Said{"dtrun: " + text});
   }
 
   void On(const protocol::Signal& signal) {
@@ -239,12 +233,14 @@ class LocalHost final : public protocol::Host {
 
   void On(const protocol::Exchanged& exchanged) { mpi_.Complete(exchanged); }
 
-  void On(const protocol::Called& called) {
+  void On(const protocol::Called& called) const {
     if (held_ != nullptr) held_->Enter(called.windows);
   }
-
-  void On(const protocol::Differed& differed) {
+  void On(const protocol::Differed& differed) const {
     if (held_ != nullptr) contract::RaiseAlarm(held_->recorder_memory(), differed.difference);
+  }
+  void On(const protocol::ReadClock& asked) {
+    Post(protocol::ClockRead{asked.number, protocol::WallClock()});
   }
 
   std::vector<Inspector::Target> Living() const {
@@ -259,6 +255,7 @@ class LocalHost final : public protocol::Host {
     inspector_.Look(
         Living(),
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
+          if (held_ != nullptr) held_->AddRecorded(ranks);
           Emit(protocol::Inspected{number, std::move(ranks), calls});
         },
         inspect.closely);
@@ -285,8 +282,8 @@ class LocalHost final : public protocol::Host {
     });
   }
 
-  // Signals all groups, including those of ended ranks, so that their leftovers end as well. But helpers that
-  // exit by themselves get their moment.
+  // Signals all groups, also of ended ranks, so that leftovers end too. Helpers that exit by themselves get a
+  // moment.
   void SignalToEnd(int signal) {
     containment_.LookForSegments();
     stops_->Look();
@@ -313,7 +310,8 @@ class LocalHost final : public protocol::Host {
 
   static void SignalGroup(const Running& one, int signal) {
     one.process->Signal(signal);
-    if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process handles the signal only after that
+    if (signal != SIGKILL)
+      one.process->Signal(SIGCONT);  // a stopped process handles the signal only after that
   }
 
   void EndUnstarted() {
@@ -357,6 +355,8 @@ class LocalHost final : public protocol::Host {
     call_check_.reset();
     stops_.reset();
     overrides_.reset();
+    if (waits_) gone.looks = waits_->Seen();
+    waits_.reset();
     held_->Close();
     Emit(gone);
   }
@@ -380,12 +380,12 @@ class LocalHost final : public protocol::Host {
   std::optional<Check> call_check_;
   std::optional<process::Stops> stops_;
   std::optional<OverrideWatch> overrides_;
+  std::optional<WaitWatch> waits_;
   std::optional<RankContacts> joining_;
   Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;
-  std::optional<process::MemoryEvidence> memory_;
-  bool told_of_memory_ = false;  // in this generation
+  std::optional<OutOfMemory> memory_;
   std::vector<Running> running_;
   std::optional<process::Leftovers> leftovers_;
   Phase phase_ = Phase::kOver;

@@ -1,5 +1,3 @@
-#include "core/node/inspector.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "core/node/inspector.h"
 #include "core/process/testing.h"
 
 namespace dtrun::node {

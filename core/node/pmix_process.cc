@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/base/read_file.h"
 #include "core/node/inheritance.h"
 #include "core/pmi/pmix_program.h"
 #include "core/process/process.h"
@@ -56,9 +55,8 @@ std::string PmixProcess::End() const {
 }
 
 bool PmixProcess::Resume() {
-  const std::string stat = ReadKernelFile(fmt::format("/proc/{}/stat", pid_));
-  const std::size_t name = stat.rfind(") ");
-  if (name == std::string::npos || stat[name + 2] != 'T') return false;
+  const auto process = process::ReadProcess(pid_);
+  if (!process || process->state != 'T') return false;
   process_->Tell(SIGCONT);
   return true;
 }

@@ -250,7 +250,7 @@ TEST(FrameworksIn, NamesThoseThatRanksJoinWith) {
   EXPECT_THAT(FrameworksIn(line("libnccl.so.2")), ElementsAre("NCCL"));
   EXPECT_THAT(FrameworksIn(line("libtensorflow_framework.so.2") + line("libmpi.so.40.30.4")),
               ElementsAre("TensorFlow", "Open MPI"));
-  EXPECT_THAT(FrameworksIn(line("libdtrun.so.0")), IsEmpty());
+  EXPECT_THAT(FrameworksIn(line("libdtrun.so.1")), IsEmpty());
 }
 
 }  // namespace

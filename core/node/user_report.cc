@@ -132,8 +132,9 @@ void UserReport::Over() {
   std::erase_if(here_.ranks, [](const verdict::RankFacts& rank) { return !rank.ending; });
   if (here_.ranks.empty()) return;
   std::string text;
-  for (const std::string& clause : {verdict::AlsoFailed(here_, nullptr, {}),
-                                    verdict::Consequences(here_, nullptr, {}), verdict::Beside(here_, {}, {})}) {
+  for (const std::string& clause :
+       {verdict::AlsoFailed(here_, nullptr, {}), verdict::Consequences(here_, nullptr, {}),
+        verdict::Beside(here_, {}, {})}) {
     if (!clause.empty()) text += clause + "; ";
   }
   say_(fmt::format("{}the verdict is on the root, {}: on its stderr{}", text, root_,

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include "core/base/error_id.h"
+#include "core/base/text.h"
 #include "core/observe/observer.h"
 
 namespace dtrun::observe {
@@ -24,5 +28,22 @@ class Calls final : public Observer {
 }  // namespace
 
 std::unique_ptr<Observer> WatchCalls() { return std::make_unique<Calls>(); }
+
+std::optional<fact::Reported> EndedInPlugin(const protocol::Ended& ended) {
+  const std::string members = Printable(ended.under_way.members);
+  if (ended.under_way.fault)
+    return fact::Reported{{ended.rank},
+                          {-1,
+                           members + ": a fault there ended its process",
+                           {},
+                           ErrorId::kPluginFault,
+                           {{"plugin", members.substr(0, members.find(','))}}}};
+  if (members.empty()) return std::nullopt;
+  return fact::Reported{
+      {ended.rank},
+      {-1, fmt::format("its process called _exit during a call: {}; if the program itself does not call "
+                       "_exit, report it to the plugin's author",
+                       members)}};
+}
 
 }  // namespace dtrun::observe

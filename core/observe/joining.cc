@@ -24,7 +24,8 @@ std::string WayToJoin(const std::string& framework, pmi::Kind pmi) {
 
 // `frameworks`: loaded by the ranks; not empty. `pmi`: what the job serves to MPI libraries. `seen`: a rank
 // was seen working alone; otherwise no rank was seen joining.
-verdict::IsolatedRanks DescribeIsolatedRanks(const std::vector<std::string>& frameworks, pmi::Kind pmi, bool seen) {
+verdict::IsolatedRanks DescribeIsolatedRanks(const std::vector<std::string>& frameworks, pmi::Kind pmi,
+                                             bool seen) {
   std::vector<std::string> ways;
   for (const std::string& framework : frameworks) ways.push_back(WayToJoin(framework, pmi));
   const std::string loaded = fmt::format("{}", fmt::join(frameworks, " and "));
@@ -85,8 +86,6 @@ IsolationPolicy IsolationPolicyNamed(std::string_view word) {
   return word == "allow" ? IsolationPolicy::kAllow : IsolationPolicy::kWarn;
 }
 
-std::unique_ptr<Observer> WatchJoining(IsolationPolicy policy) {
-  return std::make_unique<Joining>(policy);
-}
+std::unique_ptr<Observer> WatchJoining(IsolationPolicy policy) { return std::make_unique<Joining>(policy); }
 
 }  // namespace dtrun::observe

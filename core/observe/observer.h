@@ -76,9 +76,12 @@ std::unique_ptr<Observer> WatchMpi(std::function<void(int host, const protocol::
 // For a rank that exited with 0 although MPI libraries of others wait for it, or will.
 process::EarlyExit EarlyExitOf(const verdict::Facts& facts, const verdict::RankFacts& rank);
 
+// Names the plugin that a rank ended in, by a fault or by _exit; nullopt: in none.
+std::optional<fact::Reported> EndedInPlugin(const protocol::Ended& ended);
+
 // What a watch for stalls needs of its generation.
 struct StallSite {
-  std::function<void(std::function<void(const protocol::Inspected&)> done)> look;
+  std::function<void(std::function<void(const protocol::Inspected&)> done, std::vector<int> closely)> look;
   // Stores stacks for the user; returns the file, or an empty text.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
       keep_stacks;

@@ -1,11 +1,10 @@
 // Observers of calls, joining, locks and MPI: what each finds in events and looks.
-#include "core/observe/observer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
+#include "core/observe/observer.h"
 #include "core/verdict/story.h"
 
 namespace dtrun::observe {
@@ -23,7 +22,8 @@ class ObserverTest : public ::testing::Test {
     for (const char* const name : {"node0", "node1"}) plan_.hosts.emplace_back().name = name;
     plan_.processes.resize(2);
     fact::Began began;
-    for (int rank = 0; rank < 2; ++rank) began.processes.push_back({rank, 1, "node" + std::to_string(rank), "p"});
+    for (int rank = 0; rank < 2; ++rank)
+      began.processes.push_back({rank, 1, "node" + std::to_string(rank), "p"});
     Record(began);
   }
 
@@ -105,13 +105,15 @@ TEST_F(ObserverTest, EachFrameworkHasItsWayToJoin) {
   observer_ = WatchJoining(IsolationPolicy::kFail);
   (void)On(protocol::RendezvousSeen{false, {"PyTorch", "MPICH"}, true, true});
   ASSERT_TRUE(Now().facts.isolated_ranks);
-  EXPECT_EQ(Now().facts.isolated_ranks->what,
-            "the ranks have not joined each other: each has PyTorch and MPICH loaded and works alone (world size "
-            "1)");
-  EXPECT_EQ(Now().facts.isolated_ranks->next,
-            "call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), or set "
-            "job.pmi = \"pmi1\", or launcher.name = \"mpirun\"; job.isolated_ranks = \"allow\" if this is "
-            "intended");
+  EXPECT_EQ(
+      Now().facts.isolated_ranks->what,
+      "the ranks have not joined each other: each has PyTorch and MPICH loaded and works alone (world size "
+      "1)");
+  EXPECT_EQ(
+      Now().facts.isolated_ranks->next,
+      "call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), or set "
+      "job.pmi = \"pmi1\", or launcher.name = \"mpirun\"; job.isolated_ranks = \"allow\" if this is "
+      "intended");
 }
 
 TEST_F(ObserverTest, RanksThatHaveMetAreNotAlone) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/stacks/doing.h"
 #include "core/verdict/waits.h"
 
 namespace dtrun::observe {
@@ -29,7 +30,10 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
     Rank rank = known == ranks_.end() ? Rank{now, at, now.processor_ms} : std::move(known->second);
     const auto still_ms = std::chrono::duration_cast<std::chrono::milliseconds>(at - rank.since).count();
     rank.works = now.processor_ms - rank.used_then_ms > kIdleMs + still_ms * kIdlePercent / 100;
-    const bool elsewhere = now.phrase != rank.seen.phrase;
+    // A native rank that sleeps in short steps may be seen between two of them, at no place that is known.
+    const bool seen_anywhere = now.phrase != stacks::kRunning;
+    const bool elsewhere =
+        seen_anywhere && rank.seen.phrase != stacks::kRunning && now.phrase != rank.seen.phrase;
     const bool transfers = now.bytes != rank.seen.bytes;
     // A computing rank is at another line each time: that is its work, and may be an endless loop.
     moved = moved || transfers || (elsewhere && !rank.works);
@@ -38,7 +42,9 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
       rank.since = at;
       rank.used_then_ms = now.processor_ms;
     }
+    std::string before = std::move(rank.seen.phrase);
     rank.seen = now;
+    if (!seen_anywhere) rank.seen.phrase = std::move(before);
     rank.seen.text.clear();
     ranks.emplace(now.rank, std::move(rank));
   }
@@ -74,11 +80,13 @@ void StallWatch::WaitUntil(Clock::time_point at) {
 void StallWatch::Look() {
   const auto begin = Clock::now();
   WaitUntil(begin + std::max(every_, kNoAnswer));
-  events_.look([this, begin, ended = ended_](const protocol::Inspected& now) {
-    if (*ended) return;
-    WaitUntil(std::max(begin + every_, Clock::now()));
-    if (printed_ < begin) Judge(now);
-  });
+  events_.look(
+      [this, begin, ended = ended_](const protocol::Inspected& now) {
+        if (*ended) return;
+        WaitUntil(std::max(begin + every_, Clock::now()));
+        if (printed_ < begin) Judge(now);
+      },
+      {});
 }
 
 void StallWatch::Judge(const protocol::Inspected& now) {
@@ -92,7 +100,7 @@ void StallWatch::Judge(const protocol::Inspected& now) {
     return events_.stalled(stall);
   }
   for (const verdict::RankDoing& rank : now.ranks) {
-    if (standstill_.Works(rank.rank)) {
+    if (standstill_.Works(rank.rank) || rank.phrase.starts_with(stacks::kStoppedBy)) {
       stall.working.push_back(rank.rank);
     } else {
       stall.standstill = std::min(stall.standstill, standstill_.Lasts(rank.rank));
@@ -100,6 +108,29 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   }
   // Ranks that do not work now may have worked a moment ago.
   if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
+  if (policy_.fails && !stall.working.empty() && Clock::now() - looked_closer_ >= policy_.after)
+    return LookCloser(std::move(stall));
+  Tell(stall);
+}
+
+void StallWatch::LookCloser(Stall stall) {
+  looked_closer_ = Clock::now();
+  const std::vector<int> working = stall.working;
+  const auto judge = [this, stall = std::move(stall), printed = printed_,
+                      ended = ended_](const protocol::Inspected& now) mutable {
+    if (*ended || printed != printed_) return;
+    for (const verdict::RankDoing& doing : now.ranks) {
+      const auto known = std::ranges::find(stall.ranks, doing.rank, &verdict::RankDoing::rank);
+      if (known == stall.ranks.end() || std::ranges::count(stall.working, doing.rank) == 0) continue;
+      *known = doing;
+      if (doing.stand == stacks::Stand::kWaits) std::erase(stall.working, doing.rank);
+    }
+    Tell(stall);
+  };
+  events_.look(judge, working);
+}
+
+void StallWatch::Tell(const Stall& stall) {
   const Told tells = stall.working.empty() ? Told::kAll : Told::kSomeWork;
   if (told_ >= tells) return;
   told_ = tells;

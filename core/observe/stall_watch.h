@@ -22,7 +22,7 @@ namespace dtrun::observe {
 // watch.stall and watch.on_stall.
 struct StallPolicy {
   std::chrono::nanoseconds after{};  // 0: off
-  bool fails = false;                // a stall in which no rank works ends the job
+  bool fails = false;                // a stall in which no rank works ends the ranks
   // Limit for ranks that wait for each other in different collectives, even if `after` is longer.
   std::chrono::nanoseconds deadlock_after = std::chrono::seconds(20);
 };
@@ -73,7 +73,8 @@ class Standstill {
 class StallWatch {
  public:
   struct Events {
-    std::function<void(std::function<void(const protocol::Inspected&)> done)> look;
+    // `closely`: ranks of which native stacks are taken as well.
+    std::function<void(std::function<void(const protocol::Inspected&)> done, std::vector<int> closely)> look;
     // Called once until there is progress again, and once more when the ranks that worked then are stuck too.
     // Before `after`, only for a deadlock.
     std::function<void(const Stall& stall)> stalled;
@@ -97,6 +98,10 @@ class StallWatch {
   void Look();
   void Judge(const protocol::Inspected& now);
   bool IsDeadlock(const protocol::Inspected& now) const;
+  // MPI libraries wait busily: of ranks that seem to work and would keep the job from its end, native stacks
+  // say whether they wait.
+  void LookCloser(Stall stall);
+  void Tell(const Stall& stall);
 
   boost::asio::steady_timer timer_;
   const StallPolicy policy_;
@@ -105,6 +110,7 @@ class StallWatch {
   Clock::time_point printed_ = Clock::now();
   Standstill standstill_;  // since the last output
   Told told_ = Told::kNothing;
+  Clock::time_point looked_closer_{};
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for late timer handlers and answers
 };
 

@@ -27,7 +27,9 @@ class StallWatchTest : public ::testing::Test {
  protected:
   void Watch(std::function<protocol::Inspected()> look, std::function<void()> then = {}) {
     watch_.emplace(loop_, policy_,
-                   StallWatch::Events{[=, this](const std::function<void(const protocol::Inspected&)>& done) {
+                   StallWatch::Events{[=, this](const std::function<void(const protocol::Inspected&)>& done,
+                                                std::vector<int> closely) {
+                                        closely_ = std::move(closely);
                                         if (++looks_ == 8) loop_.stop();
                                         done(look());
                                         if (then) then();
@@ -39,6 +41,7 @@ class StallWatchTest : public ::testing::Test {
   boost::asio::io_context loop_;
   StallPolicy policy_{milliseconds(20), false};
   int looks_ = 0;
+  std::vector<int> closely_;
   std::vector<Stall> stalls_;
   std::optional<StallWatch> watch_;
 };
@@ -53,6 +56,32 @@ TEST_F(StallWatchTest, TellsOnceThatNothingMoves) {
 
 TEST_F(StallWatchTest, NamesTheRankThatWorks) {
   Watch([this] { return Used({5, 1000L * looks_}); });
+  ASSERT_EQ(stalls_.size(), 1u);
+  EXPECT_THAT(stalls_[0].working, ElementsAre(1));
+}
+
+TEST_F(StallWatchTest, LooksCloselyAtRanksThatKeepAJobFromItsEnd) {
+  policy_.fails = true;
+  std::vector<int> looked_closely_at;
+  Watch([&, this] {
+    protocol::Inspected inspected = Used({5, 1000L * looks_});
+    if (!closely_.empty()) {
+      looked_closely_at = closely_;
+      inspected.ranks[1].stand = stacks::Stand::kWaits;
+    }
+    return inspected;
+  });
+  EXPECT_THAT(looked_closely_at, ElementsAre(1));
+  ASSERT_FALSE(stalls_.empty());
+  EXPECT_THAT(stalls_[0].working, IsEmpty());
+}
+
+TEST_F(StallWatchTest, TakesARankInADebuggerForOneAtWork) {
+  Watch([] {
+    protocol::Inspected inspected = Used({5, 5});
+    inspected.ranks[1].phrase = "stopped by gdb (pid 12), in main at a.cc:3";
+    return inspected;
+  });
   ASSERT_EQ(stalls_.size(), 1u);
   EXPECT_THAT(stalls_[0].working, ElementsAre(1));
 }

@@ -38,6 +38,13 @@ TEST_F(StandstillTest, IsNotEndedByAHeartbeat) {
   EXPECT_EQ(still_.Lasts(1), seconds(49));
 }
 
+TEST_F(StandstillTest, IsNotEndedByALookBetweenTwoShortSleeps) {
+  for (int i = 0; i < 20; ++i) Look(100 + i, 7, i % 3 == 1 ? "running" : "in clock_nanosleep");
+  EXPECT_EQ(still_.Lasts(1), seconds(19));
+  Look(120, 7, "in poll");
+  EXPECT_EQ(still_.Lasts(1), seconds(0));
+}
+
 TEST_F(StandstillTest, EndsWithAByteAPlaceOrACall) {
   Look(100, 7, "in time.sleep at t.py:5");
   Look(100, 8, "in time.sleep at t.py:5");

@@ -1,9 +1,9 @@
-#include "core/options/text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include "core/options/text.h"
 
 namespace dtrun::options {
 namespace {

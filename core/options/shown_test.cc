@@ -1,6 +1,6 @@
-#include "core/options/value.h"
-
 #include <gtest/gtest.h>
+
+#include "core/options/value.h"
 
 namespace dtrun::options {
 namespace {

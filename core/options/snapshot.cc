@@ -144,7 +144,9 @@ Result<dtrun_options::Entry> EntryFromJson(const std::string& key, const Json& j
 
 }  // namespace
 
-std::string ToJson(const dtrun_options& options) {
+namespace {
+
+Json RootOf(const dtrun_options& options) {
   Json root = Json::object();
   for (const auto& [key, entry] : options.entries) {
     Json& json = root[key];
@@ -155,21 +157,75 @@ std::string ToJson(const dtrun_options& options) {
     json["value"] = DataToJson(entry.value.data);
     json["origin"] = entry.value.origin.kind;
     json["place"] = entry.value.origin.place;
+    if (const auto& wrapped = entry.wrapped) {
+      json["wrapped"] = {{"name", wrapped->name},
+                         {"path", wrapped->path},
+                         {"id", wrapped->id},
+                         {"options", RootOf(wrapped->options)}};
+    }
   }
-  return JsonLine(root);
+  return root;
 }
 
-Result<dtrun_options> FromJson(std::string_view text) {
-  const Json root = ParseJson(text);
-  if (root.is_discarded()) return Malformed("not JSON");
+Result<dtrun_options> FromRoot(const Json& root);
+
+Result<std::shared_ptr<const dtrun_options::Wrapped>> WrappedFromJson(const std::string& key,
+                                                                      const Json& json) {
+  dtrun_options::Wrapped wrapped;
+  for (const auto& [name, text] :
+       {std::pair("name", &wrapped.name), std::pair("path", &wrapped.path), std::pair("id", &wrapped.id)}) {
+    const Json& given = json.is_object() ? Member(json, name) : json;
+    if (!given.is_string()) return Malformed(fmt::format("the backend of option '{}' has no {}", key, name));
+    *text = given.get<std::string>();
+  }
+  Result<dtrun_options> options = FromRoot(Member(json, "options"));
+  if (!options) return std::move(options).error();
+  wrapped.options = *std::move(options);
+  return std::make_shared<const dtrun_options::Wrapped>(std::move(wrapped));
+}
+
+Result<dtrun_options> FromRoot(const Json& root) {
   if (!root.is_object()) return Malformed(fmt::format("expected an object; found {}", root.type_name()));
   dtrun_options options;
   for (const auto& [key, json] : root.items()) {
     Result<dtrun_options::Entry> entry = EntryFromJson(key, json);
     if (!entry) return entry.error();
     options.Set(std::move(entry->spec), std::move(entry->value));
+    const Json& wrapped = Member(json, "wrapped");
+    if (wrapped.is_null()) continue;
+    auto below = WrappedFromJson(key, wrapped);
+    if (!below) return std::move(below).error();
+    options.entries[key].wrapped = *std::move(below);
   }
   return options;
+}
+
+}  // namespace
+
+std::string ToJson(const dtrun_options& options) { return JsonLine(RootOf(options)); }
+
+Result<dtrun_options> FromJson(std::string_view text) {
+  const Json root = ParseJson(text);
+  if (root.is_discarded()) return Malformed("not JSON");
+  return FromRoot(root);
+}
+
+constexpr std::string_view kStandsOn = " > ";
+
+std::string StackText(const std::string& name, const dtrun_options& options) {
+  std::string below;
+  int count = 0;
+  for (const auto& [key, entry] : options.entries) {
+    if (entry.wrapped == nullptr) continue;
+    below += (count++ == 0 ? "" : " + ") + StackText(entry.wrapped->name, entry.wrapped->options);
+  }
+  if (count == 0) return name;
+  return fmt::format("{}{}{}", name, kStandsOn, count == 1 ? below : "(" + below + ")");
+}
+
+std::string_view LowestOf(std::string_view stack) {
+  const std::size_t last = stack.rfind(kStandsOn);
+  return last == stack.npos ? stack : stack.substr(last + kStandsOn.size());
 }
 
 Result<dtrun_options> DefaultsOf(const Schema& schema, std::string_view prefix) {

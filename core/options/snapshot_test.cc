@@ -103,5 +103,32 @@ TEST(ToJson, DoesNotThrowOnAPlaceThatIsNotUtf8) {
   EXPECT_TRUE(FromJson(ToJson(options)).ok());
 }
 
+TEST(Snapshot, CarriesTheBackendsThatAnotherStandsOn) {
+  const auto on = [](const std::string& name, dtrun_options below) {
+    dtrun_options options;
+    Put(options, "on", Type::kString, name);
+    options.entries["on"].wrapped =
+        std::make_shared<const dtrun_options::Wrapped>(name, "/p/" + name, "id of " + name, std::move(below));
+    return options;
+  };
+  const dtrun_options before = on("bf16", on("gloo", AllTypes()));
+  EXPECT_EQ(StackText("delay", before), "delay > bf16 > gloo");
+  EXPECT_EQ(LowestOf(StackText("delay", before)), "gloo");
+  EXPECT_EQ(StackText("delay", AllTypes()), "delay");
+  EXPECT_EQ(LowestOf("delay"), "delay");
+  const Result<dtrun_options> after = FromJson(ToJson(before));
+  ASSERT_TRUE(after.ok()) << after.error().text;
+  EXPECT_EQ(ToJson(*after), ToJson(before));
+  const auto& below = after->entries.find("on")->second.wrapped->options.entries.find("on")->second.wrapped;
+  EXPECT_EQ(below->path, "/p/gloo");
+  EXPECT_EQ(below->id, "id of gloo");
+
+  for (const char* wrong : {"{}", "3", R"({"name": "a", "path": "b", "id": "c"})"}) {
+    const auto broken = FromJson(R"({"on": {"type": 5, "origin": 0, "place": "", "value": "a", "wrapped": )" +
+                                 std::string(wrong) + "}}");
+    EXPECT_FALSE(broken.ok()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace dtrun::options

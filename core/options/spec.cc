@@ -47,6 +47,7 @@ Spec SpecOf(const dtrun_option& option, const std::string& prefix, const std::st
   spec.experimental = (option.flags & DTRUN_OPTION_EXPERIMENTAL) != 0;
   spec.secret = (option.flags & DTRUN_OPTION_SECRET) != 0;
   spec.must_exist = (option.flags & DTRUN_OPTION_MUST_EXIST) != 0;
+  spec.names_backend = (option.flags & DTRUN_OPTION_BACKEND) != 0;
   return spec;
 }
 
@@ -93,7 +94,7 @@ std::string TypeText(const Spec& spec) {
     case Type::kInt:
     case Type::kUint: return "integer";
     case Type::kFloat: return "number";
-    case Type::kString: return "string";
+    case Type::kString: return spec.names_backend ? "name or file of a backend" : "string";
     case Type::kEnum: return "one of " + QuoteAll(spec.choices);
     case Type::kBytes: return "size";
     case Type::kDuration: return "duration";

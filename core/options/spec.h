@@ -51,6 +51,8 @@ struct Spec {
   bool experimental = false;
   bool secret = false;
   bool must_exist = false;
+  bool must_be_folder = false;  // of dtrun's own options only
+  bool names_backend = false;  // the value names another backend, which this one stands on
   void Fields(auto& io) {
     io("key", key);
     io("type", type, wire::Between{Type::kBool, Type::kNames});
@@ -70,6 +72,7 @@ struct Spec {
     io("experimental", experimental);
     io("secret", secret);
     io("must_exist", must_exist);
+    io("names_backend", names_backend);
   }
 };
 

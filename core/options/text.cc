@@ -1,8 +1,9 @@
 #include "core/options/text.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
-#include <fmt/format.h>
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"

@@ -149,7 +149,8 @@ void Backlog::Spill() {
   if (written) {
     spill_end_ = end;
   } else {
-    for (const Chunk& chunk : back_) LeaveOut(std::string_view(chunk.bytes).substr(0, chunk.bytes.size() - 1));
+    for (const Chunk& chunk : back_)
+      LeaveOut(std::string_view(chunk.bytes).substr(0, chunk.bytes.size() - 1));
   }
   back_.clear();
   back_bytes_ = 0;
@@ -194,8 +195,9 @@ void Backlog::LeaveOut(std::string_view lines) {
 std::string Backlog::TakeNotice() {
   const std::uint64_t count = std::exchange(omitted_, 0), bytes = std::exchange(omitted_bytes_, 0);
   return Error::System("dtrun: " + std::to_string(count) + (count == 1 ? " line of " : " lines of ") +
-                           std::to_string(bytes) + " bytes not shown here, as they cannot wait in a file in '" +
-                           folder_.string() + "'",
+                           std::to_string(bytes) +
+                           " bytes not shown here, as they cannot wait in a file in '" + folder_.string() +
+                           "'",
                        spill_error_)
              .text +
          "; see the log files there";

@@ -113,7 +113,8 @@ TEST_F(BacklogTest, LeavesLinesOutWithOneNoticeWhenTheDiskIsFull) {
   EXPECT_GT(shown, 10'000);
   std::size_t missing = 0;
   for (int i = shown; i < 100'000; ++i) missing += Numbered(i).size() + 1;
-  EXPECT_EQ(all.substr(at), "dtrun: " + std::to_string(100'000 - shown) + " lines of " + std::to_string(missing) +
+  EXPECT_EQ(all.substr(at), "dtrun: " + std::to_string(100'000 - shown) + " lines of " +
+                                std::to_string(missing) +
                                 " bytes not shown here, as they cannot wait in a file in '" +
                                 folder_.path().string() + "': file too large; see the log files there\n");
   backlog.Push(Stream::kOut, "later");
@@ -126,9 +127,10 @@ TEST_F(BacklogTest, PutsTheNoticeWhereTheLinesWouldHaveStood) {
   Chunk chunk;
   ASSERT_TRUE(backlog.Pop(&chunk));
   backlog.Push(Stream::kOut, "later");
-  EXPECT_THAT(PopAll(&backlog), MatchesRegex("dtrun: [0-9]+ lines of [0-9]+ bytes not shown here, as they cannot wait in "
-                                             "a file in '.*/missing': no such file or directory; see the log files "
-                                             "there\nlater\n"));
+  EXPECT_THAT(PopAll(&backlog),
+              MatchesRegex("dtrun: [0-9]+ lines of [0-9]+ bytes not shown here, as they cannot wait in "
+                           "a file in '.*/missing': no such file or directory; see the log files "
+                           "there\nlater\n"));
 }
 
 TEST_F(BacklogTest, SpillsWhereItIsToldToBeforeItHasTo) {

@@ -198,8 +198,10 @@ TEST_F(ConsoleTest, SaysHowManyLinesAreMissingWhenTheOverflowHasNoRoom) {
   console.reset();
   out_.writer.Reset();
   reading.join();
-  EXPECT_THAT(Rest(err_), MatchesRegex("dtrun: [0-9]+ lines of [0-9]+ bytes not shown here, as they cannot wait in a file "
-                                       "in '.*/missing': no such file or directory; see the log files there\n"));
+  EXPECT_THAT(
+      Rest(err_),
+      MatchesRegex("dtrun: [0-9]+ lines of [0-9]+ bytes not shown here, as they cannot wait in a file "
+                   "in '.*/missing': no such file or directory; see the log files there\n"));
 }
 
 }  // namespace

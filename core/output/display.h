@@ -56,7 +56,7 @@ bool Blank(std::string_view text);
 // others.
 class Tail {
  public:
-  static constexpr std::size_t kBytes = 8 << 10;
+  static constexpr std::size_t kBytes = 16 << 10;
   static constexpr std::size_t kLineBytes = 2 << 10;
 
   // REQUIRES: no newline in `line`

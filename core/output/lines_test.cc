@@ -1,11 +1,11 @@
-#include "core/output/output.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/output/output.h"
 
 namespace dtrun::output {
 namespace {

@@ -23,7 +23,8 @@ std::string Prefix(const std::string& place, const std::string& key) {
 
 std::string PlacePrefix(const spec::AnyField& field) { return Prefix(field.place(), field.key()); }
 
-Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name, const Error& error) {
+Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name,
+              const Error& error) {
   return Error{error.code, Prefix(spec.PlaceOf(table, name), table.key()) + error.text};
 }
 

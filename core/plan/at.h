@@ -16,7 +16,8 @@ std::string PlacePrefix(const spec::AnyField& field);
 Error At(const spec::AnyField& field, const Error& error);
 Error At(const spec::AnyField& field, std::string text);
 // The same for the entry `name` in a table of strings.
-Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name, const Error& error);
+Error AtEntry(const spec::JobSpec& spec, const spec::AnyField& table, const std::string& name,
+              const Error& error);
 
 // An error of a plugin about its options. The place is that of the option with its value quoted in the error,
 // else that of `name`, the option that names the plugin. No place if neither was given.

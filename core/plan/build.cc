@@ -13,6 +13,7 @@
 #include "core/contract/environment.h"
 #include "core/environments/libraries.h"
 #include "core/environments/outer.h"
+#include "core/options/snapshot.h"
 #include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
@@ -24,12 +25,15 @@
 #include "core/plan/python.h"
 #include "core/plan/steps.h"
 #include "core/spec/backend_choice.h"
+#include "core/spec/lookup.h"
 #include "sdk/helpers/helper.h"
 
 namespace dtrun::plan {
 namespace {
 
-constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
+// Otherwise a Python program's output comes late, and is lost if the program is killed; and it prints nothing
+// if it crashes.
+constexpr const char* kOfPython[] = {"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -38,8 +42,7 @@ RouteInputs RoutesOf(const Inputs& inputs) {
 }
 
 bool OneHostByMemory(const Inputs& inputs, const Plan& plan) {
-  return !inputs.spec.comm.local.is("none") && plan.hosts.size() == 1 &&
-         *inputs.spec.comm.emulate_hosts <= 1;
+  return !inputs.spec.comm.local.is("none") && plan.hosts.size() == 1 && *inputs.spec.comm.emulate_hosts <= 1;
 }
 
 // The transport among the ranks of one host, for the run header.
@@ -63,7 +66,8 @@ struct FoundProgram {
 };
 
 Status FindOnce(const std::string& path, FoundProgram* last, Process* process) {
-  if (last->file.empty() || last->name != process->argv[0] || last->path != path || last->cwd != process->cwd) {
+  if (last->file.empty() || last->name != process->argv[0] || last->path != path ||
+      last->cwd != process->cwd) {
     auto program = FindProgram(process->argv[0], path, process->cwd);
     if (!program) return program.error();
     *last = {process->argv[0], path, process->cwd, *std::move(program)};
@@ -118,8 +122,9 @@ Status Complete(const Inputs& inputs, const Plan& plan, const CommonDialect& com
     if (!shim) return At(spec.python.horovod, shim.error());
     PutFirstOnPythonPath(*shim, inputs.environment, &process->env);
   }
-  // Otherwise a Python program's output comes late, and is lost if the program is killed.
-  if (!inputs.environment.contains(kUnbuffered)) process->env.emplace(kUnbuffered, "1");
+  for (const char* const name : kOfPython) {
+    if (!inputs.environment.contains(name)) process->env.emplace(name, "1");
+  }
 
   for (std::string& argument : process->argv) {
     auto expanded = Expand(argument, contract);
@@ -161,9 +166,9 @@ std::string BindingText(const Plan& plan, const std::vector<Placement>& placemen
 Hardware AssumedOn(const Inputs& inputs, std::size_t host, int ranks) {
   if (host < inputs.reported.size()) return inputs.reported[host];
   Hardware hardware = Assumed(inputs.spec, inputs.hardware, static_cast<int>(host));
-  const bool wanted = inputs.spec.job.gpu_visibility.is("own") || inputs.spec.job.processes_per_host.is("gpu");
-  if (!HasCluster(inputs.spec) || !wanted || !hardware.gpus.empty() || hardware.gpus_given)
-    return hardware;
+  const bool wanted =
+      inputs.spec.job.gpu_visibility.is("own") || inputs.spec.job.processes_per_host.is("gpu");
+  if (!HasCluster(inputs.spec) || !wanted || !hardware.gpus.empty() || hardware.gpus_given) return hardware;
   for (int i = 0; i < ranks; ++i) hardware.gpus.push_back({"", -1, std::to_string(i)});
   return hardware;
 }
@@ -197,7 +202,8 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   plan->binding = BindingText(*plan, placements);
   const std::string& asked = *inputs.spec.job.bind;
   if (asked != "auto" && plan->binding.starts_with("none:"))
-    plan->warnings.push_back(fmt::format("job.bind = \"{}\" binds no rank: {}", asked, plan->binding.substr(6)));
+    plan->warnings.push_back(
+        fmt::format("job.bind = \"{}\" binds no rank: {}", asked, plan->binding.substr(6)));
   if (const std::string& variable = placements[0].gpu_variable; !placements[0].gpu_lists.empty()) {
     plan->notes.push_back(
         fmt::format("{} is set for each rank; a program sees its first GPU as device 0", variable));
@@ -246,8 +252,8 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
   if (!spec.hosts_from.platform.empty())
-    plan.notes.push_back(
-        fmt::format("the hosts are those of {} (cluster.from)", spec.hosts_from.platform));
+    plan.notes.push_back(fmt::format("the hosts are those of {} (cluster.from)", spec.hosts_from.platform));
+  for (std::string& option : spec::PluginOptionsSet(spec)) plan.notes.push_back(std::move(option));
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(spec), PluginsOf(spec));
   if (plan.hosts.size() == 1 && !spec.cluster.from.has()) {
     std::string wider = environments::OneOfSeveral(inputs.environment);
@@ -264,13 +270,13 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   std::vector<Hardware> known = inputs.reported;
   if (known.empty() && !HasCluster(spec)) known.push_back(inputs.hardware);
   for (std::string& list : GpuListWarnings(spec, known)) plan.warnings.push_back(std::move(list));
-  plan.backend = inputs.backend.name;
+  plan.backend = inputs.backend.shown();
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(spec) : "";
   if (!unused.empty()) plan.warnings.push_back(unused);
   if (const std::string unkept = UnkeptPorts(spec); plan.hosts.size() > 1 && !unkept.empty()) {
-    const bool nccl =
-        inputs.backend.name == "nccl" || (inputs.device.backend && inputs.device.backend->name == "nccl");
+    const bool nccl = options::LowestOf(plan.backend) == "nccl" ||
+                      (inputs.device.backend && options::LowestOf(inputs.device.backend->shown()) == "nccl");
     (nccl ? plan.warnings : plan.notes).push_back(unkept);
   }
   plan.launcher = *spec.launcher.name;
@@ -345,7 +351,8 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   FoundProgram program;
   for (Process& process : plan.processes) {
     const auto host = static_cast<std::size_t>(process.host);
-    Status status = Complete(inputs, plan, common, of_hosts[host], table, command.front(), &program, &process);
+    Status status =
+        Complete(inputs, plan, common, of_hosts[host], table, command.front(), &program, &process);
     if (!status) return status.error();
     const Placement& placement = (*placements)[host];
     if (placement.gpu_lists.empty() && process.env.contains(placement.gpu_variable)) {
@@ -375,7 +382,8 @@ Result<Plan> Build(const Inputs& inputs) {
   };
   try {
     auto plan = Made(inputs, *hosts);
-    return plan || plan.error().code != DTRUN_OUT_OF_MEMORY ? std::move(plan) : out_of_memory(plan.error().text);
+    return plan || plan.error().code != DTRUN_OUT_OF_MEMORY ? std::move(plan)
+                                                            : out_of_memory(plan.error().text);
   } catch (const std::bad_alloc& thrown) {
     return out_of_memory(Exhausted(thrown));
   }

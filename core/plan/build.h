@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/job_spec.h"
 #include "core/network/decision.h"
 #include "core/plan/hosts.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
 #include "core/plugin/plugin.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 
@@ -24,6 +24,8 @@ struct Backend {
   std::string path;                      // of the plugin file
   std::string options_json;              // snapshot as options::ToJson
   std::vector<plugin::LaunchInfo> info;  // by host; hosts beyond the end are assumed to equal the first
+  std::string stack = {};                // with those that it stands on: "delay > gloo"; empty: `name`
+  const std::string& shown() const { return stack.empty() ? name : stack; }
 };
 
 // A device plugin that ranks may load.

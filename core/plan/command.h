@@ -43,7 +43,6 @@ Status CheckBeside(const spec::JobSpec& spec, const std::string& cwd);
 
 // Checks the command before there is a plan, for a job on this host started in `folder`: CheckBeside, and
 // that its program exists.
-Status CheckCommand(const spec::JobSpec& spec, const Environment& environment,
-                    const std::string& folder);
+Status CheckCommand(const spec::JobSpec& spec, const Environment& environment, const std::string& folder);
 
 }  // namespace dtrun::plan

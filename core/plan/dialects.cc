@@ -29,8 +29,7 @@ Status Merge(const std::string& owner, const environments::Variables& from, envi
 }
 
 // The roles in job.success; empty: all ranks.
-Result<std::vector<std::string>> SuccessOf(const spec::JobSpec& spec,
-                                           const std::vector<std::string>& roles) {
+Result<std::vector<std::string>> SuccessOf(const spec::JobSpec& spec, const std::vector<std::string>& roles) {
   const auto there = [&](const std::string& role) { return std::ranges::count(roles, role) != 0; };
   const options::Data& data = spec.job.success.value.data;
   const auto* const list = std::get_if<std::vector<std::string>>(&data);

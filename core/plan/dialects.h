@@ -3,9 +3,9 @@
 // Pure; any thread.
 #pragma once
 
-#include "core/spec/job_spec.h"
 #include "core/environments/dialect.h"
 #include "core/plan/plan.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 

@@ -102,7 +102,8 @@ TEST(DialectVariables, TwoThatAgreeAreNoContradiction) {
   Plan plan = TwoHosts();
   plan.dialects = {"torchrun", "accelerate", "lightning", "deepspeed",
                    "azureml",  "slurm",      "horovod",   "mpich"};
-  EXPECT_TRUE(DialectVariables(plan, TableOf(plan), RankThree(), {{"RANK", "3"}, {"MASTER_PORT", kTokenPort}}).ok());
+  EXPECT_TRUE(
+      DialectVariables(plan, TableOf(plan), RankThree(), {{"RANK", "3"}, {"MASTER_PORT", kTokenPort}}).ok());
 }
 
 TEST(DialectVariables, AContradictionNamesBothValuesAndTheirOwners) {
@@ -131,7 +132,8 @@ TEST(DialectVariables, AProcessOfSeveralRanksTakesOnlyThoseThatAllOfThemShare) {
   ASSERT_TRUE(shared.ok()) << shared.error().text;
   EXPECT_EQ(shared->set.at("PET_NODE_RANK"), "1");
   plan.dialects = {"horovod"};
-  EXPECT_THAT(DialectVariables(plan, TableOf(plan), both, {}).error().text, HasSubstr("one process for ranks 2-3"));
+  EXPECT_THAT(DialectVariables(plan, TableOf(plan), both, {}).error().text,
+              HasSubstr("one process for ranks 2-3"));
 }
 
 TEST(DialectVariables, NoDialectsAddNothing) {

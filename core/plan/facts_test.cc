@@ -1,7 +1,7 @@
-#include "core/plan/steps.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {

@@ -53,8 +53,7 @@ Result<std::vector<Host>> PlaceRanks(const spec::JobSpec& spec, const Hardware& 
   const std::size_t count = known ? reported.size() : listed->size();
   for (std::size_t i = 0; i < count; ++i) {
     std::optional<Hardware> given;
-    if (!known && GpusGiven(spec, static_cast<int>(i)))
-      given = Assumed(spec, here, static_cast<int>(i));
+    if (!known && GpusGiven(spec, static_cast<int>(i))) given = Assumed(spec, here, static_cast<int>(i));
     const Hardware& hardware = known ? reported[i] : given ? *given : here;
     const auto& [given_name, slots] = (*listed)[known ? static_cast<std::size_t>(hardware.number) : i];
     std::string name = given_name;

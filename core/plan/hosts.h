@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/job_spec.h"
 #include "core/hosts/host_slots.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 

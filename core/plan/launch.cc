@@ -1,5 +1,3 @@
-#include "core/plan/steps.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "core/environments/outer.h"
 #include "core/plan/at.h"
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {

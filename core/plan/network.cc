@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/network/rule.h"
 #include "core/network/weakness.h"
+#include "core/options/snapshot.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
@@ -42,13 +43,13 @@ Status CheckRules(const spec::JobSpec& spec) {
     return At(spec.network.interface, rule.error());
   if (!spec.network.interface_on.has()) return {};
   for (const auto& [name, own] : *spec.network.interface_on) {
-    if (const auto rule = network::Rule::Parse(own); !rule) return At(spec.network.interface_on, rule.error());
+    if (const auto rule = network::Rule::Parse(own); !rule)
+      return At(spec.network.interface_on, rule.error());
   }
   return {};
 }
 
-Result<std::vector<NetworkRule>> NetworkRules(const spec::JobSpec& spec,
-                                              const std::vector<Host>& hosts) {
+Result<std::vector<NetworkRule>> NetworkRules(const spec::JobSpec& spec, const std::vector<Host>& hosts) {
   const std::string& text = *spec.network.interface;
   const bool off = text == kOff;
   std::vector<NetworkRule> rules;
@@ -87,7 +88,7 @@ void AddNetwork(const network::Decision& decision, Plan* plan) {
   plan->network_others = network::OthersText(decision);
   for (const network::Weakness& one : network::WeaknessesOf(decision, decision.chosen))
     plan->warnings.push_back(fmt::format("{}; {}", one.what, one.fix));
-  for (std::size_t i = 0; plan->backend == "ucx" && i < networks.size(); ++i) {
+  for (std::size_t i = 0; options::LowestOf(plan->backend) == "ucx" && i < networks.size(); ++i) {
     const network::Network& one = networks[i];
     if (one.named || !one.rdma.empty()) continue;
     plan->warnings.push_back(fmt::format(

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/job_spec.h"
 #include "core/network/decision.h"
 #include "core/plan/plan.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 
@@ -18,8 +18,7 @@ Status CheckRules(const spec::JobSpec& spec);
 
 // The rules by host. Empty if dtrun must not choose an interface: network.interface is "off", or
 // there is one host and no rule. Checks the grammar and the host names; errors carry the place.
-Result<std::vector<NetworkRule>> NetworkRules(const spec::JobSpec& spec,
-                                              const std::vector<Host>& hosts);
+Result<std::vector<NetworkRule>> NetworkRules(const spec::JobSpec& spec, const std::vector<Host>& hosts);
 
 // Reports the rules that a job on one host does not use: a sentence, or nothing.
 std::string UnusedInterface(const spec::JobSpec& spec);

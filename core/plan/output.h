@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/base/result.h"
-#include "core/spec/job_spec.h"
 #include "core/output/style.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 

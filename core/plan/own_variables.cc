@@ -1,5 +1,3 @@
-#include "core/plan/steps.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/contract/environment.h"
 #include "core/log/log.h"
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {

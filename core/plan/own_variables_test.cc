@@ -1,7 +1,7 @@
-#include "core/plan/steps.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {
@@ -31,7 +31,7 @@ TEST(IgnoredVariables, AreToldOfWithTheOneThatWasMeant) {
 
 TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
   EXPECT_THAT(IgnoredVariables({{"DTRUN_LOG", "debug"},
-                                {"DTRUN_LIBRARY", "libdtrun.so.0"},
+                                {"DTRUN_LIBRARY", "libdtrun.so.1"},
                                 {"DTRUN_CONFIG_JOB_GRACE", "3s"},
                                 {"PATH", "/bin"}},
                                kOptions, {"gloo"}),

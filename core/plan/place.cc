@@ -121,8 +121,7 @@ Hardware Assumed(const spec::JobSpec& spec, const Hardware& here, int host) {
   return out;
 }
 
-std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec,
-                                         const std::vector<Hardware>& hosts) {
+std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec, const std::vector<Hardware>& hosts) {
   const auto& user = UserVariables(spec);
   std::vector<std::string> warnings;
   for (const Hardware& host : hosts) {
@@ -165,8 +164,7 @@ Result<int> ProcessesPerHost(const spec::JobSpec& spec, const Hardware& hardware
   return hardware.topology.core_count();
 }
 
-Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks,
-                        bool device_backend) {
+Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks, bool device_backend) {
   Placement out;
   const bool own = spec.job.gpu_visibility.is("own");
   if (Status there = CheckGiven(spec, hardware); !there) return there.error();
@@ -190,10 +188,9 @@ Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int
 
   const std::string& policy = *spec.job.bind;
   if (!binding::KnowsMachine() && policy != "none" && policy != "auto") {
-    return At(spec.job.bind,
-              fmt::format("'{}' needs hwloc, and this dtrun was built without it; write "
-                          "\"none\", or build dtrun where libhwloc-dev is installed",
-                          policy));
+    return At(spec.job.bind, fmt::format("'{}' needs hwloc, and this dtrun was built without it; write "
+                                         "\"none\", or build dtrun where libhwloc-dev is installed",
+                                         policy));
   }
   const bool gpus_in_use = own || device_backend || CountedByGpus(spec, hardware);
   out.processors = binding::Bind(

@@ -12,8 +12,8 @@
 
 #include "core/binding/gpu.h"
 #include "core/binding/policy.h"
-#include "core/spec/job_spec.h"
 #include "core/plan/plan.h"
+#include "core/spec/job_spec.h"
 
 namespace dtrun::plan {
 
@@ -38,8 +38,8 @@ struct Hardware {
   binding::Vendor vendor = binding::Vendor::kNvidia;
   std::string name = {};
   int number = 0;
-  std::size_t gpus_there = 0;  // visible or not
-  std::string gpu_list = {};   // what narrows them (binding::ListText)
+  std::size_t gpus_there = 0;                  // visible or not
+  std::string gpu_list = {};                   // what narrows them (binding::ListText)
   std::optional<std::string> gpus_given = {};  // the list of cluster.gpus
 };
 // The list of cluster.gpus for the host with that number; nothing: none is given.
@@ -55,8 +55,7 @@ Hardware HardwareHere(const spec::JobSpec& spec, const std::map<std::string, std
 Hardware Assumed(const spec::JobSpec& spec, const Hardware& here, int host);
 
 // Warnings about GPU visibility lists that are probably wrong, one for each host and text.
-std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec,
-                                         const std::vector<Hardware>& hosts);
+std::vector<std::string> GpuListWarnings(const spec::JobSpec& spec, const std::vector<Hardware>& hosts);
 
 // The number of ranks that job.processes_per_host requests on a host with this hardware.
 Result<int> ProcessesPerHost(const spec::JobSpec& spec, const Hardware& hardware);
@@ -71,8 +70,7 @@ struct Placement {
 
 // `device_backend`: the backend moves device memory, so ranks use GPUs however the ranks were
 // counted. Errors carry the place of the value that caused them.
-Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks,
-                        bool device_backend);
+Result<Placement> Place(const spec::JobSpec& spec, const Hardware& hardware, int ranks, bool device_backend);
 
 // Copies the placement of its ranks into a process from a launcher's plan.
 void PutInPlace(const Placement& placement, Process* process);

@@ -62,6 +62,13 @@ std::string Quote(const std::string& word) {
 
 int Plan::world_size() const { return hosts.empty() ? 0 : hosts.back().first_rank + hosts.back().local_size; }
 
+const Host* Plan::HostOf(int rank) const {
+  const auto host = std::ranges::find_if(hosts, [rank](const Host& one) {
+    return rank >= one.first_rank && rank < one.first_rank + one.local_size;
+  });
+  return host == hosts.end() ? nullptr : &*host;
+}
+
 std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
 
 std::string HostAddressToken(std::size_t host) { return fmt::format("⟦address_{}⟧", host); }

@@ -101,7 +101,7 @@ struct Plan {
   std::vector<Host> hosts;
   std::vector<Process> processes;  // by rank
   std::string launcher;
-  std::string backend;                                             // name, or "none"
+  std::string backend;                                             // "gloo", "delay > gloo", or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;  // for all hosts, for the run header
   bool backend_idle = false;   // all ranks communicate through shared memory of one host
   std::string device_backend;  // for device memory; empty: none
@@ -128,6 +128,7 @@ struct Plan {
   std::uint64_t memory = 0;                   // limit for all ranks of one host together, in bytes; 0: none
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory
   int world_size() const;
+  const Host* HostOf(int rank) const;  // null: there is no such rank
 };
 
 // "cuda memory: staging over gloo, because ..."

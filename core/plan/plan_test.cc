@@ -83,7 +83,8 @@ TEST(Plan, TextOfALargeJobShowsSomeOfItsProcessesAndJsonAll) {
   }
   const std::string text = ToText(plan);
   EXPECT_THAT(text, HasSubstr("\nrank 15 on here"));
-  EXPECT_THAT(text, HasSubstr("\n... ranks 16 to 998: dtrun plan --json has every process\n\nrank 999 on here"));
+  EXPECT_THAT(text,
+              HasSubstr("\n... ranks 16 to 998: dtrun plan --json has every process\n\nrank 999 on here"));
   EXPECT_EQ(text.find("\nrank 16 on"), text.npos);
   const Json json = ParseJson(ToJson(plan));
   ASSERT_EQ(json["processes"].size(), static_cast<std::size_t>(kRanks));

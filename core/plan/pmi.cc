@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/contract/environment.h"
+#include "core/options/snapshot.h"
 #include "core/plan/at.h"
 #include "core/plan/place.h"
 #include "core/pmi/program.h"
@@ -26,7 +27,7 @@ bool BackendCarries(const spec::JobSpec& spec, std::size_t host_count) {
 
 // Whether the communicator's traffic uses MPI.
 bool NeedsMpi(const spec::JobSpec& spec, const std::string& backend, int host_count) {
-  return backend == "mpi" && BackendCarries(spec, static_cast<std::size_t>(host_count));
+  return options::LowestOf(backend) == "mpi" && BackendCarries(spec, static_cast<std::size_t>(host_count));
 }
 
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
@@ -60,7 +61,7 @@ Status CheckOneRankEach(const spec::JobSpec& spec, const Plan& plan) {
 // Settings of Open MPI's library in a job where nothing reads them; empty: none.
 std::string UnreadMca(const spec::JobSpec& spec, const Plan& plan) {
   // A program that runs once per node may start mpirun itself.
-  if (plan.pmi == pmi::Kind::kPmix || plan.backend == "mpi" || plan.launcher == "mpirun" ||
+  if (plan.pmi == pmi::Kind::kPmix || options::LowestOf(plan.backend) == "mpi" || plan.launcher == "mpirun" ||
       plan.launcher == "per-node" || !spec.job.pmi.is("auto"))
     return {};
   std::vector<std::string> names;
@@ -71,12 +72,10 @@ std::string UnreadMca(const spec::JobSpec& spec, const Plan& plan) {
   const std::string& program = plan.processes.front().argv.front();
   const pmi::Kind linked = pmi::KindOfProgram(program);
   if (linked == pmi::Kind::kPmix) return {};
-  return fmt::format("{} (job.env): only Open MPI reads {}, and '{}' is not linked with it; leave {} out{}",
-                     fmt::join(names, ", "), names.size() == 1 ? "it" : "them", program,
-                     names.size() == 1 ? "it" : "them",
-                     linked == pmi::Kind::kNone
-                         ? ", or, if the program loads Open MPI later, add --set job.pmi=pmix"
-                         : "");
+  return fmt::format(
+      "{} (job.env): only Open MPI reads {}, and '{}' is not linked with it; leave {} out{}",
+      fmt::join(names, ", "), names.size() == 1 ? "it" : "them", program, names.size() == 1 ? "it" : "them",
+      linked == pmi::Kind::kNone ? ", or, if the program loads Open MPI later, add --set job.pmi=pmix" : "");
 }
 
 Variables PmixVariables(const Process& process) {
@@ -99,8 +98,8 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 
 }  // namespace
 
-pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int host_count,
-                    int world_size, const std::string& program) {
+pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int host_count, int world_size,
+                    const std::string& program) {
   const std::string& wish = *spec.job.pmi;
   for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
     if (wish == pmi::KindName(kind)) return kind;
@@ -110,7 +109,8 @@ pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int h
   if (NeedsMpi(spec, backend, host_count)) return pmi::Kind::kPmix;
   const pmi::Kind kind = pmi::KindOfProgram(program);
   // Ranks in separate containers share no memory and fall back to the backend.
-  const bool spare = kind == pmi::Kind::kNone && backend == "mpi" && pmi::Servable(pmi::Kind::kPmix);
+  const bool spare =
+      kind == pmi::Kind::kNone && options::LowestOf(backend) == "mpi" && pmi::Servable(pmi::Kind::kPmix);
   return spare ? pmi::Kind::kPmix : kind;
 }
 
@@ -133,8 +133,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   const spec::JobSpec& spec = inputs.spec;
   const Variables& user = UserVariables(spec);
   if (spec.launcher.name.is("mpirun")) {
-    for (Process& process : plan->processes)
-      process.env[contract::kIsolatedRanks] = *spec.job.isolated_ranks;
+    for (Process& process : plan->processes) process.env[contract::kIsolatedRanks] = *spec.job.isolated_ranks;
   }
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(spec.job.pmi, kind.error());

@@ -11,8 +11,8 @@ namespace dtrun::plan {
 Status ServePmi(const Inputs& inputs, Plan* plan);
 
 // The PMI service for ranks that run `program` with `backend`: job.pmi, or the one that they need.
-pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int host_count,
-                    int world_size, const std::string& program);
+pmi::Kind WantedPmi(const spec::JobSpec& spec, const std::string& backend, int host_count, int world_size,
+                    const std::string& program);
 
 // Why the ranks of `backend` could not connect although its library is installed: MPI needs a PMI server.
 // Empty: they can, or the backend is unused.

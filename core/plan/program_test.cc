@@ -1,10 +1,10 @@
-#include "core/plan/command.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>  // mkdtemp
 
 #include <fstream>
+
+#include "core/plan/command.h"
 
 namespace dtrun::plan {
 namespace {

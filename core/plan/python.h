@@ -15,8 +15,8 @@ namespace dtrun::plan {
 // `bin`: from a wheel or an installed tree.
 Result<std::filesystem::path> HorovodShim(const std::filesystem::path& bin);
 
-// The folder with dtrun's Python package, for PYTHONPATH: in the tree where the program in folder `bin` is installed.
-// Empty: there is none, or it is a wheel's, which Python finds by itself.
+// The folder with dtrun's Python package, for PYTHONPATH: in the tree where the program in folder `bin` is
+// installed. Empty: there is none, or it is a wheel's, which Python finds by itself.
 std::filesystem::path PackageFolder(const std::filesystem::path& bin);
 
 // The folder of the running program.

@@ -1,5 +1,3 @@
-#include "core/plan/steps.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,10 +7,10 @@
 
 #include "core/contract/environment.h"
 #include "core/plan/at.h"
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {
-
 
 std::string_view KindOf(binding::Vendor vendor) {
   return vendor == binding::Vendor::kNvidia ? "cuda" : "rocm";
@@ -166,7 +164,7 @@ Result<Route> DeviceRoute(const RouteInputs& inputs, const Plan& plan) {
 Status AddRoutes(const RouteInputs& inputs, Plan* plan) {
   if (plan->backend == "none") return {};
   if (inputs.device.backend) {
-    plan->device_backend = inputs.device.backend->name;
+    plan->device_backend = inputs.device.backend->shown();
     AddDeviceFacts(*inputs.device.backend, plan);
   }
   if (Status same = CheckKinds(inputs, plan); !same) return same;

@@ -1,9 +1,9 @@
-#include "core/plan/steps.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/contract/environment.h"
+#include "core/plan/pmi.h"
+#include "core/plan/steps.h"
 #include "core/spec/read.h"
 
 namespace dtrun::plan {
@@ -182,6 +182,13 @@ TEST_F(RoutesTest, AJobWithoutABackendHasNone) {
   UseNccl();
   plan_.backend = "none";
   EXPECT_THAT(Lines(), IsEmpty());
+}
+
+TEST(Pmi, IsWantedForTheLowestOfAStack) {
+  const spec::JobSpec spec;
+  EXPECT_EQ(WantedPmi(spec, "delay > bf16 > mpi", 2, 4, "/bin/true"), pmi::Kind::kPmix);
+  EXPECT_EQ(WantedPmi(spec, "mpi", 2, 4, "/bin/true"), pmi::Kind::kPmix);
+  EXPECT_EQ(WantedPmi(spec, "mpi > gloo", 2, 4, "/bin/true"), pmi::Kind::kNone);
 }
 
 }  // namespace

@@ -124,8 +124,8 @@ CommonDialect CommonDialectOf(const Inputs& inputs, const Plan& plan) {
   if (const std::string torch = *inputs.spec.backend.torch; torch != "script") {
     out[contract::kTorchBackend] = torch;
   }
-  if (inputs.spec.cluster.port_range.has())
-    out[contract::kPortRange] = *inputs.spec.cluster.port_range;
+  if (*inputs.spec.trace.enabled) out[contract::kTrace] = std::to_string(*inputs.spec.trace.size);
+  if (inputs.spec.cluster.port_range.has()) out[contract::kPortRange] = *inputs.spec.cluster.port_range;
   if (inputs.backend.name != "none") {
     out[contract::kBackendPath] = inputs.backend.path;
     hidden[contract::kBackendOptions] = inputs.backend.options_json;
@@ -145,8 +145,8 @@ Variables HostDialect(const Inputs& inputs, const Plan& plan, std::size_t index)
   if (inputs.backend.name == "none") return out;
   const std::string id = FileIdOn(inputs.backend, index);
   out[contract::kBackendFileId] = id.empty() ? contract::kAnyFile : id;
-  Variables devices = DeviceVariables(
-      {inputs.spec, inputs.device, inputs.hardware, inputs.reported, inputs.network}, index);
+  Variables devices =
+      DeviceVariables({inputs.spec, inputs.device, inputs.hardware, inputs.reported, inputs.network}, index);
   devices.erase(contract::kDeviceBackendOptions);  // hidden
   out.merge(devices);
   return out;

@@ -1,5 +1,5 @@
-// The steps of Build (core/plan/build.h), and what they share. Pure, but for AskLauncher, which asks a plugin in its
-// probe on the main thread; any thread.
+// The steps of Build (core/plan/build.h), and what they share. Pure, but for AskLauncher, which asks a plugin
+// in its probe on the main thread; any thread.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ struct Launched {
 Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::vector<std::string>& command,
                              const std::string& cwd);
 
-// --- own dialect: The variables that dtrun itself sets for the processes of a job: common ones, those of a host,
-// and the rank's own.
+// --- own dialect: The variables that dtrun itself sets for the processes of a job: common ones, those of a
+// host, and the rank's own.
 
 struct CommonDialect {
   std::shared_ptr<const ProcessVariables::Map> shown;
@@ -111,8 +111,8 @@ struct VendorInputs {
 std::vector<std::map<std::string, std::string>> VendorEnvironments(const VendorInputs& inputs,
                                                                    std::vector<std::string>* notes);
 
-// --- own variables: Warns about variables that the user may have set in vain: DTRUN_... names that are misspelt
-// or have meaning only in ranks. (A misspelt DTRUN_CONFIG_... is an error: core/spec.)
+// --- own variables: Warns about variables that the user may have set in vain: DTRUN_... names that are
+// misspelt or have meaning only in ranks. (A misspelt DTRUN_CONFIG_... is an error: core/spec.)
 
 // A note for each such variable in `environment`. `options`: the DTRUN_CONFIG_... variables of the options.
 // `plugins`: plugin names that DTRUN_LOG may use.

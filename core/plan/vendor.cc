@@ -1,9 +1,8 @@
-#include "core/plan/steps.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "core/environments/libraries.h"
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {
@@ -106,9 +105,9 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
     std::vector<std::string> spec;
     for (const std::string& value : choice.values)
       spec.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));
-    notes->push_back(
-        fmt::format("{} {} and is kept; dtrun would set {}{}", TellByHost(inputs.hosts, spec), choice.by,
-                    TellByHost(inputs.hosts, choice.instead), wrong.empty() ? "" : "; " + wrong));
+    notes->push_back(fmt::format("{} {} and is kept; dtrun would set {}{}", TellByHost(inputs.hosts, spec),
+                                 choice.by, TellByHost(inputs.hosts, choice.instead),
+                                 wrong.empty() ? "" : "; " + wrong));
   }
   return out;
 }

@@ -1,9 +1,8 @@
-#include "core/plan/steps.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/network/testing.h"
+#include "core/plan/steps.h"
 
 namespace dtrun::plan {
 namespace {

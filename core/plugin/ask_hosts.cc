@@ -53,7 +53,7 @@ std::string AddHosts(const dtrun_allocation& from, hosts::Allocation* out) {
     if (host.slots > 0) out->hosts.back().slots = host.slots;
   }
   std::vector<std::string> names;
-  for (const hosts::HostSlots& host : out->hosts) names.push_back(host.name);
+  for (const hosts::HostSlots& host : out->hosts) names.push_back(Lowercase(host.name));
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
   return twice == names.end() ? "" : fmt::format("it has the host '{}' twice", *twice);
@@ -155,7 +155,7 @@ Status CallMember(const Plugin& launcher, const dtrun_options& options, const st
   const std::string who = fmt::format("launcher '{}'", TypedForm(launcher.file().name));
   PluginError error;
   dtrun_instance* instance = nullptr;
-  dtrun_status status = launcher.table().init(&launcher.host(), &options, &instance, &error);
+  dtrun_status status = sdk::InitPlugin(launcher.table(), &launcher.host(), &options, &instance, &error);
   if (status != DTRUN_OK) return Explained(status, error, who);
   status = call(instance, &error);
   launcher.table().shutdown(instance);

@@ -20,6 +20,8 @@ namespace {
 // Parts keep either end from holding a large plan as text, and show the parent that the child makes
 // progress.
 constexpr std::size_t kProcessesOfAPart = 4096;
+constexpr std::size_t kMostNotes = 4096;
+constexpr std::size_t kMostNoteBytes = 4096;  // of one
 
 // The state of the sink's callbacks. Exceptions must not cross the plugin.
 struct Collector {
@@ -28,7 +30,8 @@ struct Collector {
   std::string wrong;  // the first invalid answer
   const SendPart& send;
   std::shared_ptr<const ProcessVariables::Map> shared = {};  // variables of the first process
-  bool out_of_memory = false;                                // in our code
+  std::size_t notes = 0;
+  bool out_of_memory = false;  // in our code
   Status sent = {};
 };
 
@@ -108,8 +111,15 @@ dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* er
   }
 }
 
-dtrun_status OnNote(void* context, dtrun_string text, dtrun_error*) noexcept {
-  static_cast<Collector*>(context)->plan.notes.push_back(Printable(View(text)));
+dtrun_status OnNote(void* context, dtrun_string text, dtrun_error* err) noexcept {
+  auto* collector = static_cast<Collector*>(context);
+  if (text.size > kMostNoteBytes) {
+    return Wrong(collector, fmt::format("a note has {} bytes, of at most {}", text.size, kMostNoteBytes),
+                 err);
+  }
+  if (collector->notes++ == kMostNotes)
+    return Wrong(collector, fmt::format("it has more than {} notes", kMostNotes), err);
+  collector->plan.notes.push_back(Printable(View(text)));
   return DTRUN_OK;
 }
 
@@ -179,7 +189,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   const std::string who = fmt::format("launcher '{}'", TypedForm(launcher.file().name));
   PluginError error;
   dtrun_instance* instance = nullptr;
-  dtrun_status status = launcher.table().init(&launcher.host(), &options, &instance, &error);
+  dtrun_status status = sdk::InitPlugin(launcher.table(), &launcher.host(), &options, &instance, &error);
   if (status != DTRUN_OK) return Explained(status, error, who);
   status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);

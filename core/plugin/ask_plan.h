@@ -13,8 +13,8 @@ namespace dtrun::plugin {
 // Receives the first processes of a large job.
 using SendPart = std::function<Status(const LaunchPlan& part)>;
 
-// Calls init, plan, shutdown. Returns the processes after the last part, or an error that also invalidates the parts.
-// A process that no system could start is an error that names the launcher. Throws std::bad_alloc.
+// Calls init, plan, shutdown. Returns the processes after the last part, or an error that also invalidates
+// the parts. A process that no system could start is an error that names the launcher. Throws std::bad_alloc.
 Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job,
                            const SendPart& send);
 

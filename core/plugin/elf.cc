@@ -15,8 +15,10 @@ namespace {
 // Larger notes contain no build-id worth printing.
 constexpr std::uint64_t kMaxNoteBytes = 64 << 10;
 
+Error Unlike(std::string why) { return Error{DTRUN_INVALID_ARGUMENT, std::move(why)}; }
+
 Error Broken(std::string_view why) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("truncated or not a shared object: {}", why)};
+  return Unlike(fmt::format("truncated or not a shared object: {}", why));
 }
 
 Elf64_Half NativeMachine() {
@@ -76,9 +78,12 @@ Result<ElfFile> ReadElf(const OpenedFile& file) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return Broken("it does not begin with the ELF magic");
   constexpr unsigned char kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  if (header.e_ident[EI_CLASS] == ELFCLASS32)
+    return Unlike("it is of the 32-bit ELF class, and this dtrun loads 64-bit objects");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder ||
       header.e_machine != NativeMachine()) {
-    return Broken(fmt::format("it is for another machine (ELF machine {})", header.e_machine));
+    return Unlike(fmt::format("it is for another machine (ELF machine {}; this one is {})", header.e_machine,
+                              NativeMachine()));
   }
   if (header.e_type != ET_DYN) return Broken("its ELF type is not 'shared object'");
   const std::uint64_t segments_bytes = std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);

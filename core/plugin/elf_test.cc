@@ -33,13 +33,17 @@ TEST(Elf, RefusesAScript) {
 }
 
 TEST(Elf, RefusesAnObjectForAnotherMachine) {
-  const testing::TempFolder folder;
-  const auto path = folder.Copy("demo");
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(18);  // e_machine
-  file.write("\x02\x00", 2);
-  file.close();
-  EXPECT_THAT(Read(path).error().text, HasSubstr("another machine"));
+  const auto refusal = [](int at, const char* bytes) {
+    const testing::TempFolder folder;
+    const auto path = folder.Copy("demo");
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(at);
+    file.write(bytes, 1);
+    file.close();
+    return Read(path).error().text;
+  };
+  EXPECT_THAT(refusal(18, "\x02"), HasSubstr("another machine"));  // e_machine
+  EXPECT_THAT(refusal(4, "\x01"), HasSubstr("32-bit"));            // EI_CLASS
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
-#include "core/plugin/plugin_file.h"
-
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/testing/support.h"
 
 namespace dtrun::plugin {

@@ -124,22 +124,26 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
 
 }  // namespace
 
+Status CheckName(const std::string& text, std::string_view otherwise) {
+  if (IsName(text)) return {};
+  const std::string lower = Lowercase(text);
+  if (IsName(lower)) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is not a plugin name; did you mean '{}'?", text, lower)};
+  }
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
+                  "with a letter; {}",
+                  text, otherwise)};
+}
+
 Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<Folder>& folders) {
   if (name_or_path.starts_with('/') && name_or_path.find('\0') == std::string::npos) {
     return FindPath(kind, name_or_path);
   }
-  if (!IsName(name_or_path)) {
-    const std::string lower = Lowercase(name_or_path);
-    if (IsName(lower)) {
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("'{}' is not a plugin name; did you mean '{}'?", name_or_path, lower)};
-    }
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
-                    "with a letter; give a name or an absolute path",
-                    name_or_path)};
-  }
+  if (Status named = CheckName(name_or_path, "give a name or an absolute path"); !named)
+    return std::move(named).error();
   const std::string file_name = fmt::format("libdtrun_{}_{}.so", KindText(kind), FileForm(name_or_path));
   File found;
   for (const Folder& folder : folders) {

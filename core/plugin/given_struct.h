@@ -18,8 +18,8 @@ class GivenArray {
       : first_(reinterpret_cast<const char*>(first)), stride_(first == nullptr ? 0 : first->struct_size) {}
 
   std::size_t stride() const { return stride_; }
-  // Whether the stride is plausible: room for size and flags, and aligned.
-  bool valid() const { return stride_ >= 2 * sizeof(std::uint32_t) && stride_ % alignof(T) == 0; }
+  // Whether the stride is that of an ABI: at least the size at 1.0, and aligned.
+  bool valid() const { return stride_ >= sdk::internal::kFloor<T> && stride_ % alignof(T) == 0; }
   // A full-size copy. REQUIRES: valid()
   T operator[](std::uint64_t index) const {
     return sdk::internal::ReadStruct(reinterpret_cast<const T*>(first_ + index * stride_));

@@ -11,7 +11,10 @@
 #include <memory>
 #include <mutex>
 
+#include "core/base/fault_stack.h"
+#include "core/base/text.h"
 #include "core/options/snapshot.h"
+#include "core/plugin/plugin_code.h"
 #include "core/plugin/services.h"
 #include "sdk/services/services.h"
 
@@ -48,6 +51,8 @@ constexpr dtrun_clock_service kClock{sizeof(dtrun_clock_service), 0, NowNs<std::
 constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 void OnThreadStart(const dtrun_host*, const char* name) {
+  CountThread(__builtin_return_address(0));
+  HaveFaultStack();
   if (name != nullptr) {
     char cut[16];  // the kernel's limit
     const std::size_t size = std::min(std::strlen(name), sizeof cut - 1);
@@ -58,10 +63,11 @@ void OnThreadStart(const dtrun_host*, const char* name) {
   sigset_t blocked;
   ::sigfillset(&blocked);
   for (const int signal : kSynchronous) ::sigdelset(&blocked, signal);
-  ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &blocked,
+                    nullptr);  // a fault that its creator had blocked would end it unseen
 }
 
-// Name and mask end with the thread; core has no other state for it.
+// Name, mask, count and stack for faults end with the thread; core has no other state for it.
 void OnThreadStop(const dtrun_host*) {}
 
 constexpr dtrun_threads_service kThreads{sizeof(dtrun_threads_service), 0, OnThreadStart, OnThreadStop};
@@ -94,12 +100,14 @@ std::int32_t ShouldStop(const dtrun_host*) {
 }
 
 void ReportPeer(const dtrun_host*, dtrun_kv* kv, std::int32_t peer, dtrun_string what) {
+  constexpr std::size_t kMostBytes = 4096;
+  const std::string text = Printable(View(what).substr(0, kMostBytes));
   if (kv != nullptr) {
-    if (kv->report) kv->report(peer, View(what));
+    if (kv->report) kv->report(peer, text);
     return;
   }
   const auto hooks = Health::Get().Hooks();
-  if (hooks->report != nullptr) hooks->report(peer, View(what));
+  if (hooks->report != nullptr) hooks->report(peer, text);
 }
 
 constexpr dtrun_health_service kHealth{sizeof(dtrun_health_service), 0, ShouldStop, ReportPeer};
@@ -115,7 +123,7 @@ const void* GetService(const dtrun_host*, const char* id) {
       {DTRUN_LOG_SERVICE, LogService()}, {DTRUN_MEMORY_SERVICE, &kMemory},
       {DTRUN_KV_SERVICE, KvService()},   {DTRUN_OPTIONS_SERVICE, options::OptionsService()},
       {DTRUN_CLOCK_SERVICE, &kClock},    {DTRUN_THREADS_SERVICE, &kThreads},
-      {DTRUN_HEALTH_SERVICE, &kHealth},
+      {DTRUN_HEALTH_SERVICE, &kHealth},  {DTRUN_PLUGINS_SERVICE, PluginsService()},
   };
   if (id == nullptr) return nullptr;
   for (const Service& service : kServices) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,5 +48,10 @@ const dtrun_host* HostTable(Kind kind, bool in_probe);
 
 // Hooks for plugins' peer reports and stop queries; set by the runtime of a rank, null otherwise.
 void SetHealthHooks(std::function<bool()> should_stop, std::function<void(int, std::string_view)> report);
+
+// Watches a call into a backend that another one has opened; the call ends with the returned object, on the
+// same thread. `call`: "backend 'gloo', in its init". Set by the runtime of a rank, null otherwise.
+using CallWatch = std::function<std::shared_ptr<void>(std::string call)>;
+void SetCallWatch(CallWatch watch);
 
 }  // namespace dtrun::plugin

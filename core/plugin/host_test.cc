@@ -31,7 +31,7 @@ TEST(Host, HasEveryServiceOfThisAbiAndNoOther) {
   for (const char* id :
        {DTRUN_LOG_SERVICE, DTRUN_MEMORY_SERVICE, DTRUN_KV_SERVICE, DTRUN_OPTIONS_SERVICE, DTRUN_CLOCK_SERVICE,
         DTRUN_THREADS_SERVICE, DTRUN_HEALTH_SERVICE, DTRUN_KERNELS_SERVICE, DTRUN_COLLECTIVES_SERVICE,
-        DTRUN_CALLS_SERVICE, DTRUN_MEMBERSHIP_SERVICE}) {
+        DTRUN_CALLS_SERVICE, DTRUN_MEMBERSHIP_SERVICE, DTRUN_PLUGINS_SERVICE}) {
     EXPECT_NE(Service<void>(id), nullptr) << id;
   }
   EXPECT_EQ(Service<void>("dtrun.log/2"), nullptr);
@@ -60,6 +60,9 @@ TEST(Host, NamesPluginThreadsAndBlocksSignalsButNotFaults) {
   char name[16] = {};
   sigset_t mask;
   std::thread([&] {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     threads->on_start(nullptr, "a-name-longer-than-fifteen");
     ::pthread_getname_np(::pthread_self(), name, sizeof name);
     ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
@@ -85,10 +88,10 @@ TEST(Host, PassesHealthReportsToTheRuntimeWhenThereIsOne) {
                    what = w;
                  });
   EXPECT_EQ(health->should_stop(nullptr), 1);
-  health->report_peer(nullptr, nullptr, 5, {"reset", 5});
+  health->report_peer(nullptr, nullptr, 5, {"re\x1bset", 6});
   SetHealthHooks(nullptr, nullptr);
   EXPECT_EQ(peer, 5);
-  EXPECT_EQ(what, "reset");
+  EXPECT_EQ(what, "re\\u001bset");
   EXPECT_EQ(health->should_stop(nullptr), 0);
 }
 

@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/error_id.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/host.h"
 #include "core/plugin/normalise.h"
 #include "core/plugin/permissions.h"
+#include "core/plugin/plugin_code.h"
 #include "core/plugin/plugin_file.h"
 #include "core/plugin/services.h"
 
@@ -22,7 +24,9 @@ namespace {
 Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   Identity identity{file, {}, {}, {}};
   Result<ElfFile> elf = opened ? ReadElf(*opened) : opened.error();
-  if (!elf) return identity.Refuse(elf.error().code, elf.error().text, "install the plugin again");
+  if (!elf)
+    return identity.Refuse(elf.error().code, elf.error().text,
+                           "install the plugin again, or build it for this machine");
   identity.build_id = elf->build_id;
   if (Status status = CheckPermissions(file.path, nullptr); !status) {
     return identity.Refuse(status.error().code, "it is not loaded because others could have changed it",
@@ -31,10 +35,12 @@ Result<Identity> Identify(const File& file, const Result<OpenedFile>& opened) {
   Result<std::string> id = FileId(*opened, identity.build_id, file.id);
   if (!id) return identity.Refuse(id.error().code, id.error().text, "start the job again");
   if (!file.id.empty() && *id != file.id) {
-    return identity.Refuse(
+    Error wrong = identity.Refuse(
         DTRUN_FAILED_PRECONDITION, fmt::format("its file has {}, wanted is {}", *id, file.id),
         IsPin(file.id) ? fmt::format("install the pinned file, or change {}.sha256", KindText(file.kind))
                        : "it was replaced since dtrun examined it: start the job again");
+    wrong.id = ErrorId::kPluginReplaced;
+    return wrong;
   }
   identity.id = *std::move(id);
   return identity;
@@ -70,9 +76,20 @@ struct Entry {
 
 Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_library& library) {
   if (!library.has(DTRUN_PLUGIN_ENTRY_SYMBOL)) {
+    for (unsigned major = 0; major <= DTRUN_ABI_MAJOR + 9; ++major) {
+      if (!library.has(fmt::format("dtrun_plugin_entry_v{}", major))) continue;
+      return identity.Refuse(
+          DTRUN_FAILED_PRECONDITION,
+          fmt::format("it was built for ABI {}, and this dtrun has ABI {}",
+                      major == 0 ? "0.x, a draft" : std::to_string(major),
+                      AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
+          major < DTRUN_ABI_MAJOR
+              ? "install a newer release of the plugin, or change it as plugins.md says and rebuild it"
+              : "upgrade dtrun or install an older release of the plugin");
+    }
     return identity.Refuse(DTRUN_FAILED_PRECONDITION,
                            fmt::format("it does not export '{}'", DTRUN_PLUGIN_ENTRY_SYMBOL),
-                           "check that it is a dtrun plugin of ABI major 0");
+                           "check that it is a dtrun plugin");
   }
   auto& entry = library.get<dtrun_status(const dtrun_host*, const dtrun_plugin**, dtrun_error*)>(
       DTRUN_PLUGIN_ENTRY_SYMBOL);
@@ -157,6 +174,7 @@ class Registry {
     Result<Identity> identity = Identify(file, opened);
     if (!identity) return std::move(identity).error();
     if (Status same = CheckUnchanged(*identity, *opened); !same) return std::move(same).error();
+    const CodeOfLoad code;
     auto library = Open(*identity);
     if (!library) return std::move(library).error();
     libraries_.push_back(std::move(*library));
@@ -164,6 +182,7 @@ class Registry {
       return std::move(same).error();
     auto entry = FindEntry(*identity, *libraries_.back());
     if (!entry) return std::move(entry).error();
+    code.Note(file.kind, file.name, reinterpret_cast<const void*>(entry->call));
     const dtrun_host* host = HostTable(file.kind, in_probe);
     auto raw = Enter(*identity, *entry, host);
     if (!raw) return std::move(raw).error();

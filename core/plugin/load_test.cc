@@ -68,8 +68,8 @@ TEST(Load, SaysWhatItLoadedAndFromWhere) {
   log::Start(*log::ParseOptions("info", nullptr), "", std::nullopt);
   const testing::StderrCapture capture;
   ASSERT_TRUE(Load(file).ok());
-  EXPECT_THAT(capture.Text(), ::testing::EndsWith(" info demo: loaded version 1.2.3, ABI " + testing::Abi() + ", from '" +
-                                                  file.path.string() + "' (--plugin-dir)\n"));
+  EXPECT_THAT(capture.Text(), ::testing::EndsWith(" info demo: loaded version 1.2.3, ABI " + testing::Abi() +
+                                                  ", from '" + file.path.string() + "' (--plugin-dir)\n"));
   log::Start({}, "", std::nullopt);
 }
 
@@ -183,7 +183,7 @@ TEST(Load, RefusesEachBrokenPluginForItsOwnReason) {
       {"entry_fails", "its entry failed: this plugin wants a full moon"},
       {"missing_member", "its member 'enqueue' is missing"},
       {"throws", "threw an exception: thrown by the entry"},
-      {"no_entry", "does not export 'dtrun_plugin_entry_v0'"},
+      {"no_entry", "does not export 'dtrun_plugin_entry_v1'"},
       {"borrowed_entry", "is that of another library"},
   };
   for (const auto& [name, why] : cases) {

@@ -55,5 +55,17 @@ TEST_F(LogServiceTest, LevelsOutOfRangeAreTheNearest) {
   EXPECT_THAT(lines_, EndsWith(" error gloo: loud\n"));
 }
 
+TEST(LogService, ShowsWhatATerminalWouldObey) {
+  std::string line;
+  log::WriteTo([&](std::string_view one) { line += one; });
+  const std::string text = "a\x1b[2Jb\nc";
+  const std::string topic = "top\nic\x1b]0;x\a" + std::string(200, 'y');
+  LogService()->write(nullptr, DTRUN_LOG_ERROR, topic.c_str(), {text.data(), text.size()});
+  log::WriteTo(nullptr);
+  EXPECT_THAT(line, ::testing::HasSubstr("error top\\nic\\u001b]0;x\\u0007yyy"));
+  EXPECT_THAT(line, ::testing::EndsWith("y: a\\u001b[2Jb c\n"));
+  EXPECT_LT(line.size(), 200u);
+}
+
 }  // namespace
 }  // namespace dtrun::plugin

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/base/text.h"
@@ -15,10 +16,13 @@
 namespace dtrun::plugin {
 namespace {
 
-// The size of a 0.1 plugin's structs. Later minors append, so these never change.
-constexpr std::size_t kSmallestPlugin = offsetof(dtrun_plugin, get_extension) + sizeof(void*);
-constexpr std::size_t kSmallestOption = offsetof(dtrun_option, replaced_by) + sizeof(void*);
+using sdk::internal::kFloor;
+
 constexpr std::size_t kStamps = offsetof(dtrun_plugin, name);  // magic, ABI numbers, kind
+
+constexpr std::size_t kMostKeyBytes = 64;
+constexpr std::size_t kMostTextBytes = 4096;         // of a text of the table or of an option
+constexpr std::size_t kMostLongTextBytes = 1 << 16;  // of a long_doc
 
 constexpr const char* kRebuild = "rebuild it with dtrun_add_plugin and DTRUN_PLUGIN_INIT or MakePlugin";
 
@@ -33,13 +37,24 @@ T Copy(const T* raw) {
   return table;
 }
 
+// The size of a table that may be missing, which counts as complete.
+template <class T>
+std::uint32_t SizeOf(const T* raw) {
+  return raw == nullptr ? kFloor<T> : raw->struct_size;
+}
+
 Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   const auto refuse = [&](const std::string& why, std::string_view action) {
     return identity->Refuse(DTRUN_FAILED_PRECONDITION, why, action);
   };
   if (raw == nullptr) return refuse("its entry returned no table", kRebuild);
-  if (raw->struct_size < kStamps || raw->magic != DTRUN_PLUGIN_MAGIC) {
-    return refuse("its table has no dtrun magic or no size", kRebuild);
+  constexpr std::size_t kMagic = offsetof(dtrun_plugin, magic);
+  if (raw->struct_size >= kMagic + sizeof raw->magic && raw->magic != DTRUN_PLUGIN_MAGIC)
+    return refuse("its table has no dtrun magic", kRebuild);
+  if (raw->struct_size < kStamps) {
+    return refuse(fmt::format("its table has struct_size {}, ABI {} has at least {}", raw->struct_size,
+                              AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR), kFloor<dtrun_plugin>),
+                  kRebuild);
   }
   if (raw->abi_major == 0 && raw->abi_minor_built == 0) {  // ABI 0.0 never existed
     return refuse("it left the ABI numbers of its table zero", kRebuild);
@@ -48,12 +63,10 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   const dtrun_plugin table = Copy(raw);
   const bool has_version =
       raw->abi_major == DTRUN_ABI_MAJOR && raw->struct_size >= offsetof(dtrun_plugin, vendor);
-  if (has_version && table.version != nullptr) identity->version = table.version;
+  if (has_version && table.version != nullptr)
+    identity->version.assign(table.version, ::strnlen(table.version, kMostTextBytes));
 
-  // While the major is 0, only equal minors are compatible; later a plugin states the minor that it
-  // needs.
-  const bool other_draft = DTRUN_ABI_MAJOR == 0 && raw->abi_minor_built != DTRUN_ABI_MINOR;
-  if (raw->abi_major != DTRUN_ABI_MAJOR || other_draft || raw->abi_minor_required > DTRUN_ABI_MINOR) {
+  if (raw->abi_major != DTRUN_ABI_MAJOR || raw->abi_minor_required > DTRUN_ABI_MINOR) {
     const bool newer = raw->abi_major > DTRUN_ABI_MAJOR || raw->abi_minor_built > DTRUN_ABI_MINOR ||
                        raw->abi_minor_required > DTRUN_ABI_MINOR;
     return refuse(fmt::format("it was built for ABI {} and needs {}, and this dtrun has ABI {}",
@@ -62,9 +75,9 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
                   newer ? "upgrade dtrun or install an older release of the plugin"
                         : "install a newer release of the plugin or rebuild it against this dtrun");
   }
-  if (raw->struct_size < kSmallestPlugin) {
-    return refuse(fmt::format("its table has {} bytes, ABI {} has at least {}", raw->struct_size,
-                              identity->abi, kSmallestPlugin),
+  if (raw->struct_size < kFloor<dtrun_plugin>) {
+    return refuse(fmt::format("its table has struct_size {}, ABI {} has at least {}", raw->struct_size,
+                              identity->abi, kFloor<dtrun_plugin>),
                   kRebuild);
   }
   return table;
@@ -78,11 +91,14 @@ std::string CheckFlags(std::uint32_t flags, std::string_view of) {
   return fmt::format("its {} has the flags {:#x}, which this dtrun would have to understand", of, unknown);
 }
 
+constexpr char kTooLong[] = "(longer than dtrun prints)";
+
 // A text of an option that a terminal would not show as one plain line, or null. Long texts may have several
 // lines.
 const char* RawText(const dtrun_option& option) {
   for (const char* text : {option.key, option.default_text, option.doc, option.unit, option.min_text,
                            option.max_text, option.since, option.env_alias, option.replaced_by}) {
+    if (text != nullptr && ::strnlen(text, kMostTextBytes + 1) > kMostTextBytes) return kTooLong;
     if (text != nullptr && Printable(text) != text) return text;
   }
   for (std::uint64_t i = 0; i < option.choice_count && option.choices != nullptr; ++i) {
@@ -90,12 +106,11 @@ const char* RawText(const dtrun_option& option) {
       return option.choices[i];
   }
   if (option.long_doc == nullptr) return nullptr;
+  if (::strnlen(option.long_doc, kMostLongTextBytes + 1) > kMostLongTextBytes) return kTooLong;
   std::string lines = option.long_doc;
   std::ranges::replace(lines, '\n', ' ');
   return Printable(lines) == lines ? nullptr : option.long_doc;
 }
-
-constexpr std::size_t kMostKeyBytes = 64;
 
 bool IsOptionKey(std::string_view key) {
   return key.size() <= kMostKeyBytes && key.front() >= 'a' && key.front() <= 'z' &&
@@ -122,7 +137,7 @@ std::string CheckOptions(const dtrun_plugin& table) {
   if (table.options == nullptr)
     return fmt::format("it announces {} options but has no table of them", table.option_count);
   const std::size_t stride = table.options->struct_size;
-  if (stride < kSmallestOption || stride % alignof(dtrun_option) != 0) {
+  if (stride < kFloor<dtrun_option> || stride % alignof(dtrun_option) != 0) {
     return fmt::format("its first option says it has {} bytes, an option has {}", stride,
                        sizeof(dtrun_option));
   }
@@ -133,7 +148,8 @@ std::string CheckOptions(const dtrun_plugin& table) {
     const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
     if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
     if (const char* raw = RawText(*option); raw != nullptr)
-      return fmt::format("its option '{}' has control characters: '{}'", Printable(option->key),
+      return fmt::format("its option '{}' has control characters: '{}'",
+                         Printable(std::string_view(option->key, ::strnlen(option->key, kMostKeyBytes))),
                          Printable(raw));
     if (!IsOptionKey(option->key)) {
       return fmt::format("its option '{}' is not snake_case of 1 to {} characters",
@@ -149,6 +165,10 @@ std::string CheckOptions(const dtrun_plugin& table) {
       return fmt::format("its option '{}' has the scope {}, which this dtrun does not know", option->key,
                          option->scope);
     }
+    const bool names_backend = (option->flags & DTRUN_OPTION_BACKEND) != 0;
+    if (names_backend && (table.kind != DTRUN_KIND_BACKEND || option->type != DTRUN_TYPE_STRING))
+      return fmt::format("its option '{}' names a backend, which only a string of a backend can do",
+                         option->key);
     std::string unknown = CheckFlags(option->flags, fmt::format("option '{}'", option->key));
     if (!unknown.empty()) return unknown;
   }
@@ -225,6 +245,12 @@ std::string CheckPairs(const dtrun_backend& backend) {
 
 }  // namespace
 
+void RemoveOtherDraft(const dtrun_backend& table, dtrun_backend_caps* caps) {
+  if ((table.flags & kOtherDeviceDraft) == 0) return;
+  caps->device_kinds &= std::uint64_t{1} << DTRUN_DEVICE_HOST;
+  caps->features &= ~(DTRUN_CAP_DETACHED | DTRUN_CAP_CAPTURE | DTRUN_CAP_STREAM_ORDER | DTRUN_CAP_NO_STREAM);
+}
+
 Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
   Result<dtrun_plugin> head = CheckHead(identity, raw);
   if (!head) return std::move(head).error();
@@ -246,16 +272,29 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
         "rename the file or choose another plugin");
   }
   if (plugin.name == nullptr || !IsName(plugin.name) || FileForm(plugin.name) != FileForm(file.name)) {
+    const char* const name = plugin.name == nullptr ? "" : plugin.name;
     return refuse(
-        fmt::format("it calls itself '{}'", plugin.name == nullptr ? "" : plugin.name),
+        fmt::format("it calls itself '{}'", std::string_view(name, ::strnlen(name, kMostKeyBytes))),
         fmt::format("give the file the plugin's own name, libdtrun_{}_<name>.so", KindText(file.kind)));
   }
   for (const char** text : {&plugin.version, &plugin.vendor, &plugin.license, &plugin.summary}) {
     if (*text == nullptr) *text = "";
+    if (::strnlen(*text, kMostTextBytes + 1) > kMostTextBytes)
+      return refuse(
+          fmt::format("its version, vendor, license or summary has more than {} bytes", kMostTextBytes),
+          "report it to the plugin's author");
   }
   if (const std::string problem = CheckOptions(plugin); !problem.empty())
     return refuse(problem, "correct its table of options, or upgrade dtrun");
 
+  for (const auto& [size, least, of] :
+       {std::tuple(SizeOf(plugin.backend), kFloor<dtrun_backend>, "backend"),
+        std::tuple(SizeOf(plugin.launcher), kFloor<dtrun_launcher>, "launcher")}) {
+    if (size < least)
+      return refuse(
+          fmt::format("its {} has {} bytes, ABI {} has at least {}", of, size, identity->abi, least),
+          kRebuild);
+  }
   if (file.kind == Kind::kBackend) tables.backend = Copy(plugin.backend);
   if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
   if (file.kind == Kind::kDevice) tables.device = Copy(plugin.device);
@@ -265,6 +304,13 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
     if (const std::string problem = CheckFlags(flags, of); !problem.empty())
       return refuse(problem, "upgrade dtrun or install an older release of the plugin");
   }
+  if (file.kind == Kind::kDevice && plugin.device_draft != DTRUN_DEVICE_DRAFT) {
+    return refuse(fmt::format("it was built for draft {} of the device ABI, and this dtrun has draft {}",
+                              plugin.device_draft, DTRUN_DEVICE_DRAFT),
+                  "rebuild it against this dtrun");
+  }
+  tables.backend.flags = plugin.device_draft == DTRUN_DEVICE_DRAFT ? 0 : kOtherDeviceDraft;
+  if (tables.backend.flags != 0) tables.backend.req_wait_stream = nullptr;
   if (const char* member = MissingMember(tables)) {
     return refuse(fmt::format("its member '{}' is missing", member), "ask its author for a complete release");
   }

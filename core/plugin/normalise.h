@@ -19,4 +19,10 @@ struct Tables {
 // `identity` as soon as they are known, so that errors show them.
 Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw);
 
+// A bit of `flags` of the backend of Tables: the plugin has another draft of the device ABI, or none.
+inline constexpr std::uint32_t kOtherDeviceDraft = 1u << 15;
+
+// Removes from the capabilities of such a backend what they say of devices.
+void RemoveOtherDraft(const dtrun_backend& table, dtrun_backend_caps* caps);
+
 }  // namespace dtrun::plugin

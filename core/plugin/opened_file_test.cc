@@ -1,10 +1,9 @@
-#include "core/plugin/plugin_file.h"
-
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
 
+#include "core/plugin/plugin_file.h"
 #include "core/plugin/testing/support.h"
 
 namespace dtrun::plugin {

@@ -21,6 +21,7 @@
 #include "core/options/snapshot.h"
 #include "core/plugin/launch_job.h"
 #include "dtrun/abi.h"
+#include "dtrun/abi/device.h"
 
 namespace dtrun::plugin {
 
@@ -99,6 +100,13 @@ class Plugin {
 // `in_probe` is passed to the plugin in dtrun_host.
 Result<const Plugin*> Load(const File& file, bool in_probe = false);
 
+// The backends that one with these options stands on, each before those below it; loads them.
+Result<std::vector<const Plugin*>> LoadBelow(const dtrun_options& options, bool in_probe);
+// The ids of a backend and of all that it stands on, as one text: "<id>|gloo=<id>"; loads these.
+Result<std::string> StackId(const Plugin& plugin, const dtrun_options& options);
+// Requires of the backends that `options` name the ids of such a text; returns the first id.
+std::string RequireStack(std::string_view id, dtrun_options* options);
+
 // ---- describe ---------------------------------------------------------------------------
 
 // A plugin's description of itself, as plain data.
@@ -155,6 +163,8 @@ class Probe {
   // REQUIRES: Describe succeeded
   const Description& description() const { return description_; }
   const File& file() const { return description_.file; }
+  // The end of what the plugin and its library have written to standard output and error.
+  std::string Written();
   // Calls init, launch_info and shutdown with these options. Empty if the plugin has neither. REQUIRES: a
   // backend
   Result<LaunchInfo> Launch(const dtrun_options& options, int host_count, int local_ranks);

@@ -1,15 +1,16 @@
 #include "core/plugin/plugin_file.h"
 
-#include <array>
-#include <atomic>
-#include <cerrno>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
-#include <memory>
 #include <openssl/evp.h>
-#include <string>
 #include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <string>
 
 #include "core/base/read_file.h"
 #include "core/base/text.h"
@@ -122,9 +123,9 @@ Error Identity::Refuse(dtrun_status code, std::string_view why, std::string_view
   return Error{
       code, fmt::format("{} plugin '{}' (name '{}', version {}, build-id {}, ABI {}; this dtrun has ABI {}): "
                         "{}; {}",
-                        KindText(file.kind), file.path.string(), file.name, known(version),
+                        KindText(file.kind), file.path.string(), file.name, known(Printable(version)),
                         build_id.empty() ? "none" : build_id, known(abi),
-                        AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR), why, action)};
+                        AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR), Printable(why), action)};
 }
 
 }  // namespace dtrun::plugin

@@ -4,10 +4,11 @@
 // Move-only; one thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"

@@ -325,6 +325,11 @@ Result<std::unique_ptr<Probe>> Probe::Start(const File& file, const std::vector<
   return probe;
 }
 
+std::string Probe::Written() {
+  DrainTail(child_->output.get(), &child_->tail);
+  return InOneLine(child_->tail);
+}
+
 void Probe::BeginEnd() { child_->BeginEnd(); }
 
 Probe::~Probe() = default;

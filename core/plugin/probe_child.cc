@@ -16,6 +16,7 @@
 #include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/log/log.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/ask_hosts.h"
 #include "core/plugin/ask_plan.h"
 #include "core/plugin/frame_socket.h"
@@ -49,6 +50,7 @@ std::string WrongVariable(const LaunchInfo& info) {
 
 // Limit for facts and for variables; more is an error of the plugin.
 constexpr std::size_t kMostAnswers = 4096;
+constexpr std::size_t kMostAnswerBytes = 1 << 20;  // of all of them together
 constexpr std::int32_t kMostDevices = 256;
 
 Error TooMany(const char* what) {
@@ -57,22 +59,47 @@ Error TooMany(const char* what) {
       fmt::format("launch_info says more than {} {}; report it to the plugin's author", kMostAnswers, what)};
 }
 
-dtrun_launch_sink MakeSink(LaunchInfo* info) {
+struct Collected {
+  LaunchInfo info;
+  std::size_t bytes = 0;
+  Error refused{DTRUN_OK, {}};  // whatever the plugin does with this failure
+
+  // Whether a fact or a variable of that many bytes is allowed.
+  bool Takes(std::size_t size, bool full, const char* what) {
+    if (full) refused = TooMany(what);
+    if (size > kMostAnswerBytes || (bytes += size) > kMostAnswerBytes) {
+      bytes = kMostAnswerBytes;
+      refused = {
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("launch_info says more than {} MiB of facts and variables; report it to the plugin's "
+                      "author",
+                      kMostAnswerBytes >> 20)};
+    }
+    return refused.code == DTRUN_OK;
+  }
+};
+
+dtrun_launch_sink MakeSink(Collected* collected) {
   dtrun_launch_sink sink;
   DTRUN_INIT(sink);
-  sink.context = info;
+  sink.context = collected;
   sink.fact = [](void* context, const char* key, dtrun_string text,
                  dtrun_error* err) noexcept -> dtrun_status {
-    if (static_cast<LaunchInfo*>(context)->facts.size() >= kMostAnswers) return TooMany("facts").CopyTo(err);
-    static_cast<LaunchInfo*>(context)->facts.emplace_back(Printable(TextOf(key)), Printable(View(text)));
+    Collected& to = *static_cast<Collected*>(context);
+    const std::string_view name = key == nullptr ? "" : key;
+    if (!to.Takes(name.size() + text.size, to.info.facts.size() >= kMostAnswers, "facts"))
+      return to.refused.CopyTo(err);
+    to.info.facts.emplace_back(Printable(name), Printable(View(text)));
     return DTRUN_OK;
   };
   sink.env = [](void* context, const char* name, const char* value,
                 dtrun_error* err) noexcept -> dtrun_status {
-    if (static_cast<LaunchInfo*>(context)->env.size() >= kMostAnswers)
-      return TooMany("variables").CopyTo(err);
+    Collected& to = *static_cast<Collected*>(context);
+    const std::size_t size =
+        std::strlen(name == nullptr ? "" : name) + std::strlen(value == nullptr ? "" : value);
+    if (!to.Takes(size, to.info.env.size() >= kMostAnswers, "variables")) return to.refused.CopyTo(err);
     // Keep a NULL value as a marker; it is rejected below, whatever the plugin does with this failure.
-    static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), value == nullptr ? kNoValue : value);
+    to.info.env.emplace_back(TextOf(name), value == nullptr ? kNoValue : value);
     if (value == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "a variable has no value"}.CopyTo(err);
     return DTRUN_OK;
   };
@@ -86,6 +113,7 @@ dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance
   DTRUN_INIT(caps);
   const dtrun_status status = table.query_caps(instance, &caps, error);
   if (status != DTRUN_OK) return status;
+  RemoveOtherDraft(table, &caps);
   std::string kinds;
   for (std::int32_t kind = DTRUN_DEVICE_HOST + 1; kind < 64; ++kind) {
     if ((caps.device_kinds >> kind & 1) != 0)
@@ -97,24 +125,33 @@ dtrun_status AddDeviceKinds(const dtrun_backend& table, dtrun_instance* instance
 
 // Calls init, launch_info, query_caps and shutdown. The instance never outlives `options`.
 Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const LaunchRequest& request) {
-  LaunchInfo info{{}, {}, plugin.id()};
-  if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
+  Collected to{{{}, {}, plugin.id()}};
+  LaunchInfo& info = to.info;
+  if (plugin.table().backend == nullptr) return info;
   Result<dtrun_options> options = options::FromJson(request.options);
   if (!options) return std::move(options).error();
+  const std::string name = plugin.file().name;
+  const bool stands = options::StackText(name, *options) != name;
+  if (plugin.backend().launch_info == nullptr && !stands) return info;
+  Result<std::string> id = StackId(plugin, *options);
+  if (!id) return std::move(id).error();
+  info.file_id = *std::move(id);
 
-  const std::string who = fmt::format("{} plugin '{}'", KindText(plugin.file().kind), plugin.file().name);
+  const std::string who = fmt::format("{} plugin '{}'", KindText(plugin.file().kind), name);
   PluginError reported;
   dtrun_instance* instance = nullptr;
-  dtrun_status status = plugin.table().init(&plugin.host(), &*options, &instance, &reported);
+  dtrun_status status = sdk::InitPlugin(plugin.table(), &plugin.host(), &*options, &instance, &reported);
   if (status != DTRUN_OK) return Explained(status, reported, who + " cannot be initialised");
   dtrun_launch_query query;
   DTRUN_INIT(query);
   query.host_count = request.host_count;
   query.local_ranks = request.local_ranks;
-  const dtrun_launch_sink sink = MakeSink(&info);
-  status = plugin.backend().launch_info(instance, &query, &sink, &reported);
+  const dtrun_launch_sink sink = MakeSink(&to);
+  if (plugin.backend().launch_info != nullptr)
+    status = plugin.backend().launch_info(instance, &query, &sink, &reported);
   if (status == DTRUN_OK) status = AddDeviceKinds(plugin.backend(), instance, &info, &reported);
   plugin.table().shutdown(instance);
+  if (to.refused.code != DTRUN_OK) return Error{to.refused.code, fmt::format("{}: {}", who, to.refused.text)};
   if (std::string wrong = WrongVariable(info); !wrong.empty())
     return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};
   if (status == DTRUN_OK) return info;
@@ -151,7 +188,8 @@ Result<LaunchInfo> AskDevices(const Plugin& plugin) {
   const std::string who = fmt::format("device plugin '{}'", plugin.file().name);
   PluginError reported;
   dtrun_instance* instance = nullptr;
-  const dtrun_status status = plugin.table().init(&plugin.host(), &*options, &instance, &reported);
+  const dtrun_status status =
+      sdk::InitPlugin(plugin.table(), &plugin.host(), &*options, &instance, &reported);
   if (status != DTRUN_OK) return Explained(status, reported, who + " cannot be initialised");
   Result<LaunchInfo> info = DescribeDevices(plugin.device(), instance);
   plugin.table().shutdown(instance);

@@ -40,5 +40,7 @@ std::string TypedForm(std::string_view name);
 
 // [a-z][a-z0-9_-]{0,31}
 bool IsName(std::string_view text);
+// An error for any other text, with a similar name or the next step, `otherwise`.
+Status CheckName(const std::string& text, std::string_view otherwise);
 
 }  // namespace dtrun::plugin

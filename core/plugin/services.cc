@@ -1,12 +1,14 @@
 #include "core/plugin/services.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/log/log.h"
 #include "core/plugin/host.h"
 
@@ -188,6 +190,8 @@ dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, cons
 
 void ClosePart(const dtrun_host*, dtrun_kv* part) { delete part; }
 
+constexpr std::size_t kMostTopicBytes = 64;
+
 log::Level LevelOf(std::int32_t level) {
   if (level <= DTRUN_LOG_DEBUG) return log::Level::kDebug;
   return level >= DTRUN_LOG_ERROR ? log::Level::kError : static_cast<log::Level>(level);
@@ -198,7 +202,9 @@ std::int32_t Enabled(const dtrun_host*, std::int32_t level) {
 }
 
 void Write(const dtrun_host*, std::int32_t level, const char* topic, dtrun_string text) {
-  log::Room(topic == nullptr || *topic == '\0' ? "plugin" : topic).Write(LevelOf(level), View(text));
+  const std::string_view given = topic == nullptr || *topic == '\0' ? "plugin" : topic;
+  const std::string room = Printable(given.substr(0, kMostTopicBytes));
+  log::Room(room).Write(LevelOf(level), View(text));
 }
 
 }  // namespace

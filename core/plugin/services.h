@@ -3,13 +3,14 @@
 
 #include <string_view>
 
-#include "dtrun/abi/host.h"
+#include "dtrun/abi/services.h"
 
 namespace dtrun::plugin {
 
 const dtrun_log_service* LogService();
 const dtrun_kv_service* KvService();
 const dtrun_memory_service* MemoryService();
+const dtrun_plugins_service* PluginsService();
 
 // A view of a string that a plugin passed; its data may be null if it is empty.
 inline std::string_view View(dtrun_string text) {

@@ -111,8 +111,7 @@ std::string MissingModules(const ModuleRequest& request, const std::vector<std::
     const std::string why = found.end == helpers::End::kNotStarted ? std::strerror(found.status)
                             : found.end == helpers::End::kTooLate  ? "it gave no answer in a minute"
                                                                    : "it failed";
-    return fmt::format("'{}' cannot list modules: {}; run '{} -c 0' there", *interpreter, why,
-                       *interpreter);
+    return fmt::format("'{}' cannot list modules: {}; run '{} -c 0' there", *interpreter, why, *interpreter);
   }
   std::vector<std::string> modules, entry_points, old;
   for (const std::string_view line : LinesOf(found.text)) {

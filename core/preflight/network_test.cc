@@ -1,9 +1,8 @@
-#include "core/preflight/report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/json.h"
+#include "core/preflight/report.h"
 
 namespace dtrun::preflight {
 namespace {

@@ -1,9 +1,10 @@
 #include "core/preflight/report.h"
 
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -56,8 +57,8 @@ void Append(const std::vector<Check>& checks, std::string* out) {
   for (const Check& check : checks) {
     fmt::format_to(std::back_inserter(*out), "  {:<8} {:<12} {}\n", LevelName(check.level), check.topic,
                    Indented(PrintableLines(check.what), kColumn));
-    if (!check.fix.empty()) fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "",
-                                            PrintableLines(check.fix));
+    if (!check.fix.empty())
+      fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "", PrintableLines(check.fix));
   }
 }
 

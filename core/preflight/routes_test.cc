@@ -106,9 +106,8 @@ TEST(ChooseRoutes, ByMemoryRefusesWhatABackendDoesNotMove) {
   wish.candidates = {{"ucx", true, false}, {"gloo", false, true}};
   EXPECT_THAT(
       ChooseRoutes(wish, {{"node0", {{Usable("ucx", "host"), Usable("gloo", "host")}}}}).error().text,
-      HasSubstr(
-          "backend gloo moves host memory only, and device memory is staged over the backend for host "
-          "memory; name ucx for both"));
+      HasSubstr("backend gloo moves host memory only, and device memory is staged over the backend for host "
+                "memory; name ucx for both"));
 }
 
 TEST(ChooseRoutes, OfADeviceRefusesABackendOfAnother) {

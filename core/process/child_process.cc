@@ -1,17 +1,18 @@
 #include "core/process/child_process.h"
 
+#include <sys/wait.h>
+
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <sys/wait.h>
 #include <utility>
 
 #include "core/process/process.h"
 
 namespace dtrun::process {
 
-ChildProcess::ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
-                         std::function<void(const Ending&)> ended, OutputGate* gate)
+ChildProcess::ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer,
+                           Printed printed, std::function<void(const Ending&)> ended, OutputGate* gate)
     : pid_(child.pid),
       handle_(loop, child.handle.Release()),
       out_(std::make_shared<OutputPipe>(loop, std::move(child.out), output::Stream::kOut, buffer, printed,

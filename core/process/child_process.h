@@ -1,14 +1,16 @@
-// A running child process, such as a rank or an ssh client: its handle, its two output pipes and their content.
+// A running child process, such as a rank or an ssh client: its handle, its two output pipes and their
+// content.
 //
 // Owned by the host, and kept alive by its own pending reads; loop thread. It is not reaped before Reap, so
 // its pid, which is also its process group, cannot be reused before.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
-#include <sys/types.h>
 
 #include "core/base/asio.h"
 #include "core/process/ending.h"
@@ -23,7 +25,7 @@ class ChildProcess : public std::enable_shared_from_this<ChildProcess> {
 
   // All processes share `buffer` for reads; `ended` is called once; `gate` controls the pipes.
   ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
-              std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
+               std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
 
   void Watch();
   bool living() const { return !ended_; }

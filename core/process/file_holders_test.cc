@@ -1,10 +1,9 @@
-#include "core/process/segments.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "core/base/fd.h"
+#include "core/process/segments.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

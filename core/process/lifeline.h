@@ -15,6 +15,7 @@ class Lifeline {
  public:
   static constexpr int kNothing = 0;
   static constexpr int kGuardGone = -1;
+  static constexpr int kStacksKey = 100;  // the user has pressed the key that asks for stacks; no signal
 
   Lifeline(std::filesystem::path runtime_dir, UniqueFd control)
       : runtime_dir_(std::move(runtime_dir)), control_(std::move(control)) {}
@@ -23,7 +24,7 @@ class Lifeline {
   const std::filesystem::path& runtime_dir() const { return runtime_dir_; }
   // Readable when Next has a result.
   int descriptor() const { return control_.get(); }
-  // A signal number, kNothing, or kGuardGone. Never blocks.
+  // A signal number, kStacksKey, kNothing, or kGuardGone. Never blocks.
   int Next();
   // Reply to SIGTSTP: the ranks are stopped, so the guard may stop as well.
   void Stopped();
@@ -39,8 +40,8 @@ class Lifeline {
   UniqueFd control_;
 };
 
-// Wire format, one datagram per message. Guard to agent: one byte, the signal. Agent to guard: a kind and
-// text.
+// Wire format, one datagram per message. Guard to agent: one byte, the signal or kStacksKey. Agent to guard:
+// a kind and text.
 inline constexpr char kMessageStopped = 'S';
 inline constexpr char kMessageLastWords = 'L';
 inline constexpr char kMessageRecord = 'R';  // the folder (SCM_RIGHTS); text: mode, path, newline, job name

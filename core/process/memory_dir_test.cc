@@ -1,5 +1,3 @@
-#include "core/process/runtime_dir.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,6 +5,7 @@
 
 #include <fstream>
 
+#include "core/process/runtime_dir.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

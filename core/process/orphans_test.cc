@@ -1,11 +1,10 @@
-#include "core/process/process.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
 
+#include "core/process/process.h"
 #include "core/process/testing.h"
 
 namespace dtrun::process {

@@ -1,7 +1,8 @@
 #include "core/process/output_pipe.h"
 
-#include <cerrno>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace dtrun::process {
 namespace {

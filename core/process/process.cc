@@ -1,5 +1,13 @@
 #include "core/process/process.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -7,15 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fmt/format.h>
 #include <map>
-#include <poll.h>
-#include <pthread.h>
 #include <sstream>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <thread>
 
 #include "core/base/read_file.h"
@@ -127,9 +128,7 @@ bool HasSignal(const std::string& status, const std::string& line, int signal) {
 }
 
 // False if it runs as another user.
-bool MayKill(const Process& process) {
-  return SendSignal(process, 0) || errno != EPERM;
-}
+bool MayKill(const Process& process) { return SendSignal(process, 0) || errno != EPERM; }
 
 // Waits until one of `processes` ends, as far as they are watched, or `timeout` is over.
 void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds timeout) {
@@ -148,12 +147,25 @@ std::optional<Process> ReadProcess(pid_t pid) {
   process.pid = pid;
   process.name = stat.substr(open + 1, close - open - 1);
   std::istringstream rest(stat.substr(close + 1));
+  // By the numbers of proc_pid_stat(5), ascending.
+  auto field = [&rest, at = 6](int number) mutable {
+    for (std::string other; at < number; ++at) rest >> other;
+    std::int64_t value = 0;
+    rest >> value;
+    ++at;
+    return value;
+  };
   if (!(rest >> process.state >> process.parent >> process.group)) return std::nullopt;
-  constexpr int kBetween = 16;  // number of fields from the session up to the start time
-  std::string other;
-  for (int i = 0; i < kBetween; ++i) rest >> other;
-  if (!(rest >> process.start)) return std::nullopt;
-  return process;
+  static const std::int64_t tick = 1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1L),
+                            page = ::sysconf(_SC_PAGESIZE);
+  const std::int64_t user = field(14), system = field(15);
+  const std::int64_t user_of_children = field(16), system_of_children = field(17);
+  process.used = std::chrono::nanoseconds((user + system) * tick);
+  process.used_by_children = std::chrono::nanoseconds((user_of_children + system_of_children) * tick);
+  process.start = static_cast<std::uint64_t>(field(22));
+  process.memory = field(24) * page;
+  process.last_processor = static_cast<int>(field(39));
+  return rest ? std::optional(process) : std::nullopt;
 }
 
 namespace {

@@ -6,12 +6,13 @@
 // PID namespace. Any thread, but one at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -25,6 +26,10 @@ struct Process {
   char state = '?';         // as in /proc/PID/stat; 'Z' is a zombie
   std::uint64_t start = 0;  // in clock ticks since boot; distinguishes processes with the same pid
   std::string name;
+  std::chrono::nanoseconds used{};              // of processors
+  std::chrono::nanoseconds used_by_children{};  // those that it has waited for
+  std::int64_t memory = 0;                      // resident bytes
+  int last_processor = -1;                      // that it ran on
 };
 
 // Empty when there is no such process.

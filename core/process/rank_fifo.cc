@@ -21,12 +21,12 @@ fs::path PathOf(const fs::path& folder, int local_rank, std::string_view what) {
 
 std::string_view NameOf(output::Stream stream) { return stream == output::Stream::kOut ? "out" : "err"; }
 
-Result<UniqueFd> Make(const fs::path& path) {
+Result<UniqueFd> Make(const fs::path& path, int access = O_RDONLY) {
   ::unlink(path.c_str());
   if (::mkfifo(path.c_str(), 0600) != 0) {
     return Error::System(fmt::format("make the pipe '{}'", path.string()), errno);
   }
-  UniqueFd end(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  UniqueFd end(::open(path.c_str(), access | O_NONBLOCK | O_CLOEXEC));
   if (!end) return Error::System(fmt::format("open the pipe '{}'", path.string()), errno);
   return end;
 }
@@ -46,6 +46,8 @@ Result<UniqueFd> MakeRankFifo(const fs::path& folder, int local_rank, output::St
 Result<UniqueFd> MakeEndFifo(const fs::path& folder, int local_rank) {
   return Make(PathOf(folder, local_rank, kEnd));
 }
+
+Result<UniqueFd> MakeKeptFifo(const fs::path& path) { return Make(path, O_RDWR); }
 
 Result<UniqueFd> OpenEndFifo(const fs::path& store, int local_rank) {
   return Open(PathOf(store.parent_path(), local_rank, kEnd));

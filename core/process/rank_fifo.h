@@ -27,6 +27,10 @@ Status PrintToRankFifos(const std::filesystem::path& store, int local_rank);
 Result<UniqueFd> MakeEndFifo(const std::filesystem::path& folder, int local_rank);
 Result<UniqueFd> OpenEndFifo(const std::filesystem::path& store, int local_rank);
 
+// Makes a pipe that never ends for its reader: a rank may open it again, and a process that holds it open
+// does no harm.
+Result<UniqueFd> MakeKeptFifo(const std::filesystem::path& path);
+
 // Its message: the rank's pid, and its status as returned by waitpid(2).
 struct RankEnd {
   pid_t pid = 0;

@@ -1,5 +1,11 @@
 #include "core/process/runtime_dir.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -7,12 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <string>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/fd.h"
 #include "core/base/own_file.h"

@@ -1,15 +1,16 @@
 #include "core/process/segments.h"
 
-#include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <optional>
-#include <string_view>
 #include <sys/signalfd.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/base/number.h"

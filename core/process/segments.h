@@ -8,13 +8,14 @@
 // Owned by the local host; loop thread.
 #pragma once
 
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <sys/stat.h>
-#include <sys/types.h>
 #include <vector>
 
 #include "core/base/fd.h"

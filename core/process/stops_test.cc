@@ -1,5 +1,3 @@
-#include "core/process/child_process.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +5,8 @@
 #include <csignal>
 #include <utility>
 #include <vector>
+
+#include "core/process/child_process.h"
 
 namespace dtrun::process {
 namespace {

@@ -1,21 +1,23 @@
 #include "core/process/terminal_pump.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
-#include <fcntl.h>
 #include <filesystem>
-#include <fmt/format.h>
 #include <optional>
-#include <poll.h>
 #include <sstream>
 #include <string_view>
-#include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <vector>
 
 #include "core/base/number.h"
@@ -59,13 +61,15 @@ bool EpollHas(pid_t pid, int epoll, const std::string& pipe, int depth = 0) {
     if ((mask & EPOLLIN) == 0) continue;
     const std::string link = LinkAt(fmt::format("/proc/{}/fd/{}", pid, descriptor));
     if (link == pipe) return true;
-    if (link == "anon_inode:[eventpoll]" && depth < kDeepestEpoll && EpollHas(pid, descriptor, pipe, depth + 1))
+    if (link == "anon_inode:[eventpoll]" && depth < kDeepestEpoll &&
+        EpollHas(pid, descriptor, pipe, depth + 1))
       return true;
   }
   return false;
 }
 
-bool PollHas(const stacks::Memory& memory, std::uint64_t polls, std::uint64_t count, const std::vector<int>& pipes) {
+bool PollHas(const stacks::Memory& memory, std::uint64_t polls, std::uint64_t count,
+             const std::vector<int>& pipes) {
   if (count > kMostPolled) return true;
   std::vector<pollfd> set(count);
   if (!memory.Copy(polls, set.data(), set.size() * sizeof(pollfd))) return true;
@@ -74,7 +78,8 @@ bool PollHas(const stacks::Memory& memory, std::uint64_t polls, std::uint64_t co
   });
 }
 
-bool SelectHas(const stacks::Memory& memory, std::uint64_t count, std::uint64_t set, const std::vector<int>& pipes) {
+bool SelectHas(const stacks::Memory& memory, std::uint64_t count, std::uint64_t set,
+               const std::vector<int>& pipes) {
   if (set == 0) return false;
   return std::ranges::any_of(pipes, [&](int pipe) {
     const auto bit = static_cast<std::uint64_t>(pipe);
@@ -136,7 +141,39 @@ bool PipeIsEmpty(int pipe) {
   return ::ioctl(pipe, FIONREAD, &unread) != 0 || unread == 0;
 }
 
+// Of whole lines.
+int Typed(int terminal) {
+  int bytes = 0;
+  return ::ioctl(terminal, FIONREAD, &bytes) == 0 ? bytes : 0;
+}
+
 }  // namespace
+
+LineEndingKey::LineEndingKey(int terminal, char key) : key_(key), owner_(::getpid()) {
+  termios modes{};
+  if (::tcgetattr(terminal, &modes) != 0 || (modes.c_lflag & ICANON) == 0 || !InForeground(terminal)) return;
+  if (modes.c_cc[VEOL2] != _POSIX_VDISABLE) return;
+  modes.c_cc[VEOL2] = static_cast<cc_t>(key);
+  if (::tcsetattr(terminal, TCSANOW, &modes) == 0) terminal_ = terminal;
+}
+
+LineEndingKey& LineEndingKey::operator=(LineEndingKey&& other) noexcept {
+  Undo();
+  terminal_ = std::exchange(other.terminal_, -1);
+  key_ = other.key_;
+  owner_ = other.owner_;
+  return *this;
+}
+
+void LineEndingKey::Undo() {
+  const int terminal = std::exchange(terminal_, -1);
+  termios modes{};
+  if (terminal < 0 || owner_ != ::getpid() || !InForeground(terminal) || ::tcgetattr(terminal, &modes) != 0)
+    return;
+  if (modes.c_cc[VEOL2] != static_cast<cc_t>(key_)) return;
+  modes.c_cc[VEOL2] = _POSIX_VDISABLE;
+  ::tcsetattr(terminal, TCSANOW, &modes);
+}
 
 std::string OpenFileLink(int descriptor) { return LinkAt(fmt::format("/proc/self/fd/{}", descriptor)); }
 
@@ -152,6 +189,7 @@ Result<TerminalPump> TerminalPump::Open(int terminal) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create the stdin pipe", errno);
   TerminalPump pump;
   pump.terminal_ = terminal;
+  pump.key_ = LineEndingKey(terminal, kStacksKey);
   pump.reader_ = UniqueFd(ends[0]);
   pump.writer_ = UniqueFd(ends[1]);
   pump.pipe_ = OpenFileLink(ends[1]);
@@ -166,8 +204,8 @@ pollfd TerminalPump::Wanted() const {
 
 int TerminalPump::Patience() const {
   if (!writer_ || interval_.count() == 0) return -1;
-  return static_cast<int>(std::clamp(std::chrono::ceil<milliseconds>(next_look_ - Clock::now()), milliseconds{0},
-                                     milliseconds{1000})
+  return static_cast<int>(std::clamp(std::chrono::ceil<milliseconds>(next_look_ - Clock::now()),
+                                     milliseconds{0}, milliseconds{1000})
                               .count());
 }
 
@@ -177,27 +215,41 @@ void TerminalPump::LookLater(Clock::time_point since) {
   next_look_ = now + std::max<Clock::duration>(interval_, kIntervalOfLook * (now - since));
 }
 
-void TerminalPump::Advance(short events) {
+bool TerminalPump::Advance(short events) {
   const auto now = Clock::now();
-  if (!writer_ || (events == 0 && (interval_.count() == 0 || now < next_look_))) return;
+  if (!writer_ || (events == 0 && (interval_.count() == 0 || now < next_look_))) return false;
   pollfd typed{terminal_, POLLIN, 0};
-  if (::poll(&typed, 1, 0) <= 0) {  // Ctrl-C has flushed it, or the shell has read it
-    interval_ = {};
-    return;
+  bool has_input = ::poll(&typed, 1, 0) > 0;
+  const bool hung_up = has_input && (typed.revents & ~POLLIN) != 0;
+  if (has_input && !hung_up && key_.works() && InForeground(terminal_) && Typed(terminal_) == 1) {
+    char only = 0;
+    if (::read(terminal_, &only, 1) == 1 && only == kStacksKey) return true;
+    empty_lines_ += only == '\n' ? 1 : 0;
+    has_input = false;
   }
-  const bool hung_up = (typed.revents & ~POLLIN) != 0;
-  if (!hung_up && !(InForeground(terminal_) && PipeIsEmpty(writer_.get()) && IsAwaited(pipe_))) return LookLater(now);
+  if (!has_input && empty_lines_ == 0) {  // Ctrl-C has flushed it, or the shell has read it
+    interval_ = {};
+    return false;
+  }
+  const bool awaited = InForeground(terminal_) && PipeIsEmpty(writer_.get()) && IsAwaited(pipe_);
+  if (!hung_up && !awaited) return LookLater(now), false;
   interval_ = {};
+  if (awaited && empty_lines_ > 0) {
+    if (::write(writer_.get(), "\n", 1) != 1) writer_.Reset();
+    if (--empty_lines_ > 0) LookLater(now);
+    return false;
+  }
   std::array<char, PIPE_BUF> bytes;  // fits an empty pipe
   const ssize_t size = ::read(terminal_, bytes.data(), bytes.size());
   if (size > 0) {
     const ssize_t written = ::write(writer_.get(), bytes.data(), static_cast<std::size_t>(size));
     if (written != size) writer_.Reset();
-    return;
+    return false;
   }
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (size < 0 && errno == EIO && !hung_up) return LookLater(now);  // no longer in the foreground
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (size < 0 && errno == EIO && !hung_up) return LookLater(now), false;  // no longer in the foreground
   writer_.Reset();
+  return false;
 }
 
 }  // namespace dtrun::process

@@ -5,9 +5,12 @@
 // line. The pump looks for a reader only while there is input, at growing intervals.
 #pragma once
 
-#include <chrono>
 #include <poll.h>
+#include <sys/types.h>
+
+#include <chrono>
 #include <string>
+#include <utility>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -29,8 +32,31 @@ std::string OpenFileLink(int descriptor);
 // kernel denies the look. A program that only calls select or poll with a timeout of 0 is not detected.
 bool IsAwaited(const std::string& pipe);
 
+// Makes a key end a line of the terminal, so that it can be read at once, and undoes that. Does nothing where
+// the terminal belongs to another job or its modes do not allow it.
+class LineEndingKey {
+ public:
+  LineEndingKey() = default;
+  LineEndingKey(int terminal, char key);
+  ~LineEndingKey() { Undo(); }
+  LineEndingKey(LineEndingKey&& other) noexcept { *this = std::move(other); }
+  LineEndingKey& operator=(LineEndingKey&& other) noexcept;
+
+  bool works() const { return terminal_ >= 0; }
+
+ private:
+  void Undo();
+
+  int terminal_ = -1;
+  char key_ = 0;
+  pid_t owner_ = 0;  // a forked child undoes nothing
+};
+
 class TerminalPump {
  public:
+  // Ctrl-T, as SIGINFO has on BSD, asks for the stacks of the ranks.
+  static constexpr char kStacksKey = 'T' & 0x1f;
+
   // The caller keeps `terminal`. reader() is the read end of the pipe.
   static Result<TerminalPump> Open(int terminal);
 
@@ -39,8 +65,9 @@ class TerminalPump {
   pollfd Wanted() const;
   // Poll timeout in milliseconds, until the next look. -1: no limit.
   int Patience() const;
-  // Call after poll. `events`: the returned events, 0 after a timeout.
-  void Advance(short events);
+  // Call after poll. `events`: the returned events, 0 after a timeout. Returns whether the user has pressed
+  // kStacksKey, at the beginning of a line and while no other input waits.
+  bool Advance(short events);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -48,8 +75,10 @@ class TerminalPump {
   void LookLater(Clock::time_point since);
 
   int terminal_ = -1;
+  LineEndingKey key_;
+  int empty_lines_ = 0;  // read while the key was looked for; the pipe gets them first
   UniqueFd reader_, writer_;
-  std::string pipe_;                     // its OpenFileLink
+  std::string pipe_;                       // its OpenFileLink
   std::chrono::milliseconds interval_{0};  // between looks; 0: no known input
   Clock::time_point next_look_{};
 };

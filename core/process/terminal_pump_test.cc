@@ -93,7 +93,9 @@ bool TurnsUntilSaid(TerminalPump& pump, const Rank& rank) {
   });
 }
 
-TerminalPump Opened(const Terminal& terminal) { return std::move(TerminalPump::Open(terminal.line.get())).value(); }
+TerminalPump Opened(const Terminal& terminal) {
+  return std::move(TerminalPump::Open(terminal.line.get())).value();
+}
 
 constexpr int kManyLooks = 7;
 
@@ -127,6 +129,66 @@ TEST(TerminalPump, TakesALineForEachRead) {
   }
   for (int i = 0; i < kManyLooks; ++i) Turn(pump);
   EXPECT_EQ(ReadSome(terminal.line.get()), "three\n");
+}
+
+// Whether the pump has seen the key within some turns.
+bool SeesKey(TerminalPump& pump) {
+  return Eventually([&] {
+    pollfd wanted = pump.Wanted();
+    ::poll(&wanted, 1, 10);
+    return pump.Advance(wanted.revents);
+  });
+}
+
+TEST(TerminalPump, SeesTheKeyForStacksWithoutEnter) {
+  Terminal terminal;
+  TerminalPump pump = Opened(terminal);
+  for (int i = 0; i < 3; ++i) {
+    terminal.Type({TerminalPump::kStacksKey});
+    EXPECT_TRUE(SeesKey(pump));
+  }
+  EXPECT_FALSE(HasInput(terminal.line.get()));
+}
+
+TEST(TerminalPump, KeepsTheLinesBesideTheKeyForTheReader) {
+  Terminal terminal;
+  TerminalPump pump = Opened(terminal);
+  terminal.Type("\n");
+  for (int i = 0; i < kManyLooks; ++i) Turn(pump);
+  terminal.Type({TerminalPump::kStacksKey});
+  EXPECT_TRUE(SeesKey(pump));
+  terminal.Type("one\n");
+  const Rank rank(pump.reader().get(), [](int pipe, int told) {
+    ReadIn(pipe, told);
+    ReadIn(pipe, told);
+  });
+  std::string said;
+  while (said != "\none\n") {
+    ASSERT_TRUE(TurnsUntilSaid(pump, rank));
+    said += ReadSome(rank.said.get());
+  }
+}
+
+TEST(TerminalPump, LeavesTheTerminalAsItWas) {
+  const auto ends_lines = [](const Terminal& terminal) {
+    termios modes{};
+    EXPECT_EQ(::tcgetattr(terminal.line.get(), &modes), 0);
+    return static_cast<char>(modes.c_cc[VEOL2]);
+  };
+  Terminal terminal;
+  const char before = ends_lines(terminal);
+  {
+    TerminalPump pump = Opened(terminal);
+    EXPECT_EQ(ends_lines(terminal), TerminalPump::kStacksKey);
+    const pid_t child = ::fork();  // as the agent, which has the pump too
+    if (child == 0) {
+      { const TerminalPump its_own = std::move(pump); }
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    EXPECT_EQ(ends_lines(terminal), TerminalPump::kStacksKey);
+  }
+  EXPECT_EQ(ends_lines(terminal), before);
 }
 
 TEST(TerminalPump, CarriesTheEndToAReader) {
@@ -212,9 +274,8 @@ TEST(TerminalPump, SeesAThreadThatReads) {
   Terminal terminal;
   TerminalPump pump = Opened(terminal);
   terminal.Type("hello\n");
-  const Rank rank(pump.reader().get(), [](int pipe, int told) {
-    std::thread([=] { ReadIn(pipe, told); }).detach();
-  });
+  const Rank rank(pump.reader().get(),
+                  [](int pipe, int told) { std::thread([=] { ReadIn(pipe, told); }).detach(); });
   ASSERT_TRUE(TurnsUntilSaid(pump, rank));
   EXPECT_EQ(ReadSome(rank.said.get()), "hello\n");
 }

@@ -60,6 +60,10 @@ void UserSignals::TimeIsUp() {
 }
 
 void UserSignals::Take(int signal) {
+  if (signal == Lifeline::kStacksKey) {
+    if (stacks_key_) stacks_key_();
+    return;
+  }
   if (!handler_) return waiting_.push_back(signal);
   const Handler handler = handler_;  // a copy: the call may replace it
   handler(signal);

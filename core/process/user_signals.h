@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <utility>
 
 #include "core/base/asio.h"
 #include "core/process/lifeline.h"
@@ -27,6 +28,10 @@ class UserSignals {
 
   // The loop calls `handler`. An empty one queues signals for the next handler.
   void Handle(Handler handler);
+  // The loop calls `pressed` when the user presses the key that asks for stacks; empty: nothing does.
+  void OnStacksKey(std::function<void()> pressed) { stacks_key_ = std::move(pressed); }
+  // As if the user had sent `signal`.
+  void Deliver(int signal) { Take(signal); }
   // Starts the time limit. Call once.
   void EndAfter(std::chrono::nanoseconds limit);
   std::chrono::nanoseconds limit() const { return limit_; }
@@ -47,6 +52,7 @@ class UserSignals {
   std::chrono::nanoseconds limit_{};
   bool time_is_up_ = false;
   Handler handler_;
+  std::function<void()> stacks_key_;
   std::deque<int> waiting_;
 };
 

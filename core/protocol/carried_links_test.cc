@@ -1,10 +1,10 @@
-#include "core/protocol/carrier.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <map>
+
+#include "core/protocol/carrier.h"
 
 namespace dtrun::protocol {
 namespace {

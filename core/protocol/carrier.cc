@@ -1,11 +1,12 @@
 #include "core/protocol/carrier.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "core/base/number.h"
 

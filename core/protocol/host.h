@@ -15,10 +15,10 @@
 namespace dtrun::protocol {
 
 using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, CheckConnectivity,
-                             Measure, Called, Differed, Inspect>;
+                             Measure, Called, Differed, Inspect, ReadClock>;
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
                            MpiFinished, MpiAborted, Lost, Surveyed, ConnectivityChecked, Measured, Called,
-                           Differed, RendezvousSeen, RankEnded, Inspected, MpiServerLost>;
+                           Differed, RendezvousSeen, RankEnded, Inspected, MpiServerLost, Traced, ClockRead>;
 
 class Host {
  public:

@@ -1,7 +1,7 @@
-#include "core/protocol/hello.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/protocol/hello.h"
 
 namespace dtrun::protocol {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/protocol/tls.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
+
+#include "core/protocol/tls.h"
 
 namespace dtrun::protocol {
 namespace {

@@ -87,12 +87,14 @@ struct Over {
   }
 };
 
-using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
-                             Survey, CheckConnectivity, Measure, Called, Differed, RunPreflight, Inspect>;
-using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
-                            Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, ConnectivityChecked, Measured, Called, Differed,
-                            PreflightAnswered, Lost, RendezvousSeen, RankEnded, Inspected, MpiServerLost, Logged>;
+using ToAgent =
+    std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over, Survey,
+                 CheckConnectivity, Measure, Called, Differed, RunPreflight, Inspect, ReadClock>;
+using ToRoot =
+    std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered,
+                 MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData, ClientClosed, Surveyed,
+                 ConnectivityChecked, Measured, Called, Differed, PreflightAnswered, Lost, RendezvousSeen,
+                 RankEnded, Inspected, MpiServerLost, Logged, Traced, ClockRead>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

@@ -277,7 +277,8 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(rank.rank, 5);
   EXPECT_EQ(rank.pid, 4242);
   EXPECT_EQ(rank.ending.code, 7);
-  const RendezvousSeen looked = ThroughRoot(RendezvousSeen{false, {"PyTorch"}, true, true, {{3, "RANK", "3", "0"}}});
+  const RendezvousSeen looked =
+      ThroughRoot(RendezvousSeen{false, {"PyTorch"}, true, true, {{3, "RANK", "3", "0"}}});
   ASSERT_EQ(looked.overrides.size(), 1u);
   EXPECT_EQ(looked.overrides[0].rank, 3);
   EXPECT_EQ(looked.overrides[0].name + looked.overrides[0].given + looked.overrides[0].now, "RANK30");

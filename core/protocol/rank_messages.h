@@ -62,9 +62,11 @@ struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
   // Ports where its ranks may join others; empty: do not watch for joining.
   std::vector<std::uint16_t> rendezvous_ports;
+  bool watches_waits = false;  // look at the ranks regularly; Gone has the result
   void Fields(auto& io) {
     io("tokens", tokens, wire::kMostEntries);
     io("rendezvous_ports", rendezvous_ports, wire::kMostEntries);
+    io("watches_waits", watches_waits);
   }
 };
 // SIGSTOP and SIGCONT go to the ranks' process groups. Other signals go only to the ranks: their children may
@@ -106,6 +108,27 @@ struct Inspect {
   void Fields(auto& io) {
     io("number", number);
     io("closely", closely, wire::kMostProcesses);
+  }
+};
+
+// Asks for the host's time, and its answer: how far its clock is from the root's.
+struct ReadClock {
+  static constexpr Rule kRule{"ReadClock", kWithRanks, kMayBeLate};
+  std::uint32_t number = 0;
+  void Fields(auto& io) { io("number", number); }
+};
+// Nanoseconds of CLOCK_REALTIME.
+inline std::uint64_t WallClock() {
+  return static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+struct ClockRead {
+  static constexpr Rule kRule{"ClockRead", kWithRanks, kMayBeLate};
+  std::uint32_t number = 0;
+  std::uint64_t nanoseconds = 0;  // CLOCK_REALTIME
+  void Fields(auto& io) {
+    io("number", number);
+    io("nanoseconds", nanoseconds);
   }
 };
 
@@ -176,6 +199,16 @@ struct Ended {
     io("under_way", under_way);
   }
 };
+// What a rank has added to its trace (core/contract/trace.h), in order.
+struct Traced {
+  static constexpr Rule kRule{"Traced", kServed, kMayBeLate};
+  int rank = 0;
+  std::string_view bytes;
+  void Fields(auto& io) {
+    io("rank", rank);
+    io.Rest("bytes", bytes);
+  }
+};
 // The end of a rank that another program of the plan has started.
 struct RankEnded {
   static constexpr Rule kRule{"RankEnded", kWithRanks, kMayBeLate};
@@ -222,11 +255,41 @@ struct Inspected {
     io("calls", calls);
   }
 };
+// What regular looks at a rank have seen: a letter for each moment, the same moments on all hosts.
+struct RankLooks {
+  static constexpr char kMissed = ' ', kOther = '.';
+  static constexpr char kWaits = 'w';       // for other ranks
+  static constexpr char kStillWaits = 'v';  // the same, and it has not woken since the look before
+  static constexpr char kComputes = 'c';    // elsewhere, on a processor or ready to run
+  static constexpr char kElsewhere = 'e';   // elsewhere, asleep
+  int rank = 0;
+  std::uint32_t every = 1;  // interval, in units of the shortest one; a power of two
+  std::string letters;
+  int active_percent = -1;  // of the time, its first thread was on a processor or ready to run; -1: unknown
+  std::string place = {};   // where it was most often while it was elsewhere
+  pid_t rival = 0;  // the process of another program that most often kept its processors busy; 0: none
+  std::string rival_command = {};
+  int rival_looks = 0;  // in so many looks it, or another such process, did so
+  void Fields(auto& io) {
+    io("rank", rank, wire::kAnyRank);
+    io("every", every, wire::Between{1u, 1u << 30});
+    io("letters", letters, wire::kMostName, wire::kPrintable);
+    io("active_percent", active_percent, wire::Between{-1, 100});
+    io("place", place, wire::kMostName, wire::kPrintable);
+    io("rival", rival, wire::Between{0, wire::kAnyPid.most});
+    io("rival_command", rival_command, wire::kMostName, wire::kPrintable);
+    io("rival_looks", rival_looks, wire::Between{0, 1 << 20});
+  }
+};
 // Every process of this generation on this host has ended, including those that ranks left behind.
 struct Gone {
   static constexpr Rule kRule{"Gone", In({Phase::kPrepared, Phase::kRunning})};
   std::string calls;  // the last calls of the ranks, if any rank failed
-  void Fields(auto& io) { io("calls", calls); }
+  std::vector<RankLooks> looks = {};
+  void Fields(auto& io) {
+    io("calls", calls);
+    io("looks", looks, wire::kMostProcesses);
+  }
 };
 // A signal that the user sent to dtrun on this host.
 struct Asked {

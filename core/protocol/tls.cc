@@ -1,17 +1,18 @@
 #include "core/protocol/tls.h"
 
-#include <boost/asio/error.hpp>
-#include <boost/asio/ssl/error.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <new>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <string.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
 
 #include "core/base/text.h"
 

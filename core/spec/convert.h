@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/document.h"
 #include "core/options/value.h"
+#include "core/spec/document.h"
 
 namespace dtrun::spec {
 

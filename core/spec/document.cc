@@ -1,11 +1,12 @@
 #include "core/spec/document.h"
 
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <optional>
 #include <sstream>
-#include <toml++/toml.h>
 #include <utility>
 
 #include "core/base/text.h"

@@ -88,7 +88,8 @@ Result<std::string> Explain(const JobSpec& spec, std::string_view key) {
   if (const Spec* row = spec.Find(key)) return ExplainOption(*row, spec.Get(row->key));
   const options::Schema schema = spec.schema();
   for (const Spec& row : schema) {
-    if (row.type == options::Type::kMap && key.starts_with(row.key + ".")) return ExplainOption(row, spec.Get(row.key));
+    if (row.type == options::Type::kMap && key.starts_with(row.key + "."))
+      return ExplainOption(row, spec.Get(row.key));
   }
   if (IsTable(schema, key)) return ExplainTable(schema, std::string(key));
   return Error{DTRUN_NOT_FOUND, fmt::format("unknown option '{}'; {}", Printable(key.substr(0, kMostOfAKey)),

@@ -1,15 +1,16 @@
 #include "core/spec/file.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -230,6 +231,8 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd) {
     const int number = errno;
+    if (struct stat there{}; ::stat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode))
+      return Error{DTRUN_INVALID_ARGUMENT, "this is a socket; give the path of a file"};
     Error error = Error::System("cannot open the file", number);
     if (number == ENOENT) error.code = DTRUN_NOT_FOUND;
     if (number == EACCES) error.text += "; make it and its folders readable for this user";

@@ -1,5 +1,5 @@
-// The loader's part for the GPUs of each host. cluster.include and cluster.exclude become a shorter list of
-// hosts with their slots, and cluster.gpus; behind the loader that table has hosts of the list alone, by
+// The GPUs of each host. cluster.include and cluster.exclude become a shorter list of
+// hosts with their slots, and cluster.gpus; afterwards that table has hosts of the list alone, by
 // the names that they have there.
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <iterator>
 #include <utility>
 
-#include "core/spec/loader.h"
 #include "core/hosts/selection.h"
 #include "core/hosts/this_machine.h"
 #include "core/options/text.h"
+#include "core/spec/job_hosts.h"
 
 namespace dtrun::spec {
 namespace {
@@ -20,36 +20,38 @@ constexpr char kNoList[] = "the list of hosts, which is this machine alone witho
 }  // namespace
 
 // The hosts that a text may name; without a list this machine, by the name that `text` begins with.
-std::vector<hosts::HostSlots> Loader::HostsToName(std::string_view text) const {
+std::vector<hosts::HostSlots> JobHosts::HostsToName(std::string_view text) const {
   if (spec_.cluster.hosts.has() || spec_.cluster.connect.is("manual")) return spec_.listed;
   const std::string name(text.substr(0, text.find_first_of(":@")));
   return {{hosts::IsThisMachine(name) ? name : "localhost", {}}};
 }
 
-std::string Loader::ListText() const {
+std::string JobHosts::ListText() const {
   const ListField& list = spec_.cluster.hosts;
-  return list.has() ? fmt::format("the hosts of {}", list.place().empty() ? list.key() : list.place()) : kNoList;
+  return list.has() ? fmt::format("the hosts of {}", list.place().empty() ? list.key() : list.place())
+                    : kNoList;
 }
 
-void Loader::SelectHosts() {
+void JobHosts::SelectHosts() {
   const TextField &include = spec_.cluster.include, &exclude = spec_.cluster.exclude;
-  if (Failed(include) || Failed(exclude) || (!include.has() && !exclude.has())) return;
+  if (builder_.Failed(include) || builder_.Failed(exclude) || (!include.has() && !exclude.has())) return;
   if (include.has() && exclude.has()) {
-    return Fail(exclude, fmt::format("{} ({}) chooses the hosts already; leave one of them out", include.key(),
-                                     include.place()));
+    return builder_.Fail(exclude, fmt::format("{} ({}) chooses the hosts already; leave one of them out",
+                                              include.key(), include.place()));
   }
   const TextField& chosen = include.has() ? include : exclude;
   const auto listed = HostsToName(*chosen);
-  if (listed.empty()) return Fail(chosen, "it names hosts, and nothing lists them; add --hosts or --hostfile");
+  if (listed.empty())
+    return builder_.Fail(chosen, "it names hosts, and nothing lists them; add --hosts or --hostfile");
   auto selected = include.has() ? hosts::Include(listed, *chosen, ListText())
                                 : hosts::Exclude(listed, *chosen, ListText());
-  if (!selected) return Fail(chosen, selected.error().text);
+  if (!selected) return builder_.Fail(chosen, selected.error().text);
   MapField& gpus = spec_.cluster.gpus;
   if (!selected->gpus.empty() && gpus.has()) {
-    return Fail(chosen, fmt::format("it selects GPUs, and so does {} ({}); leave one of them out", gpus.key(),
-                                    gpus.place()));
+    return builder_.Fail(chosen, fmt::format("it selects GPUs, and so does {} ({}); leave one of them out",
+                                             gpus.key(), gpus.place()));
   }
-  const Place place = PlaceOf(chosen.key());
+  const Place place = builder_.PlaceOf(chosen.key());
   options::Value& list = spec_.cluster.hosts.value;
   if (list.set()) {
     std::vector<std::string> texts;
@@ -63,21 +65,24 @@ void Loader::SelectHosts() {
   if (!selected->gpus.empty()) StandIn(gpus, std::move(selected->gpus), place);
 }
 
-void Loader::CheckGpus() {
+void JobHosts::CheckGpus() {
   MapField& gpus = spec_.cluster.gpus;
-  if (!gpus.has() || Failed(gpus)) return;
+  if (!gpus.has() || builder_.Failed(gpus)) return;
   const MapField& env = spec_.job.env;
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}) {
     if (!env.has() || !env->contains(name)) continue;
-    return Fail(gpus, fmt::format("it sets {} of the ranks on the hosts that it names, and {} sets it to '{}' on "
-                                  "all; leave one of them out",
-                                  name, env.key(), env->at(name)));
+    return builder_.Fail(
+        gpus, fmt::format("it sets {} of the ranks on the hosts that it names, and {} sets it to '{}' on "
+                          "all; leave one of them out",
+                          name, env.key(), env->at(name)));
   }
   std::map<std::string, std::string> lists;
   for (const auto& [name, list] : *gpus) {
-    Place place = PlaceOf(gpus.key());
+    Place place = builder_.PlaceOf(gpus.key());
     if (const std::string& own = spec_.PlaceOf(gpus, name); !own.empty()) place.text = own;
-    const auto fail = [&, name = name](const std::string& message) { Fail(gpus.row(), place, "." + name, message); };
+    const auto fail = [&, name = name](const std::string& message) {
+      builder_.Fail(gpus.row(), place, "." + name, message);
+    };
     const auto listed = HostsToName(name);
     const hosts::HostSlots* host = hosts::FindHost(listed, name);
     if (host == nullptr) {

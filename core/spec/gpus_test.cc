@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/hosts/this_machine.h"
 #include "core/spec/read.h"
 #include "core/spec/testing.h"
-#include "core/hosts/this_machine.h"
 
 namespace dtrun::spec {
 namespace {

@@ -1,4 +1,4 @@
-// The loader's part for the hosts of the job. A hostfile or a platform's variables fill in the options that
+// A hostfile or a platform's variables fill in the options that
 // they determine, with that file or platform as the origin, unless the user gave those options. After loading
 // there is one list of hosts, whatever its source.
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "core/hosts/launchers.h"
 #include "core/options/text.h"
 #include "core/spec/file.h"
-#include "core/spec/loader.h"
+#include "core/spec/job_hosts.h"
 
 namespace dtrun::spec {
 namespace {
@@ -35,21 +35,24 @@ std::string RootText(const hosts::Allocation& allocation, std::optional<std::int
 
 }  // namespace
 
+void TakeHosts(Builder& builder, OptionsReader options) { JobHosts(builder, std::move(options)).Take(); }
+
 // The effective one of the options that name hosts: as for every option, the one given last. Two in one place
 // are an error.
-const AnyField* Loader::HostSource() {
+const AnyField* JobHosts::HostSource() {
   AnyField* winner = nullptr;
-  for (AnyField* one : {static_cast<AnyField*>(&spec_.cluster.hosts), static_cast<AnyField*>(&spec_.cluster.hostfile),
-                        static_cast<AnyField*>(&spec_.cluster.from)}) {
-    if (!one->has() || Failed(*one)) continue;
+  for (AnyField* one :
+       {static_cast<AnyField*>(&spec_.cluster.hosts), static_cast<AnyField*>(&spec_.cluster.hostfile),
+        static_cast<AnyField*>(&spec_.cluster.from)}) {
+    if (!one->has() || builder_.Failed(*one)) continue;
     if (winner == nullptr) {
       winner = one;
       continue;
     }
     const int before = winner->value.origin.kind, now = one->value.origin.kind;
     if (before == now) {
-      Fail(*one, fmt::format("{} ({}) names the hosts already; leave one of them out", winner->key(),
-                             winner->place()));
+      builder_.Fail(*one, fmt::format("{} ({}) names the hosts already; leave one of them out", winner->key(),
+                                      winner->place()));
       return nullptr;
     }
     (now > before ? winner : one)->value = {};
@@ -58,62 +61,65 @@ const AnyField* Loader::HostSource() {
   return winner;
 }
 
-void Loader::TakeHosts() {
+void JobHosts::Take() {
+  CheckPorts();
   const ClusterTable& cluster = spec_.cluster;
   if (const AnyField* source = HostSource()) {
     if (source == &cluster.hosts) {
       auto hosts = hosts::ParseHosts(*cluster.hosts);
-      if (!hosts) return Fail(*source, hosts.error().text);
+      if (!hosts) return builder_.Fail(*source, hosts.error().text);
       spec_.listed = *std::move(hosts);
     } else if (source == &cluster.hostfile) {
       TakeHostfile(*source, *cluster.hostfile);
     } else {
       TakePlatform();
     }
-    if (Failed(*source) || hosts_unknown_) return;
+    if (builder_.Failed(*source) || hosts_unknown_) return;
   }
   SelectHosts();
   CheckGpus();
   CheckConnect();
   LimitHosts();
-  ShareRanks();
-  CheckSize();
+  ShareRanks(builder_);
   CheckMinimum();
   CheckIndex();
 }
 
 // Makes this the list of hosts, unless the user gave one.
-void Loader::ListHosts(std::vector<hosts::HostSlots> hosts, const Place& place) {
+void JobHosts::ListHosts(std::vector<hosts::HostSlots> hosts, const Place& place) {
   const AnyField& list = spec_.cluster.hosts;
   if (list.given()) return;
   StandIn(list, ToTexts(hosts), place);
-  if (!Failed(list)) spec_.listed = std::move(hosts);
+  if (!builder_.Failed(list)) spec_.listed = std::move(hosts);
 }
 
-void Loader::TakeHostfile(const AnyField& source, const std::string& path) {
+void JobHosts::TakeHostfile(const AnyField& source, const std::string& path) {
   const Result<std::string> text = ReadFile(path);
   if (!text) {
-    return Fail(source, fmt::format("{}: {}{}", options::QuoteShort(path), text.error().text,
-                                    text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
+    return builder_.Fail(
+        source, fmt::format("{}: {}{}", options::QuoteShort(path), text.error().text,
+                            text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
   }
   auto hosts = hosts::ParseHostfile(*text, options::ShownPath(path));
   if (!hosts) {  // the text starts with the place in that file
-    failed_.insert(source.key());
-    const Place by = PlaceOf(source.key());
-    return problems_.Add({by.origin, by.at, ""}, hosts.error().text,
-                         fmt::format("the file is set by {}", by.text.empty() ? source.key() : by.text));
+    builder_.failed.insert(source.key());
+    const Place by = builder_.PlaceOf(source.key());
+    return builder_.problems.Add(
+        {by.origin, by.at, ""}, hosts.error().text,
+        fmt::format("the file is set by {}", by.text.empty() ? source.key() : by.text));
   }
   ListHosts(*std::move(hosts), {DTRUN_ORIGIN_FILE, {}, path});
 }
 
-void Loader::FailPlatform(const Error& error) {
-  hosts_unknown_ = request_->elsewhere && error.code == DTRUN_NOT_FOUND;
-  if (!hosts_unknown_) Fail(spec_.cluster.from, error.text);
+void JobHosts::FailPlatform(const Error& error) {
+  hosts_unknown_ = builder_.request->elsewhere && error.code == DTRUN_NOT_FOUND;
+  if (!hosts_unknown_) builder_.Fail(spec_.cluster.from, error.text);
 }
 
-void Loader::TakePlatform() {
+void JobHosts::TakePlatform() {
   const ClusterTable& cluster = spec_.cluster;
-  auto allocation = hosts::FromEnvironment(request_->environment, *cluster.from, OtherLaunchers().get());
+  auto allocation =
+      hosts::FromEnvironment(builder_.request->environment, *cluster.from, OtherLaunchers().get());
   if (!allocation) return FailPlatform(allocation.error());
   spec_.hosts_from = {allocation->platform, allocation->sharing, {}};
   const bool named = allocation->own_index && !allocation->hosts.empty();
@@ -122,11 +128,13 @@ void Loader::TakePlatform() {
   if (!allocation->hosts.empty()) ListHosts(allocation->hosts, place);
   if (!allocation->hostfile.empty()) return TakeHostfile(cluster.from, allocation->hostfile);
   const bool counted = allocation->count.max > 0;
-  if (allocation->hosts.empty() && counted) StandIn(cluster.host_count, std::int64_t{allocation->count.max}, place);
+  if (allocation->hosts.empty() && counted)
+    StandIn(cluster.host_count, std::int64_t{allocation->count.max}, place);
   if (allocation->hosts.empty() && !counted && !cluster.host_count.has()) {
-    return Fail(cluster.from,
-                fmt::format("the variables of {} do not say how many hosts there are; set cluster.host_count",
-                            allocation->platform));
+    return builder_.Fail(
+        cluster.from,
+        fmt::format("the variables of {} do not say how many hosts there are; set cluster.host_count",
+                    allocation->platform));
   }
   if (allocation->count.min < allocation->count.max)
     StandIn(cluster.min_hosts, std::int64_t{allocation->count.min}, place);
@@ -135,9 +143,9 @@ void Loader::TakePlatform() {
     std::optional<std::int64_t> port;
     if (cluster.root_port.has()) port = *cluster.root_port;
     if (!allocation->root_address.empty()) StandIn(cluster.root, RootText(*allocation, port), place);
-    const bool taken =
-        allocation->rank_port_taken ||
-        (cluster.root.has() && cluster.root->ends_with(fmt::format(":{}", allocation->rank_port.value_or(-1))));
+    const bool taken = allocation->rank_port_taken ||
+                       (cluster.root.has() &&
+                        cluster.root->ends_with(fmt::format(":{}", allocation->rank_port.value_or(-1))));
     if (allocation->rank_port && !taken)
       StandIn(spec_.job.master_port, std::int64_t{*allocation->rank_port}, place);
   } else if (!allocation->connect.empty()) {
@@ -147,44 +155,44 @@ void Loader::TakePlatform() {
     StandIn(cluster.host_index, std::int64_t{*allocation->own_index}, place);
   if (!allocation->processes_per_host.empty()) {
     const options::Spec& processes = spec_.job.processes_per_host.row();
-    auto data = ParseText(processes, allocation->processes_per_host, start_folder_);
-    if (!data) return Fail(processes, place, "", data.error().text);
+    auto data = ParseText(processes, allocation->processes_per_host, builder_.start_folder);
+    if (!data) return builder_.Fail(processes, place, "", data.error().text);
     StandIn(spec_.job.processes_per_host, *std::move(data), place);
   }
 }
 
 // Launcher plugins, loaded on first use; null: there are none.
-std::shared_ptr<hosts::Launchers> Loader::OtherLaunchers() {
-  return request_->launchers ? request_->launchers(spec_, More()) : nullptr;
+std::shared_ptr<hosts::Launchers> JobHosts::OtherLaunchers() {
+  return builder_.request->launchers ? builder_.request->launchers(spec_, options_) : nullptr;
 }
 
 // Words that are not a launcher's name need no query to plugins.
-void Loader::CheckConnect() {
+void JobHosts::CheckConnect() {
   const TextField& connect = spec_.cluster.connect;
-  if (connect.is("ssh") || connect.is("manual") || Failed(connect)) return;
+  if (connect.is("ssh") || connect.is("manual") || builder_.Failed(connect)) return;
   const auto launchers = OtherLaunchers();
   std::vector<std::string> names = {"ssh", "manual"};
   if (launchers != nullptr) {
     const auto has = launchers->Has(*connect, hosts::Launchers::Ability::kConnect);
-    if (!has) return Fail(connect, has.error().text);
+    if (!has) return builder_.Fail(connect, has.error().text);
     if (*has) return;
     std::ranges::copy(launchers->With(hosts::Launchers::Ability::kConnect), std::back_inserter(names));
   }
   const auto nearest = Nearest(*connect, names);
-  Fail(connect,
-       fmt::format("{} connects to no hosts; {}there are {}", options::QuoteShort(*connect),
-                   nearest ? fmt::format("did you mean \"{}\"? ", *nearest) : "", fmt::join(names, ", ")));
+  builder_.Fail(connect, fmt::format("{} connects to no hosts; {}there are {}", options::QuoteShort(*connect),
+                                     nearest ? fmt::format("did you mean \"{}\"? ", *nearest) : "",
+                                     fmt::join(names, ", ")));
 }
 
 // cluster.host_count selects the first hosts of a list, and is used alone if their names are unknown.
-void Loader::LimitHosts() {
+void JobHosts::LimitHosts() {
   const NumberField& limit = spec_.cluster.host_count;
-  if (!limit.has() || Failed(limit)) return;
+  if (!limit.has() || builder_.Failed(limit)) return;
   const auto count = static_cast<std::size_t>(*limit);
   ListField& hosts = spec_.cluster.hosts;
   if (!hosts.has()) {
     if (count == 1 || spec_.cluster.connect.is("manual")) return;
-    return Fail(
+    return builder_.Fail(
         limit,
         fmt::format(
             "{} hosts, and nothing names them; add --hosts a,b (cluster.hosts), --hostfile FILE or, under "
@@ -195,7 +203,7 @@ void Loader::LimitHosts() {
   std::vector<std::string> list = *hosts;
   if (count > list.size()) {
     const bool mpiruns = limit.place() == "-N";
-    return Fail(
+    return builder_.Fail(
         limit,
         fmt::format("{} hosts are requested, but there are only {} by {}: {}; request fewer, or get more "
                     "hosts{}",
@@ -207,38 +215,41 @@ void Loader::LimitHosts() {
   hosts.value.data = std::move(list);
 }
 
-void Loader::CheckMinimum() {
+void JobHosts::CheckMinimum() {
   const NumberField& minimum = spec_.cluster.min_hosts;
-  if (!minimum.has() || Failed(minimum)) return;
+  if (!minimum.has() || builder_.Failed(minimum)) return;
   const std::int64_t count = spec_.cluster.hosts.has() ? static_cast<std::int64_t>(spec_.listed.size())
                                                        : spec_.cluster.host_count.value_or(1);
   if (*minimum <= count) return;
-  Fail(minimum, fmt::format("at least {} hosts are required, but there are at most {}; require fewer",
+  builder_.Fail(minimum,
+                fmt::format("at least {} hosts are required, but there are at most {}; require fewer",
                             *minimum, count));
 }
 
 // Otherwise the root assigns the numbers.
-void Loader::CheckIndex() {
+void JobHosts::CheckIndex() {
   const NumberField& index = spec_.cluster.host_index;
-  if (!index.has() || Failed(index) || spec_.cluster.connect.is("manual")) return;
-  Fail(index, fmt::format("the number of a host is for cluster.connect = \"manual\", where every host runs dtrun "
-                          "itself; here it is \"{}\"",
-                          *spec_.cluster.connect));
+  if (!index.has() || builder_.Failed(index) || spec_.cluster.connect.is("manual")) return;
+  builder_.Fail(
+      index,
+      fmt::format("the number of a host is for cluster.connect = \"manual\", where every host runs dtrun "
+                  "itself; here it is \"{}\"",
+                  *spec_.cluster.connect));
 }
 
-void Loader::CheckPorts() {
+void JobHosts::CheckPorts() {
   const TextField& range = spec_.cluster.port_range;
-  if (!range.has() || Failed(range)) return;
+  if (!range.has() || builder_.Failed(range)) return;
   auto ports = ParsePortRange(*range);
-  if (!ports) return Fail(range, ports.error().text);
+  if (!ports) return builder_.Fail(range, ports.error().text);
   spec_.ports = *ports;
 }
 
-void Loader::StandIn(const AnyField& field, options::Data data, const Place& place) {
-  if (field.given() || Failed(field)) return;
+void JobHosts::StandIn(const AnyField& field, options::Data data, const Place& place) {
+  if (field.given() || builder_.Failed(field)) return;
   if (const Status checked = CheckBounds(field.row(), data); !checked)
-    return Fail(field.row(), place, "", checked.error().text);
-  Store(field.row(), std::move(data), place);
+    return builder_.Fail(field.row(), place, "", checked.error().text);
+  builder_.Store(field.row(), std::move(data), place);
 }
 
 }  // namespace dtrun::spec

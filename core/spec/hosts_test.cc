@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/hosts/testing.h"
 #include "core/spec/read.h"
 #include "core/spec/testing.h"
-#include "core/hosts/testing.h"
 
 namespace dtrun::spec {
 namespace {

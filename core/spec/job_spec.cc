@@ -1,5 +1,7 @@
 #include "core/spec/job_spec.h"
 
+#include <fmt/format.h>
+
 #include "core/base/text.h"
 #include "core/spec/lookup.h"
 
@@ -44,7 +46,7 @@ const options::Schema& CoreSchema() {
 
 std::string EnvironmentName(std::string_view key) {
   std::string name("DTRUN_CONFIG_");
-  for (const char c : key) name += c == '.' ? '_' : ToUpper(c);
+  for (const char c : key) name += c == '.' || c == '-' ? '_' : ToUpper(c);
   return name;
 }
 
@@ -55,6 +57,10 @@ dtrun_options PluginOptions::Snapshot() const {
     options::Spec own = row;
     own.key.erase(0, prefix.size());
     options.Set(std::move(own), values.find(row.key)->second);
+  }
+  for (const PluginOptions& one : wrapped) {
+    options.entries.find(one.named_by.substr(prefix.size()))->second.wrapped =
+        std::make_shared<const dtrun_options::Wrapped>(one.name, one.path, one.file_id, one.Snapshot());
   }
   return options;
 }
@@ -68,7 +74,12 @@ options::Schema JobSpec::schema() const {
     const options::Schema& first = backend_options.front().schema;
     all.insert(all.end(), first.begin(), first.end());
   }
+  all.insert(all.end(), below.schema.begin(), below.schema.end());
   return all;
+}
+
+std::string PluginOptions::OwnKey(std::string_view key) const {
+  return fmt::format("{}.{}.{}", kind, name, key.substr(kind.size() + std::string_view(".options.").size()));
 }
 
 AnyField* JobSpec::FieldOf(std::string_view key) {
@@ -84,6 +95,7 @@ AnyField* JobSpec::FieldOf(std::string_view key) {
 const options::Spec* JobSpec::Find(std::string_view key) const {
   if (const options::Spec* row = FindSpec(CoreSchema(), key)) return row;
   if (const options::Spec* row = FindSpec(launcher_options.schema, key)) return row;
+  if (const options::Spec* row = FindSpec(below.schema, key)) return row;
   return backend_options.empty() ? nullptr : FindSpec(backend_options.front().schema, key);
 }
 
@@ -91,6 +103,7 @@ const options::Value& JobSpec::Get(std::string_view key) const {
   if (const AnyField* field = const_cast<JobSpec*>(this)->FieldOf(key)) return field->value;
   const auto of_launcher = launcher_options.values.find(key);
   if (of_launcher != launcher_options.values.end()) return of_launcher->second;
+  if (const auto of_below = below.values.find(key); of_below != below.values.end()) return of_below->second;
   if (backend_options.empty()) std::abort();
   const auto of_backend = backend_options.front().values.find(key);
   if (of_backend == backend_options.front().values.end()) std::abort();
@@ -99,7 +112,8 @@ const options::Value& JobSpec::Get(std::string_view key) const {
 
 const std::string& JobSpec::PlaceOf(const AnyField& table, const std::string& name) const {
   const auto found = entry_places.find(table.key() + "." + name);
-  return found == entry_places.end() || table.value.origin.kind != DTRUN_ORIGIN_FILE ? table.place() : found->second;
+  return found == entry_places.end() || table.value.origin.kind != DTRUN_ORIGIN_FILE ? table.place()
+                                                                                     : found->second;
 }
 
 const PluginOptions* JobSpec::OptionsOf(std::string_view backend) const {

@@ -1,8 +1,8 @@
-// The validated config of a job: every option of dtrun as a typed field with its origin, and the options of the
-// chosen plugins.
+// The validated config of a job: every option of dtrun as a typed field with its origin, and the options of
+// the chosen plugins.
 //
-// Read once per launch (core/spec/read.h) and not changed afterwards; any thread may read it. A new option is one
-// line here or in core/spec/tables.h.
+// Read once per launch (core/spec/read.h) and not changed afterwards; any thread may read it. A new option is
+// one line here or in core/spec/tables.h.
 #pragma once
 
 #include <filesystem>
@@ -21,12 +21,15 @@ namespace dtrun::spec {
 // The same option for both kinds of plugins.
 inline Row Sha256(const char* key, const char* more = "") {
   Row row(key, kPlugins, "SHA-256 that the plugin file must have; unset: any file is loaded");
-  row.spec.long_doc = std::string("As `sha256sum FILE` prints it. Each host checks its own file, and does not load a "
-                                  "file with another sum. In a list of backends, such a backend is skipped.") +
+  row.spec.long_doc = std::string(
+                          "As `sha256sum FILE` prints it. Each host checks its own file, and does not load a "
+                          "file with another sum. In a list of backends, such a backend is skipped.") +
                       more;
   return row;
 }
 
+// Rows of options: their texts are wrapped by hand, from here to the end.
+// clang-format off
 struct LauncherTable {
   TextField name = Row("launcher.name", kPlugins, "how ranks are launched; dtrun plugins list shows the launchers")
                        .Default("per-process");
@@ -71,7 +74,7 @@ struct BackendTable {
 struct PluginsTable {
   PathsField path = Row("plugins.path", kPlugins, "folders searched for plugins, before the installed ones")
                         .Scope(DTRUN_SCOPE_HOST)
-                        .MustExist();
+                        .MustBeFolder();
 };
 
 struct PythonTable {
@@ -131,8 +134,9 @@ struct RestartTable {
           .Long("\"user-error\": the program failed by itself. \"signal\": it was killed. \"out-of-memory\": the kernel "
                 "killed it, or it could not allocate memory. \"rendezvous\": a peer never joined. \"network\": a peer "
                 "was lost. \"hang\": a rank made no progress until another one timed out. \"launcher\": a process of "
-                "dtrun that ranks needed was lost, such as a host's PMIx server.")
-          .Default("user-error,signal,out-of-memory,rendezvous,network,hang,launcher");
+                "dtrun that ranks needed was lost, such as a host's PMIx server. \"plugin\": a plugin crashed, hung or "
+                "ended a rank.")
+          .Default("user-error,signal,out-of-memory,rendezvous,network,hang,launcher,plugin");
 };
 
 struct WatchTable {
@@ -145,11 +149,51 @@ struct WatchTable {
           .Default("10m");
   EnumField on_stall =
       Row("watch.on_stall", kAgent, "reaction to a job without progress")
-          .Long("\"report\": dtrun reports it, and the job continues. \"fail\": dtrun ends the job with class \"hang\" "
-                "once no rank has made progress or computed for the time in watch.stall. While a rank computes, the "
-                "others may be waiting for it.")
-          .Default("report")
-          .Choices({"report", "fail"});
+          .Long("\"explain\": dtrun says once for each stall where the ranks are and which ones the others wait for, as "
+                "dtrun explain does, and the job continues. \"fail\": it also ends the job with class \"hang\", "
+                "without a restart. \"restart\": it also ends the ranks with class \"hang\" and restarts them "
+                "if restart.max and restart.on allow it; else the job fails. Both end ranks only once no rank has "
+                "made progress or computed for the time in watch.stall. While a rank computes, the others may be "
+                "waiting for it.")
+          .Default("explain")
+          .Choices({"explain", "fail", "restart"});
+  BoolField stragglers =
+      Row("watch.stragglers", kAgent, "sample the ranks, to name at the end one that made the others wait")
+          .Long("The agents look at their ranks four times a second, and after each doubling of the first minute half as "
+                "often, from outside and without stopping them. The verdict names a rank only if the samples leave no "
+                "doubt. A look at a rank with torch takes 1.2 ms of a processor: 0.5 % of one in the first minute, 0.06 % "
+                "after eight minutes. If false, nothing is sampled.")
+          .Default("true");
+};
+
+struct MetricsTable {
+  TextField listen =
+      Row("metrics.listen", kAgent, "address and port where dtrun serves the numbers of the job, ADDRESS:PORT")
+          .Long("OpenMetrics over HTTP, at /metrics, for Prometheus and others, while the job runs. Such as "
+                "\"127.0.0.1:9400\"; port 0 is any free one. An address that is not loopback needs "
+                "metrics.token_file. If unset, dtrun does not listen. metrics.jsonl in the run directory has the "
+                "numbers in any case.")
+          .Scope(DTRUN_SCOPE_HOST);
+  PathField token_file =
+      Row("metrics.token_file", kAgent, "file with the token that clients of metrics.listen send")
+          .Long("At least 16 characters, as `openssl rand -hex 32` prints them, readable by its owner only. Clients "
+                "send \"Authorization: Bearer TOKEN\". On loopback without a token every user of the host may read "
+                "the numbers.")
+          .Scope(DTRUN_SCOPE_HOST)
+          .MustExist();
+};
+
+struct TraceTable {
+  BoolField enabled =
+      Row("trace.enabled", kCommunicator, "note every call on a communicator, for dtrun trace")
+          .Long("Of programs that use libdtrun: dtrun's own collectives in C, C++ and Python, --torch-backend dtrun, "
+                "dtrun.horovod. Each rank's calls, with sizes and times, go to rank-N.trace in the run directory while "
+                "the job runs.")
+          .Default("false");
+  BytesField size = Row("trace.size", kCommunicator, "largest trace of one rank")
+                        .Long("A call takes 64 bytes. The trace of a rank ends there, and dtrun trace says so.")
+                        .Default("64MiB")
+                        .Range("64KiB", "1TiB");
 };
 
 struct FailuresTable {
@@ -227,6 +271,8 @@ struct Tables {
   NetworkTable network;
   RestartTable restart;
   WatchTable watch;
+  MetricsTable metrics;
+  TraceTable trace;
   FailuresTable failures;
   LogsTable logs;
   OutputTable output;
@@ -246,7 +292,15 @@ struct PluginOptions {
   options::Schema schema;  // with full keys: "backend.options.interface"
   std::map<std::string, options::Value, std::less<>> values;  // by full key
 
+  // The backends that this one stands on.
+  std::vector<PluginOptions> wrapped = {};
+  // Of one of those: the option of the wrapper that names it, and the file, once it is found.
+  std::string named_by = {};
+  std::string path = {};
+  std::string file_id = {};
+
   dtrun_options Snapshot() const;  // in the form that the plugin sees
+  std::string OwnKey(std::string_view key) const;  // "backend.gloo.interface" for "backend.options.interface"
 };
 
 struct JobSpec : Tables {
@@ -254,6 +308,7 @@ struct JobSpec : Tables {
 
   PluginOptions launcher_options;
   std::vector<PluginOptions> backend_options;  // in the order of backend.name, without those that cannot be loaded
+  PluginOptions below;  // of all backends that those stand on: schema and values, by OwnKey
   std::vector<hosts::HostSlots> listed;  // cluster.hosts; empty: not set
   PortRange ports;                       // cluster.port_range; last is 0 if not set
   HostsFrom hosts_from;
@@ -263,7 +318,7 @@ struct JobSpec : Tables {
   std::map<std::string, std::string> entry_places;  // "job.env.A": its place in the file
 
   // For those who list, explain or record all options: by key, without a type. "backend.options." are those of the
-  // first backend.
+  // first backend, "backend.NAME." those of a backend that another one stands on.
   options::Schema schema() const;
   const options::Spec* Find(std::string_view key) const;  // null: no such option
   const options::Value& Get(std::string_view key) const;  // REQUIRES: the option exists

@@ -1,6 +1,6 @@
-#include "core/spec/read.h"
-
 #include <gtest/gtest.h>
+
+#include "core/spec/read.h"
 
 namespace dtrun::spec {
 namespace {

@@ -178,7 +178,22 @@ TEST_F(LoadTest, NamesAJobWithoutAFileByItsScript) {
   EXPECT_EQ(name({"./my run.sh"}), "my-run");
   EXPECT_EQ(name({"python3", "-c", "print(1)", "x.py"}), "job");
   EXPECT_EQ(name({"cp", "a", "b.sh"}), "job");
+  EXPECT_EQ(name({"./train", "--lr", "1"}), "train");
+  EXPECT_EQ(name({"/opt/solver/build/solver.x", "a.py"}), "a");
+  EXPECT_EQ(name({"/usr/bin/env", "true"}), "job");
+  EXPECT_EQ(name({"./python3", "-c", "print(1)"}), "job");
   EXPECT_EQ(name({"python3", "train--token sekret1.py"}), "job");
+}
+
+TEST_F(LoadTest, NamesNoJobAfterTheTextOfAShell) {
+  Request request;
+  const auto name = [&](std::vector<std::string> command) {
+    request.command = std::move(command);
+    return *Load(request, {}).spec.job.name;
+  };
+  EXPECT_EQ(name({"sh", "-c", "sleep 1; exec python3 a.py"}), name({"true"}));
+  EXPECT_EQ(name({"bash", "-ec", "python3 a.py"}), name({"true"}));
+  EXPECT_EQ(name({"python3", "-u", "a.py"}), "a");
 }
 
 TEST_F(LoadTest, MakesALegalJobNameOfAnyFileName) {

@@ -187,4 +187,15 @@ std::string UnknownHint(const options::Schema& schema, const std::string& key, b
   return fmt::format("known here: {}; {}", fmt::join(names, ", "), see(table));
 }
 
+std::vector<std::string> PluginOptionsSet(const JobSpec& spec) {
+  std::vector<std::string> texts;
+  for (const options::Spec& row : spec.schema()) {
+    const options::Value& value = spec.Get(row.key);
+    if (FindSpec(CoreSchema(), row.key) != nullptr || value.origin.kind == DTRUN_ORIGIN_DEFAULT) continue;
+    texts.push_back(
+        fmt::format("{} = {} ({})", row.key, options::Format(row, value.data), value.origin.place));
+  }
+  return texts;
+}
+
 }  // namespace dtrun::spec

@@ -9,6 +9,8 @@
 
 namespace dtrun::spec {
 
+struct JobSpec;
+
 // Null if there is no such option.
 const options::Spec* FindSpec(const options::Schema& schema, std::string_view key);
 
@@ -37,5 +39,8 @@ std::string KeyNamed(const options::Schema& schema, std::string name);
 // keys. `plugin` is the plugin that the options belong to, or empty.
 std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin);
+
+// The options of plugins that are not at their default: "backend.gloo.interface = "lo" (job.toml:4:1)".
+std::vector<std::string> PluginOptionsSet(const JobSpec& spec);
 
 }  // namespace dtrun::spec

@@ -23,7 +23,7 @@ TEST(Lookup, KnowsOptionsAndTables) {
 TEST(Lookup, ListsTheNamesOfATable) {
   EXPECT_THAT(NamesIn(CoreSchema(), ""),
               ElementsAre("job", "cluster", "launcher", "backend", "plugins", "python", "comm", "network",
-                          "restart", "watch", "failures", "logs", "output"));
+                          "restart", "watch", "metrics", "trace", "failures", "logs", "output"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"),
               ElementsAre("name", "path", "sha256", "staging", "torch", "timeout", "options"));
 }
@@ -55,8 +55,8 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
       "known here: name, path, sha256, staging, torch, timeout, options; see: dtrun config explain backend");
   EXPECT_EQ(
       UnknownHint(CoreSchema(), "wibble", false, ""),
-      "tables: job, cluster, launcher, backend, plugins, python, comm, network, restart, watch, failures, "
-      "logs, output");
+      "tables: job, cluster, launcher, backend, plugins, python, comm, network, restart, watch, metrics, "
+      "trace, failures, logs, output");
   EXPECT_EQ(
       UnknownHint(CoreSchema(), "job.timeout", true, ""),
       "did you mean 'job.time_limit' (duration) or 'backend.timeout' (duration, default \"60s\")? see: dtrun "

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/options/snapshot.h"
 #include "core/spec/backend_choice.h"
+#include "core/spec/lookup.h"
 #include "core/spec/read.h"
 #include "core/spec/testing.h"
 
@@ -271,6 +273,120 @@ TEST_F(PluginOptionsTest, NamesMayBeByMemory) {
               HasSubstr("it is the file of one backend, and backend.name gives two"));
   EXPECT_THAT(Problems("[backend]\nname = \"cpu:demo,npu:other\"\noptions.interface = \"lo\"\n"),
               HasSubstr("backend.options is ambiguous"));
+}
+
+// Backends that others stand on: `over` has the option `on`.
+class WrappedOptionsTest : public PluginOptionsTest {
+ protected:
+  Loaded LoadStack(const std::string& text) {
+    request_.file = folder_.Write("train.toml", kJob + text);
+    return Load(request_, [](std::string_view kind, const std::string& name, const JobSpec&) {
+      if (kind == "launcher") return Result<Schema>(Schema());
+      if (name == "demo" || name == "/p/libdtrun_backend_demo.so") return Result<Schema>(DemoSchema());
+      if (name != "over" && name != "under" && name != "over-all")
+        return Result<Schema>(Error{DTRUN_NOT_FOUND, "there is no backend '" + name + "'"});
+      Spec on = A("backend.options.on", Type::kString);
+      on.names_backend = on.required = true;
+      return Result<Schema>(Schema{on});
+    });
+  }
+  std::string StackProblems(const std::string& text) { return folder_.Short(LoadStack(text).problems); }
+};
+
+TEST_F(WrappedOptionsTest, EachGetsItsOwnTable) {
+  request_.sets = {"backend.demo.buffer=2K"};
+  request_.backends = {"demo", "under"};
+  for (const char* demo : {"demo", "/p/libdtrun_backend_demo.so"}) {
+    const Loaded loaded = LoadStack(fmt::format(
+        "[backend]\nname = \"over\"\n[backend.options]\non = \"under\"\n[backend.under]\non = \"{}\"\n"
+        "[backend.demo]\ninterface = \"eth1\"\n",
+        demo));
+    EXPECT_EQ(folder_.Short(loaded.problems), "");
+    const dtrun_options options = loaded.spec.backend_options.front().Snapshot();
+    EXPECT_EQ(options::StackText("over", options), "over > under > demo");
+    const auto& under = options.entries.at("on").wrapped;
+    const auto& below = under->options.entries.at("on").wrapped->options;
+    EXPECT_EQ(below.entries.at("interface").value.data, options::Data(std::string("eth1")));
+    EXPECT_EQ(below.entries.at("buffer").value.data, options::Data(std::int64_t{2048}));
+  }
+}
+
+TEST_F(PluginOptionsTest, MayBeOfAPluginInPluginsPathAlone) {
+  request_.sets = {"backend.demo.buffer=2K"};
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_DEMO_INTERFACE", "lo"}};
+  const std::string text = "[plugins]\npath = [\"/\"]\n[backend]\nname = \"none\"\n[backend.demo]\n";
+  EXPECT_THAT(Problems(text), AllOf(HasSubstr("unknown table 'backend.demo'"),
+                                    HasSubstr("unknown option 'backend.demo.buffer'"),
+                                    HasSubstr("DTRUN_CONFIG_BACKEND_DEMO_INTERFACE: unknown option")));
+  request_.exists = [](std::string_view kind, const std::string& name, const JobSpec& so_far) {
+    return kind == "backend" && name == "demo" && *so_far.plugins.path == std::vector<std::string>{"/"};
+  };
+  EXPECT_EQ(Problems(text), "");
+}
+
+TEST_F(WrappedOptionsTest, AreSetByVariablesOfTheirNameAndShown) {
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_DEMO_BUFFER", "2K"},
+                          {"DTRUN_CONFIG_BACKEND_UNDER_ON", "demo"}};
+  request_.sets = {"backend.demo.interface=lo"};
+  const std::string over = "[backend]\nname = \"over\"\n[backend.options]\non = \"under\"\n";
+  const JobSpec spec = LoadStack(over).spec;
+  EXPECT_EQ(StackProblems(over), "");
+  EXPECT_EQ(spec.Get("backend.options.on").data, options::Data(std::string("under")));
+  EXPECT_EQ(spec.Get("backend.under.on").data, options::Data(std::string("demo")));
+  EXPECT_EQ(spec.Get("backend.demo.buffer").data, options::Data(std::int64_t{2048}));
+  EXPECT_EQ(spec.Get("backend.demo.buffer").origin.place, "DTRUN_CONFIG_BACKEND_DEMO_BUFFER");
+  EXPECT_NE(FindSpec(spec.schema(), "backend.demo.interface"), nullptr);
+  EXPECT_THAT(
+      *Explain(spec, "backend.demo.interface"),
+      AllOf(HasSubstr("value     \"lo\"\n  origin    --set backend.demo.interface on the command line"),
+            HasSubstr("variable  DTRUN_CONFIG_BACKEND_DEMO_INTERFACE\n")));
+  request_.environment["DTRUN_CONFIG_BACKEND_DEMO_BUFER"] = "2K";
+  request_.sets.push_back("backend.dmo.buffer=2");
+  EXPECT_THAT(
+      StackProblems(over),
+      AllOf(
+          HasSubstr("DTRUN_CONFIG_BACKEND_DEMO_BUFER: unknown option in the environment; did you mean "
+                    "DTRUN_CONFIG_BACKEND_DEMO_BUFFER (size)? see: dtrun config explain backend.demo.buffer"),
+          HasSubstr("unknown option 'backend.dmo.buffer'")));
+}
+
+TEST_F(PluginOptionsTest, MayBeVariablesOfTheBackendsName) {
+  request_.backends = {"demo", "other"};
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_DEMO_BUFFER", "2K"},
+                          {"DTRUN_CONFIG_BACKEND_OPTIONS_BUFFER", "1K"},
+                          {"DTRUN_CONFIG_BACKEND_OTHER_X", "a backend that cannot be loaded"}};
+  const Loaded loaded = LoadText("[backend]\nname = \"demo\"\n");
+  EXPECT_EQ(folder_.Short(loaded.problems), "");
+  EXPECT_EQ(loaded.spec.Get("backend.options.buffer").data, options::Data(std::int64_t{2048}));
+  request_.environment["DTRUN_CONFIG_BACKEND_DEMO_BUFFER"] = "much";
+  for (const char* const name : {"demo", "none"})
+    EXPECT_THAT(Problems(fmt::format("[backend]\nname = \"{}\"\n", name)),
+                HasSubstr("DTRUN_CONFIG_BACKEND_DEMO_BUFFER: backend."));
+}
+
+TEST_F(WrappedOptionsTest, AProblemNamesThePluginsOwnTable) {
+  const std::string over = "[backend]\nname = \"over\"\n[backend.options]\non = \"demo\"\n[backend.demo]\n";
+  EXPECT_EQ(StackProblems(over + "buffer = \"much\"\n"),
+            "dtrun: train.toml:8:10: backend.demo.buffer: expected a size such as \"8MiB\"; found \"much\"; "
+            "see: dtrun "
+            "config explain backend.demo.buffer\n");
+  EXPECT_THAT(StackProblems(over + "bufer = 3\n"), HasSubstr("unknown option 'backend.demo.bufer'"));
+  EXPECT_THAT(StackProblems("[backend]\nname = \"over\"\n[backend.options]\non = \"under\"\n"),
+              HasSubstr("backend.under.on is required and not set"));
+  EXPECT_THAT(StackProblems("[backend]\nname = \"over\"\n"), HasSubstr("backend.options.on is required"));
+  EXPECT_THAT(StackProblems("[backend]\nname = \"over\"\n[backend.options]\non = \"dmo\"\n"),
+              HasSubstr("train.toml:6:6: backend.options.on: there is no backend 'dmo'"));
+}
+
+TEST_F(WrappedOptionsTest, NoneStandsOnItself) {
+  EXPECT_EQ(StackProblems("[backend]\nname = \"over\"\n[backend.options]\non = \"over\"\n"),
+            "dtrun: train.toml:6:6: backend.options.on: 'over' would stand on itself: over > over; name "
+            "another backend, as "
+            "each can be there once\n");
+  EXPECT_THAT(
+      StackProblems("[backend]\nname = \"over-all\"\n[backend.options]\non = \"under\"\n[backend.under]\n"
+                    "on = \"/q/libdtrun_backend_over_all.so\"\n"),
+      AllOf(HasSubstr("train.toml:8:6: backend.under.on: "), HasSubstr("over_all > under > over_all")));
 }
 
 }  // namespace

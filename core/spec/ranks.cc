@@ -1,4 +1,4 @@
-// The loader's part for job.ranks, the total number of ranks. It is converted to a number for each host, so
+// job.ranks, the total number of ranks, is converted to a number for each host, so
 // that after loading there are only hosts and their ranks.
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/spec/loader.h"
 #include "core/hosts/host_slots.h"
+#include "core/spec/job_hosts.h"
 
 namespace dtrun::spec {
 namespace {
@@ -39,14 +39,39 @@ std::vector<std::int64_t> Shares(std::int64_t ranks, const std::vector<std::opti
   return shares;
 }
 
-}  // namespace
+void FailTooManyRanks(Builder& builder, std::int64_t ranks) {
+  builder.Fail(builder.spec.job.ranks,
+               fmt::format("{} ranks on one host; at most {} are served there", ranks, hosts::kMaxSlots));
+}
+
+// For this machine alone, or for unnamed hosts, which all run the same number.
+void ShareUnnamed(Builder& builder, std::int64_t ranks, std::optional<std::int64_t> most) {
+  const NumberField& asked = builder.spec.job.ranks;
+  CountField& per_host = builder.spec.job.processes_per_host;
+  const std::int64_t hosts =
+      builder.spec.cluster.connect.is("manual") ? builder.spec.cluster.host_count.value_or(1) : 1;
+  const std::int64_t share = ranks / hosts;
+  if (share * hosts != ranks) {
+    return builder.Fail(
+        asked, fmt::format("{} ranks are not a multiple of {} hosts without names, which all run the same "
+                           "number; change it, or name the hosts with their slots in cluster.hosts",
+                           ranks, hosts));
+  }
+  if (most && share > *most) {
+    return builder.Fail(
+        asked, fmt::format("{} ranks on {} host{}, of which each runs at most {} ({}); ask for fewer", ranks,
+                           hosts, hosts == 1 ? "" : "s", *most, per_host.place()));
+  }
+  if (share > hosts::kMaxSlots) return FailTooManyRanks(builder, share);
+  per_host.value = {share, asked.value.origin};
+}
 
 // Of job.ranks and job.processes_per_host the one given last counts; if both are given in one place, the
 // second limits the ranks of a host.
-void Loader::ShareRanks() {
-  NumberField& ranks = spec_.job.ranks;
-  CountField& per_host = spec_.job.processes_per_host;
-  if (!ranks.has() || Failed(ranks) || Failed(per_host)) return;
+void ShareByNumber(Builder& builder) {
+  NumberField& ranks = builder.spec.job.ranks;
+  CountField& per_host = builder.spec.job.processes_per_host;
+  if (!ranks.has() || builder.Failed(ranks) || builder.Failed(per_host)) return;
   const int before = per_host.value.origin.kind, now = ranks.value.origin.kind;
   if (before > now) {
     ranks.value = {};
@@ -56,88 +81,76 @@ void Loader::ShareRanks() {
   if (before == now) {
     const auto* number = per_host.as<std::int64_t>();
     if (number == nullptr) {
-      return Fail(ranks,
-                  fmt::format("{} says how many ranks each host runs; leave one of them out", per_host.key()));
+      return builder.Fail(
+          ranks, fmt::format("{} says how many ranks each host runs; leave one of them out", per_host.key()));
     }
     most = *number;
   }
   const std::int64_t count = *ranks;
-  ListField& list = spec_.cluster.hosts;
-  if (!list.has()) return ShareUnnamed(count, most);
+  ListField& list = builder.spec.cluster.hosts;
+  if (!list.has()) return ShareUnnamed(builder, count, most);
 
   std::vector<std::optional<std::int64_t>> limits;
-  for (const hosts::HostSlots& host : spec_.listed) {
+  for (const hosts::HostSlots& host : builder.spec.listed) {
     std::optional<std::int64_t> limit = most;
     if (host.slots) limit = std::min<std::int64_t>(*host.slots, most.value_or(*host.slots));
     limits.push_back(limit);
   }
-  const std::vector<std::int64_t> shares = Shares(count, limits, *spec_.cluster.oversubscribe);
+  const std::vector<std::int64_t> shares = Shares(count, limits, *builder.spec.cluster.oversubscribe);
   const std::int64_t placed = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   if (placed < count) {
-    return Fail(ranks,
-                fmt::format("{} ranks, and there is room for {} on {} host{} ({}); ask for fewer, name more "
-                            "hosts or slots, or set cluster.oversubscribe = true",
-                            count, placed, limits.size(), limits.size() == 1 ? "" : "s", list.place()));
+    return builder.Fail(
+        ranks, fmt::format("{} ranks, and there is room for {} on {} host{} ({}); ask for fewer, name more "
+                           "hosts or slots, or set cluster.oversubscribe = true",
+                           count, placed, limits.size(), limits.size() == 1 ? "" : "s", list.place()));
   }
   std::vector<hosts::HostSlots> used;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (shares[i] > hosts::kMaxSlots) return FailTooManyRanks(shares[i]);
+    if (shares[i] > hosts::kMaxSlots) return FailTooManyRanks(builder, shares[i]);
     if (shares[i] == 0) continue;
-    used.push_back({spec_.listed[i].name, static_cast<int>(shares[i])});
+    used.push_back({builder.spec.listed[i].name, static_cast<int>(shares[i])});
     texts.push_back(hosts::ToText(used.back()));
   }
-  spec_.listed = std::move(used);
+  builder.spec.listed = std::move(used);
   list.value.data = std::move(texts);
   per_host.value = {std::int64_t{1}, {}};  // the slots now have the number
 }
 
-// Runs before anything is allocated per rank. A host that counts its own processors or GPUs has at least one rank; a
-// plan checks again once the hosts have reported them.
-void Loader::CheckSize() {
-  const CountField& per_host = spec_.job.processes_per_host;
-  const ListField& list = spec_.cluster.hosts;
-  const NumberField& host_count = spec_.cluster.host_count;
-  if (Failed(per_host) || Failed(spec_.job.ranks) || Failed(list) || Failed(host_count)) return;
+// Runs before anything is allocated per rank. A host that counts its own processors or GPUs has at least one
+// rank; a plan checks again once the hosts have reported them.
+void CheckSize(Builder& builder) {
+  const CountField& per_host = builder.spec.job.processes_per_host;
+  const ListField& list = builder.spec.cluster.hosts;
+  const NumberField& host_count = builder.spec.cluster.host_count;
+  if (builder.Failed(per_host) || builder.Failed(builder.spec.job.ranks) || builder.Failed(list) ||
+      builder.Failed(host_count))
+    return;
   const auto* number = per_host.as<std::int64_t>();
   const std::int64_t each = number == nullptr ? 1 : *number;
-  std::size_t count = spec_.listed.size();
+  std::size_t count = builder.spec.listed.size();
   std::int64_t ranks = 0;
   const AnyField& source = list.has() ? static_cast<const AnyField&>(list) : host_count;
   if (list.has()) {
-    for (const hosts::HostSlots& host : spec_.listed) ranks += per_host.given() ? each : host.slots.value_or(each);
+    for (const hosts::HostSlots& host : builder.spec.listed)
+      ranks += per_host.given() ? each : host.slots.value_or(each);
   } else {
     count = static_cast<std::size_t>(host_count.value_or(1));
     ranks = static_cast<std::int64_t>(count) * each;
   }
   const Status size = hosts::CheckSize(count, ranks);
   if (size) return;
-  Fail(source.row(), {source.value.origin.kind, {}, source.place()}, "",
-       size.error().text +
-           (per_host.given() ? fmt::format(" ({} = {}, {})", per_host.key(), each, per_host.place()) : ""));
+  builder.Fail(
+      source.row(), {source.value.origin.kind, {}, source.place()}, "",
+      size.error().text +
+          (per_host.given() ? fmt::format(" ({} = {}, {})", per_host.key(), each, per_host.place()) : ""));
 }
 
-// For this machine alone, or for unnamed hosts, which all run the same number.
-void Loader::ShareUnnamed(std::int64_t ranks, std::optional<std::int64_t> most) {
-  const NumberField& asked = spec_.job.ranks;
-  CountField& per_host = spec_.job.processes_per_host;
-  const std::int64_t hosts = spec_.cluster.connect.is("manual") ? spec_.cluster.host_count.value_or(1) : 1;
-  const std::int64_t share = ranks / hosts;
-  if (share * hosts != ranks) {
-    return Fail(asked, fmt::format("{} ranks are not a multiple of {} hosts without names, which all run the same "
-                                   "number; change it, or name the hosts with their slots in cluster.hosts",
-                                   ranks, hosts));
-  }
-  if (most && share > *most) {
-    return Fail(asked, fmt::format("{} ranks on {} host{}, of which each runs at most {} ({}); ask for fewer", ranks,
-                                   hosts, hosts == 1 ? "" : "s", *most, per_host.place()));
-  }
-  if (share > hosts::kMaxSlots) return FailTooManyRanks(share);
-  per_host.value = {share, asked.value.origin};
-}
+}  // namespace
 
-void Loader::FailTooManyRanks(std::int64_t ranks) {
-  Fail(spec_.job.ranks, fmt::format("{} ranks on one host; at most {} are served there", ranks, hosts::kMaxSlots));
+void ShareRanks(Builder& builder) {
+  ShareByNumber(builder);
+  CheckSize(builder);
 }
 
 }  // namespace dtrun::spec

@@ -1,7 +1,8 @@
-// Reads the config of a job, once: defaults, the TOML file, DTRUN_CONFIG_* variables and --set, in rising precedence.
+// Reads the config of a job, once: defaults, the TOML file, DTRUN_CONFIG_* variables and --set, in rising
+// precedence.
 //
-// Read checks the values against core's rows and those of the chosen plugins, and reports all problems of a file at
-// once. Main thread.
+// Read checks the values against core's rows and those of the chosen plugins, and reports all problems of a
+// file at once. Main thread.
 #pragma once
 
 #include <filesystem>
@@ -40,14 +41,14 @@ struct Given {
   options::Origin origin;
 };
 
-// Reads the options of one more plugin from the config that was read: a launcher that is asked for hosts, or a backend
-// that joins those of backend.name.
+// Reads the options of one more plugin from the config that was read: a launcher that is asked for hosts, or
+// a backend that joins those of backend.name.
 struct PluginRead {
   PluginOptions options;
   std::vector<Problem> problems;
 };
-using OptionsReader =
-    std::function<PluginRead(const std::string& kind, const std::string& name, const options::Schema& schema)>;
+using OptionsReader = std::function<PluginRead(const std::string& kind, const std::string& name,
+                                               const options::Schema& schema)>;
 
 struct Request {
   std::filesystem::path file;  // empty: no file, only defaults and overrides
@@ -61,18 +62,23 @@ struct Request {
   std::vector<std::string> command;                // from the command line; replaces job.command if not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
-  bool elsewhere = false;                   // a platform without its variables is no problem: the job has no hosts
-  std::vector<std::string> backends;        // existing backends; tables [backend.NAME] may name them
+  bool elsewhere = false;             // a platform without its variables is no problem: the job has no hosts
+  std::vector<std::string> backends;  // existing backends; tables [backend.NAME] may name them
   std::vector<std::string> launcher_names;  // existing launchers, for tables [launcher.NAME]
   std::vector<std::string> devices;         // existing device plugins; backend.name may give their kinds
-  // Returns the launcher plugins that find hosts or connect to them, under plugins.path as read so far. Called if
-  // cluster.from or cluster.connect may name one. `options` stays usable. Empty: there are none.
-  std::function<std::shared_ptr<hosts::Launchers>(const JobSpec& so_far, const OptionsReader& options)> launchers;
+  // Whether there is such a plugin under plugins.path as read so far, beside those of the lists. Empty: there
+  // is none.
+  std::function<bool(std::string_view kind, const std::string& name, const JobSpec& so_far)> exists;
+  // Returns the launcher plugins that find hosts or connect to them, under plugins.path as read so far.
+  // Called if cluster.from or cluster.connect may name one. `options` stays usable. Empty: there are none.
+  std::function<std::shared_ptr<hosts::Launchers>(const JobSpec& so_far, const OptionsReader& options)>
+      launchers;
 };
 
-// Returns the rows of a plugin, with full keys. Called once for the launcher, then once for each name in backend.name
-// but "none"; last for each other plugin that the config has options for, to check these. An error about a named
-// plugin becomes a Problem at its .path or .name, and its options are not checked, as if the function were empty.
+// Returns the rows of a plugin, with full keys. Called once for the launcher, then once for each name in
+// backend.name but "none"; last for each other plugin that the config has options for, to check these. An
+// error about a named plugin becomes a Problem at its .path or .name, and its options are not checked, as if
+// the function were empty.
 using PluginSchema = std::function<Result<options::Schema>(std::string_view kind, const std::string& name,
                                                            const JobSpec& so_far)>;
 

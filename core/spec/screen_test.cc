@@ -1,6 +1,6 @@
-#include "core/spec/document.h"
-
 #include <gtest/gtest.h>
+
+#include "core/spec/document.h"
 
 namespace dtrun::spec {
 namespace {

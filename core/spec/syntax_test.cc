@@ -1,8 +1,8 @@
-#include "core/spec/file.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/spec/file.h"
 
 namespace dtrun::spec {
 namespace {

@@ -46,6 +46,7 @@ struct Row {
   Row& Scope(int scope) { return spec.scope = scope, *this; }
   Row& Required() { return spec.required = true, *this; }
   Row& MustExist() { return spec.must_exist = true, *this; }
+  Row& MustBeFolder() { return spec.must_be_folder = true, MustExist(); }
 
   options::Spec spec;
 };
@@ -117,11 +118,14 @@ using TimeField = Field<options::Type::kDuration, std::chrono::nanoseconds>;
 using CountField = Field<options::Type::kCount, std::int64_t>;  // a number, or a word: see is()
 using NamesField = Field<options::Type::kNames, std::string>;   // a name, or a list: see as()
 
+// Rows of options: their texts are wrapped by hand, from here to the end.
+// clang-format off
 struct JobTable {
   TextField name = Row("job.name", kRoot, "name of the job in logs and folders")
                        .Long("1 to 64 of the characters A-Z a-z 0-9 . _ -. If unset: the name of the config file "
                              "without its extension; without a config file, the name of the script (train for "
-                             "train.py); otherwise \"job\".");
+                             "train.py) or of a program typed with its folder (train for ./train, not for "
+                             "/usr/bin/train); otherwise \"job\".");
   ListField command =
       Row("job.command", kPlan, "program and arguments of every rank")
           .Long("Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and other variables of the rank expand per "

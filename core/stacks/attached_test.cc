@@ -1,5 +1,3 @@
-#include "core/stacks/unwinder.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +6,8 @@
 #include <unistd.h>
 
 #include <csignal>
+
+#include "core/stacks/unwinder.h"
 
 namespace dtrun::stacks {
 namespace {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <map>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -62,11 +64,38 @@ struct Look {
   bool is_python = false;
 };
 
+// Where interpreters are, from earlier looks: a process with torch has thousands of mappings, and the kernel
+// takes milliseconds to list them. Any thread.
+class KnownPythons {
+ public:
+  std::string Of(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    const auto found = lines_.find(pid);
+    return found == lines_.end() ? "" : found->second;
+  }
+  void Keep(pid_t pid, std::string lines) {
+    const std::lock_guard lock(mutex_);
+    if (lines_.size() >= kMost) lines_.clear();
+    lines_[pid] = std::move(lines);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  std::mutex mutex_;
+  std::map<pid_t, std::string> lines_;
+};
+
 Look LookInto(pid_t pid) {
+  static KnownPythons& known = *new KnownPythons;  // threads may use it until the process ends
   Look look{pid, TasksOf(pid), {}};
-  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
+  const ProcessMemory memory(pid);
+  if (const std::string lines = known.Of(pid); !lines.empty()) look.python = ReadPython(memory, lines);
+  look.is_python = !look.python.threads.empty();
+  if (look.is_python) return look;
+  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));  // it is another program now
   look.is_python = IsPython(maps);
-  look.python = ReadPython(ProcessMemory(pid), maps);
+  look.python = ReadPython(memory, maps);
+  if (!look.python.threads.empty()) known.Keep(pid, PythonLines(maps));
   return look;
 }
 
@@ -213,9 +242,20 @@ std::string WorkersText(const std::vector<Look>& looks, pid_t but) {
   return places.empty() ? "" : fmt::format("; a worker is {}", fmt::join(places, ", another "));
 }
 
+// "gdb (pid 12)"; empty: it has none, or one of another container.
+std::string TracerOf(pid_t pid) {
+  constexpr std::string_view kKey = "\nTracerPid:\t";
+  const std::string status = ReadKernelFile(fmt::format("/proc/{}/status", pid));
+  const auto at = status.find(kKey);
+  if (at == status.npos) return {};
+  const pid_t tracer = std::atoi(status.c_str() + at + kKey.size());
+  const std::string name = tracer > 0 ? FirstLineOf(fmt::format("/proc/{}/comm", tracer)) : "";
+  return name.empty() ? "" : fmt::format("{} (pid {})", Printable(name), tracer);
+}
+
 }  // namespace
 
-Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached) {
   std::vector<Look> looks{LookInto(pid)};
   for (const pid_t other : below) {
     if (looks.size() == kMostProcesses) break;
@@ -228,7 +268,8 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
   if (!chosen.tasks.empty()) {
     const char state = chosen.tasks.front().state;
     doing.runs = state == 'R';
-    doing.stopped = state == 'T' || state == 't';
+    doing.stopped = (state == 'T' || state == 't') && !attached.Has(chosen.pid);
+    if (doing.stopped && state == 't') doing.tracer = TracerOf(chosen.pid);
   }
   chosen.python.threads.empty() ? FillFromKernel(chosen, &doing) : FillFromPython(chosen, &doing);
   FillFromLock(chosen, &doing);
@@ -240,7 +281,7 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
 }
 
 void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline, Doing* doing) {
-  if (doing->stopped || doing->pid == 0) return;
+  if (!doing->tracer.empty() || doing->pid == 0) return;
   const Unwound unwound = unwinder.Unwind(doing->pid, deadline);
   if (unwound.frames.empty()) {
     doing->text += fmt::format("  no native stack: {}\n", unwound.trouble);
@@ -255,7 +296,9 @@ void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline,
   if (place->where.empty() && place->what.empty()) doing->what = place->within;
   if (place->where.empty() && !place->what.empty() && doing->more.empty())
     doing->more = "called by " + place->within;
-  if (place->what.empty()) doing->stand = Stand::kElsewhere;  // in its own code
+  if (doing->stopped) return;  // what it was in is no wait for ranks
+  const bool for_own_thread = place->waits_for_thread && !unwound.any_waits;
+  if (place->what.empty() || for_own_thread) doing->stand = Stand::kElsewhere;  // in its own code
   if (place->waits) doing->stand = Stand::kWaits;
 }
 
@@ -264,7 +307,10 @@ std::string PhraseOf(const Doing& doing) {
   if (!doing.what.empty()) text = "in " + doing.what;
   if (!doing.where.empty()) text += (text.empty() ? "at " : " at ") + doing.where;
   if (!doing.more.empty()) text += text.empty() ? doing.more : fmt::format(" ({})", doing.more);
-  if (doing.stopped) text = "stopped" + (text.empty() ? "" : ", " + text);
+  if (doing.stopped) {
+    const std::string how = doing.tracer.empty() ? "stopped" : kStoppedBy + doing.tracer;
+    text = how + (text.empty() ? "" : ", " + text);
+  }
   if (text.empty()) return doing.runs ? kRunning : kUnknownPlace;
   return text;
 }

@@ -20,6 +20,7 @@ struct Doing {
   Stand stand = Stand::kUnknown;
   bool runs = false;     // on a CPU
   bool stopped = false;  // stopped by a signal or a debugger
+  std::string tracer;    // the debugger that stopped it: "gdb (pid 12)"; empty: none
   bool trains = false;
   bool joins = false;
   bool may_handle = true;  // an error that it met may still propagate (core/stacks/place.h)
@@ -34,12 +35,16 @@ struct Doing {
   std::string text;       // all stacks, for a file; lines
 };
 
-// `below`: the process's descendants, parents first.
-Doing LookAt(pid_t pid, const std::vector<pid_t>& below);
+// `below`: the process's descendants, parents first. `attached`: dtrun's own tools; a process that one of
+// them has stopped does not count as stopped.
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached = {});
 
-// Adds native stacks, and the location of a program that is not Python. Skips stopped processes. Only for a
-// process that is about to be ended.
+// Adds native stacks, and the location of a program that is not Python. Skips a process that a debugger has.
+// Only for one that is about to be ended.
 void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline, Doing* doing);
+
+// How the phrase of a process begins that a debugger has stopped.
+inline constexpr char kStoppedBy[] = "stopped by ";
 
 // The phrases for a process at an unknown location: on a CPU, and not.
 inline constexpr char kRunning[] = "running";

@@ -67,6 +67,9 @@ constexpr Call kCalls[] = {
 #endif
     {SYS_epoll_pwait, "epoll_wait", false, false},
     {SYS_futex, "futex", false, false},
+    {SYS_restart_syscall, "a sleep or wait", false, false},  // that a signal or a debugger has interrupted
+    {SYS_kill, "kill", false, false},
+    {SYS_tgkill, "tgkill", false, false},
     {SYS_nanosleep, "nanosleep", false, true},
     {SYS_clock_nanosleep, "clock_nanosleep", false, true},
 #ifdef SYS_pause
@@ -197,6 +200,24 @@ Used UsedBy(pid_t pid) {
   used.processor_ms = (user + system) * 1000 / ticks;
   used.bytes = OwnBytes(pid);
   return used;
+}
+
+Scheduled ScheduledOf(pid_t pid) {
+  Scheduled scheduled;
+  const std::string folder = fmt::format("/proc/{0}/task/{0}/", pid);
+  std::istringstream times(ReadKernelFile(folder + "schedstat"));
+  std::int64_t ran = 0, delayed = 0;
+  if (times >> ran >> delayed) {
+    scheduled.ran = std::chrono::nanoseconds(ran);
+    scheduled.delayed = std::chrono::nanoseconds(delayed);
+  }
+  constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
+  const std::string status = ReadKernelFile(folder + "status");
+  for (const std::string_view line : LinesOf(status)) {
+    if (line.starts_with(kSleeps))
+      scheduled.sleeps = std::atoll(std::string(line.substr(kSleeps.size())).c_str());
+  }
+  return scheduled;
 }
 
 // "4: FLOCK  ADVISORY  WRITE 3517 fd:00:2531448 0 EOF", followed by "4: -> FLOCK  ADVISORY  WRITE 3548 ..."

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,14 @@ struct Used {
   std::int64_t bytes = 0;
 };
 Used UsedBy(pid_t pid);
+
+// How the scheduler has treated its first thread since its start; zeros where the kernel does not tell.
+struct Scheduled {
+  std::int64_t sleeps = 0;             // how often it has gone to sleep
+  std::chrono::nanoseconds ran{};      // on a processor
+  std::chrono::nanoseconds delayed{};  // ready to run, without a processor
+};
+Scheduled ScheduledOf(pid_t pid);
 
 // The process that holds it; 0: unknown, for example if another host or a container holds it. `locks`: text
 // of /proc/locks.

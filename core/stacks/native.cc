@@ -50,6 +50,7 @@ std::string Called(const std::string& function) {
   };
   bare();
   if (name.starts_with("GI_")) name.remove_prefix(3);
+  bare();
   if (name.starts_with("libc_")) name.remove_prefix(5);
   bare();
   return std::string(name);
@@ -84,6 +85,15 @@ bool CallWaits(std::string_view called) {
                                   "MPI_Scan",      "MPI_Recv",      "MPI_Sendrecv", "MPI_Wait",
                                   "MPI_Init",      "MPI_Finalize",  "MPI_Comm_",    "dtrun_",
                                   "dtrun::",       "nccl",          "gloo::"};
+  return std::ranges::any_of(kBegins, [&](const char* known) { return called.starts_with(known); });
+}
+
+// Whether a thread waits for another of its process in the call.
+bool CallWaitsForThread(std::string_view called) {
+  constexpr std::array kBegins = {
+      "pthread_mutex_", "pthread_cond_",      "pthread_rwlock_",         "pthread_barrier_wait",
+      "pthread_join",   "pthread_timedjoin_", "pthread_clockjoin_",      "sem_wait",
+      "sem_timedwait",  "sem_clockwait",      "std::condition_variable", "std::thread::join"};
   return std::ranges::any_of(kBegins, [&](const char* known) { return called.starts_with(known); });
 }
 
@@ -125,10 +135,10 @@ class Modules {
 
 std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {
   std::vector<NativeFrame> frames;
-  bool in_thread = false;
+  bool in_thread = id == kAllThreads;
   for (std::string_view line : LinesOf(text)) {
     if (line.starts_with("TID ")) {
-      in_thread = std::atoi(std::string(line.substr(4, 12)).c_str()) == id;
+      in_thread = id == kAllThreads || std::atoi(std::string(line.substr(4, 12)).c_str()) == id;
     } else if (in_thread && line.starts_with("    ") && !frames.empty()) {
       SetSource(line.substr(4), &frames.back());
     } else if (const auto address = line.find("0x"); in_thread && line.starts_with('#') && address < 8) {
@@ -152,7 +162,7 @@ std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::strin
   bool in_thread = false;
   for (const std::string_view line : LinesOf(text)) {
     if (line.starts_with("Thread ")) {
-      in_thread = line.find(ours) != std::string_view::npos ||
+      in_thread = id == kAllThreads || line.find(ours) != std::string_view::npos ||
                   line.find(fmt::format("(process {})", id)) != std::string_view::npos;
     }
     const auto address = line.find("0x"), in = line.find(" in ");
@@ -181,8 +191,16 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
     place.what = Called(called->function);
     if (!place.what.empty()) break;
   }
+  if (place.what == "ompi_mpi_finalize")
+    place.what = "MPI_Finalize";  // which jumps to it and leaves no frame
   place.waits = CallWaits(place.what);
+  place.waits_for_thread = CallWaitsForThread(place.what);
   return place;
+}
+
+bool AnyWaits(const std::vector<NativeFrame>& frames) {
+  return std::ranges::any_of(frames,
+                             [](const NativeFrame& frame) { return CallWaits(Called(frame.function)); });
 }
 
 }  // namespace dtrun::stacks

@@ -21,19 +21,26 @@ struct NativeFrame {
   int line = 0;
 };
 
-// The frames of thread `id` in the output of `eu-stack -s -m -i`, innermost first; empty if it is missing.
+inline constexpr pid_t kAllThreads = -1;
+
+// The frames of thread `id`, or of kAllThreads, in the output of `eu-stack -s -m -i`, innermost first; empty
+// if it is missing.
 std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id);
 // The same for gdb's `thread apply all backtrace`; `maps` is the process's /proc/PID/maps.
 std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::string_view maps);
 
 struct NativePlace {
-  std::string what;    // "nanosleep", "MPI_Allreduce"; empty: its own code
-  std::string where;   // "main.cc:12"; empty: unknown
-  std::string within;  // "main": the program's own function
-  bool waits = false;  // the call waits for other ranks
+  std::string what;               // "nanosleep", "MPI_Allreduce"; empty: its own code
+  std::string where;              // "main.cc:12"; empty: unknown
+  std::string within;             // "main": the program's own function
+  bool waits = false;             // the call waits for other ranks
+  bool waits_for_thread = false;  // ... for another thread of the process
 };
 
 // The innermost named frame of the program itself, not of a library; nullopt if there is none.
 std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames);
+
+// Whether any of them is a call that waits for other ranks.
+bool AnyWaits(const std::vector<NativeFrame>& frames);
 
 }  // namespace dtrun::stacks

@@ -67,6 +67,40 @@ TEST(Native, KnowsWhatWaitsForRanks) {
   EXPECT_TRUE(place->waits);
 }
 
+TEST(Native, KnowsWhatWaitsForAThreadOfTheProcess) {
+  constexpr char kLocked[] =
+      "TID 7:\n"
+      "#0  0x00007f01 futex_wait - /usr/lib/libc.so.6\n"
+      "#1  0x00007f02 ___pthread_mutex_lock - /usr/lib/libc.so.6\n"
+      "#2  0x00005604 main - /home/me/train\n"
+      "TID 8:\n"
+      "#0  0x00007f01 poll - /usr/lib/libc.so.6\n"
+      "#1  0x00007f03 MPI_Recv - /opt/mpi/lib/libmpi.so.40\n"
+      "#2  0x00005605 receive - /home/me/train\n";
+  const auto place = PlaceOf(FramesOfEuStack(kLocked, 7));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->what, "pthread_mutex_lock");
+  EXPECT_TRUE(place->waits_for_thread);
+  EXPECT_FALSE(place->waits);
+  EXPECT_FALSE(AnyWaits(FramesOfEuStack(kLocked, 7)));
+  EXPECT_TRUE(AnyWaits(FramesOfEuStack(kLocked, kAllThreads))) << "which may wait for a rank";
+}
+
+TEST(Native, NamesAReadAsItsProgramDoes) {
+  const auto place = PlaceOf({{"__GI___libc_read", "/usr/lib/libc.so.6", "", 0},
+                              {"main", "/home/me/train", "/home/me/train.cc", 9}});
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->what, "read");
+}
+
+TEST(Native, KnowsOpenMpisFinalizeByTheFunctionThatItJumpsTo) {
+  const auto place = PlaceOf({{"ompi_mpi_finalize", "/usr/lib/x86_64-linux-gnu/libmpi.so.40", "", 0},
+                              {"main", "/home/me/train", "/home/me/train.cc", 9}});
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->what, "MPI_Finalize");
+  EXPECT_TRUE(place->waits);
+}
+
 TEST(Native, OfAStrippedProgramNothingIsSaid) {
   EXPECT_FALSE(PlaceOf({{"nanosleep", "/usr/lib/libc.so.6", "", 0}, {"", "/home/me/train", "", 0}}));
   EXPECT_FALSE(PlaceOf({}));

@@ -24,12 +24,14 @@ bool IsStandardLibrary(std::string_view file) {
   return !IsPackage(file) && (file.starts_with("<frozen") || Holds(file, "/lib/python3"));
 }
 
-// Files of torch, Horovod and Lightning with functions that wait for other ranks.
+// Files of torch, Horovod, JAX and dtrun with functions that wait for other ranks.
 bool IsCollectiveFile(std::string_view file) {
   constexpr std::string_view kFiles[] = {"/torch/distributed/distributed_c10d.py",
                                          "/torch/distributed/rendezvous.py",
                                          "/torch/distributed/_functional_collectives.py",
                                          "/torch/distributed/nn/functional.py",
+                                         "/dtrun/communicator.py",
+                                         "/dtrun/work.py",
                                          "/horovod/torch/mpi_ops.py",
                                          "/horovod/common/",
                                          "/jax/_src/distributed.py",
@@ -105,24 +107,28 @@ std::string Shown(const Frame& frame) {
   if (IsCollectiveFile(frame.file)) return std::string(LastPart(frame.function));
   std::string_view module = FileName(frame.file);
   if (module.ends_with(".py")) module.remove_suffix(3);
-  if (!IsStandardLibrary(frame.file) || module == "__init__") return frame.function;
+  if (!IsStandardLibrary(frame.file)) return frame.function;
+  if (module == "__init__") module = FileName(frame.file.substr(0, frame.file.rfind('/')));  // "json"
   return fmt::format("{}.{}", module, frame.function);
 }
 
 // The frame that the user knows: the innermost of the program itself. If the program is a package, the
 // innermost outside the standard library.
 std::size_t OwnFrame(const std::vector<Frame>& frames) {
-  const auto own = [](const Frame& frame) {
-    return !IsPackage(frame.file) && !IsStandardLibrary(frame.file) && !IsCollectiveFile(frame.file) &&
-           !frame.file.starts_with('<');
-  };
-  auto found = std::ranges::find_if(frames, own);
+  auto found = std::ranges::find_if(frames, IsOfTheUser);
   if (found == frames.end())
     found = std::ranges::find_if(frames, [](const Frame& frame) { return IsPackage(frame.file); });
   return found == frames.end() ? 0 : static_cast<std::size_t>(found - frames.begin());
 }
 
 }  // namespace
+
+bool IsOfTheUser(const Frame& frame) {
+  // Classes that dataclasses and namedtuple generate have functions such as __init__ in a file of that name.
+  if (frame.file.starts_with('<'))
+    return !frame.function.starts_with("__") && (frame.file == "<string>" || frame.file == "<stdin>");
+  return !IsPackage(frame.file) && !IsStandardLibrary(frame.file) && !IsCollectiveFile(frame.file);
+}
 
 std::string Plain(std::string_view name) {
   std::string out;

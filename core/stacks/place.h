@@ -35,6 +35,10 @@ struct Place {
 // Line number `line`, from 1, of a file of the process; empty if not available.
 using Source = std::function<std::string(const std::string& file, int line)>;
 
+// Whether the frame's file is the program's own: of no package, of Python's library neither, and not
+// generated. The text of `python -c` is its own.
+bool IsOfTheUser(const Frame& frame);
+
 // `frames`: innermost first, not empty.
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source);
 

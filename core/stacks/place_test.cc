@@ -65,6 +65,17 @@ TEST(PlaceOf, TakesNoLibraryForTheProgramThatStandsOutsideThePackages) {
   EXPECT_EQ(place.stand, Stand::kWaits);
 }
 
+TEST(PlaceOf, KnowsDtrunsOwnCalls) {
+  for (const char* const folder : {"/usr/lib/python3/dist-packages", "/opt/dtrun/python"}) {
+    const Place place =
+        PlaceIn({At(std::string(folder) + "/dtrun/communicator.py", 84, "Communicator.allreduce"),
+                 At("/home/u/train.py", 8, "<module>")});
+    EXPECT_EQ(place.stand, Stand::kWaits);
+    EXPECT_EQ(place.what, "allreduce");
+    EXPECT_EQ(place.where, "train.py:8");
+  }
+}
+
 TEST(PlaceOf, ALauncherIsNoCollective) {
   const Place place = PlaceIn({At("/usr/lib/python3.11/subprocess.py", 1955, "Popen.wait"),
                                At("/x/site-packages/torch/distributed/run.py", 5, "main")});

@@ -278,6 +278,16 @@ void Locate(const std::string& table, int first_line, long unit, Frame* frame) {
   }
 }
 
+std::string PythonLines(const std::string& maps) {
+  std::string kept;
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    const auto path = line.find('/');
+    if (path != std::string::npos && NamesPython(std::string_view(line).substr(path))) kept += line + "\n";
+  }
+  return kept;
+}
+
 bool IsPython(const std::string& maps) { return !Interpreters(maps).empty(); }
 
 Python ReadPython(const Memory& memory, const std::string& maps) {

@@ -64,6 +64,9 @@ struct Python {
 // `maps` is the process's /proc/PID/maps.
 Python ReadPython(const Memory& memory, const std::string& maps);
 
+// The lines of `maps` that ReadPython needs: a few of thousands.
+std::string PythonLines(const std::string& maps);
+
 // Whether it is Python at all; another tool may be able to read it.
 bool IsPython(const std::string& maps);
 

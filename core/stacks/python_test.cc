@@ -31,6 +31,14 @@ class EverythingMapped final : public Memory {
   mutable std::size_t copied_ = 0;
 };
 
+TEST(PythonLines, AreThoseOfTheInterpreter) {
+  const std::string python = "55d0-55d1 r--p 00000000 fe:00 7 /usr/bin/python3.11\n";
+  EXPECT_EQ(
+      PythonLines("7f00-7f01 r--p 00000000 00:00 0\n7f02-7f03 r--p 00000000 fe:00 9 /usr/lib/libtorch.so\n" +
+                  python),
+      python);
+}
+
 TEST(ReadPython, ReadsTheStacksOfAllThreads) {
   const PythonImage image;
   const Python python = ReadPython(image, PythonImage::Maps());

@@ -1,17 +1,19 @@
 #include "core/stacks/unwinder.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fmt/format.h>
-#include <poll.h>
 #include <sstream>
 #include <string_view>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utility>
 
 #include "core/base/fd.h"
@@ -182,16 +184,17 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int unseen = process ? 0 : errno;
   int ends[2];
-  if (program_.empty() || !process || AnyIs(pid, "Tt") || ::pipe2(ends, O_CLOEXEC) != 0) {
+  if (program_.empty() || !process || AnyIs(pid, "t") || ::pipe2(ends, O_CLOEXEC) != 0) {
     unwound.trouble = program_.empty()  ? "neither eu-stack (elfutils) nor gdb is on PATH"
                       : unseen == ESRCH ? "it has ended"
                       : unseen != 0     ? Error::System("watch it", unseen).text
-                                        : "it is stopped, or a debugger has it";
+                                        : "a debugger has it";
     return unwound;
   }
   const UniqueFd reading(ends[0]);
   UniqueFd writing(ends[1]);
   const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
+  const bool was_stopped = AnyIs(pid, "T");  // both tools leave it so
   Attached::Scope scope(*attached_, pid);
   const pid_t tool = helpers::Start(
       {.command = ArgumentsOf(program_, pid), .environment = Environment(), .with_errors = true},
@@ -211,12 +214,19 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   const Run run = Await(tool, handle, reading, deadline, scope);
   // When the tool dies, the traced process continues. But the SIGSTOP of the attach may still be pending or
   // may have stopped the process; SIGCONT ends both.
-  if (run.failed() || AnyIs(pid, "T")) ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
+  if (!was_stopped && (run.failed() || AnyIs(pid, "T")))
+    ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
   if (!run.in_time) {
-    unwound.trouble = fmt::format("{} took too long", name());
+    unwound.trouble =
+        fmt::format("{} took too long{}", name(),
+                    name() == "gdb" ? "; eu-stack, of the package elfutils, is several times as fast" : "");
     return unwound;
   }
-  unwound.frames = name() == "gdb" ? FramesOfGdb(run.output, pid, maps) : FramesOfEuStack(run.output, pid);
+  const auto frames_of = [&](pid_t thread) {
+    return name() == "gdb" ? FramesOfGdb(run.output, thread, maps) : FramesOfEuStack(run.output, thread);
+  };
+  unwound.frames = frames_of(pid);
+  unwound.any_waits = AnyWaits(frames_of(kAllThreads));
   if (unwound.frames.empty()) {
     unwound.trouble = WIFSIGNALED(run.status) && run.status != -1
                           ? fmt::format("{} was killed by signal {}", name(), WTERMSIG(run.status))

@@ -1,16 +1,17 @@
 // Takes native stacks of a process with a tool of this host: eu-stack (elfutils), otherwise gdb.
 //
 // The tool attaches with ptrace, which stops the process meanwhile, so use it only for processes that are
-// about to be ended. Afterwards the process runs, even if the tool hung, crashed or was killed. Any thread
-// that may block until the deadline.
+// about to be ended. Afterwards the process runs if it ran before, even if the tool hung, crashed or was
+// killed. Any thread that may block until the deadline.
 #pragma once
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -64,6 +65,7 @@ class Attached {
 
 struct Unwound {
   std::vector<NativeFrame> frames;  // of the main thread, innermost first; empty: none
+  bool any_waits = false;           // a thread is in a call that waits for other ranks
   std::string text;                 // the tool's output for all threads; lines
   std::string trouble;              // why there are no frames: "eu-stack: ... Operation not permitted"
 };
@@ -80,7 +82,7 @@ class Unwinder {
   // "eu-stack", "gdb"; empty: neither exists.
   std::string name() const { return program_.substr(program_.rfind('/') + 1); }
 
-  // Skips a process that another program has stopped, for example a debugger.
+  // Skips a process that a debugger has; one that a signal has stopped stays stopped.
   Unwound Unwind(pid_t pid, Clock::time_point deadline) const;
 
  private:

@@ -1,10 +1,9 @@
-#include "core/store/connection.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/store/connection.h"
 #include "core/store/testing/local_store.h"
 
 namespace dtrun::store {
@@ -16,9 +15,8 @@ using testing::LocalStore;
 class Giver {
  public:
   Giver() {
-    auto made = Listener::Listen(loop_, socket(), [this](Socket client) {
-      SendDescriptor(client.native_handle(), given_.get());
-    });
+    auto made = Listener::Listen(
+        loop_, socket(), [this](Socket client) { SendDescriptor(client.native_handle(), given_.get()); });
     EXPECT_TRUE(made.ok());
     if (made) listener_ = *std::move(made);
     thread_ = std::thread([this] { loop_.run(); });

@@ -1,12 +1,13 @@
 #include "core/store/horovod_server.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
-#include <fmt/format.h>
 #include <vector>
 
 #include "core/base/endpoint.h"

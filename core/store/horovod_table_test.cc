@@ -1,6 +1,6 @@
-#include "core/store/horovod_server.h"
-
 #include <gtest/gtest.h>
+
+#include "core/store/horovod_server.h"
 
 namespace dtrun::store {
 namespace {

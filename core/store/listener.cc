@@ -114,7 +114,8 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop,
   Protocol::acceptor& acceptor = porter->acceptor();
   if (acceptor.open(Protocol(), error); error) return failed(error);
   if (acceptor.bind(Protocol::endpoint(socket.native()), error); error) return failed(error);
-  auto listener = std::make_unique<UnixListener>(socket, porter, abstract);  // removes the socket from here on
+  auto listener =
+      std::make_unique<UnixListener>(socket, porter, abstract);  // removes the socket from here on
   if (::chmod(socket.c_str(), 0600) != 0) return failed(error_code(errno, boost::system::system_category()));
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
   porter->Accept();

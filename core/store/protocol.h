@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/store/metric.h"
 #include "core/wire/coder.h"
 #include "dtrun/abi/host.h"
 
@@ -120,7 +121,8 @@ struct Fail {
 };
 
 // The wire value of an op is its index here plus one. Append only.
-using Body = std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report, Fail>;
+using Body =
+    std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report, Fail, Metrics>;
 
 struct Request {
   std::uint32_t id = 0;

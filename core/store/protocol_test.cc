@@ -34,6 +34,15 @@ TEST(Protocol, CarriesEveryFieldOfEveryRequest) {
   EXPECT_EQ(get.key, "k");
   EXPECT_EQ(get.timeout_ns, -1);
   EXPECT_EQ(RoundTrip(TryGet{"t"}).key, "t");
+  const Metrics metrics =
+      RoundTrip(Metrics{{{"loss", 0.25, 7, std::chrono::nanoseconds(5)}}, std::chrono::nanoseconds(9), 4096});
+  ASSERT_EQ(metrics.values.size(), 1u);
+  EXPECT_EQ(metrics.values[0].name, "loss");
+  EXPECT_EQ(metrics.values[0].value, 0.25);
+  EXPECT_EQ(metrics.values[0].step, 7);
+  EXPECT_EQ(metrics.values[0].age.count(), 5);
+  EXPECT_EQ(metrics.processor.count(), 9);
+  EXPECT_EQ(metrics.memory, 4096);
   const Add add = RoundTrip(Add{"n", -4});
   EXPECT_EQ(add.key, "n");
   EXPECT_EQ(add.amount, -4);
@@ -80,6 +89,17 @@ TEST(Protocol, RefusesBytesBehindTheLastField) {
   Result<Request> request = DecodeRequest(Payload(Encode(Request{1, TryGet{"key"}})) + "x");
   ASSERT_FALSE(request.ok());
   EXPECT_THAT(request.error().text, HasSubstr("bytes follow"));
+}
+
+TEST(Protocol, RefusesMetricsThatNoLibdtrunSends) {
+  const auto decoded = [](const Metric& metric) {
+    return DecodeRequest(Payload(Encode(Request{7, Metrics{{metric}, {}, 0}}))).ok();
+  };
+  EXPECT_TRUE(decoded({"loss", 1, {}, kMaxMetricAge}));
+  EXPECT_FALSE(decoded({"loss", 1, {}, kMaxMetricAge + std::chrono::nanoseconds(1)}));
+  EXPECT_FALSE(decoded({"loss", 1, {}, std::chrono::nanoseconds(-1)}));
+  EXPECT_FALSE(decoded({"lo\nss", 1, {}, {}}));
+  EXPECT_FALSE(decoded({"dtrun_job_ranks", 1, {}, {}}));
 }
 
 TEST(Protocol, RefusesAnUnknownOp) {

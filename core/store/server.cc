@@ -24,6 +24,7 @@
 #include <type_traits>
 
 #include "core/base/number.h"
+#include "core/base/same_secret.h"
 #include "core/base/visit.h"
 #include "core/store/table.h"
 
@@ -85,6 +86,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void On(std::uint32_t id, Goodbye& goodbye);
   void On(std::uint32_t id, Report& report);
   void On(std::uint32_t id, Fail& fail);
+  void On(std::uint32_t id, Metrics& metrics);
 
   std::string Full(std::string_view key) const;
   std::string_view Short(std::string_view key) const { return key.substr(prefix_.size()); }
@@ -108,16 +110,6 @@ namespace {
 
 constexpr std::chrono::seconds kHelloTime{30};
 constexpr std::size_t kMaxWaits = 1024;
-
-// Constant time, wherever the first difference is.
-bool SameSecret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  volatile unsigned char difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
-  }
-  return difference == 0;
-}
 
 }  // namespace
 
@@ -298,6 +290,11 @@ void Session::On(std::uint32_t id, Report& report) {
 
 void Session::On(std::uint32_t id, Fail& fail) {
   shared_->table.Fail(Full(fail.prefix), std::move(fail.text));
+  Send({.id = id});
+}
+
+void Session::On(std::uint32_t id, Metrics& metrics) {
+  if (shared_->events.metrics) shared_->events.metrics(rank_, metrics);
   Send({.id = id});
 }
 

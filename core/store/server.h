@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/store/listener.h"
+#include "core/store/metric.h"
 #include "core/store/protocol.h"
 
 namespace dtrun::store {
@@ -19,6 +20,7 @@ struct Events {
   std::function<void(int rank)> joined;                        // dtrun_init reached
   std::function<void(int rank)> left;                          // dtrun_finalize reached
   std::function<void(int rank, const Report& report)> report;  // a rank blames a peer
+  std::function<void(int rank, const Metrics& metrics)> metrics;
 };
 
 struct Shared;

@@ -20,10 +20,11 @@ Status Table::Set(std::string key, std::string value) {
   const std::size_t held = bytes_ - (before == nullptr ? 0 : kBytesOfAnEntry + key.size() + before->size());
   const std::size_t more = kBytesOfAnEntry + key.size() + value.size();
   if (more > most_bytes_ - std::min(held, most_bytes_)) {
-    return Error{DTRUN_OUT_OF_MEMORY,
-                 fmt::format("the job's store is full: it holds {} bytes of at most {}, and cannot take {} for key "
-                             "'{}'; erase keys that no rank needs",
-                             bytes_, most_bytes_, more, key)};
+    return Error{
+        DTRUN_OUT_OF_MEMORY,
+        fmt::format("the job's store is full: it holds {} bytes of at most {}, and cannot take {} for key "
+                    "'{}'; erase keys that no rank needs",
+                    bytes_, most_bytes_, more, key)};
   }
   bytes_ = held + more;
   const auto [at, inserted] = values_.insert_or_assign(std::move(key), std::move(value));

@@ -161,9 +161,10 @@ TEST(Table, TellsWhoWritesThatItIsFullAndTakesWhatIsErased) {
   const Status full = table.Set("bb", std::string(400, 'x'));
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code, DTRUN_OUT_OF_MEMORY);
-  EXPECT_EQ(full.error().text,
-            "the job's store is full: it holds 529 bytes of at most 1000, and cannot take 530 for key 'bb'; erase "
-            "keys that no rank needs");
+  EXPECT_EQ(
+      full.error().text,
+      "the job's store is full: it holds 529 bytes of at most 1000, and cannot take 530 for key 'bb'; erase "
+      "keys that no rank needs");
   EXPECT_EQ(table.Find("bb"), nullptr);
   EXPECT_FALSE(table.CompareSet("bb", nullptr, std::string(400, 'x')));
   EXPECT_TRUE(table.Set("a", std::string(700, 'x'))) << "in place of the value before";

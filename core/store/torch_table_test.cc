@@ -116,7 +116,8 @@ TEST_F(TorchTableTest, KeepsNoMoreThanItMayAndGivesAllBack) {
   Do(1, TorchOp::kSet, {"k", large});
   EXPECT_EQ(error_, "");
   Do(1, TorchOp::kSet, {"l", large});
-  EXPECT_THAT(error_, AllOf(HasSubstr("the store is full: it holds 3129 bytes of at most "), HasSubstr(" for key 'l'")));
+  EXPECT_THAT(error_, AllOf(HasSubstr("the store is full: it holds 3129 bytes of at most "),
+                            HasSubstr(" for key 'l'")));
   Do(1, TorchOp::kGet, {"k"});
   EXPECT_THAT(error_, HasSubstr("more than 1024 bytes at once"));
   Do(1, TorchOp::kDeleteKey, {"k"});

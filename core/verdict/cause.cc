@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include "core/base/error_id.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/waits.h"
@@ -78,6 +79,12 @@ bool RanOutOfMemory(const RankFacts& rank) {
   return KindOf(rank) == failures::Kind::kMemory || SaysMemoryError(rank.tail);
 }
 
+// Whether the backend had not ended an operation in time, which a missing rank can also cause.
+bool SaysOverrun(const RankFacts& rank) {
+  return std::ranges::any_of(rank.reports,
+                             [](const PeerReport& report) { return report.id == ErrorId::kOverrun; });
+}
+
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (rank.abort) return ExitClass::kUserError;
   const process::Ending& ending = *rank.ending;
@@ -85,6 +92,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
   const bool by_itself = ending.signal == 0 || ending.signal == SIGABRT;
   if (by_itself && (!facts.calls_differ.empty() || SaysCallsDiffer(rank.tail))) return ExitClass::kUserError;
+  if (!PluginAtFault(rank).empty()) return ExitClass::kPlugin;
   // An uncaught C++ exception ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {
@@ -125,6 +133,7 @@ ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFac
     case Suspicion::Kind::kLeft:
     case Suspicion::Kind::kClosed:
     case Suspicion::Kind::kOverrode: return ExitClass::kUserError;
+    case Suspicion::Kind::kStuck: return ExitClass::kPlugin;
     case Suspicion::Kind::kNone: break;
   }
   return of_first;
@@ -138,19 +147,28 @@ Cause LossCause(const Facts& facts, std::size_t index) {
 }  // namespace
 
 std::string_view ClassName(ExitClass exit_class) {
-  constexpr std::string_view kNames[] = {"none",       "user-error", "signal",         "out-of-memory",
-                                         "rendezvous", "network",    "preemption",     "launcher",
-                                         "isolated-ranks", "hang",   "time-limit"};
+  constexpr std::string_view kNames[] = {"none",           "user-error", "signal",     "out-of-memory",
+                                         "rendezvous",     "network",    "preemption", "launcher",
+                                         "isolated-ranks", "hang",       "time-limit", "plugin"};
   return kNames[static_cast<std::size_t>(exit_class)];
 }
 
 std::optional<ExitClass> ClassNamed(std::string_view name) {
   for (const ExitClass exit_class :
        {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory, ExitClass::kRendezvous,
-        ExitClass::kNetwork, ExitClass::kHang, ExitClass::kLauncher}) {
+        ExitClass::kNetwork, ExitClass::kHang, ExitClass::kLauncher, ExitClass::kPlugin}) {
     if (ClassName(exit_class) == name) return exit_class;
   }
   return std::nullopt;
+}
+
+std::string PluginAtFault(const RankFacts& rank) {
+  for (const PeerReport& report : rank.reports) {
+    const bool fault = report.id == ErrorId::kPluginStuck || report.id == ErrorId::kPluginFault;
+    const auto plugin = report.args.find("plugin");
+    if ((fault || report.id == ErrorId::kOverrun) && plugin != report.args.end()) return plugin->second;
+  }
+  return rank.doing ? rank.doing->plugin.substr(0, rank.doing->plugin.find(',')) : "";
 }
 
 bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first) {
@@ -181,12 +199,16 @@ Cause FindCause(const Facts& facts) {
     if (exit_class == ExitClass::kNetwork && !facts.apart.empty())
       return {Cause::Kind::kRank, index, exit_class, index};
     const bool outside = FailedOutside(facts.ranks[index]);
-    if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
+    const bool missed = exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous ||
+                        (exit_class == ExitClass::kPlugin && SaysOverrun(facts.ranks[index]));
+    if (!outside && missed) {
       if (const auto still = StandingStill(facts))
         return {Cause::Kind::kRank, *still, ExitClass::kSignal, *still};
       if (exit_class == ExitClass::kNetwork && !WaitedForEachOther(facts, index).empty())
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
-      if (Suspicion suspicion = Suspect(facts, index); suspicion.kind != Suspicion::Kind::kNone) {
+      Suspicion suspicion = SuspectOfPlugin(facts);
+      if (suspicion.kind == Suspicion::Kind::kNone) suspicion = Suspect(facts, index);
+      if (suspicion.kind != Suspicion::Kind::kNone) {
         const std::size_t suspect = suspicion.indices.front();
         const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
         return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};

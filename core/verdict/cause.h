@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/verdict/facts.h"
@@ -25,6 +26,7 @@ enum class ExitClass {
   kIsolatedRanks,  // the ranks never joined each other, which job.isolated_ranks forbids
   kHang,           // one rank or all ranks stopped making progress
   kTimeLimit,      // the job took longer than job.time_limit
+  kPlugin,         // a plugin crashed, hung or ended the process
 };
 
 // The class as restart.on and verdict.json spell it: "user-error", "out-of-memory", ...
@@ -54,6 +56,9 @@ struct Cause {
 };
 
 Cause FindCause(const Facts& facts);
+
+// The plugin that ended the rank, such as "backend 'demo'"; empty: none.
+std::string PluginAtFault(const RankFacts& rank);
 
 // Whether `first` missed a peer, other ranks had already exited with code 0, and no other rank failed.
 bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first);

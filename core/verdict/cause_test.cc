@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "core/base/error_id.h"
+
 namespace dtrun::verdict {
 namespace {
 
@@ -127,6 +129,29 @@ TEST_F(CauseTest, TakesAnUncaughtErrorOfThePeerForANetworkFailure) {
   End(0, {0, SIGABRT, true}, 10);
   Blame(0, 1);
   ExpectRank(0, ExitClass::kNetwork);
+}
+
+TEST_F(CauseTest, IsAPluginThatCrashedHungOrMissedADeadline) {
+  for (const ErrorId id : {ErrorId::kPluginFault, ErrorId::kPluginStuck, ErrorId::kOverrun}) {
+    facts_.ranks[1].reports = {{-1, "said", {}, id, {{"plugin", "backend 'demo'"}}}};
+    End(1, id == ErrorId::kPluginFault ? process::Ending{0, SIGSEGV, true} : kOne, 10);
+    ExpectRank(1, ExitClass::kPlugin);
+    EXPECT_EQ(PluginAtFault(facts_.ranks[1]), "backend 'demo'");
+  }
+  facts_.ranks[3].doing.emplace().stand = stacks::Stand::kElsewhere;
+  facts_.ranks[3].doing->phrase = "in time.sleep at train.py:40";
+  ExpectRank(3, ExitClass::kHang);  // for which the backend had waited
+}
+
+TEST_F(CauseTest, IsAPluginThatKeepsOneRankWhileOthersTimeOut) {
+  End(0, kOne, 10);
+  End(1, kStopped, 20, SIGTERM);
+  facts_.ranks[0].reports = {{1, "rank 1 did not come", {}, ErrorId::kTimeout}};
+  ExpectRank(0, ExitClass::kNetwork);
+  facts_.ranks[1].doing.emplace().plugin = "backend 'demo', in an operation";
+  ExpectRank(1, ExitClass::kPlugin);
+  EXPECT_EQ(FindCause(facts_).suspicion.kind, Suspicion::Kind::kStuck);
+  EXPECT_EQ(PluginAtFault(facts_.ranks[1]), "backend 'demo'");
 }
 
 TEST_F(CauseTest, KnowsMemorySignalsAndPreemption) {

@@ -22,7 +22,7 @@ bool Repeats(const fact::Any& fact) {
   return (looked != nullptr && !looked->last) || std::holds_alternative<fact::Joined>(fact) ||
          std::holds_alternative<fact::Left>(fact) || std::holds_alternative<fact::Reported>(fact) ||
          std::holds_alternative<fact::Overrode>(fact) || std::holds_alternative<fact::MovedOn>(fact) ||
-         std::holds_alternative<fact::PrintedError>(fact);
+         std::holds_alternative<fact::PrintedError>(fact) || std::holds_alternative<fact::HostClock>(fact);
 }
 
 // Observers report some facts at every look, unchanged.

@@ -69,8 +69,17 @@ struct RankDoing {
   std::int64_t processor_ms = 0;  // including all descendant processes
   std::int64_t bytes = 0;         // read and written, including descendants
   int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
+  pid_t pid = 0;                  // the process that was read; not sent to other hosts
+  bool runs = false;              // on a processor, or ready to run; not sent to other hosts
 
   std::vector<Override> overrides = {};  // as the look found them
+  std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
+  bool due_soon = false;    // it is in another, the time of which is over soon
+  // By the flight recorder: "allreduce #7 on 'world' (float32 x 8, sum)", or its last call. Empty: it has
+  // made none.
+  std::string call = {};
+  bool in_call = false;
+  bool in_source = false;  // the phrase names a line of a source file
 
   void Fields(auto& io) {
     io("rank", rank, wire::kAnyRank);
@@ -78,15 +87,37 @@ struct RankDoing {
     io("joins", joins);
     io("may_handle", may_handle);
     io("phrase", phrase);
+    io("in_source", in_source);
     io("beside", beside);
     io("text", text);
     io("processor_ms", processor_ms, wire::kNotNegative);
     io("bytes", bytes, wire::kNotNegative);
     io("waits_for", waits_for, wire::kAnyRankOrNone);
     io("overrides", overrides, wire::kMostEntries);
+    io("plugin", plugin, wire::kMostName);
+    io("due_soon", due_soon);
+    io("call", call, wire::kMostName);
+    io("in_call", in_call);
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
+};
+
+// A rank that clearly made the others wait, most of the time of a generation.
+struct Straggler {
+  int rank = 0;
+  int percent = 0;  // of the looks
+  int looks = 0;
+  std::string place;  // "in time.sleep at train.py:40": its most frequent one; may be empty
+  // A process of another program that kept its processor busy; 0: none is known.
+  pid_t rival = 0;
+  std::string rival_command = {};
+  void Fields(auto& io) {
+    io("rank", rank, wire::kAnyRank), io("percent", percent, wire::Between{0, 100});
+    io("looks", looks, wire::Between{0, 1 << 20}), io("place", place, wire::kMayMiss);
+    io("rival", rival, wire::Between{0, wire::kAnyPid.most}, wire::kMayMiss);
+    io("rival_command", rival_command, wire::kMayMiss);
+  }
 };
 
 // A file lock that another rank held.
@@ -209,6 +240,7 @@ struct Facts {
   bool met = false;           // a rank has joined another
   std::string apart = {};     // hosts that cannot reach each other, found after a failure of the network
   bool cut = false;           // the record ends before the run: dtrun still runs, or was killed
+  std::optional<Straggler> straggler = {};  // says nothing about a failure
   // The ranks did not join each other, which does not fail the job: what to do; or empty.
   std::string worked_alone = {};
 };

@@ -59,10 +59,8 @@ std::string Hint(const RankFacts& rank) {
     case SIGSEGV:
     case SIGABRT:
     case SIGFPE:
-      return std::string(ending.core_dumped
-                             ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
-                             : "run again after `ulimit -c unlimited` and open the core file with gdb") +
-             "; PYTHONFAULTHANDLER=1 has Python print its stack";
+      return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
+                                : "run again after `ulimit -c unlimited` and open the core file with gdb";
     case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
     case SIGILL: return "the program was built for another processor; build it on this machine";
     case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
@@ -144,16 +142,24 @@ std::string KeptIn(const RankFacts& rank, const std::string& logs) {
   return (rank.log_cut ? "its files have only the beginning: " : "all of it: ") + where;
 }
 
+// The last lines of its output that a verdict quotes. Marks below a source line are not counted.
+std::vector<std::string> Quoted(const RankFacts& rank) {
+  std::vector<std::string> lines = WithoutOtherThreads(rank.tail);
+  std::size_t begin = lines.size();
+  for (std::size_t counted = 0; begin > 0 && counted < kTailLines; --begin)
+    counted += OnlyMarks(lines[begin - 1]) ? 0 : 1;
+  return {lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end()};
+}
+
 // The known failure in its output, without hiding the raw text.
 std::string KnownText(const RankFacts& rank) {
   const failures::LogFinding& known = *rank.known;
   const failures::Finding& finding = known.finding;
   const std::string place = failures::PlaceText(known.file.filename().string(), finding);
-  const std::size_t last = std::min(rank.tail.size(), kTailLines);
-  const bool shown = std::any_of(rank.tail.end() - static_cast<std::ptrdiff_t>(last), rank.tail.end(),
-                                 [&](const std::string& line) {  // in the last output above
-                                   return line.find(finding.line) != line.npos;
-                                 });
+  const bool shown =
+      std::ranges::any_of(Quoted(rank), [&](const std::string& line) {  // in the last output above
+        return line.find(finding.line) != line.npos;
+      });
   return fmt::format("  {}: {} ({}{}{})\n{}", known.recent ? "known failure" : "seen long before",
                      finding.what, finding.failure->id, place.empty() ? "" : "; ", place,
                      shown ? "" : "    | " + finding.line + "\n");
@@ -202,16 +208,42 @@ bool AnySeen(const Facts& facts) {
       facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
 }
 
+// Where the program's own code failed, from what the rank printed as it ended: "in json.loads at train.py:4".
+// Empty: unknown.
+std::string FailedAt(const RankFacts& rank) {
+  constexpr std::chrono::seconds kExitsWithin{5};
+  const bool crashed = rank.ending && !rank.abort && (rank.ending->signal != 0 || rank.ending->code > 128);
+  if (crashed) return OwnCrashPlaceIn(rank.tail);
+  if (!rank.abort && (!rank.ending || rank.ending->code != 1)) return {};
+  // It may have caught that error, and exited for another reason.
+  const bool recent = rank.erred_at && rank.ended_at - *rank.erred_at < kExitsWithin;
+  return recent || !SaysMoreThanItsError(rank.tail) ? OwnErrorPlaceIn(rank.tail) : "";
+}
+
+// ", at train.py:4: ValueError: wrong size"; the error is missing where it would be long. Empty: unknown.
+std::string FailedAtText(const RankFacts& rank) {
+  constexpr std::size_t kMostOfAnError = 160;
+  const std::string place = FailedAt(rank), error = ErrorIn(rank.tail);
+  if (place.empty()) return {};
+  const bool crashed = rank.ending && rank.ending->signal != 0;
+  const bool told = !crashed && !rank.abort && !error.empty() && error.size() <= kMostOfAnError;
+  return ", " + place + (told ? ": " + error : "");
+}
+
 // The rank only detected that the calls differ. Its own call need not be the wrong one.
 std::string Headline(const Facts& facts, const RankFacts& cause) {
-  std::string text = Who(cause) + " " + FailureText(cause);
+  const std::string plugin = PluginAtFault(cause);
+  const std::string text = Who(cause) + " " + FailureText(cause) + FailedAtText(cause);
   const std::string difference = DifferenceOf(facts, cause);
-  if (!difference.empty()) return fmt::format("the ranks' calls do not match: {}\n  {}", difference, text);
-  if (!SaysCallsDiffer(cause.tail)) return text;
-  const std::string places = KnownPlacesText(facts), place = ErrorPlaceIn(cause.tail);
-  if (places.find(';') != places.npos)
-    return fmt::format("the ranks' calls do not match: {}\n  {}", places, text);
-  return fmt::format("the ranks' calls do not match{}: {}", place.empty() ? "" : ", " + place, text);
+  if (difference.empty() && !SaysCallsDiffer(cause.tail))
+    return plugin.empty() ? text : text + ": a fault of " + plugin;
+  const std::string places = KnownPlacesText(facts);
+  const bool several = places.find(';') != places.npos;
+  std::string out = "the ranks' calls do not match: ";
+  if (!difference.empty()) out += difference + "\n  ";
+  // Beside the calls, only places in source files help.
+  if (several && (difference.empty() || places.find(" at ") != places.npos)) out += places + "\n  ";
+  return out + text;
 }
 
 }  // namespace
@@ -228,8 +260,7 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
   }
   if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
   std::string text = fmt::format("  last output of {} ({}):\n", Who(rank), KeptIn(rank, logs));
-  const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
-  for (std::size_t i = skipped; i < rank.tail.size(); ++i) text += "    | " + rank.tail[i] + "\n";
+  for (const std::string& line : Quoted(rank)) text += "    | " + line + "\n";
   return text;
 }
 
@@ -274,7 +305,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
                       PhaseText(facts, cause));
   const std::vector<int> told =
       suspected ? RanksThatLeft(facts, why.suspicion) : FailedAlike(facts, why.first);
-  text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
+  text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first, text);
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : ReportsOf(cause)) text += ReportText("it", report, text);
   for (const RankFacts& rank : facts.ranks) {
@@ -295,6 +326,11 @@ std::string RankText(const Facts& facts, const Cause& why) {
     // A report tells less than what dtrun observed of the rank.
     const bool tells = cause.known->recent && cause.known->finding.failure->depth != failures::Depth::kReport;
     if (fits && (tells || hint.empty())) hint = cause.known->finding.fix;
+  }
+  if (why.exit_class == ExitClass::kPlugin) {
+    hint = fmt::format(
+        "report it to the author of {}{}, or choose another", PluginAtFault(cause),
+        suspected || cause.ending->signal == 0 ? "" : ", if the program frees no buffer during a call");
   }
   if (!DifferenceOf(facts, cause).empty()) hint = kMakeSameCalls;
   if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {

@@ -16,6 +16,8 @@
 
 namespace dtrun::verdict::fact {
 
+inline constexpr wire::Between<std::int64_t> kAnyClock{-(std::int64_t{1} << 62), std::int64_t{1} << 62};
+
 using wire::kAny, wire::kAnyRank, wire::kMayMiss, wire::kMostEntries;
 
 // The first record of each file.
@@ -23,10 +25,13 @@ struct Opened {
   static constexpr char kName[] = "opened";
   static constexpr int kVersion = 1;
   int version = kVersion;
-  std::string job, folder;  // `folder`: of the run
-  std::string began;        // wall clock at the job's start, to which all times are relative
+  std::string job, folder;     // `folder`: of the run
+  std::string began;           // wall clock at the job's start, to which all times are relative
+  std::uint64_t began_ns = 0;  // the same, since 1970; 0: not known
   void Fields(auto& io) {
-    io("version", version, wire::Between{0, 1 << 20}), io("job", job), io("folder", folder), io("began", began);
+    io("version", version, wire::Between{0, 1 << 20}), io("job", job), io("folder", folder),
+        io("began", began);
+    io("began_ns", began_ns, kMayMiss, wire::Between<std::uint64_t>{0, std::uint64_t{1} << 62});
   }
 };
 
@@ -112,7 +117,8 @@ struct Ended : OfRank {
   process::Ending ending;
   int signal_sent = 0;
   void Fields(auto& io) {
-    OfRank::Fields(io), io("code", ending.code, wire::kAnyExitCode), io("signal", ending.signal, wire::kAnySignal, kMayMiss);
+    OfRank::Fields(io), io("code", ending.code, wire::kAnyExitCode),
+        io("signal", ending.signal, wire::kAnySignal, kMayMiss);
     io("core_dumped", ending.core_dumped, kMayMiss), io("out_of_memory", ending.out_of_memory, kMayMiss);
     io("stopped_by", ending.stopped_by, wire::kAnySignal, kMayMiss);
     io("forwarded", ending.forwarded, kMayMiss);
@@ -201,13 +207,20 @@ struct Places {
       OfRank::Fields(io),
           io("stand", doing.stand, wire::Between{stacks::Stand::kUnknown, stacks::Stand::kElsewhere});
       io("joins", doing.joins, kMayMiss), io("may_handle", doing.may_handle, kMayMiss);
-      io("phrase", doing.phrase), io("beside", doing.beside, kMayMiss), io("waits_for", doing.waits_for, wire::kAnyRankOrNone);
+      io("phrase", doing.phrase), io("beside", doing.beside, kMayMiss),
+          io("waits_for", doing.waits_for, wire::kAnyRankOrNone);
+      io("plugin", doing.plugin, wire::kMostName, kMayMiss);
       doing.rank = rank;
     }
   };
   bool last = false;
   std::vector<Rank> ranks;
   void Fields(auto& io) { io("last", last, kMayMiss), io("ranks", ranks, kMostEntries); }
+};
+struct Straggled {
+  static constexpr char kName[] = "straggled";
+  Straggler straggler;
+  void Fields(auto& io) { straggler.Fields(io); }
 };
 struct MpiServerLost {
   static constexpr char kName[] = "mpi-server-lost";
@@ -271,6 +284,17 @@ struct Withdrawn {
   static constexpr char kName[] = "withdrawn";
   void Fields(auto&) {}
 };
+// How far a host's clock is ahead of the root's, and how wrong that may be: half the round trip that measured
+// it.
+struct HostClock {
+  static constexpr char kName[] = "host-clock";
+  std::string host;
+  std::int64_t ahead_ns = 0;
+  std::uint64_t uncertainty_ns = 0;
+  void Fields(auto& io) {
+    io("host", host), io("ahead_ns", ahead_ns, kAnyClock), io("uncertainty_ns", uncertainty_ns, kAnyCount);
+  }
+};
 // Every process of the generation has ended.
 struct Over {
   static constexpr char kName[] = "over";
@@ -304,7 +328,7 @@ using Any =
     std::variant<Opened, Earlier, Began, Started, Joined, Left, Reported, MpiStarted, MpiFinished, MpiAborted,
                  MpiServerLost, Ended, EndedEarly, InnerFailed, FailedFirst, Overrode, Places, MovedOn,
                  PrintedError, SaidBefore, SaidLast, Recognised, HostLost, HostsApart, Isolated, Interrupted,
-                 Noted, Withdrawn, Over, EndedBetween, NotStarted, NotShown>;
+                 Noted, Withdrawn, Over, EndedBetween, NotStarted, NotShown, Straggled, HostClock>;
 
 }  // namespace dtrun::verdict::fact
 

@@ -82,6 +82,7 @@ struct Fold {
     facts.interrupt = m.signal;
     story.over_ = true;
   }
+  void operator()(const fact::HostClock&) {}
   void operator()(const fact::NotStarted& m) { story.not_started_ = m.why; }
   void operator()(const fact::NotShown& m) { story.lines_not_shown_ = m.lines; }
 
@@ -111,6 +112,9 @@ struct Fold {
     if (story.over_) return;
     facts.losses.push_back(m.loss);
     facts.losses.back().at = at;
+  }
+  void operator()(const fact::Straggled& m) {
+    if (!story.over_) facts.straggler = m.straggler;
   }
   void operator()(const fact::HostsApart& m) { facts.apart = m.what; }
   void operator()(const fact::Isolated& m) {

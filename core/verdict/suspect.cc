@@ -12,10 +12,10 @@
 #include "core/base/text.h"
 #include "core/failures/finding.h"
 #include "core/stacks/doing.h"
-#include "core/verdict/waits.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -242,6 +242,15 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
 
 Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
   return FailedToJoin(facts.ranks[first]) ? Overrode(facts) : Suspicion();
+}
+
+Suspicion SuspectOfPlugin(const Facts& facts) {
+  Suspicion found;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    if (facts.ranks[i].doing && !facts.ranks[i].doing->plugin.empty()) found.indices.push_back(i);
+  }
+  if (!found.indices.empty()) found.kind = Suspicion::Kind::kStuck;
+  return found;
 }
 
 std::optional<std::size_t> ErredBefore(const Facts& facts, std::size_t first) {

@@ -23,6 +23,7 @@ struct Suspicion {
     kDiffers,     // it waited in a different call than all others
     kLeft,        // it had already exited with code 0
     kClosed,      // it lived and was elsewhere when the others lost their connections
+    kStuck,       // a call of a plugin did not return by its time, while the others' did
     kOverrode,    // it looked for the others at another address, or as another rank, than dtrun had set
   };
   Kind kind = Kind::kNone;
@@ -44,6 +45,9 @@ bool FailedToJoin(const RankFacts& rank);
 
 // The ranks that the others wait for when all ranks stand still and none has failed.
 Suspicion SuspectOfStall(const Facts& facts);
+
+// The ranks that a plugin's member keeps beyond its time.
+Suspicion SuspectOfPlugin(const Facts& facts);
 
 // Whether it lost a connection without evidence that the peer was a rank. Other ranks are then not suspected.
 bool FailedOutside(const RankFacts& rank);

@@ -1,5 +1,3 @@
-#include "core/verdict/text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "core/stacks/doing.h"
 #include "core/verdict/overrides.h"
+#include "core/verdict/text.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"
@@ -44,6 +43,7 @@ const char* SuspicionName(Suspicion::Kind kind) {
     case Suspicion::Kind::kDiffers: return "waited elsewhere";
     case Suspicion::Kind::kLeft: return "exited early";
     case Suspicion::Kind::kClosed: return "closed its connections";
+    case Suspicion::Kind::kStuck: return "stuck in a plugin";
     case Suspicion::Kind::kOverrode: return "changed variables";
     case Suspicion::Kind::kNone: break;
   }
@@ -81,11 +81,17 @@ std::vector<int> RanksThatLeft(const Facts& facts, const Suspicion& suspicion) {
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
   const RankFacts& suspect = facts.ranks[suspicion.indices.front()];
   switch (suspicion.kind) {
-    case Suspicion::Kind::kErred:
-      return fmt::format("{} failed: {}", FoldRanks({suspect.blamed()}),
-                         ErrorIn(suspect.before.empty() ? suspect.tail : suspect.before));
+    case Suspicion::Kind::kErred: {
+      const std::vector<std::string>& lines = suspect.before.empty() ? suspect.tail : suspect.before;
+      const std::string place = OwnErrorPlaceIn(lines);
+      return fmt::format("{} failed{}{}: {}", FoldRanks({suspect.blamed()}), place.empty() ? "" : " ", place,
+                         ErrorIn(lines));
+    }
     case Suspicion::Kind::kDiffers:
     case Suspicion::Kind::kStoodStill: return StandText(facts, suspicion.indices);
+    case Suspicion::Kind::kStuck:
+      return fmt::format("{} did not return in time from {}: a fault of {}", FoldRanks({suspect.blamed()}),
+                         suspect.doing->plugin, PluginAtFault(suspect));
     case Suspicion::Kind::kOverrode: return OverridesText(facts);
     case Suspicion::Kind::kClosed: {
       std::vector<RankDoing> places;
@@ -117,6 +123,7 @@ std::string SuspicionHint(Suspicion::Kind kind) {
              "they "
              "are";
     case Suspicion::Kind::kErred:
+    case Suspicion::Kind::kStuck:
     case Suspicion::Kind::kNone: break;
   }
   return {};
@@ -150,14 +157,15 @@ std::string OverridesText(const Facts& facts) {
   return text;
 }
 
-std::string AlikeText(const Facts& facts, std::size_t index) {
+std::string AlikeText(const Facts& facts, std::size_t index, std::string_view said) {
   const std::vector<int> alike = FailedAlike(facts, index);
   if (alike.size() < 2) return {};
   const std::string who = alike.size() < facts.ranks.size() ? FoldRanks(alike)
                           : alike.size() == 2               ? "both ranks"
                                                             : fmt::format("all {} ranks", alike.size());
   const std::string error = ErrorIn(facts.ranks[index].tail);
-  return fmt::format("  {} failed the same way{}{}\n", who, error.empty() ? "" : ": ", error);
+  const bool told = error.empty() || said.find(error) != said.npos;
+  return fmt::format("  {} failed the same way{}\n", who, told ? "" : ": " + error);
 }
 
 }  // namespace dtrun::verdict

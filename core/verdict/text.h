@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/verdict/cause.h"
@@ -69,9 +70,9 @@ inline constexpr char kComparePlaces[] =
 // "rank 1 set MASTER_PORT to 12355, where dtrun set 29777"; covers all ranks; empty if none set any.
 std::string OverridesText(const Facts& facts);
 
-// A line "  all 4 ranks failed the same way: FileNotFoundError: ...", without the error if it is not a known
-// one. Empty if the ranks failed differently. `index`: the rank that failed first.
-std::string AlikeText(const Facts& facts, std::size_t index);
+// A line "  all 4 ranks failed the same way: FileNotFoundError: ...", without the error if there is none
+// or `said` contains it. Empty if the ranks failed differently. `index`: the rank that failed first.
+std::string AlikeText(const Facts& facts, std::size_t index, std::string_view said);
 
 // "dtrun: job 'mnist' failed after 3.2 s", the beginning of every failure verdict.
 std::string Failed(const Facts& facts, std::chrono::nanoseconds at);

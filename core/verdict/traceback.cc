@@ -38,17 +38,23 @@ std::string_view Unindented(std::string_view line) {
   return begin == std::string_view::npos ? std::string_view() : line.substr(begin);
 }
 
-std::optional<stacks::Frame> FrameOf(std::string_view line) {
-  constexpr std::string_view kFile = "  File \"", kLine = "\", line ", kIn = ", in ";
-  const auto number = line.find(kLine), in = line.find(kIn);
-  if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos)
-    return std::nullopt;
+// Reads `  File "train.py", line 3` and what follows the number: `in`, then the function. A syntax error has
+// neither.
+std::optional<stacks::Frame> ReadFrame(std::string_view line, std::string_view in) {
+  constexpr std::string_view kFile = "  File \"", kLine = "\", line ";
+  const auto number = line.find(kLine);
+  if (!line.starts_with(kFile) || number == std::string_view::npos) return std::nullopt;
   stacks::Frame frame;
   frame.file = line.substr(kFile.size(), number - kFile.size());
-  frame.line = std::atoi(std::string(line.substr(number + kLine.size(), 9)).c_str());
-  frame.function = line.substr(in + kIn.size());
+  const std::string_view rest = line.substr(number + kLine.size());
+  const auto end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (end == 0 || (end < rest.size() && !rest.substr(end).starts_with(in))) return std::nullopt;
+  frame.line = std::atoi(std::string(rest.substr(0, std::min<std::size_t>(end, 9))).c_str());
+  if (end < rest.size()) frame.function = rest.substr(end + in.size());
   return frame;
 }
+
+std::optional<stacks::Frame> FrameOf(std::string_view line) { return ReadFrame(line, ", in "); }
 
 // In order. The beginning of the first one may be cut off.
 std::vector<Traceback> TracebacksIn(const std::vector<std::string>& lines) {
@@ -69,6 +75,38 @@ std::vector<Traceback> TracebacksIn(const std::vector<std::string>& lines) {
 std::optional<stacks::Place> PlaceOf(const Traceback& traceback) {
   if (traceback.frames.empty()) return std::nullopt;
   return stacks::PlaceOf(traceback.frames, [](const std::string&, int) { return std::string(); });
+}
+
+constexpr std::string_view kNewestFirst = "(most recent call first):";
+
+// Whether the frames of the thread that crashed follow, in a dump of faulthandler.
+bool BeginsCrash(std::string_view line) {
+  const std::string_view bare = Bare(line);
+  return bare.ends_with(kNewestFirst) && (bare.starts_with("Current thread ") || bare.starts_with("Stack "));
+}
+
+std::optional<stacks::Frame> CrashFrameOf(std::string_view line) { return ReadFrame(Bare(line), " in "); }
+
+// The frames of the thread that crashed, innermost first, from the last dump of faulthandler.
+std::vector<stacks::Frame> CrashIn(const std::vector<std::string>& lines) {
+  std::vector<stacks::Frame> frames;
+  const auto head = std::find_if(lines.rbegin(), lines.rend(), BeginsCrash);
+  for (auto line = head.base(); head != lines.rend() && line != lines.end(); ++line) {
+    auto frame = CrashFrameOf(*line);
+    if (!frame) break;
+    frames.push_back(*std::move(frame));
+  }
+  return frames;
+}
+
+// "in json.loads at lib.py:4"
+std::string TextOf(const stacks::Place& place) {
+  return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
+}
+
+std::string OwnPlaceText(const std::vector<stacks::Frame>& frames) {
+  if (std::ranges::none_of(frames, stacks::IsOfTheUser)) return {};
+  return TextOf(stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); }));
 }
 
 bool EndsInAWait(const Traceback& traceback) {
@@ -110,7 +148,7 @@ std::string ErrorIn(const std::vector<std::string>& lines) {
     const bool traced = std::any_of(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(i),
                                     [](const std::string& before) {
                                       const std::string_view bare = Bare(before);
-                                      return bare.starts_with("  File \"") || bare.starts_with(kTraceback);
+                                      return FrameOf(bare) || bare.starts_with(kTraceback);
                                     });
     if (traced || (named && line.find(": ") != std::string_view::npos)) return std::string(line);
   }
@@ -131,17 +169,44 @@ std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines) {
 
 std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
   const auto place = PlaceIn(lines);
-  if (!place) return {};
-  return place->what.empty() ? "at " + place->where : fmt::format("in {} at {}", place->what, place->where);
+  return place ? TextOf(*place) : "";
+}
+
+std::string OwnErrorPlaceIn(const std::vector<std::string>& lines) {
+  const std::vector<Traceback> found = TracebacksIn(lines);
+  if (found.empty() || ErrorIn(lines).empty() || EndedAThread(lines)) return {};
+  return OwnPlaceText(found.back().frames);
+}
+
+std::string OwnCrashPlaceIn(const std::vector<std::string>& lines) { return OwnPlaceText(CrashIn(lines)); }
+
+std::vector<std::string> WithoutOtherThreads(const std::vector<std::string>& lines) {
+  constexpr int kMostFrames = 6;
+  std::vector<std::string> out;
+  bool dump = false;
+  int frames = 0;  // that may follow
+  for (const std::string& line : lines) {
+    const std::string_view bare = Bare(line);
+    dump = dump || bare.starts_with("Fatal Python error: ");
+    const bool thread = bare.ends_with(kNewestFirst), frame = CrashFrameOf(line).has_value();
+    if (dump && thread) frames = BeginsCrash(line) ? kMostFrames : 0;
+    const bool beside = (thread && frames == 0) || (frame && frames-- <= 0) || bare.empty() ||
+                        bare.starts_with("Extension modules: ");
+    if (!dump || !beside) out.push_back(line);
+  }
+  return out;
+}
+
+bool OnlyMarks(std::string_view line) {
+  const std::string_view marks = Unindented(Bare(line));
+  return !marks.empty() && marks.find_first_not_of("^~ ") == std::string_view::npos;
 }
 
 bool RaisedByTheProgram(const std::vector<std::string>& lines) {
   const std::vector<Traceback> found = TracebacksIn(lines);
   if (found.empty() || found.back().frames.empty() || std::ranges::any_of(found, EndsInAWait)) return false;
-  const std::string& file = found.back().frames.front().file;
-  const bool own = file.find("-packages/") == std::string::npos &&
-                   file.find("/lib/python3") == std::string::npos && !file.starts_with('<');
-  return own && (found.back().innermost == "raise" || found.back().innermost.starts_with("raise "));
+  return stacks::IsOfTheUser(found.back().frames.front()) &&
+         (found.back().innermost == "raise" || found.back().innermost.starts_with("raise "));
 }
 
 bool EndedAThread(const std::vector<std::string>& lines) {

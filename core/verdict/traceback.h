@@ -30,6 +30,19 @@ std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines);
 // "in all_reduce at train.py:8"; empty if there is none.
 std::string ErrorPlaceIn(const std::vector<std::string>& lines);
 
+// Where the program's own code failed, in the same form: its innermost frame outside packages and Python's
+// library, of the last traceback. Empty: none of its frames is there, or the traceback ended only a thread.
+std::string OwnErrorPlaceIn(const std::vector<std::string>& lines);
+
+// The same of the stack that Python's faulthandler printed when a signal killed the process.
+std::string OwnCrashPlaceIn(const std::vector<std::string>& lines);
+
+// The lines without what a dump of faulthandler has beside the thread that crashed and its innermost frames.
+std::vector<std::string> WithoutOtherThreads(const std::vector<std::string>& lines);
+
+// Whether the line only marks a part of the source line above it: "    ~~~^^^^^".
+bool OnlyMarks(std::string_view line);
+
 // Whether the program itself raised the error: a `raise` in a file of the program, and no traceback in these
 // lines ends where ranks wait for each other.
 bool RaisedByTheProgram(const std::vector<std::string>& lines);

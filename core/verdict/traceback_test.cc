@@ -40,6 +40,62 @@ TEST(ErrorPlaceIn, IsTheCallThatTheTracebackEndsIn) {
   EXPECT_EQ(ErrorPlaceIn({"done"}), "");
 }
 
+TEST(OwnErrorPlaceIn, IsTheInnermostFrameOutsideLibraries) {
+  EXPECT_EQ(OwnErrorPlaceIn(kWaited), "in all_reduce at train.py:6");
+  EXPECT_EQ(
+      OwnErrorPlaceIn({"Traceback (most recent call last):", "  File \"/home/u/a.py\", line 3, in <module>",
+                       "    json.loads(text)", "    ~~~~~~~~~~^^^^^^",
+                       "  File \"/opt/py/lib/python3.12/json/__init__.py\", line 346, in loads",
+                       "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}),
+      "in json.loads at a.py:3");
+  EXPECT_EQ(OwnErrorPlaceIn({"Traceback (most recent call last):", "  File \"<string>\", line 1, in <module>",
+                             "ZeroDivisionError: division by zero"}),
+            "at <string>:1");
+  EXPECT_EQ(OwnErrorPlaceIn({"  File \"/home/u/a.py\", line 3", "    def f(:", "          ^",
+                             "SyntaxError: invalid syntax"}),
+            "at a.py:3");
+}
+
+TEST(OwnErrorPlaceIn, IsUnknownWithoutAFrameOfTheProgram) {
+  EXPECT_EQ(
+      OwnErrorPlaceIn({"  File \"/usr/lib/python3/dist-packages/torch/cuda/__init__.py\", line 9, in init",
+                       "RuntimeError: no CUDA"}),
+      "");
+  EXPECT_EQ(OwnErrorPlaceIn({"  File \"/home/u/a.py\", line 3, in <module>", "KeyboardInterrupt"}), "");
+}
+
+const Lines kCrashed = {"step 3",
+                        "Fatal Python error: Segmentation fault",
+                        "",
+                        "Thread 0x00007f03bf8716c0 (most recent call first):",
+                        "  File \"/home/u/load.py\", line 7 in idle",
+                        "",
+                        "Current thread 0x00007f03c160ab80 [python3] (most recent call first):",
+                        "  File \"/usr/lib/python3.11/ctypes/__init__.py\", line 519 in string_at",
+                        "  File \"/home/u/train.py\", line 3 in crash",
+                        "  File \"/home/u/train.py\", line 4 in <module>",
+                        "",
+                        "Extension modules: numpy.core._multiarray_umath (total: 1)"};
+
+TEST(OwnCrashPlaceIn, IsOfTheThreadThatCrashed) {
+  EXPECT_EQ(OwnCrashPlaceIn(kCrashed), "in ctypes.string_at at train.py:3");
+  EXPECT_EQ(OwnCrashPlaceIn(kRaised), "");
+  EXPECT_EQ(ErrorIn(kCrashed), "");
+}
+
+TEST(WithoutOtherThreads, KeepsTheThreadThatCrashed) {
+  EXPECT_EQ(WithoutOtherThreads(kCrashed),
+            (Lines{kCrashed[0], kCrashed[1], kCrashed[6], kCrashed[7], kCrashed[8], kCrashed[9]}));
+  EXPECT_EQ(WithoutOtherThreads(kWaited), kWaited);
+}
+
+TEST(OnlyMarks, AreBelowASourceLine) {
+  EXPECT_TRUE(OnlyMarks("    ~~~~^^^^^"));
+  EXPECT_TRUE(OnlyMarks("[rank1]:            ^"));
+  EXPECT_FALSE(OnlyMarks("    a ^ b"));
+  EXPECT_FALSE(OnlyMarks(""));
+}
+
 TEST(RaisedByTheProgram, IsSoWhereItsOwnLineRaised) {
   EXPECT_TRUE(RaisedByTheProgram(kRaised));
   EXPECT_FALSE(RaisedByTheProgram(kWaited));

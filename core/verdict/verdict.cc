@@ -77,11 +77,16 @@ std::string StallText(const Facts& facts, const Cause& why) {
                            : deadlock ? kComparePlaces
                                       : "look at these places";
   return text + Around(facts, nullptr, facts.duration,
-                       hint + "; watch.on_stall = \"report\" lets such a job continue", why.exit_class);
+                       hint + "; watch.on_stall = \"explain\" lets such a job continue", why.exit_class);
 }
 
 std::string WhereAndHow(const Facts& facts) {
-  const std::string places = PlacesText(PlacesOf(facts)), endings = Endings(facts);
+  const std::vector<RankDoing> doings = PlacesOf(facts);
+  // Ranks that go on may be in different calls at one look.
+  const std::string waits = WaitInDifferentCollectives(doings) ? "" : WhoWaitsText(doings);
+  const std::string endings = Endings(facts);
+  std::string places = PlacesText(doings);
+  if (!waits.empty()) places += "; " + waits;
   return (places.empty() ? "" : "  at that moment: " + places + "\n") +
          (endings.empty() ? "" : "  " + endings + "\n");
 }
@@ -112,7 +117,10 @@ int ExitCode(const Facts& facts) {
   return 0;
 }
 
-std::string VerdictText(const Facts& facts) {
+namespace {
+
+// VerdictText, but for the straggler.
+std::string CauseText(const Facts& facts) {
   const Cause cause = FindCause(facts);
   const std::string elapsed = FormatElapsed(facts.duration);
   switch (cause.kind) {
@@ -156,6 +164,22 @@ std::string VerdictText(const Facts& facts) {
   }
   text += fmt::format(", logs in {}\n", facts.logs);
   return facts.worked_alone.empty() ? text : text + fmt::format("  next: {}\n", facts.worked_alone);
+}
+
+}  // namespace
+
+std::string StragglerText(const Straggler& straggler) {
+  std::string text = fmt::format("rank {} made the others wait {} % of the time ({} looks)", straggler.rank,
+                                 straggler.percent, straggler.looks);
+  if (!straggler.place.empty()) text += ", mostly " + straggler.place;
+  if (straggler.rival > 0)
+    text +=
+        fmt::format("; its processor was busy with pid {} ({})", straggler.rival, straggler.rival_command);
+  return text;
+}
+
+std::string VerdictText(const Facts& facts) {
+  return CauseText(facts) + (facts.straggler ? "  " + StragglerText(*facts.straggler) + "\n" : "");
 }
 
 std::string FoldRanks(const std::vector<int>& ranks) {

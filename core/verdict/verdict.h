@@ -23,7 +23,12 @@ int ExitCode(const Facts& facts);
 // Part of VerdictText if the record of the run has no end.
 inline constexpr char kOpenEnd[] = " is running, or dtrun was killed, ";
 
-// One line for success; otherwise a block that names the first cause. Ends in a newline.
+// "rank 1 made the others wait 84 % of the time (120 looks), mostly in time.sleep at train.py:6; its
+// processor was busy with pid 4711 (yes)"
+std::string StragglerText(const Straggler& straggler);
+
+// One line for success; otherwise a block that names the first cause. A last line names the straggler, if
+// there is one. Ends in a newline.
 std::string VerdictText(const Facts& facts);
 
 GenerationSummary Summarise(const Facts& facts);

@@ -42,6 +42,18 @@ Json KnownJson(const RankFacts& rank) {
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+Json StragglerJson(const Facts& facts) {
+  if (!facts.straggler) return nullptr;
+  const Straggler& straggler = *facts.straggler;
+  return {{"rank", straggler.rank},
+          {"percent", straggler.percent},
+          {"looks", straggler.looks},
+          {"place", OrNull(straggler.place)},
+          {"busy_with_pid", straggler.rival == 0 ? Json(nullptr) : Json(straggler.rival)},
+          {"busy_with", OrNull(straggler.rival_command)},
+          {"text", StragglerText(straggler)}};
+}
+
 // Summary of a generation, without its ranks.
 Json SummaryJson(const GenerationSummary& summary) {
   return {
@@ -128,7 +140,10 @@ std::string VerdictJson(const Facts& facts, const fact::Earlier& earlier, std::u
   verdict.update(SummaryJson(last));
   const Cause cause = FindCause(facts);
   verdict["blamed"] = SuspicionJson(facts, cause);
+  const bool of_plugin = cause.exit_class == ExitClass::kPlugin;
+  verdict["plugin"] = of_plugin ? OrNull(PluginAtFault(facts.ranks[cause.index])) : Json(nullptr);
   verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
+  verdict["straggler"] = StragglerJson(facts);
   verdict["lines_not_shown"] = lines_not_shown;
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;

@@ -13,7 +13,6 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 using testing::kKill;
 using testing::kOk;
@@ -40,7 +39,8 @@ TEST(Verdict, SaysSuccessInOneLine) {
 
 TEST(Verdict, SaysThatRanksWorkedAlone) {
   Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
-  facts.isolated_ranks = {"the ranks have not joined each other: each has PyTorch", "call init_process_group"};
+  facts.isolated_ranks = {"the ranks have not joined each other: each has PyTorch",
+                          "call init_process_group"};
   EXPECT_EQ(ExitCode(facts), 1);
   EXPECT_EQ(
       VerdictText(facts),
@@ -325,66 +325,6 @@ TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
   EXPECT_THAT(hint({0, SIGTERM, false}), HasSubstr("dtrun did not send SIGTERM"));
   EXPECT_THAT(hint({.signal = SIGUSR1, .forwarded = true}), HasSubstr("dtrun was sent SIGUSR1"));
   EXPECT_THAT(hint({1, 0, false}), Not(HasSubstr("next:")));
-}
-
-TEST(Verdict, MapsEndingsToExitCodes) {
-  auto code = [](process::Ending ending) { return ExitCode(RunOf({Rank(0, ending, milliseconds(1))}, 0)); };
-  EXPECT_EQ(code({3, 0, false}), 3);
-  EXPECT_EQ(code({255, 0, false}), 255);
-  EXPECT_EQ(code({0, SIGSEGV, true}), 139);
-  Facts facts = RunOf({Rank(0, kOk, milliseconds(1))}, -1);
-  facts.interrupt = SIGINT;
-  EXPECT_EQ(ExitCode(facts), 130);
-  facts.interrupt = SIGTERM;
-  EXPECT_EQ(ExitCode(facts), 143);
-  facts.guard_died = true;
-  EXPECT_EQ(ExitCode(facts), 137);
-}
-
-TEST(Verdict, NamesTheInterruptAndHowTheRanksTookIt) {
-  Facts facts =
-      RunOf({Rank(0, {0, SIGINT, false}, milliseconds(3200), SIGINT),
-             Rank(1, {0, SIGINT, false}, milliseconds(3200), SIGINT), Rank(2, kOk, milliseconds(3200))},
-            -1);
-  facts.interrupt = SIGINT;
-  EXPECT_EQ(VerdictText(facts),
-            "dtrun: job 'quickstart' was interrupted by SIGINT after 3.3 s\n"
-            "  ranks 0, 1 were killed by signal 2 (SIGINT); rank 2 exited with code 0\n"
-            "  logs: /runs/1\n");
-}
-
-TEST(Verdict, PrefersAFailureToALaterInterrupt) {
-  Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(1))}, 0);
-  facts.guard_died = true;
-  EXPECT_EQ(ExitCode(facts), 3);
-  EXPECT_THAT(VerdictText(facts), StartsWith("dtrun: job 'quickstart' failed"));
-}
-
-TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
-  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, milliseconds(0))}, -1);
-  facts.ranks[1].host = "node1";
-  facts.ranks[1].ending.reset();
-  facts.losses = {{"node1", "nothing was heard for 10s", false, milliseconds(2000)}};
-  EXPECT_EQ(ExitCode(facts), 1);
-  EXPECT_EQ(VerdictText(facts),
-            "dtrun: job 'quickstart' failed after 2.0 s: host node1 was lost: nothing was heard for 10s\n"
-            "  because of it: rank 0 was stopped by dtrun; rank 1 was lost with its host\n"
-            "  next: check that node1 is up and reachable\n"
-            "  class: network\n"
-            "  logs: /runs/1\n");
-  EXPECT_EQ(ParseJson(VerdictJson({facts}))["lost_host"], "node1");
-}
-
-TEST(Verdict, LooksAtTheRootsNetworkWhenAllOthersAreLost) {
-  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, {}), Rank(2, kOk, {})}, -1);
-  for (const std::size_t i : {1, 2}) {
-    facts.ranks[i].host = "node" + std::to_string(i);
-    facts.ranks[i].ending.reset();
-    facts.losses.push_back({facts.ranks[i].host, "nothing was heard for 10s", false, milliseconds(2000)});
-  }
-  EXPECT_THAT(VerdictText(facts), HasSubstr("next: all other hosts were lost together"));
-  facts.losses[1].agent_died = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("next: check that node1 is up"));
 }
 
 TEST(Verdict, NamesARankThatStoodStill) {

@@ -1,22 +1,37 @@
 #include "core/verdict/waits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/stacks/doing.h"
 #include "core/verdict/facts.h"
 #include "core/verdict/suspect.h"
+#include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
 namespace {
 
 // Quiet ranks are looked at more often than this.
 constexpr std::chrono::seconds kLookedWithin{30};
+
+// Whether all ranks wait in a receive of their own.
+bool AllReceive(const std::vector<RankDoing>& places) {
+  return places.size() > 1 && std::ranges::all_of(places, [](const RankDoing& doing) {
+           const std::string_view phrase = doing.phrase;
+           const std::string call = stacks::Plain(phrase.substr(0, phrase.find(" at ")));
+           return doing.stand == stacks::Stand::kWaits && doing.waits_for < 0 &&
+                  call.find("recv") != call.npos;
+         });
+}
 
 // Whether the two calls can never match: both receive, both send, or both are collectives of different
 // communicators.
@@ -29,7 +44,7 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
 
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
   constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
-                                         "broadcast", "gather",    "reduce",   "scatter"};
+                                         "broadcast", "finalize",  "gather",   "reduce",  "scatter"};
   std::set<std::string> calls;
   for (const RankDoing& doing : ranks) {
     const std::string_view phrase = doing.phrase;
@@ -43,6 +58,60 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
     calls.insert(call);
   }
   return calls.size() > 1;
+}
+
+void AddCallTo(RankDoing* doing) {
+  using stacks::Stand;
+  if (doing->call.empty()) return;
+  const bool unknown = doing->stand == Stand::kUnknown;
+  if (!doing->in_call) {
+    if (unknown) doing->stand = Stand::kElsewhere;
+    if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call;
+    return;
+  }
+  // A rank that computes may have a call under way.
+  if (unknown && doing->phrase != stacks::kRunning) {
+    doing->stand = Stand::kWaits;
+    doing->phrase = "in " + doing->call;
+  } else if (doing->stand != Stand::kElsewhere && doing->beside.empty()) {
+    doing->beside = doing->call.substr(0, doing->call.find(" ("));
+  }
+}
+
+std::string ExitedText(const std::vector<int>& exited) {
+  return exited.empty() ? "" : FoldRanks(exited) + (exited.size() == 1 ? " has exited" : " have exited");
+}
+
+std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited) {
+  if (WaitInDifferentCollectives(places))
+    return "all ranks wait, in different collectives, so none can complete: every rank has to call the same "
+           "ones, in the same order";
+  if (exited.empty() && AllReceive(places))
+    return "all ranks wait in a receive: if that lasts, no rank has sent what they wait for";
+  std::vector<int> waits, elsewhere;
+  std::map<int, std::vector<int>> locked_out;  // by the rank that holds the lock
+  for (const RankDoing& doing : places) {
+    if (doing.waits_for >= 0) {
+      locked_out[doing.waits_for].push_back(doing.rank);
+      continue;
+    }
+    if (doing.stand != stacks::Stand::kWaits && doing.stand != stacks::Stand::kElsewhere) return {};
+    (doing.stand == stacks::Stand::kWaits ? waits : elsewhere).push_back(doing.rank);
+  }
+  std::string out;
+  const auto add = [&out](const std::vector<int>& ranks, const std::string& what) {
+    out += fmt::format("{}{} {} for {}", out.empty() ? "" : "; ", FoldRanks(ranks),
+                       ranks.size() == 1 ? "waits" : "wait", what);
+  };
+  for (const auto& [holder, ranks] : locked_out) add(ranks, fmt::format("a lock that rank {} holds", holder));
+  if (!waits.empty() && !elsewhere.empty()) add(waits, FoldRanks(elsewhere));
+  if (!waits.empty() && elsewhere.empty() && !locked_out.empty())
+    add(waits, "the ranks that wait for the lock");
+  if (!waits.empty() && out.empty() && !exited.empty()) {
+    return fmt::format("{} {} for others, and {}", FoldRanks(waits), waits.size() == 1 ? "waits" : "wait",
+                       ExitedText(exited));
+  }
+  return out;
 }
 
 bool WaitedApart(const Facts& facts, std::size_t first) {

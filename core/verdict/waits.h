@@ -27,6 +27,18 @@ std::vector<int> WaitedForEachOther(const Facts& facts, std::size_t first);
 // same collective may match wherever they are in the program; so may a send and a recv.
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
 
+// Adds what the flight recorder knows to a place: a program that is not Python waits in the call that is
+// under way, or is elsewhere; a place in Python gets the call's number. Not for verdicts, which have the
+// ranks' reports.
+void AddCallTo(RankDoing* doing);
+
+// Which ranks wait for which: "ranks 0, 2 wait for rank 1". Empty if the places do not make that clear.
+// `exited`: ranks that have ended while others run.
+std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited = {});
+
+// "ranks 1, 2 have exited"; empty: none has.
+std::string ExitedText(const std::vector<int>& exited);
+
 // The ranks that waited for a file lock that rank `index` held.
 std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
 

@@ -21,7 +21,7 @@ TAG = "py3-none-linux_x86_64"  # auditwheel makes it a manylinux one
 COMPONENTS = ("runtime", "mpi", "ucx", "nccl")
 # What of an installation goes into dtrun/native. Symbolic links become files: a wheel has none.
 NATIVE = (
-    "bin/dtrun", "bin/dtrun-bench", "lib/libdtrun.so.0", "lib/dtrun/dtrun-*", "lib/dtrun/plugins/*",
+    "bin/dtrun", "bin/dtrun-bench", "lib/libdtrun.so.1", "lib/dtrun/dtrun-*", "lib/dtrun/plugins/*",
     "lib/dtrun/bench/torch_gloo.py", "share/dtrun/failures.toml", "share/dtrun/configs/*",
 )  # fmt: skip
 SCRIPTS = ("dtrun", "dtrun-torchrun")
@@ -63,7 +63,7 @@ def build_folder(settings):
     if folder := settings.get("build-dir"):
         return folder
     folder = SOURCE / "build/wheel"
-    definitions = ("CMAKE_BUILD_TYPE=Release", "DTRUN_TESTS=OFF", "DTRUN_TORCH=OFF")
+    definitions = ("CMAKE_BUILD_TYPE=Release", "DTRUN_TESTS=OFF", "DTRUN_CONFORMANCE=OFF", "DTRUN_TORCH=OFF")
     run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", *(f"-D{definition}" for definition in definitions))
     run("cmake", "--build", folder)
     return folder

@@ -45,8 +45,8 @@ inline std::uint64_t DigestOf(std::uint64_t number, int bits) {
 // size never match.
 inline std::uint64_t SlotOf(std::uint64_t slot, std::size_t bytes) { return slot ^ DigestOf(bytes, 24) << 4; }
 
-// The slot of a DTRUN_SEND or DTRUN_RECV: 32 bits of tag and 28 of digest. Messages of one slot match in the order they were sent; a sender does not
-// know whether the receiver names it, so the slot cannot count them.
+// The slot of a DTRUN_SEND or DTRUN_RECV: 32 bits of tag and 28 of digest. Messages of one slot match in the
+// order they were sent; a sender does not know whether the receiver names it, so the slot cannot count them.
 inline std::uint64_t MessageSlot(const dtrun_op& op) {
   const std::uint64_t what = op.count << 8 | static_cast<std::uint64_t>(op.dtype);
   return MakeSlot(SlotUse::kPointToPoint, std::uint64_t{op.tag} << 28 | DigestOf(what, 28));

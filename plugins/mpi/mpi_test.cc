@@ -28,7 +28,7 @@ TEST(MpiDevices, AreStagedWhereOpenMpiWasBuiltWithoutCuda) {
   if (query == nullptr || query() != 0) GTEST_SKIP() << "this Open MPI is no such one";
   const Subject subject({.plugin = MPI_PLUGIN_FILE});
   EXPECT_EQ(subject.Caps().device_kinds, 1u << DTRUN_DEVICE_HOST);
-  EXPECT_EQ(subject.Caps().flags & DTRUN_CAP_NO_STREAM, 0u);
+  EXPECT_EQ(subject.Caps().features & DTRUN_CAP_NO_STREAM, 0u);
   EXPECT_THAT(subject.LaunchInfo(1).facts.at("device"),
               ::testing::StartsWith("staged, because this Open MPI"));
 }

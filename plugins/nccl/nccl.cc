@@ -238,8 +238,9 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
 
   // The one that dtrun has checked; a host that gives none leaves it to the calling thread.
   int DeviceFor(const sdk::CommParams& params) {
+    if (const std::string obstacle = Devices().second; !obstacle.empty())
+      throw Failure(DTRUN_FAILED_PRECONDITION, obstacle);  // as "unusable" said at launch
     const CudaApi& cuda = Cuda();
-    CountDevices(cuda);
     if (params.device_kind == DTRUN_DEVICE_CUDA) return params.device_index;
     int device = 0;
     cuda.Check(cuda.get_device(&device), "tell the current device");

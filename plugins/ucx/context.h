@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "dtrun/plugin/backend.hpp"
+#include "dtrun/plugin/block_signals.hpp"
 #include "library.h"
 #include "resources.h"
 
@@ -66,6 +67,7 @@ class Context {
     params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
     params.mt_workers_shared = 1;  // each communicator has a worker and a thread
     params.name = "dtrun";
+    const sdk::BlockSignals block;  // UCX starts a thread
     library.Check(library.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &context_),
                   "start UCX with transports '" + selection_.transports + "' over devices '" +
                       selection_.devices + "'");

@@ -18,7 +18,7 @@ using sdk::Failure;
 // How long the engine's thread keeps away after a caller drove.
 constexpr std::chrono::milliseconds kKeepAway{1};
 constexpr std::chrono::milliseconds kWhileCallersDrive{5};
-constexpr std::chrono::seconds kClosePatience{2};
+constexpr std::chrono::seconds kClosePatience{10};
 
 int MakeWakeup() {
   const int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -88,13 +88,13 @@ std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stre
   return std::make_unique<UcxRequest>(*this, std::move(operation));
 }
 
-bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
+bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout, bool outcome) {
   if (!operation.done.load(std::memory_order_acquire)) {
     const sdk::Deadline until(timeout);
     // A thread that drives cannot stop in the middle of a collective.
     const bool may_drive = operation.blocking() && until.at() >= operation.deadline.at();
     std::unique_lock lock(mutex_);
-    while (!operation.done) {
+    while (!operation.done && !(outcome && operation.failed)) {
       if (may_drive && !driving_) {
         driving_ = true;
         ++calls_;
@@ -137,7 +137,7 @@ bool UcxRequest::Wait(sdk::Nanoseconds timeout) { return engine_.Wait(*operation
 
 UcxRequest::~UcxRequest() {
   try {
-    Wait(sdk::kNoLimit);
+    engine_.Wait(*operation_, sdk::kNoLimit, false);
   } catch (const Failure&) {
     // Core dropped the request: it needs its end, not its outcome.
   }

@@ -62,7 +62,9 @@ struct Operation {
   Transfer transfer;  // of a message; only for the thread that drives the engine
 
   std::atomic<bool> done{false};
-  std::optional<sdk::Failure> failure;  // constant once done
+  // It has failed, and UCX has not let go of its buffers yet: a wait ends, a release does not.
+  std::atomic<bool> failed{false};
+  std::optional<sdk::Failure> failure;  // constant once failed or done
 };
 
 class UcxRequest final : public sdk::Request {
@@ -92,7 +94,8 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   void MemRegister(const dtrun_mem_params& params, void* memory) override;
   void MemDeregister(void* memory) override;
   // False when `timeout` came first. Throws the operation's failure.
-  bool Wait(Operation& operation, sdk::Nanoseconds timeout);
+  // `outcome`: a failure is enough, also while UCX has not let go of the buffers.
+  bool Wait(Operation& operation, sdk::Nanoseconds timeout, bool outcome = true);
 
   const sdk::Membership& members() const { return watch_.members(); }
 
@@ -114,7 +117,7 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   void Turn(Idle& idle);
   void TakeSubmitted();
   void StartMessage(const std::shared_ptr<Operation>& operation);
-  void ReapMessages();
+  bool ReapMessages();
   void RunJob(const std::shared_ptr<Operation>& job);
   void TellRoutes();
   void Sleep();
@@ -123,6 +126,7 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   std::set<int> AwaitedRanks() const;
   void CompleteAllFailed();
   void Wake();
+  void TellAllFailed();
   bool Pending() const { return !messages_.empty() || !jobs_.empty() || current_ != nullptr; }
 
   const sdk::Host host_;

@@ -117,8 +117,8 @@ void Engine::Drive(const Operation* wanted) {
 // One look at everything; sleeps when there has been nothing for a while.
 void Engine::Turn(Idle& idle) {
   TakeSubmitted();
-  const bool busy = !shut_ && worker_.Progress();
-  ReapMessages();
+  bool busy = !shut_ && worker_.Progress();
+  busy = ReapMessages() || busy;
   watch_.CheckConnections(worker_);
   if (busy) {
     nap_ = kFirstNap;
@@ -183,14 +183,16 @@ void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
   }
 }
 
-void Engine::ReapMessages() {
-  for (Transfer* transfer : worker_.TakeFinished()) {
-    if (failure_) return;  // CompleteAllFailed ends them
+// True when there were some: one of them may be what the caller waits for.
+bool Engine::ReapMessages() {
+  const std::vector<Transfer*> finished = worker_.TakeFinished();
+  for (Transfer* transfer : finished) {
+    if (failure_) return true;  // CompleteAllFailed ends them
     auto& operation = *static_cast<Operation*>(transfer->owner);
     try {
       watch_.CheckTransfer(worker_, *transfer, operation.text);
     } catch (const Failure&) {
-      return;  // noted as the cause
+      return true;  // noted as the cause
     }
     if (operation.op->kind == DTRUN_RECV && operation.op->source != nullptr) {
       *operation.op->source = SenderOf(transfer->info.sender_tag);
@@ -201,6 +203,7 @@ void Engine::ReapMessages() {
     messages_.erase(at);
     Complete(operation, std::nullopt);
   }
+  return !finished.empty();
 }
 
 void Engine::RunJob(const std::shared_ptr<Operation>& job) {
@@ -301,7 +304,7 @@ void Engine::Sleep() {
 
 void Engine::Complete(Operation& operation, std::optional<Failure> failure) {
   const std::lock_guard lock(mutex_);
-  operation.failure = std::move(failure);
+  if (!operation.failed) operation.failure = std::move(failure);
   operation.done.store(true, std::memory_order_release);
   if (!Pending()) doing_.clear();
   if (waiters_ > 0) changed_.notify_all();
@@ -346,6 +349,7 @@ std::set<int> Engine::AwaitedRanks() const {
 void Engine::Shut() noexcept {
   // Before the connections break: a rank that sees them break looks for the reason.
   if (failure_) watch_.Tell(Pending());
+  if (failure_) TellAllFailed();  // UCX may take its time to let go of them
   if (shut_) return;
   shut_ = true;
   if (!worker_.Shut(Clock::now() + kShutPatience)) {
@@ -353,6 +357,19 @@ void Engine::Shut() noexcept {
         .Error("UCX has not let go of all messages of '" + members().name() +
                "' within 5 s; end this process before their buffers are used again");
   }
+}
+
+void Engine::TellAllFailed() {
+  const std::lock_guard lock(mutex_);
+  const auto tell = [this](Operation& operation) {
+    if (operation.failed) return;
+    operation.failure = *failure_;
+    operation.failed.store(true, std::memory_order_release);
+  };
+  if (current_) tell(*current_);
+  for (const auto& job : jobs_) tell(*job);
+  for (const auto& message : messages_) tell(*message);
+  if (waiters_ > 0) changed_.notify_all();
 }
 
 void Engine::CompleteAllFailed() {

@@ -80,7 +80,7 @@ TEST_F(UcxDevices, AreClaimedWhereUcxMovesTheirMemory) {
   const Subject subject = Ucx();
   const dtrun_backend_caps caps = subject.Caps();
   EXPECT_EQ(caps.device_kinds, 1u << DTRUN_DEVICE_HOST | 1u << DTRUN_DEVICE_CUDA);
-  EXPECT_NE(caps.flags & DTRUN_CAP_NO_STREAM, 0u);
+  EXPECT_NE(caps.features & DTRUN_CAP_NO_STREAM, 0u);
   EXPECT_THAT(subject.LaunchInfo(1).facts.at("device"), StartsWith("direct (UCX with cuda)"));
   for (const std::int32_t kind : {DTRUN_SEND, DTRUN_RECV, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_ALLGATHERV,
                                   DTRUN_GATHER, DTRUN_GATHERV, DTRUN_SCATTER, DTRUN_SCATTERV})
@@ -95,7 +95,7 @@ TEST_F(UcxDevices, AreClaimedWhereUcxMovesTheirMemory) {
 TEST_F(UcxDevices, AreNotClaimedOtherwise) {
   const Subject staged = Ucx({{"device_memory", "staged"}});
   EXPECT_EQ(staged.Caps().device_kinds, 1u << DTRUN_DEVICE_HOST);
-  EXPECT_EQ(staged.Caps().flags & DTRUN_CAP_NO_STREAM, 0u);
+  EXPECT_EQ(staged.Caps().features & DTRUN_CAP_NO_STREAM, 0u);
   EXPECT_EQ(staged.LaunchInfo(1).facts.at("device"), "staged, as backend.options.device_memory says");
   Control<void(bool)>("fake_ucx_moves_cuda")(false);
   const Subject without = Ucx({{"transports", "tcp,self"}});

@@ -49,7 +49,7 @@ TEST(UcxDevices, AreStagedWhereUcxHasNoTransportForThem) {
   const Subject subject = UcxWith({});
   if (subject.Caps().device_kinds != 1u << DTRUN_DEVICE_HOST)
     GTEST_SKIP() << "this UCX moves memory of devices";
-  EXPECT_EQ(subject.Caps().flags & DTRUN_CAP_NO_STREAM, 0u);
+  EXPECT_EQ(subject.Caps().features & DTRUN_CAP_NO_STREAM, 0u);
   EXPECT_THAT(subject.LaunchInfo(1).facts.at("device"),
               StartsWith("staged, because this UCX has no transport"));
 }

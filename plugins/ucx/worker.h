@@ -99,6 +99,7 @@ class Worker {
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     // Different threads drive it, one at a time.
     params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+    const sdk::BlockSignals block;  // UCX starts a thread
     if (const ucs_status_t made = library_.worker_create(context.get(), &params, &worker_); made != UCS_OK) {
       const std::string files = OutOfFiles(), lacks = files.empty() ? OutOfSharedMemory() : files;
       throw sdk::Failure(DTRUN_VENDOR, "make a UCX worker: " + library_.StatusText(made) +

@@ -25,18 +25,19 @@ from .errors import (
     InvalidArgument,
     LibraryError,
     Mismatch,
+    NotFound,
     RemoteFailure,
     Timeout,
     Unsupported,
 )
 from .operations import ANY_SOURCE
-from .process import finalize, init, is_initialized, local_rank, local_size, rank, size, world
+from .process import finalize, init, is_initialized, local_rank, local_size, metric, rank, size, world
 from .work import Work
 
 __all__ = [
     "ANY_SOURCE", "Aborted", "Communicator", "Error", "FailedPrecondition", "InvalidArgument", "LibraryError", "Mismatch",
-    "RemoteFailure", "Timeout", "Unsupported", "Work", "__version__", "finalize", "init", "is_initialized", "local_rank",
-    "local_size", "rank", "size", "world",
+    "NotFound", "RemoteFailure", "Timeout", "Unsupported", "Work", "__version__", "finalize", "init", "is_initialized", "local_rank",
+    "local_size", "metric", "rank", "size", "world",
 ]  # fmt: skip
 
 TYPE_CHECKING = False

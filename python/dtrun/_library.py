@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-SONAME = "libdtrun.so.0"
+SONAME = "libdtrun.so.1"
 OK, PENDING = 0, 1
 
 
@@ -40,6 +40,16 @@ class Stream(ctypes.Structure):
     """dtrun_stream: the work queue of a device, such as a cudaStream_t."""
 
     _fields_ = fields(c_uint32, "struct_size flags", c_int32, "device_kind device_index", c_void_p, "native")
+
+
+class Extension(ctypes.Structure):
+    """dtrun_extension: `table` and `comm` are addresses."""
+
+    _fields_ = fields(c_uint32, "struct_size flags", c_void_p, "table comm", c_char_p, "plugin")
+
+    @property
+    def backend(self) -> str:
+        return str(self.plugin.decode())
 
 
 class Op(ctypes.Structure):
@@ -65,6 +75,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtrun_init": (c_int32, [E_]),
     "dtrun_finalize": (None, []),
     "dtrun_is_initialized": (c_int32, []),
+    "dtrun_metric": (c_int32, [c_char_p, c_double, c_int64, E_]),
     "dtrun_rank": (c_int32, []),
     "dtrun_world_size": (c_int32, []),
     "dtrun_local_rank": (c_int32, []),
@@ -78,6 +89,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtrun_comm_split": (c_int32, [COMM, c_int32, c_int32, POINTER(COMM), E_]),
     "dtrun_comm_subset": (c_int32, [COMM, POINTER(c_int32), c_int32, POINTER(COMM), E_]),
     "dtrun_comm_free": (None, [COMM]),
+    "dtrun_comm_extension": (c_int32, [COMM, c_char_p, POINTER(Extension), E_]),
     "dtrun_comm_connect": (c_int32, [COMM, c_int32, c_int32, E_]),
     "dtrun_comm_route": (c_char_p, [COMM, c_int32, E_]),
     "dtrun_comm_orders_on_host": (c_int32, [COMM, c_int32]),

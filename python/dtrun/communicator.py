@@ -267,6 +267,19 @@ class Communicator(Checks):
     send_object = objects.send_object
     recv_object = objects.recv_object
 
+    # ---- what the backend offers beyond these calls ----
+
+    def extension(self, id: str) -> _library.Extension:
+        """The extension `id`, "vendor.name/revision", of the backend; raises NotFound if it has none.
+
+        `table` is the address of the struct in its author's header, for a ctypes.Structure's from_address. `comm` goes
+        to its functions first; None: this rank has no communicator of `backend`. Valid until this one ends.
+        """
+        found = _library.Extension(struct_size=ctypes.sizeof(_library.Extension))
+        if status := self._library.dtrun_comm_extension(self._live(), id.encode(), byref(found), _library.error()):
+            raise self._failure("extension", status, False)
+        return found
+
     # ---- communicators ----
 
     def split(self, color: Optional[int], key: int = 0) -> Optional[Communicator]:

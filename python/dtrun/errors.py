@@ -42,6 +42,10 @@ class Unsupported(Error, status=3, id="unsupported"):
     """Not supported by the backend, device or type. Nothing was started, and the communicator still works."""
 
 
+class NotFound(Error, LookupError, status=5, id="not_found"):
+    """No backend of the communicator has that extension."""
+
+
 class FailedPrecondition(Error, status=4, id="failed_precondition"):
     """Wrong state: before init, after the end, or in a child that was forked after init."""
 
@@ -66,11 +70,11 @@ class LibraryError(Error, ImportError, status=5, id="not_found"):
     """libdtrun was not found, cannot be loaded, or is of another version than this package."""
 
 
-BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
+BY_STATUS = {kind.status: kind for kind in (InvalidArgument, Unsupported, NotFound, FailedPrecondition, Timeout, Aborted, RemoteFailure, Mismatch)}
 
 
 # These do not make the communicator fail.
-REFUSALS = (InvalidArgument.status, Unsupported.status, FailedPrecondition.status)
+REFUSALS = (InvalidArgument.status, Unsupported.status, FailedPrecondition.status, NotFound.status)
 
 
 def make(status: int, message: str, peer: Optional[int], id: str, ranks: Tuple[int, ...]) -> Error:

@@ -144,6 +144,22 @@ def world() -> World:
     return _world
 
 
+def metric(name: str, value: Any, step: Optional[int] = None) -> None:
+    """Reports the newest value of `name`, such as "loss", for metrics.jsonl in the run folder and metrics.listen.
+
+    Costs about a microsecond and needs no init(): a thread of libdtrun sends what is newest once a second. Does nothing in a
+    program that dtrun did not start. `value` is a number, or has one, as a tensor of one element has. Names have the characters
+    a-z A-Z 0-9 _ : and do not begin with a digit or "dtrun_".
+    """
+    if not isinstance(name, str) or "\0" in name:
+        raise errors.InvalidArgument(f"dtrun.metric: the name is {name!r}; give a text, such as 'loss'")
+    if step is not None and not 0 <= step < 2**63:
+        raise errors.InvalidArgument(f"dtrun.metric: the step is {step!r}; give a number from 0, or None")
+    status = _library.library().dtrun_metric(name.encode(), float(value), -1 if step is None else step, _library.error())
+    if status:
+        _library.check(status, "dtrun.metric")
+
+
 def rank() -> int:
     """This rank's number in the job, from 0. Requires init()."""
     return world().rank

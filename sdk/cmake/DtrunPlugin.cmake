@@ -49,6 +49,10 @@ function(dtrun_add_plugin)
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)
   target_link_options(${target} PRIVATE
     -Wl,--version-script=${DTRUN_PLUGIN_CMAKE_DIR}/plugin.map -Wl,-z,nodelete -Wl,--exclude-libs,ALL)
+  get_property(several GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT several AND NOT CMAKE_BUILD_TYPE AND NOT " ${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES " -O")
+    target_compile_options(${target} PRIVATE -O2) # without a build type a compiler does not optimise
+  endif()
   # The sanitizers' runtime is in the executable only, so their symbols stay undefined here.
   if(NOT DTRUN_SANITIZE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
     target_link_options(${target} PRIVATE -Wl,-z,defs)
@@ -70,4 +74,24 @@ function(dtrun_add_plugin)
     endif()
     install(TARGETS ${target} LIBRARY DESTINATION lib/dtrun/plugins ${component})
   endif()
+endfunction()
+
+# dtrun_add_rust_plugin(NAME name KIND backend|launcher|device SOURCES main.rs other.rs ...)
+#
+# The same from Rust, without a crate, by rustc 1.63 or later. A panic ends the rank: it must not unwind into the host.
+function(dtrun_add_rust_plugin)
+  cmake_parse_arguments(ARG "" "NAME;KIND" "SOURCES" ${ARGN})
+  find_program(RUSTC rustc REQUIRED)
+  string(REPLACE "-" "_" target dtrun_${ARG_KIND}_${ARG_NAME})
+  list(GET ARG_SOURCES 0 main)
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set(plugin ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
+  add_custom_command(OUTPUT ${plugin}
+    COMMAND ${CMAKE_COMMAND} -E env DTRUN_INCLUDE=${dtrun-sdk_INCLUDE_DIR} ${RUSTC} --edition 2021 --crate-type cdylib
+            --crate-name ${target} -C opt-level=2 -C panic=abort -C link-arg=-Wl,-z,nodelete -o ${plugin}
+            ${CMAKE_CURRENT_SOURCE_DIR}/${main}
+    COMMAND ${CMAKE_COMMAND} -DREADELF=${CMAKE_READELF} -DPLUGIN=${plugin} -P ${DTRUN_PLUGIN_CMAKE_DIR}/audit_plugin.cmake
+    DEPENDS ${ARG_SOURCES} ${dtrun-sdk_INCLUDE_DIR}/dtrun/dtrun_abi.rs VERBATIM)
+  add_custom_target(${target} ALL DEPENDS ${plugin})
+  install(FILES ${plugin} DESTINATION lib/dtrun/plugins)
 endfunction()

@@ -34,9 +34,9 @@ endforeach()
 # An entry for this major of the ABI, and for others that it serves too.
 set(foreign ${exported})
 list(FILTER foreign EXCLUDE REGEX "^dtrun_plugin_entry_v[0-9]+$")
-if(foreign OR NOT "dtrun_plugin_entry_v0" IN_LIST exported)
+if(foreign OR NOT "dtrun_plugin_entry_v1" IN_LIST exported)
   list(JOIN exported "', '" names)
-  string(APPEND problems "\n  it exports '${names}', must export exactly 'dtrun_plugin_entry_v0' (and entries of other majors)")
+  string(APPEND problems "\n  it exports '${names}', must export exactly 'dtrun_plugin_entry_v1' (and entries of other majors)")
 endif()
 
 read_elf(dynamic -d)

@@ -157,9 +157,13 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddSizeCases(backend);
   AddRandomCases(backend);
   AddRequestCases(backend);
+  AddStoppedCases(backend);
   AddPointToPointCases(backend);
+  AddDeliveryCases(backend);
   AddCommunicatorCases(backend);
   AddFailureCases(backend);
+  AddFaultCases(backend);
+  AddTraceCases(backend);
   CheckSkips(backend);
   return true;
 }

@@ -30,13 +30,15 @@ struct BackendUnderTest {
   std::map<std::string, std::string> options = {};  // values of the plugin's options, as text
   // Of a launcher: what find_hosts and connect are asked in, the variables of an allocation.
   std::map<std::string, std::string> environment = {};
-  std::vector<int> worlds = {1, 2, 3, 4, 7};  // numbers of ranks to try
+  std::vector<int> worlds = {1, 2, 3, 4, 7};  // numbers of ranks to try everything in
+  std::vector<int> more_worlds = {5};         // in which only the calls that are drawn at random are tried
   LaunchedProcess process = {};
   // Cases that this backend cannot pass, as "Suite.Case", and why; they are skipped with that reason. A name
   // that no case has fails the run.
   std::map<std::string, std::string> skips = {};
   int most_ranks = 0;        // cases that need more are skipped; 0: no limit
   unsigned seed = 20261121;  // of the calls that are drawn at random
+  bool wide = false;         // what takes too long for each run, too: more choices, and more time that passes
 };
 
 // Reads rank and size from the variables that a launcher sets and the folder from a third one. A process of

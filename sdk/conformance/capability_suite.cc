@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "dtrun/plugin/names.hpp"
 #include "suite.h"
@@ -26,17 +27,53 @@ void MasksMakeSense(const Subject& subject) {
       << "max_bytes is " << caps.max_bytes << ", and a limit is at least 16 MiB (B13)";
 }
 
-// The bits of dtrun_backend_caps.flags that these headers know.
-constexpr std::uint32_t kKnownFlags = DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE | DTRUN_CAP_ANY_SOURCE |
-                                      DTRUN_CAP_LAZY_CONNECT | DTRUN_CAP_DETACHED | DTRUN_CAP_CAPTURE |
-                                      DTRUN_CAP_STREAM_ORDER;
+// The bits of dtrun_backend_caps.features that these headers know.
+constexpr std::uint64_t kKnownFeatures = DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE | DTRUN_CAP_LAZY_CONNECT |
+                                         DTRUN_CAP_LOSSY | DTRUN_CAP_DETACHED | DTRUN_CAP_CAPTURE |
+                                         DTRUN_CAP_STREAM_ORDER | DTRUN_CAP_NO_STREAM;
 
-// A plugin of newer headers may have hints that these do not know; one of these headers cannot.
-void FlagsAreKnown(const Subject& subject) {
-  const std::uint32_t strange = subject.Caps().flags & ~kKnownFlags;
-  EXPECT_EQ(strange & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "capabilities that no host understands (S6)";
+constexpr std::uint64_t Below(int end) { return (std::uint64_t{1} << end) - 1; }
+
+// What the masks can say with these headers: a kind of device may have a number without a name.
+constexpr std::uint64_t kNamedDevices = Below(DTRUN_DEVICE_LEVEL_ZERO + 1);
+constexpr std::uint64_t kOtherDevices = Below(63) & ~Below(DTRUN_DEVICE_OTHER);
+
+// A plugin of newer headers may have features and values that these do not know; one of these headers cannot.
+void CapabilitiesAreKnown(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  EXPECT_EQ(caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags that no host understands (S6)";
   if (!subject.HasTheseHeaders()) return;
-  EXPECT_EQ(strange, 0u) << "capabilities that its headers do not have (B15)";
+  EXPECT_EQ(caps.features & ~kKnownFeatures, 0u) << "capabilities that its headers do not have (B15)";
+  const auto expect_known = [](const char* mask, std::uint64_t value, std::uint64_t known) {
+    EXPECT_EQ(value & ~known, 0u) << mask
+                                  << " has values that its headers do not have; list what works (B15)";
+  };
+  expect_known("ops", caps.ops, Below(sdk::kOperationEnd));
+  expect_known("dtypes", caps.dtypes, Below(sdk::kTypeEnd));
+  expect_known("reduces", caps.reduces, Below(sdk::kReductionEnd));
+  expect_known("reduce_dtypes", caps.reduce_dtypes, Below(sdk::kTypeEnd));
+  expect_known("device_kinds", caps.device_kinds, kNamedDevices | kOtherDevices);
+  constexpr std::uint64_t kHost = 1u << DTRUN_DEVICE_HOST;
+  EXPECT_TRUE((caps.device_kinds & ~kHost) == 0 || subject.plugin().device_draft != 0)
+      << "it moves memory of devices, and its table has no device_draft (V13)";
+}
+
+// Also while a communicator is there.
+void CapabilitiesStay(const Subject& subject) {
+  constexpr int kTimes = 200;
+  const dtrun_backend_caps first = subject.Caps();
+  const bool sums = subject.Reduces(first, DTRUN_FLOAT32, DTRUN_SUM);
+  const auto ask = [&](int from, int to) {
+    for (int time = from; time < to; ++time) {
+      const dtrun_backend_caps caps = subject.Caps();
+      ASSERT_EQ(std::memcmp(&caps, &first, sizeof caps), 0)
+          << "query_caps gives another answer at call " << time + 1;
+      ASSERT_EQ(subject.Reduces(first, DTRUN_FLOAT32, DTRUN_SUM), sums)
+          << "query_support gives another answer at call " << time + 1;
+    }
+  };
+  ask(1, kTimes / 2);
+  subject.Play(1, [&](Rank&) { ask(kTimes / 2, kTimes); });
 }
 
 // A message of the most bytes that it says it takes, as far as a test can have them.
@@ -83,7 +120,8 @@ void EveryOfferedOperationWorks(const Subject& subject) {
 
 void AddCapabilityCases(const BackendUnderTest& backend) {
   AddCase("Capabilities", "MakeSense", "B13, B15", backend, MasksMakeSense);
-  AddCase("Capabilities", "AreKnown", "B15, S6", backend, FlagsAreKnown);
+  AddCase("Capabilities", "AreKnown", "B15, S6", backend, CapabilitiesAreKnown);
+  AddCase("Capabilities", "StayTheSame", "B15, B16", backend, CapabilitiesStay);
   AddCase("Capabilities", "HoldForTheLargestBuffer", "B13", backend, TheLargestBufferWorks);
   AddCase("Capabilities", "AgreeWithWhatTypesAndReductionsDo", "P2, B16", backend, WhatIsOfferedWorks);
   AddCase("Capabilities", "AgreeWithWhatOperationsDo", "P2", backend, EveryOfferedOperationWorks);

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
 
 #include "suite.h"
 #include "trial.h"
@@ -137,6 +140,104 @@ void TryWideSums(Rank& rank) {
   }
 }
 
+// Element i has a NaN on rank i % 4, so every fourth on none; the others have infinities now and then.
+void TryNan(Rank& rank, const TypeInfo& type, std::int32_t reduce, bool scatters) {
+  constexpr std::uint64_t kCount = 211;  // whole vectors and a rest
+  const auto own = [&](std::uint64_t i, int of) {
+    return i % 4 == static_cast<std::uint64_t>(of) ? std::numeric_limits<double>::quiet_NaN()
+           : i % 5 == 4                            ? std::numeric_limits<double>::infinity()
+                        : static_cast<double>((i + static_cast<std::uint64_t>(of)) % 3);
+  };
+  const std::uint64_t parts = scatters ? static_cast<std::uint64_t>(rank.size()) : 1;
+  const std::uint64_t first = scatters ? kCount * static_cast<std::uint64_t>(rank.rank()) : 0;
+  Buffer sent(parts * kCount * type.width), data(kCount * type.width);
+  for (std::uint64_t i = 0; i < parts * kCount; ++i)
+    Put(type, sent.data() + i * type.width, own(i, rank.rank()));
+  dtrun_op op = AllreduceOp(sent.data(), data.data(), kCount, type.dtype, reduce);
+  if (scatters) op.kind = DTRUN_REDUCE_SCATTER;
+  const Outcome outcome = rank.Do(op);
+  ASSERT_TRUE(outcome.ok()) << outcome;
+  for (std::uint64_t i = first; i < first + kCount; ++i) {
+    const bool has_nan = i % 4 < static_cast<std::uint64_t>(rank.size());
+    double want = own(i, 0);
+    for (int other = 1; other < rank.size(); ++other)
+      want = reduce == DTRUN_MIN ? std::min(want, own(i, other)) : std::max(want, own(i, other));
+    const double got = Take(type, data.data() + (i - first) * type.width).real();
+    ASSERT_TRUE(has_nan ? std::isnan(got) : got == want)
+        << (reduce == DTRUN_MIN ? "min of " : "max of ") << type.name << ", element " << i << ": " << got
+        << (has_nan ? ", where rank " + std::to_string(i % 4) + " has NaN (C4)" : "");
+  }
+}
+
+void MinAndMaxKeepNan(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  subject.Play(3, [&](Rank& rank) {
+    for (const TypeInfo& type : Types()) {
+      for (const std::int32_t reduce : {DTRUN_MIN, DTRUN_MAX}) {
+        if (type.family != Family::kFloating || !subject.Reduces(caps, type.dtype, reduce)) continue;
+        TryNan(rank, type, reduce, false);
+        if (Has(caps.ops, DTRUN_REDUCE_SCATTER)) TryNan(rank, type, reduce, true);
+      }
+    }
+  });
+}
+
+// Numbers with all their bits, in which an accumulator of fewer shows.
+template <class T>
+std::vector<T> WholeNumbers(std::uint64_t count, int rank) {
+  std::vector<T> numbers(count);
+  std::mt19937_64 draw(static_cast<std::uint64_t>(rank) + 1);
+  for (T& number : numbers) {
+    const double unit = std::ldexp(static_cast<double>(draw() >> 11), -53);
+    number = static_cast<T>(std::ldexp(unit - 0.25, static_cast<int>(draw() % 8)));
+  }
+  return numbers;
+}
+
+template <class T>
+void TrySums(Rank& rank, std::int32_t kind, std::int32_t dtype, std::uint64_t count) {
+  const auto ranks = static_cast<std::uint64_t>(rank.size());
+  const std::uint64_t sent = kind == DTRUN_REDUCE_SCATTER ? count * ranks : count;
+  const std::uint64_t first =
+      kind == DTRUN_REDUCE_SCATTER ? count * static_cast<std::uint64_t>(rank.rank()) : 0;
+  std::vector<std::vector<T>> all;
+  for (int other = 0; other < rank.size(); ++other) all.push_back(WholeNumbers<T>(sent, other));
+  std::vector<T> got(count);
+  dtrun_op op =
+      AllreduceOp(all[static_cast<std::size_t>(rank.rank())].data(), got.data(), count, dtype, DTRUN_SUM);
+  op.kind = kind;
+  const Outcome outcome = rank.Do(op);
+  ASSERT_TRUE(outcome.ok()) << outcome;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    long double sum = 0;
+    long double magnitudes = 0;
+    for (const std::vector<T>& one : all) {
+      sum += one[first + i];
+      magnitudes += std::fabs(static_cast<long double>(one[first + i]));
+    }
+    const long double bound =
+        static_cast<long double>(ranks) * std::numeric_limits<T>::epsilon() * magnitudes;
+    ASSERT_LE(std::fabs(static_cast<long double>(got[i]) - sum), bound)
+        << KindName(kind) << " of " << count << " " << TypeOf(dtype).name << ", element " << i << " of rank "
+        << rank.rank() << " is not accurate (C10); or declare DTRUN_CAP_LOSSY";
+  }
+}
+
+void SumsAreAccurate(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  if (subject.SumsAreLossy()) GTEST_SKIP() << "the backend says that its sums are lossy";
+  subject.Play(3, [&](Rank& rank) {
+    for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_REDUCE_SCATTER}) {
+      for (const std::uint64_t count : {std::uint64_t{1}, kOdd, std::uint64_t{70'003}}) {
+        if (!Has(caps.ops, kind)) continue;
+        if (subject.Reduces(caps, DTRUN_FLOAT32, DTRUN_SUM)) TrySums<float>(rank, kind, DTRUN_FLOAT32, count);
+        if (subject.Reduces(caps, DTRUN_FLOAT64, DTRUN_SUM))
+          TrySums<double>(rank, kind, DTRUN_FLOAT64, count);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void AddCollectiveCases(const BackendUnderTest& backend) {
@@ -159,6 +260,8 @@ void AddCollectiveCases(const BackendUnderTest& backend) {
       TryIntegerWrap(rank, DTRUN_PROD, 20, 144);
     });
   });
+  AddCase("Collectives", "MinAndMaxKeepNan", "C4", backend, MinAndMaxKeepNan);
+  AddCase("Collectives", "SumsAreAccurate", "C10", backend, SumsAreAccurate);
   AddCase("Collectives", "SixteenBitSumsAreAccumulatedInFloat32", "C5", backend,
           [](const Subject& subject) { subject.Play(3, [](Rank& rank) { TryWideSums(rank); }); });
 }

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <thread>
 
+#include "process_state.h"
 #include "suite.h"
 #include "trial.h"
 
@@ -66,6 +68,33 @@ void SubsetsWorkBesideTheWhole(const Subject& subject) {
     pair.reset();  // its end does not touch the whole
     EXPECT_TRUE(all.Barrier().ok());
   });
+}
+
+// How many descriptors communicators of `size` ranks, which have done nothing yet, have opened together.
+std::size_t DescriptorsOf(const Subject& subject, int size) {
+  const std::size_t before = ProcessState::Now().files.size();
+  std::size_t made = before;
+  subject.Play(size, [&](Rank& rank) {
+    rank.Meet("made");
+    if (rank.rank() == 0) made = ProcessState::Now().files.size();
+    rank.Meet("counted");
+  });
+  return made - std::min(made, before);
+}
+
+// The first world may open what the library keeps. One descriptor for each rank beside those that it agrees
+// through: to listen.
+void RanksConnectWhenTheyTalk(const Subject& subject, int size) {
+  if ((subject.Caps().features & DTRUN_CAP_LAZY_CONNECT) == 0)
+    GTEST_SKIP() << "the backend connects in comm_create";
+  if (!subject.InOneProcess()) GTEST_SKIP() << "the ranks are in processes of their own";
+  const auto ranks = static_cast<std::size_t>(size);
+  DescriptorsOf(subject, 1);
+  const std::size_t alone = DescriptorsOf(subject, 1);
+  const auto others = static_cast<std::size_t>(std::ceil(std::log2(size)));
+  EXPECT_LE(DescriptorsOf(subject, size), ranks * (alone + others + 1))
+      << "descriptors that " << size << " ranks open, of which one alone opens " << alone
+      << ": a rank connects to more than log2(size) others";
 }
 
 void GroupsCompleteAsAWhole(const Subject& subject) {
@@ -168,6 +197,10 @@ void AddCommunicatorCases(const BackendUnderTest& backend) {
   AddCase("Communicators", "DoNotMix", "B20", backend, TheyDoNotMix);
   AddCase("Communicators", "WorkInTwoThreadsAtOnce", "T3, B20", backend, TwoThreadsUseOneEach);
   AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", "B20, B21", backend, SubsetsWorkBesideTheWhole);
+  AddCase("Communicators", "ConnectWhenRanksTalk", "B28", backend,
+          [size = backend.most_ranks == 0 || backend.most_ranks >= 7 ? 7 : 4](const Subject& subject) {
+            RanksConnectWhenTheyTalk(subject, size);
+          });
   AddCase("Groups", "CompleteAsAWhole", "B22", backend, GroupsCompleteAsAWhole);
   AddCase("Memory", "IsAlignedZeroedAndUsable", "B23", backend, MemoryIsAlignedZeroedAndUsable);
   AddCase("Memory", "MayBeRegistered", "B27", backend, RegisteredMemoryIsLikeOther);

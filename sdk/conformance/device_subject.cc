@@ -22,7 +22,8 @@ DeviceSubject::DeviceSubject(const BackendUnderTest& under_test)
   options_ = MakeOptions(*plugin_, under_test.options);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
-  const dtrun_status status = plugin_->init(Host(DTRUN_KIND_DEVICE), options_.get(), &instance_, &error);
+  const dtrun_status status =
+      sdk::InitPlugin(*plugin_, Host(DTRUN_KIND_DEVICE), options_.get(), &instance_, &error);
   EndIfCopied();
   if (status != DTRUN_OK) throw std::runtime_error(std::string("init: ") + error.message);
   if (instance_ == nullptr) throw std::runtime_error("init returned DTRUN_OK and left *out untouched");

@@ -13,6 +13,7 @@
 
 #include "backend_suite.h"
 #include "dtrun/abi.h"
+#include "dtrun/abi/device.h"
 #include "host.h"
 #include "subject.h"
 

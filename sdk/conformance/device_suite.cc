@@ -217,7 +217,7 @@ void DeviceStructsOfAnotherSizeFit(const Under& under_test) {
   WithDevices(under_test, [](const DeviceSubject& subject, std::int32_t) {
     const dtrun_device& table = subject.table();
     const DeviceMemory memory(subject, 0, kBytes);
-    for (const std::size_t bytes : Sizes<dtrun_memory>(sizeof(dtrun_memory) - sizeof(std::int32_t))) {
+    for (const std::size_t bytes : Sizes<dtrun_memory>()) {
       dtrun_memory empty;
       DTRUN_INIT(empty);
       const Guarded<dtrun_memory> place("dtrun_memory", empty, bytes);
@@ -264,6 +264,27 @@ void StrangeFlagsAreRefused(const Under& under_test) {
     };
     EXPECT_EQ(outcome_of(1u << 30), DTRUN_UNSUPPORTED) << "with bit 30";
     EXPECT_EQ(outcome_of(1u << 14), DTRUN_OK) << "with bit 14";
+    const DeviceEvent event(subject, 0);
+    for (const auto& [flags, code] : {std::pair(1u << 30, DTRUN_UNSUPPORTED), {1u << 14, DTRUN_OK}}) {
+      const int bit = code == DTRUN_OK ? 14 : 30;
+      dtrun_stream_params params;
+      DTRUN_INIT(params);
+      params.flags = flags;
+      dtrun_stream made;
+      DTRUN_INIT(made);
+      const Outcome created = subject.Try("stream_create", [&](dtrun_error* error) {
+        return subject.table().stream_create(subject.instance(), &params, &made, error);
+      });
+      EXPECT_EQ(created.code, code) << "with bit " << bit << " in a dtrun_stream_params";
+      if (created.ok()) subject.table().stream_destroy(subject.instance(), &made);
+      const DeviceStream stream(subject, 0);
+      dtrun_stream given = stream.get();
+      given.flags = flags;
+      const Outcome recorded = subject.Try("event_record", [&](dtrun_error* error) {
+        return subject.table().event_record(subject.instance(), event.get(), &given, error);
+      });
+      EXPECT_EQ(recorded.code, code) << "with bit " << bit << " in a dtrun_stream";
+    }
   });
 }
 
@@ -319,7 +340,8 @@ void AddDeviceCases(const BackendUnderTest& device) {
   AddCase("Devices", "AreCountedFromZero", "G1", device, [=] { DevicesAreCounted(device); });
   AddCase("Devices", "AreDescribedInALine", "G11", device, [=] { DevicesAreDescribed(device); });
   AddCase("Devices", "LeaveTheThreadsDeviceAlone", "G2", device, [=] { TheThreadsDeviceStays(device); });
-  AddCase("Devices", "TakeStructsOfAnotherSize", "S2, S3", device, [=] { DeviceStructsOfAnotherSizeFit(device); });
+  AddCase("Devices", "TakeStructsOfAnotherSize", "S2, S3", device,
+          [=] { DeviceStructsOfAnotherSizeFit(device); });
   AddCase("Devices", "RefuseFlagsThatMustBeUnderstood", "S6", device,
           [=] { StrangeFlagsAreRefused(device); });
   AddCase("Devices", "FillErrorsOfAnotherSize", "E3, E4", device, [=] { ErrorsOfAnotherSizeFit(device); });

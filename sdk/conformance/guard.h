@@ -1,4 +1,4 @@
-// Structs of another size than these headers': an inaccessible page follows their last byte.
+// Structs with an inaccessible page behind their last byte, also of another size than these headers'.
 //
 // A plugin that reads or writes there dies of SIGSEGV, and stderr says of which struct and how far behind it.
 // The thread that makes a Guarded owns it.
@@ -10,6 +10,9 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "dtrun/abi.h"
+#include "dtrun/abi/structs.h"
 
 namespace dtrun::conformance {
 
@@ -74,11 +77,22 @@ class Guarded {
   std::vector<unsigned char> before_;
 };
 
-// The sizes to try: one member less, these headers', and more. A shorter one leaves out the last 8 bytes, or
-// what `shorter` says.
+// The least size of a struct: that of ABI 1.0, or these headers' where it is of the device draft.
 template <class T>
-std::vector<std::size_t> Sizes(std::size_t shorter = sizeof(T) - 8) {
-  return {shorter, sizeof(T), sizeof(T) + 64};
+inline constexpr std::size_t kFloor = sizeof(T);
+#define DTRUN_FLOOR_OF(type, bytes) \
+  template <>                       \
+  inline constexpr std::size_t kFloor<type> = bytes;
+DTRUN_FLOORS(DTRUN_FLOOR_OF)
+#undef DTRUN_FLOOR_OF
+
+// The sizes to try: an old host's, these headers', and a newer one's.
+template <class T>
+std::vector<std::size_t> Sizes() {
+  std::vector<std::size_t> sizes = {kFloor<T>};
+  if (sizeof(T) > kFloor<T>) sizes.push_back(sizeof(T));
+  sizes.push_back(sizeof(T) + 64);
+  return sizes;
 }
 
 }  // namespace dtrun::conformance

@@ -19,6 +19,8 @@
 
 #include "fill_error.h"
 #include "sdk/services/services.h"
+#include "stack.h"
+#include "thread_watch.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -44,6 +46,7 @@ std::int64_t Now(const dtrun_host*) {
 constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 void ThreadStart(const dtrun_host*, const char* name) {
+  NoteDeclared();
   if (name == nullptr || std::strlen(name) > kThreadNameBytes) {
     ADD_FAILURE() << "a thread calls itself '" << (name == nullptr ? "(null)" : name)
                   << "'; its name has at most 15 bytes (H10)";
@@ -53,9 +56,9 @@ void ThreadStart(const dtrun_host*, const char* name) {
   sigset_t blocked;
   sigfillset(&blocked);
   for (const int signal : kSynchronous) sigdelset(&blocked, signal);
-  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
-void ThreadStop(const dtrun_host*) {}
+void ThreadStop(const dtrun_host*) { NoteEnded(); }
 
 std::mutex reports_mutex;
 std::vector<std::pair<int, std::string>> reports;
@@ -98,7 +101,7 @@ dtrun_status GetInt(const dtrun_host*, const dtrun_options* options, const char*
                     dtrun_error* err) {
   const Entry* entry = nullptr;
   const OptionTypes types = {DTRUN_TYPE_BOOL,  DTRUN_TYPE_INT,      DTRUN_TYPE_UINT,
-                       DTRUN_TYPE_BYTES, DTRUN_TYPE_DURATION, DTRUN_TYPE_ENUM};
+                             DTRUN_TYPE_BYTES, DTRUN_TYPE_DURATION, DTRUN_TYPE_ENUM};
   const dtrun_status status = Find(options, key, types, &entry, err);
   if (status == DTRUN_OK) *out = entry->value.integer;
   return status;
@@ -158,6 +161,7 @@ const void* GetService(const dtrun_host*, const char* id) {
   if (name == DTRUN_THREADS_SERVICE) return &threads;
   if (name == DTRUN_HEALTH_SERVICE) return &health;
   if (name == DTRUN_OPTIONS_SERVICE) return &options;
+  if (name == DTRUN_PLUGINS_SERVICE) return PluginsService();
   return services::Find(id);
 }
 
@@ -210,6 +214,10 @@ std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values) {
   auto options = DefaultOptions(plugin);
   for (const auto& [key, value] : values) {
+    if (key.find('.') != key.npos) {
+      options->of_others[key] = value;
+      continue;
+    }
     const auto found = options->entries.find(key);
     if (found == options->entries.end())
       throw std::invalid_argument("the plugin has no option '" + key + "'");

@@ -24,6 +24,7 @@ struct dtrun_options {
     std::vector<dtrun_string> items;  // of value.items
   };
   std::map<std::string, Entry> entries;
+  std::map<std::string, std::string> of_others;  // "gloo.interface": of a plugin that this one opens
 };
 
 namespace dtrun::conformance {
@@ -36,8 +37,8 @@ const dtrun_host* Host(std::int32_t kind = DTRUN_KIND_BACKEND);
 std::unique_ptr<dtrun_options> DefaultOptions(const dtrun_plugin& plugin);
 
 // Values are written as options.h says; items of a list are separated by commas, a path is relative to the
-// working folder. Throws std::invalid_argument on a key that the table lacks, a value that is none, or a
-// required option without one.
+// working folder. A key NAME.KEY is one of a plugin that this one opens. Throws std::invalid_argument on a
+// key that the table lacks, a value that is none, or a required option without one.
 std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values);
 

@@ -130,6 +130,11 @@ void TestJob::SetStride(std::size_t bytes) {
   job_.hosts = reinterpret_cast<const dtrun_job_host*>(laid_.data());
 }
 
+void TestJob::SetFlagsOfHosts(std::uint32_t flags) {
+  for (dtrun_job_host& host : hosts_) host.flags = flags;
+  SetStride(sizeof(dtrun_job_host));
+}
+
 LauncherSubject::LauncherSubject(const BackendUnderTest& under_test, OptionsOf options)
     : plugin_(LoadPlugin(under_test.plugin, DTRUN_KIND_LAUNCHER)) {
   if (plugin_->launcher == nullptr) throw std::runtime_error("the table has no launcher");
@@ -138,7 +143,8 @@ LauncherSubject::LauncherSubject(const BackendUnderTest& under_test, OptionsOf o
       options == OptionsOf::kTest ? MakeOptions(*plugin_, under_test.options) : DefaultOptions(*plugin_);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
-  const dtrun_status status = plugin_->init(Host(DTRUN_KIND_LAUNCHER), options_.get(), &instance_, &error);
+  const dtrun_status status =
+      sdk::InitPlugin(*plugin_, Host(DTRUN_KIND_LAUNCHER), options_.get(), &instance_, &error);
   EndIfCopied();
   if (status != DTRUN_OK) throw std::runtime_error(std::string("init: ") + error.message);
   if (instance_ == nullptr) throw std::runtime_error("init returned DTRUN_OK and left *out untouched");

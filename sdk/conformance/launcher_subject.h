@@ -46,6 +46,7 @@ class TestJob {
   const std::vector<int>& ranks() const { return ranks_; }
   // Lays its hosts out in elements of this size; what is behind these headers' members is garbage.
   void SetStride(std::size_t bytes);
+  void SetFlagsOfHosts(std::uint32_t flags);
 
  private:
   const std::vector<int> ranks_;

@@ -198,6 +198,18 @@ void JobsWithStrangeFlagsAreRefused(const Under& under_test) {
     EXPECT_TRUE(refused.processes.empty());
     strange.flags = 1u << 14;  // a hint
     EXPECT_EQ(subject.PlanOf(strange).Text(), plan.Text()) << "with bit 14";
+    TestJob other(job.ranks());
+    other.SetFlagsOfHosts(1u << 30);
+    EXPECT_EQ(subject.PlanOf(other.job()).status, DTRUN_UNSUPPORTED) << "with bit 30 in a dtrun_job_host";
+    other.SetFlagsOfHosts(1u << 14);
+    EXPECT_EQ(subject.PlanOf(other.job()).Text(), plan.Text()) << "with bit 14 in a dtrun_job_host";
+    for (const auto& [flags, status] : {std::pair(1u << 30, DTRUN_UNSUPPORTED), {1u << 14, DTRUN_OK}}) {
+      Plan same;
+      dtrun_plan_sink sink = CopyInto(&same);
+      sink.flags = flags;
+      EXPECT_EQ(subject.Call(&job.job(), &sink, nullptr), status)
+          << "with bit " << (status == DTRUN_OK ? 14 : 30) << " in a dtrun_plan_sink";
+    }
   });
 }
 

@@ -12,7 +12,8 @@
 namespace dtrun::conformance {
 
 dtrun_plugin_entry OpenPlugin(const std::string& file) {
-  void* const image = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  const std::string path = std::filesystem::absolute(file);  // the loader looks elsewhere for a bare name
+  void* const image = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
   const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
   if (entry == nullptr) throw std::runtime_error("'" + file + "' has no " DTRUN_PLUGIN_ENTRY_SYMBOL);

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "dtrun/abi.h"
+#include "dtrun/abi/device.h"
+#include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::conformance {
 

@@ -19,7 +19,7 @@
 #include "load.h"
 #include "option_value.h"
 #include "process_state.h"
-#include "shared_object.h"
+#include "sdk/helpers/shared_object.h"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -30,25 +30,15 @@ using Under = BackendUnderTest;
 std::int32_t KindOf(const Under& plugin) { return NameOfFile(plugin.plugin).kind; }
 
 void OneSymbolIsExported(const Under& plugin) {
-  const SharedObject object = ReadSharedObject(plugin.plugin);
-  static const std::regex kEntry("dtrun_plugin_entry_v[0-9]+");
-  bool has_entry = false;
-  for (const std::string& name : object.exported) {
-    has_entry = has_entry || name == DTRUN_PLUGIN_ENTRY_SYMBOL;
-    EXPECT_TRUE(std::regex_match(name, kEntry))
-        << "it exports '" << name << "'; hide it (dtrun_add_plugin does)";
-  }
-  EXPECT_TRUE(has_entry) << "it does not export " << DTRUN_PLUGIN_ENTRY_SYMBOL;
-  for (const std::string& name : object.unique)
-    ADD_FAILURE() << "'" << name << "' is unique in the process; compile with -fno-gnu-unique";
-  static const std::regex kForeign("lib(dtrun|torch|c10)[._-].*");
-  for (const std::string& name : object.needed)
-    EXPECT_FALSE(std::regex_match(name, kForeign)) << "it links '" << name << "'";
+  const helpers::SharedObject object = helpers::ReadSharedObject(plugin.plugin);
+  EXPECT_EQ(std::ranges::count(object.exported, DTRUN_PLUGIN_ENTRY_SYMBOL), 1)
+      << "it does not export " << DTRUN_PLUGIN_ENTRY_SYMBOL;
+  for (const std::string& problem : helpers::Unfit(object)) ADD_FAILURE() << problem;
 }
 
 // Loaded as by a host that forgets RTLD_NODELETE, or wraps it.
 void ItStaysWhenClosed(const Under& plugin) {
-  EXPECT_TRUE(ReadSharedObject(plugin.plugin).nodelete)
+  EXPECT_TRUE(helpers::ReadSharedObject(plugin.plugin).nodelete)
       << "it is not marked NODELETE; link it with -Wl,-z,nodelete (dtrun_add_plugin does)";
   const dtrun_plugin* table = LoadPlugin(plugin.plugin, KindOf(plugin));
   void* const image = dlopen(plugin.plugin.c_str(), RTLD_NOW | RTLD_NOLOAD);
@@ -100,6 +90,10 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   EXPECT_EQ(plugin.magic, DTRUN_PLUGIN_MAGIC);
   EXPECT_EQ(plugin.abi_major, DTRUN_ABI_MAJOR);
   EXPECT_LE(plugin.abi_minor_required, plugin.abi_minor_built) << "it requires more than it was built with";
+  if (plugin.kind == DTRUN_KIND_DEVICE) {
+    EXPECT_EQ(plugin.device_draft, DTRUN_DEVICE_DRAFT)
+        << "device_draft, which DTRUN_PLUGIN_INIT sets after #include \"dtrun/abi/device.h\" (V13)";
+  }
   EXPECT_LE(plugin.abi_minor_required, DTRUN_ABI_MINOR);
   if (DTRUN_ABI_MAJOR == 0) {
     EXPECT_EQ(plugin.abi_minor_built, DTRUN_ABI_MINOR) << "while the major is 0, equal minors work together";
@@ -267,7 +261,7 @@ void AnInstanceLeavesTheProcessAlone(const Under& under_test) {
     dtrun_instance* instance = nullptr;
     dtrun_error error;
     DTRUN_ERROR_INIT(error);
-    const dtrun_status status = plugin.init(Host(kind), options.get(), &instance, &error);
+    const dtrun_status status = sdk::InitPlugin(plugin, Host(kind), options.get(), &instance, &error);
     if (status == DTRUN_FAILED_PRECONDITION && round > 0)
       GTEST_SKIP() << "init works once: " << error.message;
     ASSERT_EQ(status, DTRUN_OK) << error.message;
@@ -280,18 +274,44 @@ void AnInstanceLeavesTheProcessAlone(const Under& under_test) {
   }
 }
 
+// Refused flags first, so that init is called once where it works once.
+void InitTakesItsParameters(const Under& under_test) {
+  if (under_test.process.size > 0) GTEST_SKIP() << "a launched process calls init once";
+  const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
+  const auto options = MakeOptions(plugin, under_test.options);
+  dtrun_init_params params;
+  DTRUN_INIT(params);
+  params.host = Host(KindOf(under_test));
+  params.options = options.get();
+  for (const std::uint32_t flags : {1u << 30, 1u << 14}) {
+    params.flags = flags;
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    dtrun_instance* instance = nullptr;
+    const Guarded<dtrun_init_params> given("dtrun_init_params", params,
+                                           sizeof params + (flags == 1u << 14 ? 64 : 0));
+    const dtrun_status status = plugin.init(given.get(), &instance, &error);
+    EXPECT_EQ(status, flags == 1u << 30 ? DTRUN_UNSUPPORTED : DTRUN_OK)
+        << "with bit " << (flags == 1u << 30 ? 30 : 14) << " in a dtrun_init_params: " << error.message;
+    EXPECT_EQ(given.Writes(), "");
+    if (status == DTRUN_OK) plugin.shutdown(instance);
+  }
+}
+
 }  // namespace
 
 void AddLoadCases(const BackendUnderTest& plugin) {
   AddCase("Load", "ExportsOneSymbol", "V2", plugin, [=] { OneSymbolIsExported(plugin); });
   AddCase("Load", "StaysWhenItIsClosed", "V12", plugin, [=] { ItStaysWhenClosed(plugin); });
-  AddCase("Load", "SaysWhoItIs", "V1, V4, V5, V9, V10, S1", plugin, [=] { TheTableSaysWhoItIs(plugin); });
+  AddCase("Load", "SaysWhoItIs", "V1, V4, V5, V9, V10, V13, S1", plugin,
+          [=] { TheTableSaysWhoItIs(plugin); });
   AddCase("Load", "HasACheapEntry", "V3", plugin, [=] { TheEntryIsCheapAndKeepsItsAnswer(plugin); });
   AddCase("Load", "TakesHostsOfAnotherSize", "S2", plugin, [=] { TheEntryTakesHostsOfAnotherSize(plugin); });
   AddCase("Load", "KnowsNoUnknownExtension", "S13", plugin, [=] { UnknownExtensionsAreNone(plugin); });
   AddCase("Load", "HasOptionsThatMakeSense", "O1, S8", plugin, [=] { OptionsMakeSense(plugin); });
   AddCase("Load", "TouchesNothingInTheEntry", "V3, T7", plugin,
           [=] { TheEntryLeavesTheProcessAlone(plugin); });
+  AddCase("Load", "TakesTheParametersOfInit", "S2, S6", plugin, [=] { InitTakesItsParameters(plugin); });
   AddCase("Load", "TouchesNothingInInit", "T7", plugin, [=] { AnInstanceLeavesTheProcessAlone(plugin); });
 }
 

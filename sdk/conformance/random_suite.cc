@@ -1,7 +1,8 @@
-// Long sequences of unlike calls, drawn by a generator that every rank seeds alike.
+// Long sequences: of unlike calls, drawn by a generator that every rank seeds alike, and of many small ones.
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,13 +75,49 @@ void UnlikeCalls(const Subject& subject, unsigned seed, int size) {
   });
 }
 
+constexpr std::int32_t kManyCalls = 6000;
+constexpr std::int32_t kTimeIsOver = 1'000'000;  // added to a value when the sender's time is over
+
+// Each call ends soon after the other rank made its own. A wait that lasts has missed the end. A slow backend
+// makes fewer calls, which what is sent says, so that both ranks stop at the same one.
+void ManySmallCalls(const Subject& subject, std::int32_t kind) {
+  using Clock = std::chrono::steady_clock;
+  if (!Has(subject.Caps().ops, kind)) GTEST_SKIP() << "the backend does not offer it";
+  subject.Play(2, [=](Rank& rank) {
+    const auto limit = Clock::now() + kPatience / 15;
+    std::int32_t value = 0;
+    for (std::int32_t call = 0; call < kManyCalls && value < kTimeIsOver; ++call) {
+      const bool receives = kind != DTRUN_ALLREDUCE && (call + rank.rank()) % 2 == 1;
+      value = receives ? -1 : Clock::now() > limit ? call + kTimeIsOver : call;
+      dtrun_op op = kind == DTRUN_ALLREDUCE ? AllreduceOp(&value, &value, 1, DTRUN_INT32, DTRUN_SUM)
+                    : receives              ? RecvOp(&value, 1, DTRUN_INT32, 1 - rank.rank(), 0)
+                                            : SendOp(&value, 1, DTRUN_INT32, 1 - rank.rank(), 0);
+      if (call % 3 == 0) op.flags = DTRUN_OP_BLOCKING;
+      const auto pending = rank.Start(op);
+      ASSERT_NE(pending, nullptr) << "call " << call;
+      const auto start = Clock::now();
+      const Outcome outcome = pending->Wait(kPatience / 4);
+      ASSERT_LT(Clock::now() - start, kPatience / 8)
+          << "the wait for call " << call << " lasted, " << outcome << ": its end was not noticed";
+      ASSERT_TRUE(outcome.ok()) << "call " << call << ": " << outcome;
+      ASSERT_EQ(value % kTimeIsOver, kind == DTRUN_ALLREDUCE ? 2 * call : call) << "of call " << call;
+    }
+  });
+}
+
 }  // namespace
 
 void AddRandomCases(const BackendUnderTest& backend) {
-  for (const int size : backend.worlds) {
+  std::set<int> worlds(backend.worlds.begin(), backend.worlds.end());
+  worlds.insert(backend.more_worlds.begin(), backend.more_worlds.end());
+  for (const int size : worlds) {
     AddCase("Sequences", "OfUnlikeCallsInWorld" + std::to_string(size), "C1, C2, B11, B12", backend,
             [=, seed = backend.seed](const Subject& subject) { UnlikeCalls(subject, seed, size); });
   }
+  AddCase("Sequences", "OfManySmallCalls", "C2, B8, T4", backend,
+          [](const Subject& subject) { ManySmallCalls(subject, DTRUN_ALLREDUCE); });
+  AddCase("Messages", "OfManySmallCallsArrive", "M1, B8, T4", backend,
+          [](const Subject& subject) { ManySmallCalls(subject, DTRUN_SEND); });
 }
 
 }  // namespace dtrun::conformance

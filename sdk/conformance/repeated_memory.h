@@ -1,4 +1,5 @@
-// Address space of many gibibytes over few mebibytes of memory: the same 16 MiB again and again.
+// Address space of many gibibytes over few mebibytes of memory: the same 16 MiB again and again, and an end
+// of its own, in which a write is seen that was left out.
 //
 // For buffers with content that repeats with that period; a write shows in every repetition. Unmapped
 // with the object. Any thread.
@@ -28,16 +29,41 @@ class RepeatedMemory {
       }
     }
     close(file);
+    end_ = (bytes - std::min(bytes, kEndBytes)) / kPage * kPage;
+    if (mmap(base_ + end_, bytes - end_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+      throw std::runtime_error("cannot map the end of the memory");
   }
   ~RepeatedMemory() { munmap(base_, bytes_); }
   RepeatedMemory(const RepeatedMemory&) = delete;
   RepeatedMemory& operator=(const RepeatedMemory&) = delete;
   unsigned char* data() const { return base_; }
+  // `content` gives the byte at a place within the period.
+  template <class Content>
+  void Fill(Content&& content) const {
+    ForEach([&](std::size_t i) { base_[i] = content(i % kFileBytes); });
+  }
+  // How many bytes differ; each repetition counts once.
+  template <class Content>
+  std::size_t Wrong(Content&& content) const {
+    std::size_t wrong = 0;
+    ForEach([&](std::size_t i) { wrong += base_[i] == content(i % kFileBytes) ? 0 : 1; });
+    return wrong;
+  }
 
   static constexpr std::size_t kFileBytes = 16 << 20;
 
  private:
+  static constexpr std::size_t kPage = 4096, kEndBytes = 64 << 10;
+
+  template <class Visit>
+  void ForEach(Visit&& visit) const {
+    for (std::size_t i = 0; i < std::min<std::size_t>(kFileBytes, end_); ++i) visit(i);
+    for (std::size_t i = end_; i < bytes_; ++i) visit(i);
+  }
+
   const std::size_t bytes_;
+  std::size_t end_ = 0;  // where the end of its own begins
   unsigned char* base_ = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // Requests: order, waiting, testing, dropping, refusals.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <thread>
 
@@ -53,6 +54,31 @@ void CompletionFollowsTheOrderOfTheCalls(const Subject& subject) {
       EXPECT_TRUE(done);
     }
     calls.ExpectSums(rank.size());
+  });
+}
+
+// A wrapper that moves some calls by itself and passes others on has two ways, and one order.
+void UnlikeCallsCompleteInOrder(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  if (!subject.Reduces(caps, DTRUN_FLOAT32, DTRUN_SUM) || !subject.Reduces(caps, DTRUN_INT32, DTRUN_MAX))
+    GTEST_SKIP() << "the backend does not sum float32, or finds no largest int32";
+  subject.Play(2, [](Rank& rank) {
+    constexpr std::uint64_t kMany = 2 << 20;
+    std::vector<float> large(kMany);
+    std::int32_t small = 0;
+    for (int round = 0; round < 5; ++round) {
+      std::fill(large.begin(), large.end(), 1.0F);
+      const auto first = rank.Start(AllreduceOp(large.data(), large.data(), kMany, DTRUN_FLOAT32, DTRUN_SUM));
+      const auto second = rank.Start(AllreduceOp(&small, &small, 1, DTRUN_INT32, DTRUN_MAX));
+      ASSERT_TRUE(first != nullptr && second != nullptr);
+      const Outcome outcome = second->Wait();
+      bool done = false;
+      const Outcome earlier = first->Test(&done);
+      EXPECT_TRUE(first->Wait().ok());
+      ASSERT_TRUE(outcome.ok()) << outcome;
+      ASSERT_TRUE(earlier.ok()) << earlier;
+      ASSERT_TRUE(done) << "a later call has completed before a larger one of another type (C1)";
+    }
   });
 }
 
@@ -189,6 +215,66 @@ void SeveralThreadsMayWait(const Subject& subject) {
   });
 }
 
+// The middle of many times, so that what else the machine does matters little.
+template <class Call>
+nanoseconds UsualTime(Call&& call) {
+  std::vector<nanoseconds> times;
+  for (int i = 0; i < 31; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    times.push_back(std::chrono::steady_clock::now() - start);
+  }
+  std::nth_element(times.begin(), times.begin() + 15, times.end());
+  return times[15];
+}
+
+// Of an operation for which the other rank has not come.
+void TestingDoesNotWait(const Subject& subject, std::int32_t kind) {
+  constexpr auto kLimit = std::chrono::milliseconds(5);
+  if (!Has(subject.Caps().ops, kind)) GTEST_SKIP() << "the backend does not offer it";
+  subject.Play(2, [&](Rank& rank) {
+    float value = 1;
+    const dtrun_op op = kind == DTRUN_BARRIER ? MakeOp(DTRUN_BARRIER)
+                        : rank.rank() == 0    ? RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0)
+                                              : SendOp(&value, 1, DTRUN_FLOAT32, 0, 0);
+    if (rank.rank() == 1) rank.Await("tested");
+    const auto pending = rank.Start(op);
+    if (rank.rank() == 0) {
+      bool done = true;
+      EXPECT_LT(UsualTime([&] { pending->Test(&done); }), kLimit) << "of req_test, which must not block (B8)";
+      EXPECT_FALSE(done);
+      EXPECT_LT(UsualTime([&] { pending->Wait(nanoseconds(0)); }), kLimit)
+          << "of req_wait_host with a timeout_ns of 0, which returns at once (B8)";
+      rank.Tell("tested");
+    }
+    EXPECT_TRUE(pending->Wait().ok());
+  });
+}
+
+constexpr std::size_t kFloodBytes = 1 << 20;
+constexpr std::uint32_t kFlood = 32;  // more than a connection holds
+
+std::vector<std::unique_ptr<Pending>> StartFlood(Rank& rank, std::vector<unsigned char>* data) {
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (std::uint32_t tag = 0; tag < kFlood; ++tag) {
+    unsigned char* const part = data->data() + tag * kFloodBytes;
+    pending.push_back(rank.Start(rank.rank() == 0 ? SendOp(part, kFloodBytes, DTRUN_UINT8, 1, tag)
+                                                  : RecvOp(part, kFloodBytes, DTRUN_UINT8, 0, tag)));
+  }
+  return pending;
+}
+
+// The receives come only when all sends have started.
+void SendsStartWithoutReceives(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    std::vector<unsigned char> data(kFlood * kFloodBytes, 1);
+    if (rank.rank() == 1) rank.Await("started");
+    const auto pending = StartFlood(rank, &data);
+    if (rank.rank() == 0) rank.Tell("started");
+    for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+  });
+}
+
 }  // namespace
 
 void AddRequestCases(const BackendUnderTest& backend) {
@@ -196,8 +282,14 @@ void AddRequestCases(const BackendUnderTest& backend) {
           [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_ALLREDUCE); });
   AddCase("Requests", "OfMessagesStartWithoutAPeer", "B6", backend,
           [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_SEND); });
+  AddCase("Requests", "OfMessagesStartWithoutReceives", "B6", backend, SendsStartWithoutReceives);
+  AddCase("Requests", "AreTestedWithoutWaiting", "B8", backend,
+          [](const Subject& subject) { TestingDoesNotWait(subject, DTRUN_BARRIER); });
+  AddCase("Requests", "OfMessagesAreTestedWithoutWaiting", "B8", backend,
+          [](const Subject& subject) { TestingDoesNotWait(subject, DTRUN_RECV); });
   AddCase("Requests", "MayBeWaitedForInReverse", "B9, C1", backend, WaitedForInReverse);
   AddCase("Requests", "CompleteInTheOrderOfTheCalls", "C1", backend, CompletionFollowsTheOrderOfTheCalls);
+  AddCase("Requests", "OfUnlikeCallsCompleteInOrder", "C1", backend, UnlikeCallsCompleteInOrder);
   AddCase("Requests", "AreSeenToEndByTest", "B8, B9", backend, TestSeesTheEnd);
   AddCase("Requests", "FinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheOperation);
   AddCase("Requests", "KeepTheirOutcome", "B7", backend, AnOutcomeStays);

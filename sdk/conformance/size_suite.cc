@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,10 +25,6 @@ constexpr bool kSanitized = false;
 // Element i of `rank`: repeats with RepeatedMemory.
 unsigned char At(int rank, std::size_t i) {
   return static_cast<unsigned char>(i * 7 + i / 251 + 100 * static_cast<std::size_t>(rank));
-}
-
-void Fill(const RepeatedMemory& memory, const std::function<unsigned char(std::size_t)>& content) {
-  for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) memory.data()[i] = content(i);
 }
 
 // Bytes that can still be had without swapping.
@@ -82,12 +77,13 @@ void AllreduceCounts(const Subject& subject) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
     const RepeatedMemory sent(kHugeElements);
     const RepeatedMemory wanted(kHugeElements);
-    Fill(sent, [&](std::size_t i) { return At(rank.rank(), i); });
-    Fill(wanted, [](std::size_t i) { return std::max(At(0, i), At(1, i)); });
+    sent.Fill([&](std::size_t i) { return At(rank.rank(), i); });
+    wanted.Fill([](std::size_t i) { return std::max(At(0, i), At(1, i)); });
     // Left uninitialised. Repeated memory would let partial results overwrite one another.
     const std::unique_ptr<unsigned char[]> got(new unsigned char[kHugeElements]);
     const Outcome outcome =
         DoPatiently(rank, AllreduceOp(sent.data(), got.get(), kHugeElements, DTRUN_UINT8, DTRUN_MAX));
+    rank.Meet("arrived");  // a rank that leaves may end what a busy machine has not moved for 10 s (B21)
     ASSERT_TRUE(outcome.ok()) << outcome;
     EXPECT_EQ(std::memcmp(got.get(), wanted.data(), kHugeElements), 0) << "on rank " << rank.rank();
   });
@@ -100,17 +96,16 @@ void BroadcastCounts(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
     const RepeatedMemory data(kHugeElements);
-    if (rank.rank() == 1) Fill(data, [](std::size_t i) { return At(1, i); });
+    if (rank.rank() == 1) data.Fill([](std::size_t i) { return At(1, i); });
     dtrun_op op = MakeOp(DTRUN_BROADCAST);
     op.send = op.recv = data.data();
     op.count = kHugeElements;
     op.dtype = DTRUN_UINT8;
     op.root = 1;
     const Outcome outcome = DoPatiently(rank, op);
+    rank.Meet("arrived");
     ASSERT_TRUE(outcome.ok()) << outcome;
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) wrong += data.data()[i] == At(1, i) ? 0 : 1;
-    EXPECT_EQ(wrong, 0u) << "bytes on rank " << rank.rank();
+    EXPECT_EQ(data.Wrong([](std::size_t i) { return At(1, i); }), 0u) << "bytes on rank " << rank.rank();
   });
 }
 

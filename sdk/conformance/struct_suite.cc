@@ -1,5 +1,5 @@
-// A backend between headers of different sizes: every struct that it is given, one member shorter and 64
-// bytes longer than these headers', with an inaccessible page behind it.
+// A backend between headers of different sizes: every struct that it is given, as at ABI 1.0 and 64 bytes
+// longer than these headers', with an inaccessible page behind it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -46,8 +46,8 @@ void CapsFitTheCaller(const Subject& subject) {
     const Guarded<dtrun_backend_caps> caps("dtrun_backend_caps", dtrun_backend_caps{}, bytes);
     EXPECT_EQ(subject.table().query_caps(subject.instance(), caps.get(), nullptr), DTRUN_OK);
     EXPECT_EQ(caps.Damage(), "");
-    EXPECT_EQ(std::memcmp(&caps.get()->ops, &whole.ops,
-                          std::min(bytes, sizeof whole) - offsetof(dtrun_backend_caps, ops)),
+    EXPECT_EQ(std::memcmp(&caps.get()->features, &whole.features,
+                          std::min(bytes, sizeof whole) - offsetof(dtrun_backend_caps, features)),
               0)
         << "it gives another answer than at full size";
   }
@@ -241,7 +241,7 @@ void MemoryParamsFitThePlugin(const Subject& subject) {
 
 void AbortParamsFitThePlugin(const Subject& subject) {
   if (subject.table().comm_abort == nullptr) GTEST_SKIP() << "the backend cannot abort";
-  for (const std::size_t bytes : Sizes<dtrun_abort_params>(offsetof(dtrun_abort_params, reason))) {
+  for (const std::size_t bytes : Sizes<dtrun_abort_params>()) {
     subject.Play(1, [&](Rank& rank) {
       SCOPED_TRACE(Sized("dtrun_abort_params", bytes));
       dtrun_abort_params params;
@@ -255,6 +255,128 @@ void AbortParamsFitThePlugin(const Subject& subject) {
   }
 }
 
+// A must-understand bit that no header has, and a hint. `call` makes the call with these flags; what it did
+// with the hint it undoes itself.
+template <class Call>
+void ExpectFlagsUnderstood(const char* what, Call&& call) {
+  for (const std::uint32_t flags : {1u << 30, 1u << 14}) {
+    dtrun_error error = EmptyError();
+    const dtrun_status status = call(flags, &error);
+    EXPECT_EQ(status, flags == 1u << 30 ? DTRUN_UNSUPPORTED : DTRUN_OK)
+        << (flags == 1u << 30 ? "a flag that must be understood" : "a hint") << " in " << what
+        << " (S6): " << error.message;
+  }
+}
+
+void QueriesWithStrangeFlagsAreRefused(const Subject& subject) {
+  const dtrun_backend& table = subject.table();
+  dtrun_launch_query query;
+  DTRUN_INIT(query);
+  query.host_count = query.local_ranks = 1;
+  dtrun_launch_sink sink;
+  DTRUN_INIT(sink);
+  sink.fact = &TakeFact;
+  sink.env = &TakeVariable;
+  const auto launch = [&](std::uint32_t* flags) {
+    return [&, flags](std::uint32_t value, dtrun_error* error) {
+      *flags = value;
+      const dtrun_status status = table.launch_info(subject.instance(), &query, &sink, error);
+      *flags = 0;
+      return status;
+    };
+  };
+  if (table.launch_info != nullptr) {
+    ExpectFlagsUnderstood("dtrun_launch_query", launch(&query.flags));
+    ExpectFlagsUnderstood("dtrun_launch_sink", launch(&sink.flags));
+  }
+  dtrun_support_query support;
+  DTRUN_INIT(support);
+  support.kind = DTRUN_SEND;
+  support.dtype = DTRUN_FLOAT32;
+  support.device_index = -1;
+  if (table.query_support == nullptr) return;
+  ExpectFlagsUnderstood("dtrun_support_query", [&](std::uint32_t flags, dtrun_error* error) {
+    support.flags = flags;
+    return table.query_support(subject.instance(), &support, error);
+  });
+}
+
+void TryFlagsOfCommParams(const Subject& subject) {
+  static constexpr std::int32_t kHosts[] = {0};
+  if (!subject.InOneProcess()) return;  // worlds of one rank are made by one process alone
+  ExpectFlagsUnderstood("dtrun_comm_params", [&](std::uint32_t flags, dtrun_error* error) {
+    ThreadKv kv;
+    dtrun_comm_params params = Params(&kv, 0, 1, kHosts);
+    params.flags = flags;
+    dtrun_backend_comm* comm = nullptr;
+    const dtrun_status status = subject.table().comm_create(subject.instance(), &params, &comm, error);
+    if (status == DTRUN_OK) subject.table().comm_destroy(comm);
+    return status;
+  });
+}
+
+void TryFlagsOfMemory(const Subject& subject, dtrun_backend_comm* comm) {
+  const dtrun_backend& table = subject.table();
+  std::vector<float> own(64);
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = own.size() * sizeof(float);
+  params.device_index = -1;
+  if (table.mem_register != nullptr) {
+    ExpectFlagsUnderstood("dtrun_mem_params of mem_register", [&](std::uint32_t flags, dtrun_error* error) {
+      params.flags = flags;
+      const dtrun_status status = table.mem_register(comm, &params, own.data(), error);
+      if (status == DTRUN_OK) table.mem_deregister(comm, own.data());
+      return status;
+    });
+  }
+  if (table.mem_alloc == nullptr) return;
+  params.alignment = 64;
+  ExpectFlagsUnderstood("dtrun_mem_params of mem_alloc", [&](std::uint32_t flags, dtrun_error* error) {
+    void* memory = nullptr;
+    params.flags = flags;
+    const dtrun_status status = table.mem_alloc(comm, &params, &memory, error);
+    if (status == DTRUN_OK) table.mem_free(comm, memory);
+    return status;
+  });
+}
+
+void TryFlagsOfGroups(const Subject& subject, dtrun_backend_comm* comm) {
+  const dtrun_backend& table = subject.table();
+  dtrun_group_params params;
+  DTRUN_INIT(params);
+  if (table.group_begin == nullptr) return;
+  ExpectFlagsUnderstood("dtrun_group_params", [&](std::uint32_t flags, dtrun_error* error) {
+    params.flags = flags;
+    const dtrun_status status = table.group_begin(comm, &params, error);
+    params.flags = 0;
+    if (status == DTRUN_OK) table.group_end(comm, &params, nullptr);
+    return status;
+  });
+}
+
+// Nothing has changed after a refusal: the communicator works. The hint aborts it, at the end.
+void ParametersWithStrangeFlagsAreRefused(const Subject& subject) {
+  TryFlagsOfCommParams(subject);
+  subject.Play(1, [&](Rank& rank) {
+    TryFlagsOfGroups(subject, rank.raw());
+    TryFlagsOfMemory(subject, rank.raw());
+    if (subject.table().comm_abort == nullptr) return;
+    ExpectFlagsUnderstood("dtrun_abort_params", [&](std::uint32_t flags, dtrun_error* error) {
+      dtrun_abort_params params;
+      DTRUN_INIT(params);
+      params.reason = {"the test says so", 16};
+      params.flags = flags;
+      const dtrun_status status = subject.table().comm_abort(rank.raw(), &params, error);
+      if (status != DTRUN_OK && Has(subject.Caps().ops, DTRUN_BARRIER)) {
+        const Outcome after = rank.Barrier();
+        EXPECT_TRUE(after.ok()) << "after an abort that was refused (E7): " << after;
+      }
+      return status;
+    });
+  });
+}
+
 }  // namespace
 
 void AddStructCases(const BackendUnderTest& backend) {
@@ -263,6 +385,10 @@ void AddStructCases(const BackendUnderTest& backend) {
   AddCase("Structs", "ParametersOfCommunicatorsOfAnotherSize", "S2", backend, CommParamsFitThePlugin);
   AddCase("Structs", "OperationsOfAnotherSize", "S2, B5", backend, OpsFitThePlugin);
   AddCase("Structs", "FlagsThatMustBeUnderstood", "S6, E7", backend, OperationsWithStrangeFlagsAreRefused);
+  AddCase("Structs", "QueriesWithFlagsThatMustBeUnderstood", "S6", backend,
+          QueriesWithStrangeFlagsAreRefused);
+  AddCase("Structs", "ParametersWithFlagsThatMustBeUnderstood", "S6, E7", backend,
+          ParametersWithStrangeFlagsAreRefused);
   AddCase("Structs", "LaunchSinksOfAnotherSize", "S2, S11", backend, LaunchStructsFitThePlugin);
   AddCase("Structs", "LaunchSinksThatRefuse", "B25", backend, ALaunchSinkMayRefuse);
   AddCase("Structs", "SnapshotSinksOfAnotherSize", "S2", backend, SnapshotSinksFitThePlugin);

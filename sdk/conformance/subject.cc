@@ -11,6 +11,7 @@
 #include "load.h"
 #include "own_process.h"
 #include "rank_watch.h"
+#include "stopwatch.h"
 #include "text_check.h"
 #include "values.h"
 
@@ -116,8 +117,10 @@ Outcome Pending::Poll() const {
 const dtrun_backend* Rank::table() const { return &subject_.table(); }
 
 Rank::~Rank() {
+  const Stopwatch stopwatch;
   table()->comm_destroy(comm_);
   EndIfCopied();
+  stopwatch.ExpectWithin(kDestroyBound, "comm_destroy (B21)");
 }
 
 std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
@@ -238,7 +241,7 @@ Subject::Subject(const BackendUnderTest& under_test)
   if (plugin_->backend == nullptr) throw std::runtime_error("the table has no backend");
   options_ = MakeOptions(*plugin_, under_test.options);
   const Outcome outcome = Ask([&](dtrun_error* error) {
-    return plugin_->init(Host(DTRUN_KIND_BACKEND), options_.get(), &instance_, error);
+    return sdk::InitPlugin(*plugin_, Host(DTRUN_KIND_BACKEND), options_.get(), &instance_, error);
   });
   if (!outcome.ok()) throw Broken("init", outcome);
   if (instance_ == nullptr) throw std::runtime_error("init returned DTRUN_OK and left *out untouched");
@@ -257,6 +260,8 @@ dtrun_backend_caps Subject::Caps() const {
   if (!outcome.ok()) throw Broken("query_caps", outcome);
   return caps;
 }
+
+bool Subject::SumsAreLossy() const { return (Caps().features & DTRUN_CAP_LOSSY) != 0; }
 
 bool Subject::Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const {
   if (!Has(caps.reduce_dtypes, dtype) || !Has(caps.reduces, reduce) || !HasMeaning(TypeOf(dtype), reduce))

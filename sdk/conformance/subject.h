@@ -15,6 +15,7 @@
 
 #include "backend_suite.h"
 #include "dtrun/abi.h"
+#include "dtrun/abi/device.h"
 #include "host.h"
 #include "kv.h"
 #include "rank_watch.h"
@@ -69,6 +70,7 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
+  const Subject& subject() const { return subject_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   // For what this class does not offer.
@@ -130,11 +132,14 @@ class Subject {
 
   dtrun_instance* instance() const { return instance_; }
   const dtrun_backend& table() const { return *plugin_->backend; }
+  const dtrun_plugin& plugin() const { return *plugin_; }
   // Whether it was compiled with headers of the same version as this.
   bool HasTheseHeaders() const {
     return plugin_->abi_major == DTRUN_ABI_MAJOR && plugin_->abi_minor_built == DTRUN_ABI_MINOR;
   }
   dtrun_backend_caps Caps() const;
+  // Whether it says that sums of float32 and float64 keep no bound (C10).
+  bool SumsAreLossy() const;
   // Whether it combines elements of this type in this way.
   bool Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const;
   // What the backend says at launch.

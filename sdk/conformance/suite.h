@@ -20,14 +20,21 @@ void AddCase(const std::string& suite, const std::string& name, const std::strin
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& plugin, const std::function<void()>& body);
 
+// On both ranks of two: a message, and collectives where there are any.
+void MakeSomeCalls(const Subject& subject, Rank& rank);
+
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
 void AddSizeCases(const BackendUnderTest& backend);
 void AddRandomCases(const BackendUnderTest& backend);
 void AddRequestCases(const BackendUnderTest& backend);
 void AddPointToPointCases(const BackendUnderTest& backend);
+void AddDeliveryCases(const BackendUnderTest& backend);
 void AddCommunicatorCases(const BackendUnderTest& backend);
 void AddFailureCases(const BackendUnderTest& backend);
+void AddStoppedCases(const BackendUnderTest& backend);
+void AddFaultCases(const BackendUnderTest& backend);
+void AddTraceCases(const BackendUnderTest& backend);
 void AddPluginCases(const BackendUnderTest& backend);
 void AddStructCases(const BackendUnderTest& backend);
 // Of plugins of any kind.

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace dtrun::conformance {
 namespace {
 
-// A binary format with a 16-bit word, of numbers that are exact in it.
+// A binary format with a 16-bit word, of numbers that are exact in it, infinities and NaN.
 std::uint16_t Encode16(double value, int mantissa_bits, int bias) {
   if (value == 0) return 0;
+  if (!std::isfinite(value)) {
+    const int special = ((1 << (15 - mantissa_bits)) - 1) << mantissa_bits;
+    const int quiet = std::isnan(value) ? 1 << (mantissa_bits - 1) : 0;
+    return static_cast<std::uint16_t>(special | quiet | (std::signbit(value) ? 0x8000 : 0));
+  }
   int exponent = 0;
   const double fraction = std::frexp(std::fabs(value), &exponent) * 2 - 1;  // 1.f
   const auto mantissa = static_cast<std::uint16_t>(std::nearbyint(std::ldexp(fraction, mantissa_bits)));
@@ -20,6 +26,11 @@ std::uint16_t Encode16(double value, int mantissa_bits, int bias) {
 double Decode16(std::uint16_t word, int mantissa_bits, int bias) {
   const int exponent = (word & 0x7fff) >> mantissa_bits;
   const int mantissa = word & ((1 << mantissa_bits) - 1);
+  if (exponent == (1 << (15 - mantissa_bits)) - 1) {
+    const double special =
+        mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return std::copysign(special, (word & 0x8000) != 0 ? -1 : 1);
+  }
   const double magnitude = exponent == 0
                                ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
                                : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
@@ -36,27 +47,6 @@ double TakeAs(const unsigned char* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return static_cast<double>(value);
-}
-
-Number Take(const TypeInfo& type, const unsigned char* from) {
-  std::uint16_t word = 0;
-  if (type.width == 2) std::memcpy(&word, from, 2);
-  switch (type.dtype) {
-    case DTRUN_FLOAT16: return Decode16(word, 10, 15);
-    case DTRUN_BFLOAT16: return Decode16(word, 7, 127);
-    case DTRUN_FLOAT32: return TakeAs<float>(from);
-    case DTRUN_FLOAT64: return TakeAs<double>(from);
-    case DTRUN_INT8: return TakeAs<std::int8_t>(from);
-    case DTRUN_INT16: return TakeAs<std::int16_t>(from);
-    case DTRUN_INT32: return TakeAs<std::int32_t>(from);
-    case DTRUN_INT64: return TakeAs<std::int64_t>(from);
-    case DTRUN_UINT16: return TakeAs<std::uint16_t>(from);
-    case DTRUN_UINT32: return TakeAs<std::uint32_t>(from);
-    case DTRUN_UINT64: return TakeAs<std::uint64_t>(from);
-    case DTRUN_COMPLEX64: return {TakeAs<float>(from), TakeAs<float>(from + 4)};
-    case DTRUN_COMPLEX128: return {TakeAs<double>(from), TakeAs<double>(from + 8)};
-    default: return TakeAs<std::uint8_t>(from);
-  }
 }
 
 bool Logical(const TypeInfo& type, std::int32_t reduce) {
@@ -207,10 +197,31 @@ void Put(const TypeInfo& type, unsigned char* to, Number value) {
   std::memcpy(to, &word, sizeof word);
 }
 
-std::string Difference(const TypeInfo& type, const unsigned char* at, Number want, bool rounded) {
+Number Take(const TypeInfo& type, const unsigned char* from) {
+  std::uint16_t word = 0;
+  if (type.width == 2) std::memcpy(&word, from, 2);
+  switch (type.dtype) {
+    case DTRUN_FLOAT16: return Decode16(word, 10, 15);
+    case DTRUN_BFLOAT16: return Decode16(word, 7, 127);
+    case DTRUN_FLOAT32: return TakeAs<float>(from);
+    case DTRUN_FLOAT64: return TakeAs<double>(from);
+    case DTRUN_INT8: return TakeAs<std::int8_t>(from);
+    case DTRUN_INT16: return TakeAs<std::int16_t>(from);
+    case DTRUN_INT32: return TakeAs<std::int32_t>(from);
+    case DTRUN_INT64: return TakeAs<std::int64_t>(from);
+    case DTRUN_UINT16: return TakeAs<std::uint16_t>(from);
+    case DTRUN_UINT32: return TakeAs<std::uint32_t>(from);
+    case DTRUN_UINT64: return TakeAs<std::uint64_t>(from);
+    case DTRUN_COMPLEX64: return {TakeAs<float>(from), TakeAs<float>(from + 4)};
+    case DTRUN_COMPLEX128: return {TakeAs<double>(from), TakeAs<double>(from + 8)};
+    default: return TakeAs<std::uint8_t>(from);
+  }
+}
+
+std::string Difference(const TypeInfo& type, const unsigned char* at, Number want, double tolerance) {
   const Number got = Take(type, at);
   // A NaN fails this comparison, as it must.
-  if (std::abs(got - want) <= (rounded ? std::abs(want) * type.precision : 0)) return {};
+  if (std::abs(got - want) <= std::abs(want) * tolerance) return {};
   const auto text = [&](Number number) {
     return std::to_string(number.real()) +
            (type.family == Family::kComplex ? " + " + std::to_string(number.imag()) + "i" : "");

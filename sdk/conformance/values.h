@@ -47,7 +47,8 @@ bool Rounded(const TypeInfo& type, std::int32_t reduce);
 
 using Buffer = std::vector<unsigned char>;
 void Put(const TypeInfo& type, unsigned char* to, Number value);
-// "" when the element is `want`, else how it differs.
-std::string Difference(const TypeInfo& type, const unsigned char* at, Number want, bool rounded);
+Number Take(const TypeInfo& type, const unsigned char* from);
+// "" when the element is `want`, else how it differs; `tolerance` is relative.
+std::string Difference(const TypeInfo& type, const unsigned char* at, Number want, double tolerance);
 
 }  // namespace dtrun::conformance

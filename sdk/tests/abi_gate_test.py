@@ -22,7 +22,7 @@ BREAKS = {
     "a bit": ("backend.h", "DTRUN_CAP_ANY_SOURCE = 4", "DTRUN_CAP_ANY_SOURCE = 32"),
     "a mask": ("base.h", "0xffff0000u", "0xff000000u"),
     "a service": ("host.h", 'KV_SERVICE "dtrun.kv/1"', 'KV_SERVICE "dtrun.kv/2"'),
-    "the entry": ("plugin.h", '"dtrun_plugin_entry_v0"', '"dtrun_plugin_entry_v9"'),
+    "the entry": ("plugin.h", '"dtrun_plugin_entry_v1"', '"dtrun_plugin_entry_v9"'),
     "an order": ("options.h", "  int32_t type;\n  int32_t scope;", "  int32_t scope;\n  int32_t type;"),
     "a size": ("error.h", "DTRUN_ERROR_MESSAGE_BYTES = 512", "DTRUN_ERROR_MESSAGE_BYTES = 520"),
 }
@@ -51,7 +51,7 @@ class Gate(unittest.TestCase):
 
     def is_listed(self):
         return subprocess.run([sys.executable, TESTS / "layout_is_complete.py", self.folder / "include/dtrun/abi",
-                               TESTS / "abi_layout.inc", TESTS / "abi_types.inc"], capture_output=True, text=True)
+                               *(TESTS / f"{half}_{part}.inc" for half in ("abi", "device") for part in ("layout", "types"))], capture_output=True, text=True)
 
     def test_the_headers_as_they_are_pass(self):
         for compiler, source in ((CC, "abi_layout.c"), (CXX, "abi_layout.cc")):
@@ -77,6 +77,24 @@ class Gate(unittest.TestCase):
                 listed = self.is_listed()
                 self.assertEqual(listed.returncode, 1)
                 self.assertRegex(listed.stdout, r"is not listed; add its line|no header has it")
+
+    def test_what_a_later_minor_has_added_needs_that_minor(self):
+        begin = "typedef struct dtrun_clock_service {"
+        self.change("host.h", begin, begin + "\n  DTRUN_SINCE(1) int32_t added;")
+        use = self.folder / "use.c"
+        for requires, text in (("", "int main(void) { return (int)sizeof(dtrun_clock_service); }"),
+                               ("#define DTRUN_ABI_REQUIRED 1\n", "int use(const dtrun_clock_service* clock) { return clock->added; }"),
+                               ("", "int use(const dtrun_clock_service* clock) { return clock->added; }"),
+                               ("#define DTRUN_ABI_REQUIRED 0\n", "int use(const dtrun_clock_service* clock) { return clock->added; }")):
+            use.write_text(f'{requires}#include "dtrun/abi.h"\n{text}\n')
+            for language, compiler in (("c", CC), ("c++", CXX)):
+                with self.subTest(requires=requires, text=text, language=language):
+                    done = subprocess.run([compiler, "-fsyntax-only", "-Werror", "-x", language, f"-I{self.folder}/include", use],
+                                          capture_output=True, text=True)
+                    allowed = "added" not in text or "REQUIRED 1" in requires
+                    self.assertEqual(done.returncode == 0, allowed, done.stderr)
+                    if not allowed:
+                        self.assertIn("it is of ABI 1.1: define DTRUN_ABI_REQUIRED 1 before the first header", done.stderr)
 
 
 if __name__ == "__main__":

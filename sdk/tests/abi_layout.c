@@ -2,6 +2,8 @@
 #include <assert.h>
 
 #include "dtrun/abi.h"
+#include "dtrun/abi/device.h"
+#include "dtrun/abi/structs.h"
 
 #define DTRUN_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "size of " #type);
 #define DTRUN_MEMBER(type, member, offset, bytes)                                    \
@@ -14,3 +16,9 @@
 
 #include "abi_layout.inc"
 #include "abi_types.inc"
+#include "device_layout.inc"
+#include "device_types.inc"
+
+#define FLOOR(type, bytes) \
+  static_assert(DTRUN_ABI_MINOR == 0 ? sizeof(type) == (bytes) : sizeof(type) >= (bytes), "floor of " #type);
+DTRUN_FLOORS(FLOOR)

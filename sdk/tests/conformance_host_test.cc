@@ -11,6 +11,7 @@
 #include "dtrun/plugin/options.hpp"
 #include "sdk/conformance/host.h"
 #include "sdk/conformance/kv.h"
+#include "sdk/conformance/stack.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -52,10 +53,11 @@ class ConformanceHostTest : public testing::Test {
   }
 
   std::filesystem::path folder_;
-  const dtrun_option options_[5] = {
+  const dtrun_option options_[6] = {
       OptionOf("count", DTRUN_TYPE_UINT, "3"), OptionOf("file", DTRUN_TYPE_PATH, "a/../b"),
       OptionOf("name", DTRUN_TYPE_STRING, nullptr), OptionOf("words", DTRUN_TYPE_LIST, "a, b c"),
-      OptionOf("must", DTRUN_TYPE_INT, nullptr, DTRUN_OPTION_REQUIRED)};
+      OptionOf("must", DTRUN_TYPE_INT, nullptr, DTRUN_OPTION_REQUIRED),
+      OptionOf("over", DTRUN_TYPE_STRING, nullptr, DTRUN_OPTION_BACKEND)};
   dtrun_plugin plugin_;
   dtrun_error error_;
 };
@@ -82,6 +84,27 @@ TEST_F(ConformanceHostTest, ARequiredOptionHasAValue) {
   EXPECT_THAT(MissingOption(plugin_, {}), HasSubstr("'must' is required"));
   EXPECT_THROW(MakeOptions(plugin_, {}), std::invalid_argument);
   EXPECT_NO_THROW(DefaultOptions(plugin_));  // of a launcher that is asked for hosts
+}
+
+TEST_F(ConformanceHostTest, SaysWhichBackendCannotBeOpened) {
+  const auto open = [&](const char* over, const char* key) {
+    std::map<std::string, std::string> values{{"must", "7"}, {"gloo.interface", "lo"}};
+    if (over != nullptr) values["over"] = over;
+    const auto options = MakeOptions(plugin_, values);
+    EXPECT_EQ(options->of_others.size(), 1u);
+    const dtrun_wrapped* below = nullptr;
+    return PluginsService()->open(Host(), options.get(), key, &below, &error_);
+  };
+  EXPECT_EQ(open(nullptr, "over"), DTRUN_NOT_FOUND);
+  EXPECT_EQ(open("gloo", "over"), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("'gloo' is no file of a backend"));
+  EXPECT_EQ(open("/no/libdtrun_backend_x.so", "over"), DTRUN_FAILED_PRECONDITION);
+  EXPECT_THAT(error_.message, HasSubstr("option 'over': load the plugin: /no/libdtrun_backend_x.so"));
+  EXPECT_EQ(open("/no/libdtrun_backend_x.so", "name"), DTRUN_INVALID_ARGUMENT);  // without the flag
+  EXPECT_EQ(open("/no/libdtrun_backend_x.so", "nothing"), DTRUN_INVALID_ARGUMENT);
+  const dtrun_wrapped* below = nullptr;
+  EXPECT_EQ(PluginsService()->open(Host(), nullptr, "over", &below, &error_), DTRUN_INVALID_ARGUMENT);
+  PluginsService()->close(Host(), nullptr);
 }
 
 TEST_F(ConformanceHostTest, KeysAndValuesHaveBounds) {

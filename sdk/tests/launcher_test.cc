@@ -70,21 +70,21 @@ class LauncherTest : public testing::Test {
   dtrun_error error_;
 };
 
-TEST_F(LauncherTest, ReadsQueriesAndSinksOfTheSizeThatTheyHave) {
+TEST_F(LauncherTest, RefusesQueriesAndSinksThatAreSmallerThanAt10) {
   EXPECT_EQ(FindHosts(&hosts_, &hosts_sink_), DTRUN_OK);
   EXPECT_EQ(std::exchange(said_, ""), "node1");
   EXPECT_EQ(Connect(&connect_, &connect_sink_), DTRUN_OK);
   EXPECT_EQ(std::exchange(said_, ""), "node1");
 
   const Guarded<dtrun_hosts_query> query("dtrun_hosts_query", hosts_, sizeof hosts_ - 8);
-  EXPECT_EQ(FindHosts(query.get(), &hosts_sink_), DTRUN_UNSUPPORTED);
-  EXPECT_THAT(error_.message, HasSubstr("upgrade dtrun"));
+  EXPECT_EQ(FindHosts(query.get(), &hosts_sink_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("dtrun_hosts_query has a struct_size of 8, and ABI 1.0 has 16"));
   const Guarded<dtrun_hosts_sink> sink("dtrun_hosts_sink", hosts_sink_, sizeof hosts_sink_ - 8);
-  EXPECT_EQ(FindHosts(&hosts_, sink.get()), DTRUN_UNSUPPORTED);
+  EXPECT_EQ(FindHosts(&hosts_, sink.get()), DTRUN_INVALID_ARGUMENT);
   const Guarded<dtrun_connect_query> to("dtrun_connect_query", connect_, sizeof connect_ - 8);
-  EXPECT_EQ(Connect(to.get(), &connect_sink_), DTRUN_UNSUPPORTED);
+  EXPECT_EQ(Connect(to.get(), &connect_sink_), DTRUN_INVALID_ARGUMENT);
   const Guarded<dtrun_connect_sink> commands("dtrun_connect_sink", connect_sink_, sizeof connect_sink_ - 8);
-  EXPECT_EQ(Connect(&connect_, commands.get()), DTRUN_UNSUPPORTED);
+  EXPECT_EQ(Connect(&connect_, commands.get()), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(said_, "");
 }
 

@@ -82,8 +82,15 @@ class Packages(unittest.TestCase):
         flags = self.pkg_config(prefix / "lib", "--cflags", "--libs", "dtrun").split()
         call(CC, self.folder / "program.c", *flags, "-o", self.folder / "program")
         self.assertEqual(call(self.folder / "program", env={"LD_LIBRARY_PATH": str(prefix / "lib")}).strip(), VERSION)
-        flags = self.pkg_config(prefix / "lib", "--cflags", "dtrun-sdk").split()
-        call(CC, "-std=c11", "-shared", "-fPIC", *flags, SOURCE / "sdk/tests/golden/backend.c", "-o", self.folder / "backend.so")
+        plugin_map = self.path(prefix / "lib", "--variable=plugin_map", "dtrun-sdk")
+        self.assertEqual(plugin_map, (prefix / "lib/cmake/dtrun-sdk/plugin.map").resolve())
+        flags = self.pkg_config(prefix / "lib", "--cflags", "--libs", "dtrun-sdk").split()
+        # With functions that are not static, as of a library that is linked into it.
+        (self.folder / "backend.c").write_text(f'#include "{SOURCE}/sdk/tests/golden/backend.c"\nint helper(void) {{ return 0; }}\n')
+        call(CC, "-std=c11", "-shared", "-fPIC", self.folder / "backend.c", *flags, "-o", self.folder / "backend.so")
+        exported = call("nm", "-D", "--defined-only", self.folder / "backend.so").split()[2::3]
+        self.assertRegex(" ".join(exported), r"^dtrun_plugin_entry_v\d$")
+        self.assertIn("NODELETE", call("readelf", "-d", self.folder / "backend.so"))
 
     def test_nothing_says_where_it_was_made(self):
         prefix = self.install()
@@ -95,12 +102,27 @@ class Packages(unittest.TestCase):
 
     def test_license_and_frozen_headers_come_with_it(self):
         prefix = self.install(components=["sdk"])
-        self.assertTrue((prefix / "include/dtrun/dtrun_abi.rs").is_file())
+        for name in ("dtrun_abi.rs", "dtrun.rs"):
+            self.assertTrue((prefix / "include/dtrun" / name).is_file(), name)
         for name in ("LICENSE", "frozen_headers.txt"):
             self.assertTrue((prefix / "share/doc/dtrun-sdk" / name).exists(), name)
         for line in (prefix / "share/doc/dtrun-sdk/frozen_headers.txt").read_text().splitlines():
             self.assertTrue(line.startswith("#") or (prefix / "include" / line.split()[0]).exists(), line)
         self.assertEqual([file for file in (prefix / "include").rglob(".*")], [])
+
+    def test_there_is_none_without_the_conformance_tool(self):
+        """GoogleTest is hidden: a build stops at once, and one that asked for it packs and installs no SDK."""
+        self.assertTrue((self.install(components=["sdk"]) / "bin/dtrun-conformance").exists())
+        build = self.folder / "build"
+        configure = [CMAKE, "-G", GENERATOR, "-S", SOURCE, "-B", build, "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON", "-DDTRUN_TESTS=OFF",
+                     f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}", "-DCMAKE_BUILD_TYPE=Release"]
+        for command, text in ((configure, "Install libgtest-dev"),
+                              ([*configure, "-DDTRUN_CONFORMANCE=OFF"], None),
+                              ([CMAKE, "--install", build, "--component", "sdk", "--prefix", self.folder], "cmake -DDTRUN_CONFORMANCE=ON")):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            said = " ".join((done.stdout + done.stderr).split())
+            self.assertEqual(done.returncode, 1 if text else 0, said)
+            self.assertIn(text or "there is no SDK", said)
 
     def test_a_libdir_of_several_architectures(self):
         """Configured for it, and installed with what this build made."""
@@ -119,7 +141,8 @@ class Packages(unittest.TestCase):
         for name in ("dtrun", "dtrun-sdk"):
             self.assertEqual(self.path(libdir, "--variable=includedir", name), (prefix / "include").resolve())
         self.assertEqual(self.path(libdir, "--variable=plugindir", "dtrun-sdk"), (prefix / "lib/dtrun/plugins").resolve())
-        (libdir / "libdtrun.so.0").touch()  # which come with the other component
+        self.assertTrue(self.path(libdir, "--variable=plugin_map", "dtrun-sdk").is_file())
+        (libdir / "libdtrun.so.1").touch()  # which come with the other component
         (libdir / f"libdtrun.so.{VERSION}").touch()
         self.assertEqual(self.find(prefix, f"dtrun-sdk/{ABI}", "dtrun"), [True, True])
 

@@ -22,7 +22,7 @@ SYSTEM = r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux-.*"
 OWN = {"libdtrun_backend_gloo.so": r"lib(gloo|glp\w)\.so\.\S+"}  # the copy beside it, or Debian's; all else is opened at run time
 
 LOAD = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW | os.RTLD_LOCAL)"
-ENTRY = "int dtrun_plugin_entry_v0(void) { return 0; }\n"
+ENTRY = "int dtrun_plugin_entry_v1(void) { return 0; }\n"
 NODELETE = "-Wl,-z,nodelete"
 
 
@@ -76,13 +76,13 @@ class InTree(Audit):
 class Unfit(Audit):
     def test_what_is_fit_passes(self):
         self.assertEqual(self.audit(self.build(ENTRY, NODELETE)).returncode, 0)
-        two_majors = ENTRY + ENTRY.replace("v0", "v1")
+        two_majors = ENTRY + ENTRY.replace("v1", "v2")
         self.assertEqual(self.audit(self.build(two_majors, NODELETE)).returncode, 0)
 
     def test_exports(self):
         self.assert_refused("it exports '', must", "static int quiet; int* unused(void); ", NODELETE)
-        self.assert_refused("it exports 'dtrun_plugin_entry_v1', must export exactly 'dtrun_plugin_entry_v0'",
-                            ENTRY.replace("v0", "v1"), NODELETE)
+        self.assert_refused("it exports 'dtrun_plugin_entry_v2', must export exactly 'dtrun_plugin_entry_v1'",
+                            ENTRY.replace("v1", "v2"), NODELETE)
         self.assert_refused("must export exactly", ENTRY + "int helper(void) { return 0; }\n", NODELETE)
 
     def test_a_plugin_that_can_be_unloaded(self):
@@ -94,7 +94,7 @@ class Unfit(Audit):
         self.assert_refused("is unique in the process; compile with -fno-gnu-unique", text, NODELETE, compiler=CXX)
 
     def test_libraries(self):
-        for name in ("libtorch_cpu.so", "libc10.so", "libdtrun.so.0"):
+        for name in ("libtorch_cpu.so", "libc10.so", "libdtrun.so.1"):
             self.assert_refused(f"it links '{name}'", ENTRY, NODELETE, self.library(name))
         self.assert_refused("it links 'libc++.so.1' and 'libstdc++.so.6'", ENTRY, NODELETE,
                             self.library("libc++.so.1"), self.library("libstdc++.so.6"))

@@ -72,6 +72,9 @@ class Commands {
     return {{in_.Byte(), in_.Index(6), in_.Index(6), in_.Name(), true, in_.Coin()}};
   }
   protocol::RunPreflight operator()(A<protocol::RunPreflight>) const { return {}; }
+  protocol::ReadClock operator()(A<protocol::ReadClock>) const {
+    return {static_cast<std::uint32_t>(in_.Number())};
+  }
   protocol::Inspect operator()(A<protocol::Inspect>) const {
     return {static_cast<std::uint32_t>(in_.Number())};
   }

@@ -42,7 +42,13 @@ class Events {
   }
   protocol::Said operator()(A<protocol::Said>) const { return {in_.Name()}; }
   protocol::Logged operator()(A<protocol::Logged>) const { return {in_.Name()}; }
-  protocol::Gone operator()(A<protocol::Gone>) const { return {in_.Name()}; }
+  protocol::Gone operator()(A<protocol::Gone>) const {
+    protocol::Gone gone{in_.Name()};
+    for (std::size_t i = in_.Count(); i > 0; --i)
+      gone.looks.push_back({Rank(), 1u << in_.Below(8), in_.Bytes(40), in_.Int(), in_.Name(), in_.Int(),
+                            in_.Name(), in_.Int()});
+    return gone;
+  }
   protocol::Asked operator()(A<protocol::Asked>) const { return {in_.Int()}; }
   protocol::Offered operator()(A<protocol::Offered>) const {
     return {{in_.Name(), SomeHosts(in_, hosts_), in_.Bytes(16)}};
@@ -90,6 +96,10 @@ class Events {
     return {in_.Coin(), {in_.Name()}, in_.Coin(), in_.Coin(), AnOverride()};
   }
   protocol::RankEnded operator()(A<protocol::RankEnded>) const { return {Rank(), in_.Int(), AnEnding(in_)}; }
+  protocol::Traced operator()(A<protocol::Traced>) const { return {Rank(), Keep(in_.Bytes(64))}; }
+  protocol::ClockRead operator()(A<protocol::ClockRead>) const {
+    return {static_cast<std::uint32_t>(in_.Number()), static_cast<std::uint64_t>(in_.Number())};
+  }
   protocol::Inspected operator()(A<protocol::Inspected>) const {
     protocol::Inspected inspected{static_cast<std::uint32_t>(in_.Number()), {}, in_.Byte()};
     for (std::size_t i = in_.Count(); i > 0; --i) {

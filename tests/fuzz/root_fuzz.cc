@@ -265,7 +265,8 @@ class Root {
     if (hosts.size() > 1 && in_.Coin() && !FindNetwork(*present, plan)) return false;
     if (in_.Coin() && !RunPreflight(remote)) return false;
 
-    Controller controller(loop_, signals_, plan, hosts, [](const std::string&) {}, log_);
+    Controller controller(
+        loop_, signals_, plan, hosts, [](const std::string&) {}, log_);
     membership_->OnNewcomer([&](const std::string& host) { controller.Regroup(host); });
     controller.OnAsked(
         [&](std::size_t host, int signal) { return membership_->Release(*remote[host], signal); });

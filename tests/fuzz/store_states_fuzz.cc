@@ -49,7 +49,7 @@ class Store {
 
  private:
   static store::Events Events() {
-    return {[](int) {}, [](int) {}, [](int, const store::Report&) {}};
+    return {[](int) {}, [](int) {}, [](int, const store::Report&) {}, [](int, const store::Metrics&) {}};
   }
 
   void Act() {
@@ -95,7 +95,7 @@ class Store {
     request.id = 2 + in_.Byte() % 8;
     const std::string key(1, static_cast<char>('a' + in_.Below(4)));
     const std::int64_t timeout = in_.Coin() ? -1 : in_.Number();
-    switch (in_.Below(11)) {
+    switch (in_.Below(12)) {
       case 0:
         request.body = store::Hello{static_cast<std::uint32_t>(in_.Below(3)),
                                     in_.Coin() ? kKey : in_.Bytes(64), in_.Below(5), in_.Int(), in_.Coin()};
@@ -115,6 +115,10 @@ class Store {
       }
       case 8: request.body = store::Goodbye{}; break;
       case 9: request.body = store::Fail{in_.Coin() ? key : "", in_.Bytes(100)}; break;
+      case 10:
+        request.body =
+            store::Metrics{{{in_.Coin() ? "loss" : in_.Bytes(8), 1.5, in_.Number(), {}}}, {}, in_.Number()};
+        break;
       default: request.body = store::Report{{in_.Int(), in_.Bytes(100), in_.Int()}, {in_.Int()}};
     }
     return request;

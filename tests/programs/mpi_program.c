@@ -5,8 +5,10 @@
 //   mpi_program die-before RANK      RANK is killed before MPI_Init
 //   mpi_program leave-before RANK    RANK exits with 0 before MPI_Init
 //   mpi_program leave-after RANK     RANK exits with 0 before MPI_Finalize
-//   mpi_program wait [FILE]          prints "ready" between MPI_Init and MPI_Finalize, and waits for FILE or
-//   its end mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
+//   mpi_program stay RANK            RANK stays away from the sum
+//   mpi_program wait [FILE]          prints "ready" after MPI_Init, and waits for FILE or its end
+//   mpi_program wait-sum             adds, and waits for its end before MPI_Finalize
+//   mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
 //
 // The rank of one that has no MPI yet is DTRUN_RANK.
 #include <mpi.h>
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
   MPI_Get_processor_name(host, &length);
   if (me && strcmp(what, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
   if (me && strcmp(what, "leave-after") == 0) _exit(0);
+  if (me && strcmp(what, "stay") == 0) wait_for(NULL);
   if (strcmp(what, "wait") == 0) {
     printf("ready\n");
     fflush(stdout);
@@ -44,6 +47,7 @@ int main(int argc, char** argv) {
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   printf("rank %d of %d on %s: sum %d\n", rank, size, host, sum);
   fflush(stdout);
+  if (strcmp(what, "wait-sum") == 0) wait_for(NULL);
   MPI_Finalize();
   if (strcmp(what, "wait-after") == 0) {
     printf("finalized\n");

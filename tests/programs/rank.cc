@@ -13,6 +13,7 @@
 //   rank mixed KIND           rank 0 sends from memory of that kind, host or device, and the last
 //                             rank receives into the other; the fake accelerator is the device
 //   rank ring                 passes its number on to the next rank, by a message
+//   rank crash                a thread of the program crashes during an allreduce
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dtrun/dtrun.hpp"
@@ -142,6 +144,13 @@ int Main(int argc, char** argv) {
     if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3);
     if (mode == "skip") Skip(world);
     if (mode == "mixed" && argc >= 3) Mixed(world, std::string(argv[2]) == "device");
+    if (mode == "crash") {
+      std::thread([] {
+        usleep(300'000);
+        static char* volatile nowhere = reinterpret_cast<char*>(8);
+        *nowhere = 1;
+      }).detach();
+    }
     if (mode == "ring") {
       Ring(world);
       return 0;

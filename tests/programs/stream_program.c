@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 enum { COUNT = 1000, ROUNDS = 5 };
 

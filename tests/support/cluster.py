@@ -13,6 +13,10 @@ import unittest
 from support.job import DTRUN, Job, JobTest, end, skip
 from support.lab import Lab, command_of, why_not
 
+# Values of cluster.join_timeout, one of which is enough for the hosts that are there, however busy this machine is.
+ENOUGH_TO_JOIN = ("2s", "10s", "60s")
+WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+
 
 def open_lab(kind=Lab):
     """For setUpModule: the laboratory of this module's tests; skips them where there can be none."""

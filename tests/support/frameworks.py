@@ -37,6 +37,6 @@ def settings(torch_backend: str) -> "list[str]":
     # ccache would leave its folder among those that are checked after each test.
     sets = [f"job.env.TORCH_EXTENSIONS_DIR={PLACE}/extensions", "job.env.CCACHE_DISABLE=1"]
     if torch_backend == "dtrun":
-        sets += ["backend.torch=dtrun", f"job.env.DTRUN_LIBRARY={BUILD}/lib/libdtrun.so.0",
+        sets += ["backend.torch=dtrun", f"job.env.DTRUN_LIBRARY={BUILD}/lib/libdtrun.so.1",
                  f"job.env.PYTHONPATH={SOURCE}/python:{BUILD}/python"]
     return sets

@@ -28,7 +28,7 @@ class HorovodTest(JobTest):
         """The environment in which `import dtrun.horovod.torch` finds the package and the library of this build."""
         path = ":".join(map(str, [SOURCE / "python", *paths]))
         return self.environment(
-            PYTHONPATH=path, DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0"), PYTHONDONTWRITEBYTECODE="1", **more
+            PYTHONPATH=path, DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.1"), PYTHONDONTWRITEBYTECODE="1", **more
         )
 
     def hold(self, count, program, *arguments, done="is done", absent=(), sets=(), env=None):

@@ -129,7 +129,7 @@ class JobTest(GoldenTest):
     def environment(self, **more):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("DTRUN_", "OMP_", "COLUMNS"))}
         name, value = self.mark.split("=")
-        environment.update({name: value, "TMPDIR": str(self.folder)})
+        environment.update({name: value, "TMPDIR": str(self.folder), "XDG_STATE_HOME": str(self.folder / ".state")})
         environment.update(more)
         return environment
 

@@ -40,6 +40,15 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def listens(pid, port):
+    """Whether anybody listens on the port in the network of process `pid`."""
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}") as file:
+            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in map(str.split, file)):
+                return True
+    return False
+
+
 class Lab:
     bits = 24  # of the network that the hosts share
 

@@ -18,7 +18,7 @@ if os.environ.get("RANK") == "0":
 
 class PythonTest(JobTest):
     def environment(self, **more):
-        here = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.0")}
+        here = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.1")}
         return super().environment(**{**here, **more})
 
     def start_python(self, text, *words, python=sys.executable, env=None):

@@ -20,6 +20,18 @@ import time
 
 GROUP = "import torch, torch.distributed as d, os; "
 STEPS = "\nfor _ in range(20): d.all_reduce(torch.ones(100))\nd.barrier(); d.destroy_process_group()\n"
+# Steps of unequal length, of which no rank has the longer ones; rank 0 saves now and then.
+UNEVEN = """
+import random, time, torch, torch.distributed as d
+d.init_process_group("gloo")
+weights = torch.ones(200, 200)
+for step in range(200):
+    weights @ weights
+    time.sleep(random.expovariate(50))
+    if step % 60 == 59 and d.get_rank() == 0: time.sleep(0.3)
+    d.all_reduce(weights)
+d.barrier(); d.destroy_process_group()
+"""
 JAX = """
 import os, jax
 jax.distributed.initialize(f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", int(os.environ['WORLD_SIZE']), int(os.environ['RANK']))
@@ -38,9 +50,10 @@ KINDS = {
         "world_size=int(os.environ['WORLD_SIZE']))" + STEPS,
     ),
     "torch-late": ("torch", "import time, torch; time.sleep(1.5)\n" + GROUP + "d.init_process_group('gloo')" + STEPS),
+    "uneven": ("torch", UNEVEN),
     "jax": ("jax", JAX),
 }
-ACCUSATIONS = ("not joined each other", "not seen to join", "no progress", "failed", "stood", "still needed")
+ACCUSATIONS = ("not joined each other", "not seen to join", "no progress", "failed", "stood", "still needed", "others wait")
 
 
 def has(python, package):
@@ -59,7 +72,7 @@ def run(options, folder, number, kind):
         [options.dtrun, *words, "--set", f"logs.dir={folder}/run-{number}", "--", *command],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
     )
-    said = [line for line in done.stderr.splitlines() if line.startswith("dtrun: ") and any(text in line for text in ACCUSATIONS)]
+    said = [line for line in done.stderr.splitlines() if any(text in line for text in ACCUSATIONS)]
     return kind, done.returncode, said, done.stderr, time.monotonic() - begin
 
 

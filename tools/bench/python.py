@@ -64,7 +64,7 @@ def rank(candidate, calls):
 def driver(options):
     from measure import BUILD, DTRUN, SOURCE, environment, interleave, print_header, table
 
-    package = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.0")}
+    package = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.1")}
     env = {**environment(), **package}
 
     def has(module):

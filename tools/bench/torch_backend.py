@@ -31,7 +31,7 @@ def main():
     ranks = [DTRUN, "-q", "-n", 2, "--set", "logs.dir=/tmp/dtrun-bench/{time}", "--set", "output.prefix=none", "--"]
     done = subprocess.run(
         [str(word) for word in [*ranks, options.python, __file__, *words]],
-        env=dict(environment(), PYTHONPATH=str(SOURCE / "python"), DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.0")),
+        env=dict(environment(), PYTHONPATH=str(SOURCE / "python"), DTRUN_LIBRARY=str(BUILD / "lib/libdtrun.so.1")),
     )
     return done.returncode
 

@@ -1,6 +1,4 @@
 // `dtrun bench`.
-#include "tools/dtrun/verbs.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "core/node/guard.h"
 #include "tools/bench/program/channel.h"
 #include "tools/bench/program/sweep.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/dtrun/verbs.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/templates.h"
 #include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/dtrun/verbs.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
@@ -37,8 +36,7 @@ int Report(const std::vector<spec::Problem>& problems) {
 // Checks the program as a run would; other hosts check it themselves.
 Status CheckProgram(const spec::JobSpec& spec) {
   std::error_code failure;
-  return plan::CheckCommand(spec, launch::RankEnvironment(),
-                            std::filesystem::current_path(failure).string());
+  return plan::CheckCommand(spec, launch::RankEnvironment(), std::filesystem::current_path(failure).string());
 }
 
 // What can only be known after querying hosts and backends, in a run or by doctor.
@@ -129,8 +127,7 @@ std::string OfPlugins(const ConfigArguments& arguments, const std::string& key, 
       }
       found += OptionText(option);
     }
-    if (!found.empty())
-      out += fmt::format("{} (dtrun plugins describe {}):\n{}", table.title, name, found);
+    if (!found.empty()) out += fmt::format("{} (dtrun plugins describe {}):\n{}", table.title, name, found);
   }
   return out;
 }
@@ -140,8 +137,7 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
   if (NamesVariable(key) && preparation.spec().Find(key) == nullptr) {
     std::string told = VariableText(key, PluginTables(arguments));
     const std::string option = OptionInPlaceOf(key);
-    if (auto more =
-            option.empty() ? Result<std::string>("") : spec::Explain(preparation.spec(), option))
+    if (auto more = option.empty() ? Result<std::string>("") : spec::Explain(preparation.spec(), option))
       told += (option.empty() ? "" : "\n") + *more;
     WriteForReading(told);
     return 0;

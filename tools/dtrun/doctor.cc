@@ -1,5 +1,3 @@
-#include "tools/dtrun/verbs.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +21,7 @@
 #include "core/preflight/report.h"
 #include "core/preflight/routes.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
@@ -66,9 +65,8 @@ std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const lau
       preparation.BackendRequests(static_cast<int>(hosts.size()), world_size);
   std::erase_if(requests, [](const BackendRequest& one) { return one.name == "none"; });
   const spec::JobSpec& spec = preparation.spec();
-  const auto folders =
-      plugin::SearchPath(arguments.plugin_dirs, spec.plugins.path.has() ? *spec.plugins.path
-                                                                             : std::vector<std::string>());
+  const auto folders = plugin::SearchPath(
+      arguments.plugin_dirs, spec.plugins.path.has() ? *spec.plugins.path : std::vector<std::string>());
   for (const plugin::File& file : plugin::FindAll(folders)) {
     const bool known = std::ranges::any_of(requests, [&](const auto& one) { return one.name == file.name; });
     if (file.kind == plugin::Kind::kBackend && !known) requests.push_back(WithDefaults(arguments, file));
@@ -118,11 +116,11 @@ Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& prepar
   // Without a command a placeholder is used.
   const bool any_program = spec.job.command.place().empty() && arguments.command.empty();
   const bool asks_modules = !any_program && visit.refusal.empty();
-  const auto modules = asks_modules ? launch::ModulesToAsk(spec, preparation.program()) : preflight::ModuleRequest();
+  const auto modules =
+      asks_modules ? launch::ModulesToAsk(spec, preparation.program()) : preflight::ModuleRequest();
   if (!modules) visit.refusal = modules.error().text;
   std::error_code unknown;
-  const std::string folder =
-      spec.job.cwd.value_or(std::filesystem::current_path(unknown).string());
+  const std::string folder = spec.job.cwd.value_or(std::filesystem::current_path(unknown).string());
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     preflight::Request request;
     request.backends = backends;

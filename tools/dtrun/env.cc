@@ -1,6 +1,4 @@
 // `dtrun env`.
-#include "tools/dtrun/verbs.h"
-
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -8,14 +6,13 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/plan/dialects.h"
+#include "tools/dtrun/reading.h"
+#include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
 namespace {
 
-int Refuse(const std::string& text) {
-  PrintMessage("dtrun: env: {}\n", text);
-  return kUserError;
-}
+int RefuseEnv(const std::string& text) { return Refuse("env: " + text); }
 
 void List(bool json) {
   Json out = Json::array();
@@ -72,9 +69,9 @@ int ShowEnv(EnvArguments arguments) {
     List(arguments.json);
     return 0;
   }
-  if (arguments.dialect.empty()) return Refuse("which dialect? add --as DIALECT; --list shows them");
+  if (arguments.dialect.empty()) return RefuseEnv("which dialect? add --as DIALECT; --list shows them");
   auto dialect = environments::FindDialect(arguments.dialect);
-  if (!dialect) return Refuse(dialect.error().text);
+  if (!dialect) return RefuseEnv(dialect.error().text);
   // Rank identities depend neither on the command nor on the backend.
   ConfigArguments& config = arguments.config;
   if (config.file.empty() && config.command.empty()) config.command = {"true"};
@@ -82,10 +79,10 @@ int ShowEnv(EnvArguments arguments) {
   auto preparation = LoadOrExplain(config);
   if (!preparation) return kUserError;
   auto plan = preparation->MakePlan();
-  if (!plan) return Refuse(plan.error().text);
+  if (!plan) return RefuseEnv(plan.error().text);
   if (arguments.rank < 0 || arguments.rank >= plan->world_size()) {
-    return Refuse(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
-                              plan->world_size(), plan->world_size() - 1));
+    return RefuseEnv(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
+                                 plan->world_size(), plan->world_size() - 1));
   }
   environments::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
   const auto inherited = launch::Environment();

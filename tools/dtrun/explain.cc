@@ -25,6 +25,7 @@
 #include "core/spec/lookup.h"
 #include "core/spec/read.h"
 #include "tools/dtrun/explain_run.h"
+#include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
 
 namespace dtrun::cli {
@@ -32,62 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostEntries = 10000;  // entries examined per folder
-
-struct FoundRun {
-  fs::path folder;
-  fs::file_time_type time;
-};
-
-bool IsOwnFolder(const fs::path& path) {
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
-}
-
-template <class Visit>
-void ForEachIn(const fs::path& folder, Visit&& visit) {
-  std::error_code failure;
-  int count = 0;
-  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
-       entry.increment(failure)) {
-    if (++count > kMostEntries) return;
-    visit(entry->path());
-  }
-}
-
-// Adds `folder` with its start time, if it is a run.
-void AddRun(const fs::path& folder, std::vector<FoundRun>* runs) {
-  std::error_code missing;
-  const fs::file_time_type time = fs::last_write_time(folder / "plan.json", missing);
-  if (!missing) runs->push_back({folder, time});
-}
-
-// Adds the runs in subfolders of `parent`.
-void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
-  if (!IsOwnFolder(parent)) return;
-  ForEachIn(parent, [&](const fs::path& run) {
-    if (IsOwnFolder(run)) AddRun(run, runs);
-  });
-}
-
-constexpr std::size_t kMostOfAPlan = std::size_t{1} << 30;
-
-bool StartedIn(const fs::path& folder, const fs::path& run) {
-  const auto plan = ParseJson(ReadForeignFile(run / "plan.json", kMostOfAPlan));
-  if (!plan.is_object() || !plan.contains("processes") || !plan["processes"].is_array()) return false;
-  return std::ranges::any_of(plan["processes"], [&](const Json& process) {
-    return process.is_object() && process.contains("cwd") && process["cwd"] == folder.string();
-  });
-}
-
-namespace fs = std::filesystem;
 constexpr int kNothingKnown = 1;
 void Print(const Json& json) { WriteOutput(JsonDocument(1, json)); }
-
-int Fail(const std::string& text) {
-  PrintMessage("dtrun: {}\n", text);
-  return kUserError;
-}
 
 int Tell(const std::vector<failures::Finding>& findings, const std::string& where, bool json) {
   if (json) {
@@ -112,7 +59,7 @@ int ExplainFile(const fs::path& file, const std::string& name, bool json) {
   const failures::LogSource source =
       name.empty() ? failures::LogSource::kAny : failures::LogSource::kUserPath;
   const auto findings = failures::FindFailuresIn(file, failures::kMostBytes, source);
-  return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
+  return findings ? Tell(*findings, name, json) : Refuse(findings.error().text);
 }
 
 // Whether the user named the run. A run that dtrun chose, for a folder or `latest`, is printed.
@@ -124,7 +71,7 @@ int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen 
   const fs::path& folder = real.empty() ? named : real;
   if (arguments.failures.empty()) failures::UseFiles(OwnFailuresOf(folder));
   auto story = ReadRun(folder);
-  if (!story) return Fail(story.error().text);
+  if (!story) return Refuse(story.error().text);
   if (chosen == Chosen::kByDtrun) story->chosen = fs::proximate(folder, none).string();
   if (arguments.json) {
     Print(ToJson(*story));
@@ -135,16 +82,15 @@ int ExplainRun(const fs::path& named, const ExplainArguments& arguments, Chosen 
   return story->unread.empty() ? 0 : kUserError;
 }
 
-// The temporary folder, found as mkstemp and torchrun find it.
-fs::path TempFolder() {
-  const char* const named = std::getenv("TMPDIR");
-  return named == nullptr || *named == '\0' ? "/tmp" : named;
-}
-
 // "run.log", "runs/job": not a failure text.
 bool LooksLikeAPath(const std::string& word) {
   if (word.find_first_of(" \t\n") != std::string::npos) return false;
   return word.find('/') != std::string::npos || fs::path(word).has_extension();
+}
+
+bool MayNameAJob(const std::string& word) {
+  return word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+         word.npos;
 }
 
 // "latst": a single word that is a likely typo of `latest`.
@@ -176,11 +122,10 @@ int ExplainWords(const ExplainArguments& arguments) {
         word.starts_with(" [") || word.starts_with(" -") ? word.substr(1) : word;  // added by KeepBrackets
   }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
-  if (text == "latest") {
-    std::error_code gone;
-    const auto latest = LatestRun(fs::current_path(gone), TempFolder());
+  if (text.empty() || text == "latest") {
+    const auto latest = LatestRun();
     if (!latest) {
-      return Fail(
+      return Refuse(
           "there is no run under 'runs' in this folder, and 'dtrun torchrun' has not run here; name the "
           "run's folder (line 'logs' of the job's header)");
     }
@@ -190,62 +135,35 @@ int ExplainWords(const ExplainArguments& arguments) {
   if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments, Chosen::kByDtrun);
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  const fs::path run = fs::path("runs") / text / "latest";
-  if (arguments.words.size() == 1 && text.find('/') == std::string::npos && fs::exists(run, none)) {
-    return Fail(fmt::format("there is no file '{}' here; did you mean the run 'dtrun explain {}'?", text,
-                            run.string()));
+  if (arguments.words.size() == 1) {
+    if (const auto run = RunNamed(text)) return ExplainRun(*run, arguments, Chosen::kByDtrun);
   }
   text = WithExitCode(text);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
-    return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
+    return Refuse(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }
   if (findings.empty() && (spec::FindSpec(spec::CoreSchema(), text) != nullptr ||
                            spec::IsTable(spec::CoreSchema(), text) || text.starts_with("backend.options."))) {
-    return Fail(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
+    return Refuse(fmt::format("'{0}' is an option, not a failure; write dtrun config explain {0}", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
-    return Fail(
+    return Refuse(
         fmt::format("there is no file or folder '{}' here, and the text matches no known failure", text));
   }
-  if (findings.empty()) return TellMentions(failures::FindMentions(text), arguments.json);
+  const std::vector<failures::Mention> mentions =
+      findings.empty() ? failures::FindMentions(text) : std::vector<failures::Mention>();
+  if (findings.empty() && mentions.empty() && !arguments.json && MayNameAJob(text)) {
+    PrintMessage(
+        "dtrun: there is no job '{}', and no known failure with this text; 'dtrun ps --all' lists jobs\n",
+        output::Tamed(text));
+    return kNothingKnown;
+  }
+  if (findings.empty()) return TellMentions(mentions, arguments.json);
   return Tell(findings, "", arguments.json);
 }
 
 }  // namespace
-
-std::optional<fs::path> NewestRunIn(const fs::path& folder) {
-  std::error_code none;
-  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none))
-    return std::nullopt;
-  std::vector<FoundRun> found;
-  AddRun(folder / "latest", &found);
-  if (found.empty() && fs::is_directory(folder, none)) {
-    ForEachIn(folder, [&](const fs::path& job) { AddRun(job / "latest", &found); });
-  }
-  const auto newest = std::ranges::max_element(found, {}, &FoundRun::time);
-  return newest == found.end() ? std::nullopt : std::optional(newest->folder);
-}
-
-std::optional<fs::path> LatestRun(const fs::path& folder, const fs::path& temp) {
-  std::vector<FoundRun> here, elsewhere;
-  ForEachIn(folder / "runs", [&](const fs::path& job) { AddRun(job / "latest", &here); });
-  ForEachIn(folder, [&](const fs::path& logs) {
-    if (logs.filename() != "runs") AddRunsOf(logs, &here);
-  });
-  ForEachIn(temp, [&](const fs::path& logs) {
-    if (logs.filename().string().starts_with("torchelastic_")) AddRunsOf(logs, &elsewhere);
-  });
-  const fs::path state = fs::path(job::RunDir::PatternElsewhere()).parent_path().parent_path();
-  if (!state.empty()) ForEachIn(state, [&](const fs::path& job) { AddRunsOf(job, &elsewhere); });
-  const auto newer = [](const FoundRun& a, const FoundRun& b) { return a.time > b.time; };
-  std::ranges::sort(elsewhere, newer);
-  const auto ours =
-      std::ranges::find_if(elsewhere, [&](const FoundRun& run) { return StartedIn(folder, run.folder); });
-  if (ours != elsewhere.end()) here.push_back(*ours);
-  const auto newest = std::ranges::min_element(here, newer);
-  return newest == here.end() ? std::nullopt : std::optional(newest->folder);
-}
 
 void KeepBrackets(std::vector<std::string>* words) {
   for (std::string& word : *words) {
@@ -258,12 +176,12 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   CLI::App* explain =
       app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");
   explain
-      ->add_option("WHAT", to->words,
-                   "An error message; a file that contains it; - for stdin; a run directory, also of a "
-                   "running job; or "
-                   "latest: the newest run started in this folder, also by 'dtrun torchrun'")
-      ->type_name("")
-      ->required();
+      ->add_option(
+          "WHAT", to->words,
+          "An error message; a file that contains it; - for stdin; a job's name or run directory, "
+          "running or past; or latest, as without a word: the newest run started in this folder, also "
+          "by 'dtrun torchrun'")
+      ->type_name("");
   explain
       ->add_option("--failures", to->failures,
                    "A file of your own that explains error messages, as in failures.path")

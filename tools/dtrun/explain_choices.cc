@@ -1,5 +1,3 @@
-#include "tools/dtrun/explain_run.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +10,9 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/environments/libraries.h"
+#include "core/options/snapshot.h"
 #include "core/verdict/verdict.h"
+#include "tools/dtrun/explain_run.h"
 
 namespace dtrun::cli {
 namespace {
@@ -37,13 +37,14 @@ std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic,
   return {};
 }
 
-// Its options that are set. With two backends, each has its own table.
+// Its options that are set. With two backends, each has its own table; of one on others, the lowest says what
+// decides.
 std::string OptionsText(const Records& files, const std::string& topic, bool of_device = false) {
   std::string text;
   const std::string device = TextAt(files.plan, "/device_backend/name");
-  const std::string table = device.empty() ? "options"
-                            : of_device    ? device
-                                           : TextAt(files.plan, "/backend/name");
+  const std::string name = of_device ? device : TextAt(files.plan, "/backend/name");
+  std::string table(options::LowestOf(name));
+  if (device.empty() && table == name) table = "options";
   for (const std::string& word : DecidersOf(files.plan, topic, of_device ? "/device_facts" : "/facts")) {
     const std::string option = OptionText(files.config, fmt::format("backend.{}.{}", table, word));
     if (!option.empty()) text += (text.empty() ? "" : "; ") + option;
@@ -127,7 +128,8 @@ std::string WireText(const Records& files) {
 
 // No rank joined it, so the program used other means of communication, or none.
 bool BackendWasNotUsed(const Records& files) {
-  const Json ranks = files.verdict ? files.verdict->value("ranks", Json::array()) : Json::array();
+  if (!files.verdict) return files.none_joined;
+  const Json ranks = files.verdict->value("ranks", Json::array());
   return !ranks.empty() &&
          std::ranges::none_of(ranks, [](const Json& rank) { return rank.value("joined", true); });
 }
@@ -225,11 +227,11 @@ Choice Backend(const Records& files) {
   if (!chosen.empty()) reason += "; " + chosen;
   if (TextAt(files.plan, "/backend/name") != "none") {
     if (BackendWasNotUsed(files)) {
-      reason +=
-          "; not used: no rank called dtrun_init; a program's own communication is not recorded";
+      reason += files.verdict ? "; not used: no rank called dtrun_init"
+                              : "; not used so far: no rank has called dtrun_init";
+      reason += "; a program's own communication is not recorded";
     } else if (!files.verdict) {
-      reason += "; for ranks that call dtrun_init; the run has not ended, so it is not known yet whether any "
-                "did";
+      reason += "; for ranks that call dtrun_init";
     }
   }
   return {"backend", TextAt(files.plan, "/backend/name"), reason};

@@ -1,5 +1,3 @@
-#include "tools/dtrun/explain_run.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "tools/dtrun/explain_run.h"
 
 namespace dtrun::cli {
 namespace {

@@ -1,11 +1,8 @@
 #include "tools/dtrun/explain_run.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -19,6 +16,7 @@
 #include "core/failures/report.h"
 #include "core/verdict/event_log.h"
 #include "core/verdict/verdict.h"
+#include "tools/dtrun/find_run.h"
 
 namespace dtrun::cli {
 namespace {
@@ -26,19 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr char kNotRecorded[] = "not recorded";
 constexpr std::size_t kMostOfAFile = std::size_t{1} << 30;  // far above any job's plan.json
-
-// Whether this user may read `path`; the error names its owner.
-Status MayRead(const fs::path& path) {
-  struct stat info {};
-  if (::access(path.c_str(), R_OK) == 0 || errno != EACCES) return {};
-  const std::string owner = ::stat(path.c_str(), &info) == 0
-                                ? fmt::format("it belongs to user {}", info.st_uid)
-                                : "a parent folder denies access";
-  return Error{DTRUN_FAILED_PRECONDITION,
-               fmt::format("'{}' cannot be read: permission denied, {}; ask its owner, who can "
-                           "share the next run's folder by logs.mode",
-                           path.string(), owner)};
-}
 
 Error NotOurs(const fs::path& file, std::string_view why) {
   return Error{
@@ -78,12 +63,13 @@ fs::path LogFolder(const fs::path& run) {
   }
 }
 
+constexpr char kRunning[] = "running, or ended without a verdict";
+
 std::string StateText(const std::optional<Json>& verdict, const std::optional<verdict::Story>& events) {
   // After a restart, verdict.json tells of the generation before.
   if (!verdict || (events && events->facts().cut)) {
     const std::uint64_t generation = events ? events->facts().generation : 0;
-    return generation == 0 ? "running, or ended without a verdict"
-                           : fmt::format("running, or ended without a verdict, in generation {}", generation);
+    return generation == 0 ? kRunning : fmt::format("{}, in generation {}", kRunning, generation);
   }
   const std::string result = Printable(TextAt(*verdict, "/result"));
   if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
@@ -234,8 +220,12 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
                    LacksRecords(*events, *files.verdict);
   if (events && events->over() && !final && !cut) files.verdict = ParseJson(verdict::VerdictJson(*events));
   if (files.verdict) story.job = Printable(TextAt(*files.verdict, "/job"));
+  files.none_joined = events && !events->facts().ranks.empty() &&
+                      std::ranges::none_of(events->facts().ranks, &verdict::RankFacts::joined);
   story.state = StateText(files.verdict, cut ? std::nullopt : events);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
+  if (files.verdict && story.verdict.empty())
+    story.straggler = Printable(TextAt(*files.verdict, "/straggler/text"));
   // The job still runs, or dtrun was killed.
   if (events && events->facts().cut && !cut) story.verdict = verdict::VerdictText(events->facts());
   if (const auto at = story.verdict.find(verdict::kOpenEnd);
@@ -283,7 +273,19 @@ std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
   return files;
 }
 
-Result<RunStory> ReadRun(const fs::path& folder) { return ReadRecords(folder); }
+Result<RunStory> ReadRun(const fs::path& folder) {
+  Result<RunStory> story = ReadRecords(folder);
+  if (!story || !story->state.starts_with(kRunning)) return story;
+  auto live = LookAtLive(folder);
+  if (live) {
+    story->state = StateOf(*live);
+    story->live = *std::move(live);
+    story->verdict.clear();
+  } else if (live.error().code != DTRUN_NOT_FOUND) {
+    story->note = Printable(live.error().text);
+  }
+  return story;
+}
 
 std::string ToText(const RunStory& story) {
   // The verdict begins with the job and its result.
@@ -292,7 +294,9 @@ std::string ToText(const RunStory& story) {
   if (!out.ends_with('\n')) out += '\n';
   const auto append = std::back_inserter(out);
   if (!story.chosen.empty()) fmt::format_to(append, "  {:<10} {}, the newest\n", "run", story.chosen);
+  if (!story.straggler.empty()) fmt::format_to(append, "  {:<10} {}\n", "straggler", story.straggler);
   if (!story.note.empty()) fmt::format_to(append, "  {:<10} {}\n", "record", story.note);
+  if (story.live) out += ToText(*story.live);
   for (const Choice& choice : story.choices) {
     fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
                    choice.value.empty() ? kNotRecorded : choice.value,
@@ -327,7 +331,9 @@ Json ToJson(const RunStory& story) {
   return {{"job", story.job},
           {"chosen", story.chosen.empty() ? Json(nullptr) : Json(story.chosen)},
           {"state", story.state},
+          {"live", story.live ? ToJson(*story.live) : Json(nullptr)},
           {"verdict", story.verdict.empty() ? Json(nullptr) : Json(story.verdict)},
+          {"straggler", story.straggler.empty() ? Json(nullptr) : Json(story.straggler)},
           {"note", story.note.empty() ? Json(nullptr) : Json(story.note)},
           {"unread", story.unread},
           {"choices", choices},

@@ -1,6 +1,6 @@
 // Reads a run directory: what the job used and why, as far as it was recorded.
 //
-// Works for finished and running jobs. Reads files; any thread.
+// Works for finished and running jobs. Reads files, and asks a running job; any thread.
 #pragma once
 
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include "core/base/result.h"
 #include "core/failures/finding.h"
 #include "core/preflight/gpu_pairs.h"
+#include "tools/dtrun/explain_live.h"
 
 namespace dtrun::cli {
 
@@ -27,6 +28,7 @@ struct Records {
   Json plan, config;
   std::optional<Json> verdict;
   std::optional<Json> network;  // with several hosts only
+  bool none_joined = false;     // without a verdict: no rank has reached dtrun_init so far
 };
 
 // The text at `path` ("/backend/name"); empty if absent.
@@ -59,8 +61,10 @@ struct RunStory {
   std::string job;
   std::string chosen;  // the run directory, if dtrun chose the newest one rather than the user
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
-  std::string verdict;  // the failure as dtrun printed it, with the blamed rank and its place; empty: none
-  std::string note;     // that events.log is incomplete; empty: it is not
+  std::optional<LiveLook> live;  // of a job that runs and answers
+  std::string verdict;    // the failure as dtrun printed it, with the blamed rank and its place; empty: none
+  std::string straggler;  // the rank that made the others wait, if the verdict does not say so; empty: none
+  std::string note;       // that events.log is incomplete; empty: it is not
   std::vector<std::string> unread;  // the files that could not be read: which, why, and the next step
   std::vector<Choice> choices;
   std::vector<GpuHost> gpus;  // checked GPUs

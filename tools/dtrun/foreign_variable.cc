@@ -44,7 +44,8 @@ constexpr ForeignVariable kForeignVariables[] = {
     {"HIP_VISIBLE_DEVICES", "job.gpu_visibility", "\"own\" makes a list for each rank"},
     {"ROCR_VISIBLE_DEVICES", "job.gpu_visibility", "\"own\" makes a list for each rank"},
     {"OMP_NUM_THREADS", "", "if it is unset, ranks see the cores of a host divided by its ranks"},
-    {"PYTHONUNBUFFERED", "", "dtrun starts Python with -u"},
+    {"PYTHONUNBUFFERED", "", "dtrun sets it to 1 for ranks, if it is unset"},
+    {"PYTHONFAULTHANDLER", "", "dtrun sets it to 1 for ranks, if it is unset"},
 };
 
 const ForeignVariable* FindForeign(std::string_view variable) {
@@ -91,7 +92,8 @@ std::string VariableText(const std::string& variable, const std::vector<OptionTa
     fmt::format_to(append, "  {:<13} ranks do not get your value: dtrun {} it\n", "as it is",
                    withheld && known == nullptr ? "withholds" : "sets");
   } else {
-    fmt::format_to(append, "  {:<13} --set job.env.{}=VALUE, or export it before dtrun\n", "as it is", variable);
+    fmt::format_to(append, "  {:<13} --set job.env.{}=VALUE, or export it before dtrun\n", "as it is",
+                   variable);
   }
   return out;
 }

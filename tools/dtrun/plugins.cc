@@ -1,9 +1,12 @@
 // `dtrun plugins list` and `dtrun plugins describe`.
+#include "tools/dtrun/plugins.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
@@ -26,17 +29,16 @@ struct Row {
   std::string state = "ok";
   std::string summary;
   std::string unusable;  // why it cannot be used here, such as a missing library; "": it can
+  std::optional<options::Spec> wraps = {};  // the option that names the backend which it wraps
 };
+
+std::optional<options::Spec> WrapsBy(const plugin::Description& description) {
+  const auto found = std::ranges::find_if(description.options, &options::Spec::names_backend);
+  return found == description.options.end() ? std::nullopt : std::optional(*found);
+}
 
 std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
   return plugin::SearchPath(arguments.plugin_dirs, {});
-}
-
-// As in launcher.name: launchers are named with hyphens, their files with underscores.
-std::string ShownName(const plugin::File& file) {
-  std::string name = file.name;
-  if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
-  return name;
 }
 
 std::vector<std::string> NamesOf(plugin::Kind kind, const std::vector<plugin::Folder>& folders) {
@@ -71,7 +73,20 @@ std::string Existing(plugin::Kind kind, const std::vector<plugin::Folder>& folde
 
 constexpr plugin::Kind kOtherKinds[] = {plugin::Kind::kLauncher, plugin::Kind::kDevice};
 
-// Values of backend.name that are not plugins; empty: it is a plugin.
+// What the backend would use here with these options, or why it cannot tell.
+Result<plugin::LaunchInfo> LaunchWith(const Result<spec::JobSpec>& options, plugin::Probe& probe) {
+  if (!options) return options.error();
+  return probe.Launch(options->backend_options.front().Snapshot(), 1, 1);
+}
+
+}  // namespace
+
+std::string ShownName(const plugin::File& file) {
+  std::string name = file.name;
+  if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
+  return name;
+}
+
 std::string_view WithoutPlugin(std::string_view name) {
   if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
   if (name == "auto")
@@ -79,21 +94,26 @@ std::string_view WithoutPlugin(std::string_view name) {
   return {};
 }
 
-// What the backend would use here with default options, or why it cannot tell.
-Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
-                                         plugin::Probe& probe) {
-  const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs);
-  if (!defaults) return defaults.error();
-  return probe.Launch(defaults->backend_options.front().Snapshot(), 1, 1);
-}
-
-// What the plugin found on this host: a backend's library, a device plugin's devices.
 Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
                                      plugin::Probe& probe) {
-  if (file.kind == plugin::Kind::kBackend) return DefaultLaunch(arguments, file, probe);
+  if (file.kind == plugin::Kind::kBackend)
+    return LaunchWith(launch::DefaultsOf(file, arguments.plugin_dirs), probe);
   if (file.kind == plugin::Kind::kDevice) return probe.Devices();
   return plugin::LaunchInfo{};
 }
+
+Json IdentityOf(const plugin::File& file, const plugin::Description& description) {
+  return {{"kind", plugin::KindText(file.kind)},
+          {"name", ShownName(file)},
+          {"version", description.version},
+          {"vendor", description.vendor},
+          {"license", description.license},
+          {"summary", description.summary},
+          {"abi", description.abi},
+          {"path", file.path.string()}};
+}
+
+namespace {
 
 Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
                  const std::vector<plugin::Folder>& folders) {
@@ -113,6 +133,7 @@ Row RunPreflight(const ConfigArguments& arguments, const plugin::File& found,
   row.version = description.version;
   row.abi = description.abi;
   row.summary = description.summary;
+  row.wraps = WrapsBy(description);
   const auto found_here = FoundHere(arguments, *file, **probe);
   row.unusable = found_here ? plugin::Unusable(*found_here) : found_here.error().text;
   return row;
@@ -131,6 +152,10 @@ std::string TableOf(const std::vector<Row>& rows) {
     if (!row.unusable.empty())
       fmt::format_to(append, "{}not usable here: {}\n", under,
                      preflight::ListedReason(row.file.name, row.unusable));
+    if (row.wraps) {
+      fmt::format_to(append, "{}wraps the backend that {} names{}{}\n", under, row.wraps->key,
+                     row.wraps->default_text ? ", by default " : "", row.wraps->default_text.value_or(""));
+    }
     for (const auto& path : row.file.shadowed) fmt::format_to(append, "{}shadows {}\n", under, path.string());
     for (const std::string& warning : row.file.warnings)
       fmt::format_to(append, "{}warning: {}\n", under, warning);
@@ -165,6 +190,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
                      {"shadowed", shadowed},
                      {"warnings", row.file.warnings}});
       if (!row.unusable.empty()) out.back()["unusable"] = row.unusable;
+      if (row.wraps) out.back()["wraps_by"] = row.wraps->key;
     }
     WriteOutput(JsonDocument(1, {{"plugins", out}}));
     return 0;
@@ -211,20 +237,31 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     PrintMessage("dtrun: {}\n", probe.error().text);
     return 2;
   }
-  const plugin::Description& it = (*probe)->description();
-  const Result<plugin::LaunchInfo> info = FoundHere(arguments, *file, **probe);
+  plugin::Description it = (*probe)->description();
+  // A launcher that plans nothing has no options of launcher.name.
+  if (it.members.size() > 0 && std::ranges::find(it.members, "plan") == it.members.end()) {
+    for (options::Spec& spec : it.options)
+      spec.key = "launcher." + file->name + spec.key.substr(spec.key.rfind('.'));
+  }
+  const bool backend = file->kind == plugin::Kind::kBackend;
+  const Result<spec::JobSpec> set =
+      backend ? launch::DefaultsOf(*file, arguments.plugin_dirs, arguments.sets) : spec::JobSpec();
+  const Result<plugin::LaunchInfo> info =
+      backend ? LaunchWith(set, **probe) : FoundHere(arguments, *file, **probe);
+  const std::optional<options::Spec> wraps = WrapsBy(it);
+  const std::string stack =
+      wraps && set ? options::StackText(file->name, set->backend_options.front().Snapshot()) : "";
   if (json) {
-    Json out = {{"kind", plugin::KindText(file->kind)},
-                {"name", ShownName(*file)},
-                {"version", it.version},
-                {"vendor", it.vendor},
-                {"license", it.license},
-                {"summary", it.summary},
-                {"abi", it.abi},
-                {"path", file->path.string()}};
+    Json out = IdentityOf(*file, it);
     if (!it.members.empty()) out["members"] = it.members;
     out["options"] = Json::array();
     for (const options::Spec& spec : it.options) out["options"].push_back(ToJson(spec));
+    if (wraps) out["wraps_by"] = wraps->key;
+    if (!stack.empty()) {
+      out["stack"] = stack;
+      out["options_below"] = Json::array();
+      for (const options::Spec& spec : set->below.schema) out["options_below"].push_back(ToJson(spec));
+    }
     out["here"] = Json::object();
     if (info.ok()) {
       for (const auto& [key, value] : info->facts) out["here"][key] = value;
@@ -238,6 +275,9 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
                                  plugin::KindText(file->kind), ShownName(*file), it.version, it.summary,
                                  it.vendor, it.license, it.abi, file->path.string(), file->origin);
   if (!it.members.empty()) text += fmt::format("  members: {}\n", fmt::join(it.members, ", "));
+  if (wraps)
+    text +=
+        fmt::format("  wraps the backend that {} names{}{}\n", wraps->key, stack.empty() ? "" : ": ", stack);
   if (info.ok()) {
     for (const auto& [key, value] : info->facts) text += "  " + FactText(key, value, it.options) + '\n';
   } else {
@@ -250,7 +290,19 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
         "several\n",
         file->name);
   }
+  if (it.members.size() > 1 && it.members.front() == "plan" && !it.options.empty()) {
+    text += fmt::format(
+        "  launcher.options.KEY where launcher.name is \"{0}\"; launcher.{0}.KEY where it finds or starts "
+        "hosts\n",
+        file->name);
+  }
   for (const options::Spec& spec : it.options) text += OptionText(spec);
+  if (!stack.empty()) {
+    text += fmt::format("\noptions below{}\n", set->below.schema.empty() ? ": none" : "");
+    for (const options::Spec& spec : set->below.schema) text += OptionText(spec);
+  } else if (wraps) {
+    text += fmt::format("\noptions below: --set {}=NAME shows them\n", wraps->key);
+  }
   WriteForReading(text);
   return 0;
 }

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/base/number.h"
 #include "core/base/standard_output.h"
+#include "core/output/display.h"
 #include "core/output/message.h"
 #include "core/output/sink.h"
 #include "core/output/style.h"
@@ -31,6 +33,16 @@ std::string FormFor(int descriptor, std::string_view text, bool colour) {
 }
 
 }  // namespace
+
+int Refuse(std::string_view text) {
+  PrintMessage("dtrun: {}\n", output::Tamed(text));
+  return kUserError;
+}
+
+int ColumnsOfOutput() {
+  const output::Sink sink(STDOUT_FILENO);
+  return sink.terminal() || std::getenv("COLUMNS") != nullptr ? ColumnsOf(sink) : 0;
+}
 
 void WriteHelp(std::string_view text) {
   constexpr int kColumnsOfAPipe = 80;

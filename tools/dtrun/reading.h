@@ -14,6 +14,12 @@ void WriteHelp(std::string_view text);
 // For long lists: without colours.
 void WriteTable(std::string_view text);
 
+// A user error: prints "dtrun: TEXT" and returns kUserError. `text` may quote ranks, jobs and other hosts.
+int Refuse(std::string_view text);
+
+// The width of stdout: COLUMNS if set, else the terminal's. 0: it is no terminal.
+int ColumnsOfOutput();
+
 // Formats all later messages this way.
 void FormMessagesForReading();
 

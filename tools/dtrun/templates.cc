@@ -48,7 +48,8 @@ Error Unknown(const std::string& name, const std::vector<Template>& templates) {
                       nearest ? fmt::format("did you mean '{}'? ", *nearest) : "", fmt::join(names, ", "))};
 }
 
-// Never blocks, not even if the path is a pipe without a reader.
+}  // namespace
+
 Status WriteNew(const std::string& file, const std::string& text, bool force) {
   const int more = force ? O_TRUNC : O_EXCL;
   const UniqueFd out(
@@ -67,8 +68,6 @@ Status WriteNew(const std::string& file, const std::string& text, bool force) {
     return Error::System(fmt::format("cannot write '{}'", file), number);
   return {};
 }
-
-}  // namespace
 
 Result<std::vector<Template>> Templates() {
   const fs::path folder = SharedFolder() / "configs";

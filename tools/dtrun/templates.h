@@ -26,6 +26,10 @@ struct InitArguments {
   bool force = false;  // replaces an existing file
 };
 
+// Writes a file that must not exist, unless `force`. Never blocks, not even if the path is a pipe without a
+// reader.
+Status WriteNew(const std::string& file, const std::string& text, bool force);
+
 // The exit code.
 int InitConfig(const InitArguments& arguments);
 

@@ -19,19 +19,26 @@
 #include "core/base/secrets.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
-#include "core/spec/lookup.h"
 #include "core/plan/command.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
+#include "core/spec/lookup.h"
 #include "tools/dtrun/command_line/split.h"
 #include "tools/dtrun/completion/man_page.h"
 #include "tools/dtrun/completion/scripts.h"
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
+#include "tools/dtrun/live_job.h"
+#include "tools/dtrun/logs.h"
+#include "tools/dtrun/new_plugin.h"
 #include "tools/dtrun/options_page.h"
+#include "tools/dtrun/ps.h"
 #include "tools/dtrun/reading.h"
+#include "tools/dtrun/report/report.h"
+#include "tools/dtrun/runs.h"
 #include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/trace_verb.h"
 
 namespace {
 
@@ -53,6 +60,7 @@ constexpr char kEpilogue[] =
     "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG sets the level of the log: debug, info, "
     "warn, error or off, or for its parts: DTRUN_LOG=info,node=debug,gloo=off. DTRUN_LOG_FORMAT=json writes "
     "JSON lines.\n"
+    "While a job runs in a terminal: Ctrl-T prints where its ranks are, Ctrl-C ends it.\n"
     "'dtrun help VERB' explains a verb.\n";
 
 // Whether an option provides what the command line lacks.
@@ -77,8 +85,8 @@ std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
   return std::nullopt;
 }
 
-// Handles such a command line and returns its exit code: dtrun-torchrun, dtrun [plan [--json]] torchrun, or a
-// process between mpirun and a rank.
+// Handles such a command line and returns its exit code: dtrun-torchrun, dtrun [plan [--json]] torchrun,
+// dtrun plugins verify FILE, or a process between mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
   using dtrun::cli::Purpose;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
@@ -87,6 +95,9 @@ std::optional<int> ForeignMain(int argc, char** argv) {
   if (dtrun::FileName(self) == "dtrun-torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
   }
+  const bool verify =
+      words.size() > 2 && words[0] == "plugins" && words[1] == "verify" && !words[2].starts_with('-');
+  if (verify) return dtrun::cli::VerifyPlugin(words[2], {words.begin() + 3, words.end()});
   std::size_t at = 0;
   Purpose purpose = Purpose::kRun;
   if (at < words.size() && words[at] == "plan") {
@@ -153,7 +164,6 @@ class CommandLine {
 
  private:
   void AddRun();
-  void AddPlugins();
   void AddCompletion();
   void TakeCommand(std::vector<std::string> typed);
   int WriteManPages() const;
@@ -165,14 +175,22 @@ class CommandLine {
   ConfigArguments arguments_;
   dtrun::cli::EnvArguments env_arguments_;
   dtrun::cli::ConfigVerb config_verb_;
+  dtrun::cli::PluginsVerb plugins_verb_;
   dtrun::cli::DoctorArguments doctor_arguments_;
   dtrun::cli::ExplainArguments explain_arguments_;
+  dtrun::cli::PsArguments ps_arguments_;
+  dtrun::cli::RunsArguments runs_arguments_;
+  dtrun::cli::LogsArguments logs_arguments_;
+  dtrun::cli::ReportArguments report_arguments_;
+  dtrun::cli::StacksArguments stacks_arguments_;
+  dtrun::cli::StopArguments stop_arguments_;
+  dtrun::cli::TopArguments top_arguments_;
+  dtrun::cli::TraceArguments trace_arguments_;
   dtrun::bench::Arguments bench_arguments_;
   bool json_ = false;
-  bool names_only_ = false;
-  std::string name_, kind_, bench_socket_, man_folder_, swallowed_;
-  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bench_layer_,
-      *completion_, *keys_, *man_pages_, *agent_;
+  std::string bench_socket_, man_folder_, swallowed_;
+  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *ps_, *clean_runs_, *logs_, *report_, *stacks_,
+      *stop_, *top_, *trace_, *bench_, *bench_layer_, *completion_, *keys_, *man_pages_, *agent_;
 };
 
 CommandLine::CommandLine() {
@@ -186,11 +204,19 @@ CommandLine::CommandLine() {
   dtrun::cli::AddJobFlags(doctor, &arguments_);
   doctor_ = doctor;
   explain_ = dtrun::cli::AddExplain(app_, &explain_arguments_);
+  ps_ = dtrun::cli::AddPs(app_, &ps_arguments_);
+  clean_runs_ = dtrun::cli::AddRuns(app_, &runs_arguments_);
+  logs_ = dtrun::cli::AddLogs(app_, &logs_arguments_);
+  report_ = dtrun::cli::AddReport(app_, &report_arguments_);
+  stacks_ = dtrun::cli::AddStacks(app_, &stacks_arguments_);
+  top_ = dtrun::cli::AddTop(app_, &top_arguments_);
+  stop_ = dtrun::cli::AddStop(app_, &stop_arguments_);
+  trace_ = dtrun::cli::AddTrace(app_, &trace_arguments_);
   CLI::App* env = dtrun::cli::AddEnv(app_, &env_arguments_);
   dtrun::cli::AddJobFlags(env, &arguments_);
   env_ = env;
   config_verb_ = dtrun::cli::AddConfig(app_, &arguments_);
-  AddPlugins();
+  plugins_verb_ = dtrun::cli::AddPlugins(app_, &arguments_);
   bench_ = dtrun::cli::AddBench(app_, &bench_arguments_);
   AddCompletion();
   app_.footer(kEpilogue);  // last, because verbs inherit what is there before them
@@ -214,27 +240,6 @@ void CommandLine::AddRun() {
   // Internal: the root starts it on another host.
   agent_ = app_.add_subcommand("agent", "")->group("");
   bench_layer_ = dtrun::cli::AddBenchLayer(app_, &arguments_, &bench_socket_);
-}
-
-void CommandLine::AddPlugins() {
-  CLI::App* plugins = app_.add_subcommand("plugins", "List plugins, or describe one and its options");
-  plugins->require_subcommand(0, 1);
-  plugins_ = plugins;
-  CLI::App* list = plugins->add_subcommand("list", "Every plugin found, and whether it loads");
-  list->add_flag("--json", json_, "Machine-readable");
-  list->add_flag("--names", names_only_, "Names only; loads nothing");
-  dtrun::cli::AddOverrides(list, &arguments_);
-  CLI::App* describe =
-      plugins->add_subcommand("describe", "What a plugin is, what it would use here, its options");
-  describe->add_option("NAME", name_, "A name such as gloo, or the absolute path of a plugin file")
-      ->type_name("")
-      ->required();
-  describe->add_option("--kind", kind_, "Where plugins of several kinds share the name")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"backend", "launcher", "device"}));
-  describe->add_flag("--json", json_, "Machine-readable");
-  dtrun::cli::AddOverrides(describe, &arguments_);
-  describe_ = describe;
 }
 
 void CommandLine::AddCompletion() {
@@ -272,8 +277,8 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");
   arguments_.command = std::move(typed);
-  const dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(arguments_.command, path == nullptr ? "" : path,
-                                                                   std::filesystem::current_path(failure));
+  const dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(
+      arguments_.command, path == nullptr ? "" : path, std::filesystem::current_path(failure));
   if (arguments_.verbose && !program.assumed.empty()) {
     dtrun::PrintMessage("dtrun: {}\n", dtrun::MaskText(program.assumed));
   }
@@ -297,10 +302,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
       },
       [](const std::string& name) { return dtrun::spec::KeyNamed(dtrun::spec::CoreSchema(), name); }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
-  if (!split) {
-    dtrun::PrintMessage("dtrun: {}\n", split.error().text);
-    return dtrun::kUserError;
-  }
+  if (!split) return dtrun::cli::Refuse(split.error().text);
   if (split->verb == "torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, {"--help"}, dtrun::cli::Purpose::kRun);
   }
@@ -316,16 +318,12 @@ int CommandLine::Run(const std::vector<std::string>& words) {
     dtrun::PrintMessage("{}\n", dtrun::cli::Refusal(error, app_, split->verb));
     return dtrun::kUserError;
   }
-  if (arguments_.quiet && arguments_.verbose) {
-    dtrun::PrintMessage("dtrun: --quiet and --verbose contradict each other; leave one of them out\n");
-    return dtrun::kUserError;
-  }
-  if (arguments_.verbose) {
+  if (arguments_.quiet && arguments_.verbose)
+    return dtrun::cli::Refuse("--quiet and --verbose contradict each other; leave one of them out");
+  if (arguments_.verbose)
     for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
-  }
-  if (!arguments_.quiet) {
+  if (!arguments_.quiet)
     for (const std::string& line : split->warned) dtrun::PrintMessage("dtrun: {}\n", line);
-  }
   swallowed_ = std::move(split->swallowed);
   arguments_.spelled = std::move(split->spelled);
   if (!split->command.empty()) TakeCommand(std::move(split->command));
@@ -354,13 +352,20 @@ int CommandLine::Dispatch() {
     return dtrun::cli::ShowEnv(std::move(env_arguments_));
   }
   if (const auto code = config_verb_.Run(arguments_)) return *code;
+  if (const auto code = plugins_verb_.Run(arguments_)) return *code;
   if (doctor_->parsed()) {
     doctor_arguments_.config = arguments_;
     return dtrun::cli::Doctor(std::move(doctor_arguments_));
   }
+  if (ps_->parsed()) return dtrun::cli::Ps(ps_arguments_);
+  if (clean_runs_->parsed()) return dtrun::cli::CleanRuns(runs_arguments_);
+  if (logs_->parsed()) return dtrun::cli::Logs(logs_arguments_);
+  if (report_->parsed()) return dtrun::cli::Report(report_arguments_);
+  if (stacks_->parsed()) return dtrun::cli::Stacks(stacks_arguments_);
+  if (top_->parsed()) return dtrun::cli::Top(top_arguments_);
+  if (stop_->parsed()) return dtrun::cli::Stop(stop_arguments_);
+  if (trace_->parsed()) return dtrun::cli::Trace(trace_arguments_);
   if (explain_->parsed()) return dtrun::cli::Explain(explain_arguments_);
-  if (describe_->parsed()) return dtrun::cli::DescribePlugin(arguments_, name_, kind_, json_);
-  if (plugins_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
   if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
   if (keys_->parsed()) {

@@ -11,6 +11,7 @@
 
 #include "tools/bench/program/options.h"
 #include "tools/dtrun/job_flags.h"
+#include "tools/dtrun/new_plugin.h"
 #include "tools/dtrun/templates.h"
 #include "tools/dtrun/torchrun/arguments.h"
 
@@ -19,9 +20,6 @@ namespace dtrun::cli {
 int Run(const ConfigArguments& arguments);
 int RunAgent();  // on another host, started by its root
 int ShowPlan(const ConfigArguments& arguments, bool json);
-int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
-int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
-                   bool json);
 
 // `env`: prints a rank's environment in a dialect.
 
@@ -73,6 +71,30 @@ struct ConfigVerb {
 };
 
 ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to);
+
+// `plugins`: lists and describes plugins, checks and verifies files, makes a new one. `verify FILE` is no
+// verb of the parser: its arguments are another program's.
+
+// The verbs below `plugins` and their arguments.
+struct PluginsVerb {
+  struct Arguments {
+    std::string name, kind;          // for describe
+    std::vector<std::string> files;  // for check
+    bool json = false;
+    bool names_only = false;
+    NewPluginArguments create;
+  };
+  const CLI::App* plugins = nullptr;
+  const CLI::App* describe = nullptr;
+  const CLI::App* check = nullptr;
+  const CLI::App* create = nullptr;
+  std::shared_ptr<Arguments> own = std::make_shared<Arguments>();
+
+  // The exit code; unset if another verb was given.
+  std::optional<int> Run(const ConfigArguments& arguments) const;
+};
+
+PluginsVerb AddPlugins(CLI::App& app, ConfigArguments* to);
 
 // `bench`, and `bench-layer`, which it uses to start the job of each layer.
 

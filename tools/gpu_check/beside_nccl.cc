@@ -119,10 +119,10 @@ class Bench {
                                              [this](void* data, std::size_t bytes) {
                                                world_.broadcast(static_cast<unsigned char*>(data), bytes, 0);
                                              });
-      layers_.push_back(
-          {name, [this, bare](std::size_t count) {
-             bare->AllReduce(send_, recv_, count, average_ ? nccl::kAvg : nccl::kSum, stream_.native);
-           }});
+      layers_.push_back({name, [this, bare](std::size_t count) {
+                           bare->AllReduce(send_, recv_, count, average_ ? nccl::kAvg : nccl::kSum,
+                                           stream_.native);
+                         }});
     } catch (const std::exception& error) {
       std::fprintf(stderr, "beside_nccl: rank %d: without '%s': %s\n", world_.rank(), name, error.what());
     }
@@ -189,8 +189,8 @@ class Bench {
           "{\"bytes\": %zu, \"reduce\": \"%s\", \"layer\": \"%s\", \"ranks\": %d, \"calls\": %d, "
           "\"samples\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"enqueue_us\": %.3f}\n",
           bytes, average_ ? "avg" : "sum", layer.name.c_str(), world_.size(), calls, layer.whole.size(),
-          Median(layer.whole) * 1e6,
-          *std::min_element(layer.whole.begin(), layer.whole.end()) * 1e6, Median(layer.enqueue) * 1e6);
+          Median(layer.whole) * 1e6, *std::min_element(layer.whole.begin(), layer.whole.end()) * 1e6,
+          Median(layer.enqueue) * 1e6);
     }
     std::fflush(stdout);
   }

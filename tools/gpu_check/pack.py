@@ -83,7 +83,7 @@ def install(build, prefix):
     for pattern in UNWANTED:
         for found in prefix.glob(pattern):
             shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
-    for name in ("bin/dtrun", "bin/dtrun-conformance", "lib/libdtrun.so.0", "lib/dtrun/plugins/libdtrun_backend_nccl.so",
+    for name in ("bin/dtrun", "bin/dtrun-conformance", "lib/libdtrun.so.1", "lib/dtrun/plugins/libdtrun_backend_nccl.so",
                  "lib/dtrun/plugins/libdtrun_device_cuda.so"):
         if not (prefix / name).exists():
             raise Problem(f"the build has no {name}; build everything first")

@@ -41,7 +41,7 @@ def start_compiling(check):
     words = ["g++", f"-std={'c++20' if version >= (2, 9) else 'c++17'}", "-O1", "-w", "-DFMT_HEADER_ONLY", '-DDTRUN_VERSION="gpu-check"',
              f"-I{source}/dtrun-train", f"-I{source}/include", f"-I{check.prefix}/include", f"-isystem{include}",
              f"-isystem{include}/torch/csrc/api/include", source / "dtrun-train/main.cc", "-o", check.out / "dtrun-train.new",
-             f"-L{library}", f"-Wl,-rpath,{library}", f"-Wl,-rpath,{check.prefix}/lib", check.prefix / "lib/libdtrun.so.0",
+             f"-L{library}", f"-Wl,-rpath,{library}", f"-Wl,-rpath,{check.prefix}/lib", check.prefix / "lib/libdtrun.so.1",
              "-Wl,--no-as-needed", *libraries, "-Wl,--allow-shlib-undefined", next((check.pack / "deps").glob("libz.so.1")), "-ldl",
              "-lpthread", *check.link_flags]
     check.compiling = check.runner.start("compile", ["nice", *words], check.environment(), check.out)

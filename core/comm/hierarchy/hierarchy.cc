@@ -1,6 +1,7 @@
 #include "core/comm/hierarchy/hierarchy.h"
 
 #include <fmt/format.h>
+
 #include <new>
 #include <numeric>
 
@@ -32,8 +33,9 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   const dtrun_backend_caps local = CapsOfTable(layers.local, layers.local_instance);
   const dtrun_backend_caps wire = CapsOfTable(layers.wire, layers.wire_instance);
   dtrun_backend_caps caps = wire;
-  caps.flags = local.flags & wire.flags & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
-  caps.flags |= wire.flags & DTRUN_CAP_LAZY_CONNECT;
+  caps.features = local.features & wire.features & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
+  caps.features |=
+      (wire.features & DTRUN_CAP_LAZY_CONNECT) | ((local.features | wire.features) & DTRUN_CAP_LOSSY);
   caps.dtypes &= local.dtypes;
   caps.reduce_dtypes &= local.reduce_dtypes;
   caps.reduces &= local.reduces;
@@ -83,6 +85,11 @@ const dtrun_backend& HierarchyBackend() {
   return ComposedBackend<Layers, HierarchyCommunicator, CapsOf, Make, QuerySupport>();
 }
 
+dtrun_backend_comm* WireBelow(dtrun_instance* /*self*/, dtrun_backend_comm* comm,
+                              const dtrun_wrapped** out_wrapped) {
+  return sdk::internal::As<sdk::internal::Comm<HierarchyCommunicator>>(comm)->object->Wire(out_wrapped);
+}
+
 HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
                                              const sdk::CommParams& params)
     : HierarchyCommunicator(layers, caps, params, shm::Deadline(params.timeout.count())) {}
@@ -90,6 +97,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
 HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
                                              const sdk::CommParams& params, shm::Deadline deadline)
     : name_(params.name),
+      wire_plugin_(layers.wire_plugin),
       topology_(Meet(params, layers.host, deadline)),
       local_kv_(sdk::Host(layers.services), params.kv.raw(), fmt::format("local/{}/", topology_.host())),
       wire_kv_(sdk::Host(layers.services), params.kv.raw(), "wire/"),
@@ -115,7 +123,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
   // Before the leaders' wire, for wires that start with all ranks or not at all.
-  if (params.size <= kMessageRanks || (caps.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
+  if (params.size <= kMessageRanks || (caps.features & DTRUN_CAP_LAZY_CONNECT) != 0) {
     wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
   }
   if (leads) {
@@ -174,6 +182,11 @@ void HierarchyCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   local_->Snapshot(sink);
   if (wire_) wire_->Snapshot(sink);
   if (messages_) messages_->Snapshot(sink);
+}
+
+dtrun_backend_comm* HierarchyCommunicator::Wire(const dtrun_wrapped** out_wrapped) const {
+  *out_wrapped = topology_.Together() ? nullptr : &wire_plugin_;
+  return wire_ ? wire_->raw() : nullptr;
 }
 
 void* HierarchyCommunicator::MemAlloc(const dtrun_mem_params& params) { return local_->Alloc(params); }

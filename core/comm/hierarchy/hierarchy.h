@@ -15,7 +15,7 @@
 #include "core/comm/hierarchy/layered_calls.h"
 #include "core/comm/hierarchy/topology.h"
 #include "core/comm/shm/group.h"
-#include "dtrun/abi/backend.h"
+#include "dtrun/abi/services.h"
 #include "dtrun/plugin/call_queue.hpp"
 
 namespace dtrun::comm {
@@ -31,11 +31,16 @@ struct Layers {
   const dtrun_host* services = nullptr;
   // Runs without core, which otherwise reports failed peers: reports them itself.
   bool coreless = false;
+  dtrun_wrapped wire_plugin{};  // as programs reach its extensions
 };
 
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }
 
 const dtrun_backend& HierarchyBackend();
+// The wire's communicator among the leaders of hosts: null on a rank that leads none. A communicator of one
+// host has no wire, and stands on no plugin.
+dtrun_backend_comm* WireBelow(dtrun_instance* self, dtrun_backend_comm* comm,
+                              const dtrun_wrapped** out_wrapped);
 
 // A communicator over one layer or two.
 //
@@ -58,6 +63,8 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
   void MemFree(void* memory) override;
   void MemRegister(const dtrun_mem_params& params, void* memory) override;
   void MemDeregister(void* memory) override;
+  // As WireBelow.
+  dtrun_backend_comm* Wire(const dtrun_wrapped** out_wrapped) const;
 
  private:
   HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
@@ -68,6 +75,7 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
   std::array<Layer*, 2> Wires() { return {wire_ ? &*wire_ : nullptr, messages_ ? &*messages_ : nullptr}; }
 
   const std::string name_;
+  const dtrun_wrapped& wire_plugin_;
   const Topology topology_;
   sdk::KvPart local_kv_, wire_kv_, message_kv_;
   Ending ending_;

@@ -183,7 +183,7 @@ sdk::Failure InWhole(dtrun_status status, const dtrun_error& error, const Layer:
     text +=
         fmt::format("; '{}' numbers {} of the communicator from 0", place.name, sdk::RanksText(place.ranks));
   }
-  sdk::FillError(&whole, status, text, whole.peer, whole.vendor_domain, whole.vendor_code, whole.flags);
+  sdk::FillError(&whole, status, text, whole.peer, whole.vendor_domain, whole.vendor_code);
   return sdk::Failure(whole, status);
 }
 

@@ -56,6 +56,7 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   int size() const { return static_cast<int>(place_.ranks.size()); }
+  dtrun_backend_comm* raw() const { return comm_; }
 
   // Starts `op` as this layer's next call; what is left of `deadline` replaces its timeout.
   Step Start(dtrun_op op, shm::Deadline& deadline);

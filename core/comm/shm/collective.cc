@@ -2,9 +2,10 @@
 
 #include "core/comm/shm/collective.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 #include "core/comm/operation.h"
 

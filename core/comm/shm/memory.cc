@@ -1,17 +1,18 @@
 #include "core/comm/shm/memory.h"
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sstream>
-#include <string>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <string>
 
 #include "core/base/result.h"
 #include "dtrun/plugin.hpp"
@@ -143,7 +144,8 @@ Result<std::string> Reach::WhyNot(dtrun_kv& kv, int rank, int host) {
   } catch (const sdk::Failure& failure) {
     return fmt::format("rank {} cannot {}", rank, failure.what());
   }
-  if (::getrandom(&mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce) return Error::System("draw a number", errno);
+  if (::getrandom(&mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce)
+    return Error::System("draw a number", errno);
   std::memcpy(sample_.data(), &mine.nonce, sizeof mine.nonce);
   mine.fd = sample_.fd();
   const std::string key = fmt::format("first/{}", host);

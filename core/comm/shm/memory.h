@@ -6,10 +6,11 @@
 // the memory.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <sys/types.h>
 #include <utility>
 
 #include "core/base/result.h"

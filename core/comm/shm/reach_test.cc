@@ -1,11 +1,10 @@
-#include "core/comm/shm/memory.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/comm/shm/memory.h"
 #include "core/store/testing/local_store.h"
 
 namespace dtrun::shm {
@@ -23,7 +22,8 @@ std::string SaidAfter(const store::testing::LocalStore& store, int host, void (*
     leave();
     const auto client = store::Client::Connect(address);
     Reach reach;
-    const Result<std::string> why = client ? reach.WhyNot(*(*client)->Space("sharing/"), 1, host) : client.error();
+    const Result<std::string> why =
+        client ? reach.WhyNot(*(*client)->Space("sharing/"), 1, host) : client.error();
     const std::string text = why ? *why : "error: " + why.error().text;
     ::_exit(::write(ends[1], text.data(), text.size()) < 0 ? 1 : 0);
   }

@@ -1,9 +1,10 @@
 #include "core/comm/staging/pieces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <fmt/format.h>
 
 namespace dtrun::comm {
 namespace {

@@ -9,7 +9,7 @@ namespace {
 // The wire's capabilities, for device memory.
 dtrun_backend_caps CapsOfStaging(const Staging& staging) {
   dtrun_backend_caps caps = CapsOfTable(staging.wire.table, staging.wire.instance);
-  caps.flags &= DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE | DTRUN_CAP_LAZY_CONNECT;
+  caps.features &= DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE | DTRUN_CAP_LAZY_CONNECT | DTRUN_CAP_LOSSY;
   caps.device_kinds = std::uint64_t{1} << staging.device.table->kind;
   return caps;
 }

@@ -21,8 +21,10 @@ StagingWire::StagingWire(const Staging& staging, const dtrun_comm_params& params
   own.device_kind = DTRUN_DEVICE_HOST;
   own.device_index = -1;
   own.parent = nullptr;
+  own.parent_ranks = nullptr;
   const dtrun_backend_caps caps = CapsOfTable(table_, instance_);
-  if ((caps.flags & DTRUN_CAP_NO_STREAM) != 0) kinds_ = caps.device_kinds & ~sdk::Bits({DTRUN_DEVICE_HOST});
+  if ((caps.features & DTRUN_CAP_NO_STREAM) != 0)
+    kinds_ = caps.device_kinds & ~sdk::Bits({DTRUN_DEVICE_HOST});
   dtrun_support_query least;
   DTRUN_INIT(least);
   least.kind = DTRUN_ALLREDUCE;

@@ -36,6 +36,7 @@ struct Fake {
   std::vector<std::pair<void*, dtrun_mem_params>> registered;
   dtrun_status group_status = DTRUN_OK;      // of group_begin and group_end
   std::vector<std::int64_t> waits;           // times given to req_wait_host
+  int early_returns = 0;                     // of req_wait_host, still to come
   std::vector<std::pair<int, int>> created;  // rank and size of every comm_create
   std::vector<std::string> names;            // of every comm_create
   std::vector<int> host_counts;              // of every comm_create
@@ -47,7 +48,7 @@ struct Fake {
   dtrun_backend_caps caps{};
 
   Fake() {
-    caps.flags = DTRUN_CAP_ABORT;
+    caps.features = DTRUN_CAP_ABORT;
     caps.ops = caps.dtypes = caps.reduce_dtypes = caps.reduces = ~std::uint64_t{0};
     caps.device_kinds = 1u << DTRUN_DEVICE_HOST;
     current = this;
@@ -103,6 +104,7 @@ struct Fake {
       std::unique_lock lock(current->mutex);
       const FakeRequest& r = Of(request);
       current->waits.push_back(timeout_ns);
+      if (current->early_returns > 0 && current->early_returns-- > 0) return DTRUN_PENDING;
       const auto done = [&] { return r.done; };
       if (timeout_ns < 0) {
         current->changed.wait(lock, done);

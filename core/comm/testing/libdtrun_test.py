@@ -1,4 +1,4 @@
-"""libdtrun needs only the given libraries, and still starts programs linked before its symbols had versions.
+"""libdtrun needs only the given libraries, and programs ask for the versions of its symbols.
 
 usage: libdtrun_test.py READELF CC LIBRARY HEADERS NEEDED...
 """
@@ -27,13 +27,10 @@ int main(void) {
   return 0;
 }
 """
-# Linked in place of a libdtrun without symbol versions.
-STAND_IN = """
-#include "dtrun/dtrun.h"
-dtrun_status dtrun_init(dtrun_error* err) { (void)err; return DTRUN_INTERNAL; }
-void dtrun_finalize(void) {}
-int32_t dtrun_rank(void) { return 0; }
-int32_t dtrun_world_size(void) { return 0; }
+# A program of the device draft.
+DEVICES = """
+#include "dtrun/device.h"
+int main(void) { return dtrun_comm_orders_on_host(NULL, DTRUN_DEVICE_CUDA); }
 """
 
 
@@ -53,7 +50,7 @@ class Libdtrun(unittest.TestCase):
         return self.folder / name
 
     def versions(self, program):
-        return set(re.findall(r"\bDTRUN_[\d.]+", call(READELF, "-V", "-W", program).stdout))
+        return set(re.findall(r"\bDTRUN_[\w.]+", call(READELF, "-V", "-W", program).stdout))
 
     def assert_runs(self, program):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DTRUN_")}
@@ -67,14 +64,11 @@ class Libdtrun(unittest.TestCase):
 
     def test_a_program_of_today_asks_for_versions(self):
         program = self.build(PROGRAM, "today", LIBRARY)
-        self.assertEqual(self.versions(program), {"DTRUN_0.9"})
+        self.assertEqual(self.versions(program), {"DTRUN_1.0"})
         self.assert_runs(program)
 
-    def test_a_program_that_was_linked_before_versions_runs(self):
-        old = self.build(STAND_IN, "libdtrun.so.0", "-shared", "-fPIC", "-Wl,-soname,libdtrun.so.0")
-        program = self.build(PROGRAM, "before", old)
-        self.assertEqual(self.versions(program), set())
-        self.assert_runs(program)
+    def test_a_program_of_the_device_draft_asks_for_that_draft(self):
+        self.assertEqual(self.versions(self.build(DEVICES, "devices", LIBRARY)), {"DTRUN_DEVICE_DRAFT_1"})
 
 
 if __name__ == "__main__":

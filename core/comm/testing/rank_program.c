@@ -300,6 +300,10 @@ static void forked(void) {
     expect(dtrun_group_begin(dtrun_world(), &error) == DTRUN_FAILED_PRECONDITION, "nor open a group");
     expect(dtrun_alloc(dtrun_world(), 8, &memory, &error) == DTRUN_FAILED_PRECONDITION, "nor have memory");
     expect(dtrun_comm_abort(dtrun_world(), "", &error) == DTRUN_FAILED_PRECONDITION, "nor abort");
+    dtrun_extension found;
+    DTRUN_INIT(found);
+    expect(dtrun_comm_extension(dtrun_world(), "a.b/1", &found, &error) == DTRUN_FAILED_PRECONDITION,
+           "nor ask");
     dtrun_free(dtrun_world(), memory);
     dtrun_comm_free(dtrun_world());
     dtrun_finalize();

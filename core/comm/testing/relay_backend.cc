@@ -5,6 +5,7 @@
 // Keys are never erased, because worlds in tests are short-lived. Supports every operation and type.
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -195,11 +196,13 @@ struct dtrun_backend_comm {
 namespace {
 
 dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
-  out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE;
+  out->features = DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE;
   out->ops = (1u << dtrun::sdk::kOperationEnd) - 2;
   out->dtypes = out->reduce_dtypes = (1u << dtrun::sdk::kTypeEnd) - 2;
   out->reduces = (1u << dtrun::sdk::kReductionEnd) - 2;
   out->device_kinds = 1u << DTRUN_DEVICE_HOST;
+  const char* const other = std::getenv("RELAY_TYPES");  // a rank that is unlike the others
+  if (other != nullptr) out->dtypes = out->reduce_dtypes = std::strtoull(other, nullptr, 0);
   out->max_bytes = DTRUN_KV_MAX_VALUE_BYTES;
   return DTRUN_OK;
 }
@@ -294,7 +297,8 @@ void Release(dtrun_request* request) {
   delete request;
 }
 
-dtrun_status Init(const dtrun_host* host, const dtrun_options*, dtrun_instance** out, dtrun_error* err) {
+dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
   services = host;
   kv_service = static_cast<const dtrun_kv_service*>(host->get_service(host, DTRUN_KV_SERVICE));
   memory_service = static_cast<const dtrun_memory_service*>(host->get_service(host, DTRUN_MEMORY_SERVICE));
@@ -310,7 +314,7 @@ void Shutdown(dtrun_instance*) {}
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host*, const dtrun_plugin** out, dtrun_error*) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host*, const dtrun_plugin** out, dtrun_error*) {
   static dtrun_backend backend;
   static dtrun_plugin plugin;
   DTRUN_INIT(backend);

@@ -58,9 +58,11 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   }
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;
-    entry.struct_size = offsetof(dtrun_env_entry, value); /* as in a plugin without this member */
+    entry.value = NULL;
   }
   sink->note(sink->context, (dtrun_string){NULL, 0}, err);
+  if (is(job, "huge-note")) sink->note(sink->context, (dtrun_string){"a pretence", 100000000}, err);
+  if (is(job, "raw-note")) sink->note(sink->context, (dtrun_string){"\x1b[2Jnote", 8}, err);
   return sink->process(sink->context, &process, err);
 }
 
@@ -85,7 +87,7 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* qu
   options->get_string(self->host, self->options, "first_host", &first, NULL);
   hosts[0].name = first.data;
   hosts[0].slots = has(fault, "slots") ? -1 : 4;
-  hosts[1].name = has(fault, "name") ? "-oProxyCommand=x" : has(fault, "twice") ? "node0" : "node1";
+  hosts[1].name = has(fault, "name") ? "-oProxyCommand=x" : has(fault, "twice") ? "NODE0" : "node1";
   if (has(fault, "null-name")) hosts[1].name = NULL;
   if (has(fault, "stride")) hosts[0].struct_size = 12;
   if (has(fault, "host-flags")) hosts[1].flags = 1u << 20;
@@ -124,8 +126,9 @@ static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_quer
   return sink->command(sink->context, &command, err);
 }
 
-static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                         dtrun_error* err) {
+static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
+  const dtrun_options* const options = params->options;
   static dtrun_instance instance;
   (void)err;
   instance.host = host;
@@ -136,7 +139,7 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
 
 static void shutdown_instance(dtrun_instance* self) { (void)self; }
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_launcher launcher;
   static dtrun_option option;
   static dtrun_plugin table;
@@ -148,12 +151,12 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   option.default_text = "node0";
   option.doc = "the host that it finds first";
   DTRUN_INIT(launcher);
-  launcher.plan = &plan;
+  launcher.plan = DTRUN_TEST_PLANS ? &plan : NULL;
   launcher.find_hosts = &find_hosts;
   launcher.connect = &connect_hosts;
   DTRUN_PLUGIN_INIT(table);
   table.kind = DTRUN_KIND_LAUNCHER;
-  table.name = "bad";
+  table.name = DTRUN_TEST_PLANS ? "bad" : "finds";
   table.version = "1.0";
   table.options = &option;
   table.option_count = 1;

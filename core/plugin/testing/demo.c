@@ -1,53 +1,19 @@
 /* demo.c - a backend in plain C11 that works and does nothing, or has one fault.
  *
- * Built once for each fault; DTRUN_TEST_FAULT is one of the values below and
+ * Built once for each fault; DTRUN_TEST_FAULT is a value of demo_faults.h, and
  * DTRUN_TEST_NAME the plugin's name.
  */
 #define _DEFAULT_SOURCE /* usleep */
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "demo_faults.h"
 #include "dtrun/abi.h"
-
-enum {
-  FAULT_NONE = 0,
-  FAULT_OTHER_MINOR = 1,
-  FAULT_ZERO_STAMPS = 2,
-  FAULT_OTHER_KIND = 3,
-  FAULT_OTHER_NAME = 4,
-  FAULT_NULL_TABLE = 5,
-  FAULT_ENTRY_FAILS = 6,
-  FAULT_ENTRY_CRASHES = 7,
-  FAULT_NEWER_STRUCT = 8,
-  FAULT_MISSING_MEMBER = 9,
-  FAULT_ENTRY_HANGS = 10,
-  FAULT_ENTRY_EXITS = 11,
-  FAULT_LAUNCH_CRASHES = 12,
-  FAULT_LAUNCH_FAILS = 13,
-  FAULT_ENTRY_STOPS = 14,
-  FAULT_ENTRY_KILLED = 15,
-  FAULT_ENTRY_CLOSES = 16,
-  FAULT_INIT_HANGS = 17, /* in a rank */
-  FAULT_INIT_EXITS = 18,
-  FAULT_EXITS_WHEN_LOADED = 19, /* in a rank */
-  FAULT_OPERATION_EXITS = 20,
-  FAULT_SHUTDOWN_EXITS = 21,
-  FAULT_DESTROY_HANGS = 22,
-  FAULT_LAUNCH_TALKS = 23,
-  FAULT_OPERATION_LEAVES = 24, /* by _exit */
-  FAULT_THREAD_EXITS = 25,     /* one of its own */
-  FAULT_LAUNCH_DAEMON = 26,    /* leaves a process in another session */
-  FAULT_CRASH_DAEMON = 27,
-  FAULT_LAUNCH_NULL = 28, /* a variable without a value */
-  FAULT_LAUNCH_TWICE = 29,
-  FAULT_CONSTRUCTS = 30, /* its constructor creates the file DEMO_CONSTRUCTED */
-  FAULT_REFUSES = 31, /* rank 1 makes no communicator, rank 0 waits for it, rank 2 does not, rank 3 is deaf */
-  FAULT_INIT_REFUSES = 32 /* on rank 1; the others wait for it */
-};
 
 struct dtrun_instance {
   const dtrun_host* host;
@@ -59,6 +25,9 @@ __attribute__((constructor)) static void construct(void) {
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
   if (file != NULL) fclose(file);
 }
+
+/* Clears a terminal, names its window, and begins a line. */
+#define ESCAPES "\x1b[2J\x1b]0;window\a\n"
 
 static void fail(dtrun_error* err, dtrun_status code, const char* text) {
   dtrun_error_set(err, code, -1, text);
@@ -74,8 +43,9 @@ static void crash(const char* last_words) {
   _exit(written < 0 ? 97 : 98);
 }
 
-static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                         dtrun_error* err) {
+static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
+  const dtrun_options* const options = params->options;
   if (DTRUN_TEST_FAULT == FAULT_INIT_HANGS && host->in_probe == 0) {
     for (;;) pause();
   }
@@ -84,6 +54,9 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
     fail(err, DTRUN_UNSUPPORTED, "there is no licence for rank 1");
     return DTRUN_UNSUPPORTED;
   }
+  while (DTRUN_TEST_FAULT == FAULT_INIT_HANGS_ON_ONE && host->in_probe == 0 &&
+         strcmp(getenv("RANK"), "1") == 0)
+    pause();
   dtrun_instance* self = malloc(sizeof *self);
   if (self == NULL) {
     fail(err, DTRUN_OUT_OF_MEMORY, "out of memory");
@@ -99,7 +72,10 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
 static int works(void) {
   return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
          DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS || DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES ||
-         DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_REFUSES;
+         DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_REFUSES ||
+         (DTRUN_TEST_FAULT >= FAULT_OPERATION_CRASHES && DTRUN_TEST_FAULT <= FAULT_OPERATION_HANGS) ||
+         (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_THREAD_OVERFLOWS) ||
+         DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD || DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
@@ -125,8 +101,42 @@ static void wait_for_daemon(void) {
   while (stat(getenv("DEMO_DAEMON"), &info) != 0 || info.st_size == 0) usleep(1000);
 }
 
-static void* leave(void* argument) {
-  (void)argument;
+static char* volatile nowhere = (char*)8;
+
+void crash_on_a_thread(void);
+
+static sem_t stays;
+
+static void say_start(const dtrun_host* host) {
+  const dtrun_threads_service* threads = host->get_service(host, DTRUN_THREADS_SERVICE);
+  threads->on_start(host, "demo");
+}
+
+static void* stay(void* host_of_it) {
+  const dtrun_host* const host = host_of_it;
+  say_start(host);
+  sem_post(&stays);
+  while (host != NULL) pause();
+  return NULL;
+}
+
+/* Each call needs a page of the stack. */
+static int overflow(int depth) {
+  volatile char page[4096];
+  page[depth % 4096] = (char)depth;
+  return depth < 0 ? 0 : overflow(depth + 1) + page[depth % 4096];
+}
+
+static void* leave(void* host_of_it) {
+  if (DTRUN_TEST_FAULT == FAULT_THREAD_ABORTS) abort();
+  if (DTRUN_TEST_FAULT == FAULT_THREAD_JUMPS) {
+    void (*volatile wild)(void) = (void (*)(void))(uintptr_t)nowhere;
+    wild();
+  }
+  if (DTRUN_TEST_FAULT == FAULT_THREAD_OVERFLOWS) {
+    say_start(host_of_it);
+    overflow(0);
+  }
   exit(0);
 }
 
@@ -151,6 +161,19 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
     while (told == DTRUN_OK) told = sink->fact(sink->context, "once more", text("x"), err);
     return told;
   }
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_HUGE) {
+    char* huge = malloc(100000001);
+    if (huge == NULL) abort();
+    memset(huge, 'x', 100000000);
+    huge[100000000] = '\0';
+    sink->fact(sink->context, "huge", text(huge), err);
+    free(huge);
+  }
+  if (DTRUN_TEST_FAULT == FAULT_ESCAPES) {
+    const dtrun_log_service* log = self->host->get_service(self->host, DTRUN_LOG_SERVICE);
+    log->write(self->host, DTRUN_LOG_ERROR, ESCAPES "topic", text(ESCAPES "log"));
+    sink->fact(sink->context, ESCAPES "key", text(ESCAPES "fact"), err);
+  }
   sink->fact(sink->context, "library", text("demo 1.2"), err);
   sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
   sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
@@ -163,6 +186,7 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   (void)self;
   (void)err;
   out->ops = 1u << DTRUN_BARRIER;
+  out->device_kinds = 1u << DTRUN_DEVICE_HOST;
   if (works()) out->ops = out->dtypes = out->reduces = out->reduce_dtypes = ~UINT64_C(0);
   return DTRUN_OK;
 }
@@ -181,6 +205,12 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
     fail(err, DTRUN_UNSUPPORTED, "there is no room for rank 1");
     return DTRUN_UNSUPPORTED;
   }
+  while (DTRUN_TEST_FAULT == FAULT_CREATE_HANGS_ON_ONE && params->rank == 1) pause();
+  if (DTRUN_TEST_FAULT == FAULT_INIT_HANGS_ON_ONE || DTRUN_TEST_FAULT == FAULT_CREATE_HANGS_ON_ONE) {
+    (void)wait_in_vain(self->host, params, err);
+    dtrun_error_set(err, DTRUN_TIMEOUT, 1, "rank 1 did not come");
+    return DTRUN_TIMEOUT;
+  }
   if (DTRUN_TEST_FAULT == FAULT_INIT_REFUSES || (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 0))
     return wait_in_vain(self->host, params, err);
   while (DTRUN_TEST_FAULT == FAULT_REFUSES && params->rank == 3) pause();
@@ -188,7 +218,8 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
     *out = (dtrun_backend_comm*)self;
     return DTRUN_OK;
   }
-  fail(err, DTRUN_UNSUPPORTED, "the demo makes no communicators");
+  fail(err, DTRUN_UNSUPPORTED,
+       DTRUN_TEST_FAULT == FAULT_ESCAPES ? ESCAPES "error" : "the demo makes no communicators");
   return DTRUN_UNSUPPORTED;
 }
 
@@ -199,15 +230,33 @@ static void comm_destroy(dtrun_backend_comm* comm) {
 
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                             dtrun_request** out, dtrun_error* err) {
-  (void)comm;
   (void)op;
   (void)stream;
   (void)out;
+  if (DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD) {
+    pthread_t thread;
+    sem_init(&stays, 0, 0);
+    if (pthread_create(&thread, NULL, stay, (void*)((dtrun_instance*)comm)->host) != 0) abort();
+    sem_wait(&stays);
+  }
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) exit(0);
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES) _exit(0);
-  if (DTRUN_TEST_FAULT == FAULT_THREAD_EXITS) {
+#if DTRUN_TEST_FAULT == 39
+  crash_on_a_thread();
+#endif
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_CRASHES) *nowhere = 1;
+  while (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS) pause();
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS_ON_ONE) {
+    while (strcmp(getenv("RANK"), "1") == 0) pause();
+    usleep((useconds_t)(op->timeout_ns / 1000));
+    dtrun_error_set(err, DTRUN_TIMEOUT, 1, "rank 1 did not come");
+    return DTRUN_TIMEOUT;
+  }
+  if (DTRUN_TEST_FAULT == FAULT_OVERFLOWS) overflow(0);
+  if (DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_THREAD_ABORTS ||
+      DTRUN_TEST_FAULT == FAULT_THREAD_JUMPS || DTRUN_TEST_FAULT == FAULT_THREAD_OVERFLOWS) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, leave, NULL) != 0) abort();
+    if (pthread_create(&thread, NULL, leave, (void*)((dtrun_instance*)comm)->host) != 0) abort();
     for (;;) pause();
   }
   if (works()) return DTRUN_OK;
@@ -279,8 +328,14 @@ static void fill(void) {
   table.plugin.init = init;
   table.plugin.shutdown = shutdown_instance;
   table.plugin.backend = &backend;
-  if (DTRUN_TEST_FAULT == FAULT_OTHER_MINOR) table.plugin.abi_minor_built = DTRUN_ABI_MINOR + 1;
+  if (DTRUN_TEST_FAULT == FAULT_ESCAPES) {
+    table.plugin.version = ESCAPES "1.2.3";
+    table.plugin.vendor = table.plugin.license = table.plugin.summary = ESCAPES "text";
+  }
+  if (DTRUN_TEST_FAULT == FAULT_OTHER_MINOR)
+    table.plugin.abi_minor_built = table.plugin.abi_minor_required = DTRUN_ABI_MINOR + 1;
   if (DTRUN_TEST_FAULT == FAULT_ZERO_STAMPS) {
+    table.plugin.abi_major = 0;
     table.plugin.abi_minor_built = 0;
     table.plugin.abi_minor_required = 0;
   }
@@ -290,7 +345,7 @@ static void fill(void) {
   }
 }
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   if (DTRUN_TEST_FAULT == FAULT_EXITS_WHEN_LOADED && host->in_probe == 0) exit(0);
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_FAILS) {
     fail(err, DTRUN_FAILED_PRECONDITION, "this plugin wants a full moon");

@@ -53,6 +53,6 @@ constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<DemoDevice>(kInfo);
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   return dtrun::sdk::Enter(kPlugin, host, out, err);
 }

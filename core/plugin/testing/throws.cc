@@ -3,6 +3,6 @@
 
 #include "dtrun/abi.h"
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host*, const dtrun_plugin**, dtrun_error*) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host*, const dtrun_plugin**, dtrun_error*) {
   throw std::runtime_error("thrown by the entry");
 }

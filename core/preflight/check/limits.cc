@@ -110,8 +110,9 @@ void CheckGroup(const Request& request, Checks* to) {
     to->push_back(
         {"limits", Level::kOk, fmt::format("cpuset of this control group: processors {}", limits.cpuset)});
   if (limits.memory)
-    to->push_back({"limits", Level::kOk,
-                   fmt::format("memory of this control group: {}", FormatBytes(*limits.memory / kMiB * kMiB))});
+    to->push_back(
+        {"limits", Level::kOk,
+         fmt::format("memory of this control group: {}", FormatBytes(*limits.memory / kMiB * kMiB))});
   if (!limits.tasks) return;
   const bool enough = *limits.tasks >= kThreadsPerRank * static_cast<std::uint64_t>(request.local_ranks);
   to->push_back({"limits", enough ? Level::kOk : Level::kWarning,

@@ -39,8 +39,8 @@ Checks CheckInterfaceVariables(const InterfaceVariables& given) {
     const bool reads = std::ranges::find(given.of_backend, name) != given.of_backend.end();
     if (!reads && !MayUse(given.program, *library)) continue;
     checks.push_back({"network", reads ? Level::kProblem : Level::kWarning,
-                      fmt::format("{}={}, which {} reads, matches no interface of this host; it has {}",
-                                  name, value, library->name, network::ListText(given.interfaces)),
+                      fmt::format("{}={}, which {} reads, matches no interface of this host; it has {}", name,
+                                  value, library->name, network::ListText(given.interfaces)),
                       fmt::format("set {} to one of these in job.env, or unset it", name)});
   }
   return checks;

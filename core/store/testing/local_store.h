@@ -28,6 +28,12 @@ class EventLog {
               for (const int member : report.members) members += " among " + std::to_string(member);
               Add("report " + std::to_string(rank) + ": " + std::string(report.failure.Id()) + " of " +
                   std::to_string(report.failure.peer) + members);
+            },
+            [this](int rank, const Metrics& metrics) {
+              for (const Metric& metric : metrics.values) {
+                Add("rank " + std::to_string(rank) + ": " + metric.name + " " + std::to_string(metric.value) +
+                    (metric.step ? " at " + std::to_string(*metric.step) : ""));
+              }
             }};
   }
   std::vector<std::string> entries() const {

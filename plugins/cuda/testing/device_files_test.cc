@@ -1,11 +1,11 @@
-#include "plugins/cuda/cuda_api.h"
-
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+
+#include "plugins/cuda/cuda_api.h"
 
 namespace dtrun::cuda {
 namespace {

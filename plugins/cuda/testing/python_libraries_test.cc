@@ -1,11 +1,11 @@
-#include "plugins/cuda/cuda_api.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "plugins/cuda/cuda_api.h"
 
 namespace dtrun::cuda {
 namespace {

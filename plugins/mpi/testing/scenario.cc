@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "dtrun/plugin/failure.hpp"
 #include "sdk/conformance/subject.h"
 
 namespace {
@@ -184,7 +185,7 @@ void CudaAware(Story& story) {
   Expect(Subject({story.plugin, {{"coll_sm", "on"}}}).Caps().device_kinds == host, "claimed with coll_sm");
   const Subject subject = story.Load();
   Expect(subject.Caps().device_kinds == (host | 1u << DTRUN_DEVICE_CUDA), "not claimed");
-  Expect((subject.Caps().flags & DTRUN_CAP_NO_STREAM) != 0, "needs a stream");
+  Expect((subject.Caps().features & DTRUN_CAP_NO_STREAM) != 0, "needs a stream");
   Expect(subject.LaunchInfo(1).facts.at("device").rfind("direct", 0) == 0, "the fact says something else");
   for (const std::int32_t kind : {DTRUN_SEND, DTRUN_RECV, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_ALLTOALL,
                                   DTRUN_GATHER, DTRUN_SCATTER})
@@ -213,7 +214,8 @@ void Stuck(Story& story) {
   DTRUN_ERROR_INIT(error);
   Expect(entry(Host(), &plugin, &error) == DTRUN_OK, error.message);
   const auto options = MakeOptions(*plugin, {});
-  Expect(plugin->init(Host(), options.get(), &instance, &error) == DTRUN_OK, error.message);
+  Expect(dtrun::sdk::InitPlugin(*plugin, Host(), options.get(), &instance, &error) == DTRUN_OK,
+         error.message);
   const dtrun_backend& table = *plugin->backend;
   dtrun_comm_params params;
   DTRUN_INIT(params);

@@ -72,7 +72,7 @@ struct Started {
       options.Set(std::move(spec), std::move(value));
     }
     PluginError error;
-    if (table.init(&plugin->host(), &options, &instance, &error) != DTRUN_OK)
+    if (sdk::InitPlugin(table, &plugin->host(), &options, &instance, &error) != DTRUN_OK)
       throw std::runtime_error(error.message);
   }
 };
@@ -102,8 +102,8 @@ inline comm::Carrier SharedMemory() {
   static dtrun_options none;
   comm::Carrier carrier{*engine.backend, nullptr, "shm"};
   PluginError error;
-  if (engine.init(plugin::HostTable(plugin::Kind::kBackend, false), &none, &carrier.instance, &error) !=
-      DTRUN_OK)
+  if (sdk::InitPlugin(engine, plugin::HostTable(plugin::Kind::kBackend, false), &none, &carrier.instance,
+                      &error) != DTRUN_OK)
     throw std::runtime_error(error.message);
   return carrier;
 }

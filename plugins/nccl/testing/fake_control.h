@@ -52,8 +52,8 @@ struct CudaControl {
   // As a driver has it: calls exclude one another, and those that allocate and free wait, inside, for all
   // streams. One that waits too long for any test ends the process.
   std::atomic<bool> locks{false};
-  // Streams made from now on share so many queues of their device, in each of which all work runs in the order
-  // of the calls; 0: each has its own.
+  // Streams made from now on share so many queues of their device, in each of which all work runs in the
+  // order of the calls; 0: each has its own.
   std::atomic<int> queues{0};
 
   // Whether memory is the host's unless cudaMalloc gave it. Else all memory is device 0's, as suites need

@@ -263,8 +263,7 @@ int cudaMalloc(void** out, std::size_t bytes) {
 
 int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
   const DriverCall call(true);
-  if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
-    return 1;  // not wanted here
+  if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0) return 1;  // not wanted here
   return Allocate(out, bytes, -1);
 }
 
@@ -287,8 +286,8 @@ int cudaHostGetDevicePointer(void** out, void* memory, unsigned) {
   return cuda::kSuccess;
 }
 
-// CUDA waits for the device, as this does with `locks`. Else the memory goes when all streams have done what they had to do
-// by now: ranks that are threads share the device, and would wait for one another.
+// CUDA waits for the device, as this does with `locks`. Else the memory goes when all streams have done what
+// they had to do by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
   const DriverCall call(true);
   if (const int error = NotWhileCapturing(); error != cuda::kSuccess) return error;

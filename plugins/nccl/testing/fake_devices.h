@@ -53,8 +53,8 @@ Devices& Device();
 // Null is the default stream of the calling thread's device.
 FakeStream& Of(void* stream);
 
-// A call of the runtime, for as long as it lives. `synchronizes`: it begins when every stream has done what it
-// had to do by then.
+// A call of the runtime, for as long as it lives. `synchronizes`: it begins when every stream has done what
+// it had to do by then.
 class DriverCall {
  public:
   explicit DriverCall(bool synchronizes = false);

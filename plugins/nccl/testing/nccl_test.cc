@@ -5,6 +5,7 @@
 namespace dtrun::nccl_test {
 namespace {
 
+constexpr const char* kThreads = "the fake's ranks are threads; core names a killed process";
 constexpr const char* kNoTags = "nccl's messages have no tags; message_test.cc has the case without";
 
 const conformance::BackendUnderTest kBackend{
@@ -12,6 +13,7 @@ const conformance::BackendUnderTest kBackend{
     .options = {{"library", FAKE_NCCL_FILE}, {"cuda_library", FAKE_CUDART_FILE}},
     .worlds = {1, 2, 3, 4, 7},
     .skips = {
+        {"Plugin.StartsNoThreadThatTakesSignals", "the fake libraries have threads of their own"},
         {"Plugin.OffersMessages", "its profile is device collectives: it moves no memory of the host"},
         {"Plugin.OffersCollectives",
          "nccl has no bitwise and logical reductions; element_test.cc has the table"},
@@ -20,12 +22,24 @@ const conformance::BackendUnderTest kBackend{
         {"Messages.MayBeWaitedForBySeveralThreads", "its barrier would wait for the receive before it"},
         {"Messages.AreToldApartByTag", kNoTags},
         {"Messages.OfOneTagKeepTheirOrder", kNoTags},
+        {"Messages.OfManySmallCallsArrive", kNoTags},
+        {"Messages.ThatAreCompleteOutliveTheirSender", kNoTags},
+        {"Messages.ReachARankThatWasStopped", kThreads},
+        {"Requests.OfMessagesStartWithoutReceives", kNoTags},
+        {"Requests.OfMessagesStartWhileAPeerIsStopped", kThreads},
         {"Communicators.OfSomeRanksWorkBesideThatOfAll", kNoTags},
         {"Groups.CompleteAsAWhole", kNoTags},
         {"Memory.MayBeRegistered", "it sends with a tag; memory_test.cc has the case without"},
         {"Failures.EndAMessageThatNobodyAnswers", kNoTags},
         {"Failures.DoNotFollowARankThatIsDone", kNoTags},
-        {"Failures.NameARankThatWasKilled", "the fake's ranks are threads; core names a killed process"},
+        {"Failures.WriteNothingAfterTheyWereReported", kNoTags},
+        {"Failures.NameARankThatWasKilled", kThreads},
+        {"Faults.NameARankThatDiesWhileItJoins", kThreads},
+        {"Faults.NameARankThatDiesBetweenCalls", kThreads},
+        {"Faults.NameARankThatDiesWhileItLeaves", kThreads},
+        {"Faults.EndACallWithARankThatStops", kThreads},
+        {"Faults.EndAMessageOfARankThatStops", kThreads},
+        {"Faults.WaitForARankThatIsSlow", kThreads},
     }};
 
 const bool kRegistered = conformance::RegisterBackendSuite(kBackend);

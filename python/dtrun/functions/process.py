@@ -17,6 +17,8 @@ from .. import errors
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 END_WITH_PARENT, REMOVE_FOLDER = os.path.join(FOLDER, "end_with_parent.py"), os.path.join(FOLDER, "remove_folder.py")
+# A signal that comes between Python's last look for one and the system call does not end the call.
+LOOKS_FOR_SIGNALS_S = 0.5
 KEPT = 16384  # characters of stderr, for the error of a job that never started
 
 
@@ -98,7 +100,7 @@ class _Output:
     def show(self) -> None:
         """Blocks until both have ended. Can be called again after an exception."""
         while self.selector.get_map():
-            for key, _ in self.selector.select():
+            for key, _ in self.selector.select(LOOKS_FOR_SIGNALS_S):
                 data = os.read(key.fd, 65536)
                 if not data:
                     self.selector.unregister(key.fileobj)

@@ -1,42 +1,47 @@
 /* backend.c - a backend with one fault, or none: its ranks are threads of one process.
  *
- * Copied once for each fault (faults.h). Without a fault it is a backend of both profiles that passes the suite.
+ * Copied once for each fault (faults.h). Without a fault it is a backend of both profiles that passes the
+ * suite.
  */
 #include <fcntl.h>
-#include <sys/wait.h>
 
 #include "dtrun/abi/structs.h"
 #include "exchange.h"
+#include "trace.h"
 
 void throw_from_a_library(void);
 
-/* Writes a member of a caller's struct that the struct has. */
-#define GIVE(out, member, value)                                                        \
-  if (FAULT(LONGER_CAPS) ||                                                             \
-      (out)->struct_size >= offsetof(dtrun_backend_caps, member) + sizeof(out)->member) \
-  (out)->member = (value)
+static dtrun_status refuse(dtrun_error* err) {
+  return report(err, DTRUN_UNSUPPORTED, -1,
+                "a flag that must be understood is not known here; use a newer backend");
+}
 
 static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
   const uint64_t types = 1u << DTRUN_FLOAT16 | 1u << DTRUN_BFLOAT16 | 1u << DTRUN_FLOAT32 |
                          1u << DTRUN_FLOAT64 | 1u << DTRUN_INT32 | 1u << DTRUN_INT64 | 1u << DTRUN_UINT8 |
                          (FAULT(CLAIMS_TYPE) ? 1u << DTRUN_INT16 : 0u);
+  static int calls;
   (void)self;
   if (FAULT(ERROR_WITH_OK)) dtrun_error_set(err, DTRUN_INTERNAL, -1, "nothing has failed");
-  GIVE(out, flags, DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE | (FAULT(CLAIMS_BIT) ? 1u << 12 : 0u));
-  GIVE(out, ops,
-       1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER | 1u << DTRUN_REDUCE_SCATTER |
-           1u << DTRUN_BARRIER | (FAULT(NO_MESSAGES) ? 0u : 1u << DTRUN_SEND | 1u << DTRUN_RECV));
-  GIVE(out, dtypes, types);
-  GIVE(out, reduce_dtypes, types);
-  GIVE(out, reduces,
-       1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG);
-  GIVE(out, max_bytes, FAULT(SMALL_LIMIT) ? 1u << 20 : 1u << 30);
-  GIVE(out, device_kinds, 1u << DTRUN_DEVICE_HOST);
+  out->features = DTRUN_CAP_ABORT | (FAULT(SOUND_LOSSY) ? DTRUN_CAP_LOSSY : 0u) |
+                  (FAULT(CONNECTS_EARLY) ? DTRUN_CAP_LAZY_CONNECT : 0u) | (FAULT(CLAIMS_BIT) ? 1u << 12 : 0u);
+  out->ops = 1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER |
+             1u << DTRUN_REDUCE_SCATTER | 1u << DTRUN_BARRIER |
+             (FAULT(NO_MESSAGES) ? 0u : 1u << DTRUN_SEND | 1u << DTRUN_RECV);
+  out->dtypes = FAULT(CLAIMS_FUTURE) ? ~UINT64_C(1) : types;
+  out->reduce_dtypes = FAULT(CLAIMS_FUTURE) ? ~UINT64_C(1) : types;
+  out->reduces = 1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG;
+  out->max_bytes = FAULT(SMALL_LIMIT) ? 1u << 20 : FAULT(CAPS_CHANGE) && ++calls > 20 ? 1u << 29 : 1u << 30;
+  out->device_kinds = 1u << DTRUN_DEVICE_HOST;
+  if (FAULT(LONGER_CAPS)) memset(out + 1, 0, 8);
   return DTRUN_OK;
 }
 
 static dtrun_status query_support(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
-  (void)self, (void)query;
+  static int calls;
+  (void)self;
+  if (!FAULT(IGNORES_SUPPORT_FLAGS) && (query->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
+  if (FAULT(SUPPORT_CHANGES) && ++calls > 60) return report(err, DTRUN_UNSUPPORTED, -1, "not any more");
   if (!FAULT(SUPPORT_FAILS)) return DTRUN_OK;
   return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1, "this has to be found out by trying");
 }
@@ -48,12 +53,15 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
                                            : "threads of one process";
   dtrun_launch_sink sink;
   dtrun_status status;
-  (void)self, (void)query;
+  (void)self;
+  if (!FAULT(IGNORES_LAUNCH_FLAGS) && (query->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
+  if (!FAULT(IGNORES_SINK_FLAGS) && (given->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(LAUNCH_TOUCHES)) touch_once();
   dtrun_struct_read(&sink, sizeof sink, given);
   if (sink.fact == NULL || sink.env == NULL)
     return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "this dtrun is too old; upgrade it");
-  status = sink.fact(sink.context, "wire", (dtrun_string){text, strlen(text)}, err);
+  status = sink.fact(sink.context, FAULT(UNUSABLE_JOINS) ? "unusable" : "wire",
+                     (dtrun_string){text, strlen(text)}, err);
   if (status != DTRUN_OK) return status;
   status = sink.env(sink.context, "BROKEN_WIRE", FAULT(NULL_VARIABLE) ? NULL : "threads", err);
   return FAULT(LAUNCH_IS_DEAF) ? DTRUN_OK : status;
@@ -113,6 +121,7 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   dtrun_comm_params params = {0};
   const int64_t deadline = deadline_of(given->timeout_ns);
   dtrun_status status;
+  if (!FAULT(IGNORES_COMM_FLAGS) && (given->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(EXITS)) exit(0);
   if (FAULT(CREATE_TOUCHES)) touch_once();
   if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
@@ -122,26 +131,29 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   dtrun_backend_comm* const comm = calloc(1, sizeof *comm);
   if (comm == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
   comm->rank = params.rank;
+  comm->host = self->host;
   status = find_world(self, &params, &comm->world, err);
   if (status == DTRUN_OK) status = join(comm, deadline, err);
+  for (int32_t rank = 0; FAULT(CONNECTS_EARLY) && rank < 2 * params.size; ++rank) comm->files[rank] = dup(2);
+  if (status == DTRUN_OK) start_idle(comm);
   if (status == DTRUN_OK || FAULT(WRITES_OUT)) *out = comm;
   /* One that failed stays known to its world, which others may still look at. */
   return status;
 }
 
-static void fork_and_wait(void) {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  if (child > 0) waitpid(child, NULL, 0);
-}
-
 static void comm_destroy(dtrun_backend_comm* comm) {
   struct world* const world = comm->world;
+  const int64_t patience = now() + 1000000000;
   if (FAULT(FORKS_AND_WAITS)) fork_and_wait();
+  if (FAULT(SLOW_DESTROY) && comm->failed != DTRUN_OK) pause_for(20000000000);
+  stop_idle(comm);
   pthread_mutex_lock(&lock);
+  while (FAULT(DROPS_SENT) && comm->running != NULL && now() < patience) sleep_until(patience);
   world->blamed[comm->rank] = comm->failed == DTRUN_REMOTE_FAILURE ? comm->culprit : comm->rank;
+  if (FAULT(LEAKS_OF_FAILED) && comm->failed != DTRUN_OK && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
   fail(comm, DTRUN_REMOTE_FAILURE, comm->rank, "the rank has left");
   world->members[comm->rank] = NULL;
+  for (int32_t rank = 0; FAULT(CONNECTS_EARLY) && rank < 2 * world->size; ++rank) close(comm->files[rank]);
   const int last = ++world->left == world->size;
   pthread_mutex_unlock(&lock);
   free(comm);
@@ -150,9 +162,10 @@ static void comm_destroy(dtrun_backend_comm* comm) {
 
 static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err) {
   const int has_reason = params->struct_size >= sizeof *params && params->reason.size > 0;
-  (void)err;
+  if (!FAULT(IGNORES_ABORT_FLAGS) && (params->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(ABORT_IS_DEAF)) return DTRUN_OK;
   if (FAULT(ABORT_TOUCHES)) touch_once();
+  if (FAULT(SLOW_ABORT)) pause_for(8000000000);
   pthread_mutex_lock(&lock);
   if (FAULT(LAST_ABORT_STAYS)) comm->failed = DTRUN_OK;
   fail(comm, DTRUN_ABORTED, -1, has_reason ? params->reason.data : "aborted");
@@ -169,7 +182,10 @@ static dtrun_status outcome(dtrun_request* request, dtrun_error* err) {
 }
 
 static void release(dtrun_request* request) {
+  static int number;
+  write_after_failure(request);
   if (!FAULT(LEAKS_MEMORY)) free(request);
+  if (FAULT(LEAKS_SOME) && ++number % 16 == 0) lost_memory = malloc(24); /* as if it were a small one */
 }
 
 static dtrun_status refuse_flags(dtrun_backend_comm* comm, dtrun_error* err) {
@@ -188,10 +204,18 @@ static void match(dtrun_request* request) {
     match_collective(request);
 }
 
+static int sends(const dtrun_backend_comm* comm) {
+  int count = 0;
+  for (const dtrun_request* one = comm->running; one != NULL; one = one->next)
+    count += one->op.kind == DTRUN_SEND;
+  return count;
+}
+
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                             dtrun_request** out, dtrun_error* err) {
   (void)stream;
   if (FAULT(THROWS)) throw_from_a_library();
+  print();
   if (!FAULT(IGNORES_FLAGS) && (op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse_flags(comm, err);
   if (FAULT(REFUSES_EMPTY) && op->count == 0 && op->kind != DTRUN_BARRIER)
     return report(err, DTRUN_INVALID_ARGUMENT, -1, "nothing to move");
@@ -201,18 +225,19 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
     return report(err, DTRUN_UNSUPPORTED, -1, "no int16 here");
   dtrun_request* const request = calloc(1, sizeof *request);
   if (request == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
-  const size_t known = !FAULT(READS_BEHIND) && op->struct_size < sizeof *op ? op->struct_size : sizeof *op;
-  memcpy(&request->op, op, known);
+  memcpy(&request->op, op, sizeof *op);
+  if (FAULT(READS_BEHIND)) read_behind(op, sizeof *op);
   request->comm = comm;
   request->given = op;
   request->deadline = deadline_of(request->op.timeout_ns);
+  if (FAULT(LATE_DEADLINE) && request->deadline != INT64_MAX) request->deadline += 10000000000;
   pthread_mutex_lock(&lock);
   expire(comm->world);
   const int32_t gone = comm->failed == DTRUN_OK ? lost(request) : -1;
   if (gone >= 0) {
     char text[TEXT_BYTES];
     snprintf(text, sizeof text, "rank %d has failed or left", gone);
-    fail(comm, DTRUN_REMOTE_FAILURE, FAULT(BLAMES_NOBODY) ? -1 : gone, text);
+    fail(comm, DTRUN_REMOTE_FAILURE, gone, text);
   }
   if (comm->failed != DTRUN_OK || gone >= 0) {
     const dtrun_status status = report(err,
@@ -228,6 +253,8 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   while (*end != NULL) end = &(*end)->next;
   *end = request;
   if (!FAULT(MOVES_WHEN_SEEN) || is_message(&request->op)) match(request);
+  while (FAULT(SHORT_QUEUE) && request->op.kind == DTRUN_SEND && !request->done && sends(comm) > 8)
+    sleep_until(INT64_MAX);
   while (FAULT(BLOCKS) && request->op.kind == DTRUN_SEND && !request->done) sleep_until(INT64_MAX);
   const int done = request->done;
   pthread_mutex_unlock(&lock);
@@ -268,6 +295,7 @@ static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_err
 
 static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
   if (FAULT(TEST_TOUCHES)) touch_once();
+  if (FAULT(TEST_SLEEPS)) usleep(20000);
   if (FAULT(BLOCKING_IS_DEAF) && (request->op.flags & DTRUN_OP_BLOCKING) != 0) return DTRUN_PENDING;
   return wait_for(request, 0, err);
 }
@@ -300,7 +328,8 @@ static void snapshot(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink) 
 /* Nothing here needs a group. */
 static dtrun_status group_begin(dtrun_backend_comm* comm, const dtrun_group_params* params,
                                 dtrun_error* err) {
-  (void)comm, (void)params, (void)err;
+  (void)comm;
+  if (!FAULT(IGNORES_GROUP_FLAGS) && (params->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   return DTRUN_OK;
 }
 
@@ -315,6 +344,7 @@ static dtrun_status mem_alloc(dtrun_backend_comm* comm, const dtrun_mem_params* 
   dtrun_mem_params params;
   void* memory = NULL;
   dtrun_struct_read(&params, sizeof params, given);
+  if (!FAULT(IGNORES_MEMORY_FLAGS) && (params.flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   pthread_mutex_lock(&lock);
   const int aborted = comm->failed == DTRUN_ABORTED;
   pthread_mutex_unlock(&lock);
@@ -334,7 +364,8 @@ static void mem_free(dtrun_backend_comm* comm, void* memory) {
 
 static dtrun_status mem_register(dtrun_backend_comm* comm, const dtrun_mem_params* params, void* memory,
                                  dtrun_error* err) {
-  (void)comm, (void)params, (void)err;
+  (void)comm;
+  if (!FAULT(IGNORES_MEMORY_FLAGS) && (params->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(REGISTERING_CHANGES)) memset(memory, 7, 1);
   return DTRUN_OK;
 }

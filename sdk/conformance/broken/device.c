@@ -1,5 +1,7 @@
 /* device.c - two devices with one fault; their memory is the host's, their streams are threads. */
 #define _DEFAULT_SOURCE /* usleep */
+#include "dtrun/abi/device.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -164,11 +166,8 @@ static dtrun_status memory_of(dtrun_instance* self, const void* pointer, dtrun_m
     place.device_index = FAULT(ALL_ON_FIRST_DEVICE) ? 0 : blocks[i].device;
   }
   pthread_mutex_unlock(&lock);
-  if (FAULT(LONGER_MEMORY))
-    memcpy((char*)out + sizeof place.struct_size, (char*)&place + sizeof place.struct_size,
-           sizeof place - sizeof place.struct_size);
-  else
-    dtrun_struct_write(out, &place, sizeof place);
+  dtrun_struct_write(out, &place, sizeof place);
+  if (FAULT(LONGER_MEMORY)) memset(out + 1, 0, 8);
   return DTRUN_OK;
 }
 
@@ -217,6 +216,8 @@ static dtrun_status stream_create(dtrun_instance* self, const dtrun_stream_param
   pthread_t thread;
   stream* native;
   (void)self;
+  if (!FAULT(IGNORES_STREAM_FLAGS) && (params->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return refuse(err, DTRUN_UNSUPPORTED, "a flag of dtrun_stream_params is not known here");
   if (!is_there(params->device_index)) return refuse(err, DTRUN_INVALID_ARGUMENT, "there is no such device");
   native = calloc(1, sizeof *native);
   if (native == NULL || pthread_create(&thread, NULL, run, native) != 0) abort();
@@ -288,7 +289,9 @@ static void post_event(const dtrun_stream* on, dtrun_event* event, int what) {
 
 static dtrun_status event_record(dtrun_instance* self, dtrun_event* event, const dtrun_stream* on,
                                  dtrun_error* err) {
-  (void)self, (void)err;
+  (void)self;
+  if (!FAULT(IGNORES_STREAM_FLAGS) && (on->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return refuse(err, DTRUN_UNSUPPORTED, "a flag of dtrun_stream is not known here");
   pthread_mutex_lock(&lock);
   ++event->state->recorded;
   post_event(on, event, RECORD);
@@ -329,6 +332,7 @@ static dtrun_status counter_wait(dtrun_instance* self, const uint32_t* counter, 
 
 static void fill_kind(dtrun_plugin* plugin) {
   static dtrun_device device;
+  if (FAULT(NO_DRAFT)) plugin->device_draft = 0;
   DTRUN_INIT(device);
   device.kind = FAULT(KIND_OF_HOST) ? DTRUN_DEVICE_HOST : KIND;
   device.count = count;

@@ -48,7 +48,7 @@ static uint16_t write_half(double value) {
   if (isnan(value)) return 0x7e00;
   if (magnitude >= 65520) return sign | 0x7c00;
   frexp(magnitude, &exponent);
-  if (exponent < -13) return sign | (uint16_t)nearbyint(ldexp(magnitude, 24));
+  if (magnitude == 0 || exponent < -13) return sign | (uint16_t)nearbyint(ldexp(magnitude, 24));
   magnitude = nearbyint(ldexp(magnitude, 11 - exponent)); /* 1024 to 2048 */
   return sign | (uint16_t)((exponent + 13) * 1024 + (int)magnitude);
 }
@@ -98,9 +98,12 @@ static void write_element(int32_t dtype, void* buffer, uint64_t index, double va
   }
 }
 
-static double combine(int32_t reduce, double a, double b) {
+static double combine(int32_t dtype, int32_t reduce, double a, double b) {
+  if ((FAULT(SUMS_AS_BFLOAT) || FAULT(SOUND_LOSSY)) && dtype == DTRUN_FLOAT32 && reduce == DTRUN_SUM)
+    return float_of((uint32_t)write_bfloat(a) << 16) + float_of((uint32_t)write_bfloat(b) << 16);
   if (reduce == DTRUN_PROD) return a * b;
   if (reduce == DTRUN_SUM || reduce == DTRUN_AVG) return a + b;
+  if (FAULT(LOSES_NAN) && dtype == DTRUN_BFLOAT16 && reduce == DTRUN_MAX) return fmax(a, b);
   if (isnan(a) || isnan(b)) return NAN;
   return (reduce == DTRUN_MIN) == (a < b) ? a : b;
 }

@@ -8,18 +8,30 @@ static const dtrun_op* op_of(const dtrun_request* request) {
   return FAULT(KEEPS_OPERATION) ? request->given : &request->op;
 }
 
+/* By chance, but the same answer at each call. */
+static int this_process_errs(void) {
+  static int errs = -1;
+  if (errs < 0) errs = (int)(now() / 1000 % 2);
+  return errs;
+}
+
 static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) {
   const dtrun_op* const op = op_of(all[0]);
   double value = read_element(op->dtype, op->send, index);
   for (int32_t rank = 1; rank < ranks; ++rank) {
-    value = combine(op->reduce, value, read_element(op->dtype, op_of(all[rank])->send, index));
+    value = combine(op->dtype, op->reduce, value, read_element(op->dtype, op_of(all[rank])->send, index));
     if (FAULT(ROUNDS_EACH_STEP) && op->dtype == DTRUN_BFLOAT16)
       value = float_of((uint32_t)write_bfloat(value) << 16);
   }
   if (op->reduce == DTRUN_AVG && !FAULT(AVG_IS_SUM)) value /= ranks;
+  if (FAULT(WRONG_LATER) && op->sequence > 3000) value += 1;
+  if (FAULT(WRONG_IN_SOME_RUNS) && this_process_errs()) value += 1;
   if (FAULT(WRONG_SUM) && op->reduce == DTRUN_SUM && index == 2) value += 1;
   return value;
 }
+
+/* Of a buffer as a receiver gets it. */
+static size_t moved(size_t bytes) { return FAULT(LOSES_LAST_BYTE) && bytes > 65536 ? bytes - 1 : bytes; }
 
 /* Of all ranks' operations, in order of their ranks. */
 static void run_collective(dtrun_request* const* all, int32_t ranks) {
@@ -39,7 +51,7 @@ static void run_collective(dtrun_request* const* all, int32_t ranks) {
   for (int32_t rank = 0; rank < ranks; ++rank) {
     const size_t bytes = (scattered ? op->count : total) * width;
     if (result != NULL && bytes > 0)
-      memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), bytes);
+      memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), moved(bytes));
   }
   free(result);
   if (FAULT(CHANGES_INPUT) && op->kind == DTRUN_ALLREDUCE && op->send != op->recv && total > 0)
@@ -63,21 +75,43 @@ static void match_collective(dtrun_request* request) {
   run_collective(all, world->size);
 }
 
+static void* volatile lost_memory; /* read by nothing */
+
+/* Ends a send before its receive has come. What is left of it goes with the rank. */
+static void send_early(dtrun_request* request) {
+  const size_t bytes = request->op.count * element_bytes(request->op.dtype);
+  dtrun_request* const rest = malloc(sizeof *rest);
+  char* const data = malloc(bytes + 1);
+  if (rest == NULL || data == NULL) abort();
+  if (bytes > 0) memcpy(data, request->op.send, bytes);
+  *rest = *request;
+  rest->op.send = data;
+  rest->given = NULL;
+  request->next = rest;
+  finish(request, DTRUN_OK, -1, "");
+}
+
 static void match_message(dtrun_request* request) {
   const dtrun_op* const op = &request->op;
+  const uint32_t bits = FAULT(SHORT_TAGS) ? 0xffffff : 0xffffffff;
   dtrun_request* found = NULL;
   for (dtrun_request* one = request->comm->world->members[op->peer]->running; one != NULL; one = one->next) {
-    const int meets = is_message(&one->op) && one->op.kind != op->kind && one->op.tag == op->tag &&
-                      one->op.peer == request->comm->rank;
+    const int meets = is_message(&one->op) && one->op.kind != op->kind &&
+                      (one->op.tag & bits) == (op->tag & bits) && one->op.peer == request->comm->rank;
     if (meets && (found == NULL || FAULT(WRONG_ORDER))) found = one;
   }
+  if (found == NULL && FAULT(DROPS_SENT) && op->kind == DTRUN_SEND) send_early(request);
   if (found == NULL || FAULT(NEVER_COMPLETES)) return;
   dtrun_request* const sender = op->kind == DTRUN_SEND ? request : found;
   dtrun_request* const receiver = sender == request ? found : request;
   const size_t bytes = op_of(sender)->count * element_bytes(op->dtype);
-  if (bytes > 0) memcpy(op_of(receiver)->recv, op_of(sender)->send, bytes);
+  if (bytes > 0) memcpy(op_of(receiver)->recv, op_of(sender)->send, moved(bytes));
+  if (FAULT(LEAKS_EARLY_MESSAGES) && receiver == request && bytes > 100000) lost_memory = malloc(bytes);
   finish(sender, DTRUN_OK, -1, "");
   finish(receiver, DTRUN_OK, -1, "");
+  if (sender->given != NULL) return;
+  free((void*)sender->op.send);
+  free(sender);
 }
 
 /* A rank that the operation needs and that has failed or left; -1: none. */

@@ -70,6 +70,12 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   if (!FAULT(IGNORES_FLAGS) && (job->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
     return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1,
                            "a flag of dtrun_job is not known here; use a newer launcher");
+  if (!FAULT(IGNORES_PLAN_SINK_FLAGS) && (sink->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_plan_sink is not known here");
+  for (uint64_t i = 0; i < job->host_count && !FAULT(IGNORES_HOST_FLAGS); ++i) {
+    if ((host_at(job, i)->flags & DTRUN_FLAGS_MUST_UNDERSTAND) == 0) continue;
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_job_host is not known here");
+  }
   for (uint64_t i = 0; i < job->host_count; ++i) {
     const dtrun_job_host* const host = host_at(job, i);
     for (int32_t local = 0; local < host->local_size; ++local) {
@@ -94,10 +100,13 @@ static dtrun_status read_both(void* query, size_t query_bytes, const void* given
   uint32_t flags;
   dtrun_struct_read(query, query_bytes, given_query);
   dtrun_struct_read(sink, sink_bytes, given_sink);
-  if (FAULT(QUERY_READS_BEHIND)) memcpy(query, given_query, query_bytes);
+  if (FAULT(QUERY_READS_BEHIND)) read_behind(given_query, query_bytes);
   memcpy(&flags, (const char*)query + sizeof flags, sizeof flags);
   if (!FAULT(QUERY_IGNORES_FLAGS) && (flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
     return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the query has a flag that is not known here");
+  memcpy(&flags, (const char*)sink + sizeof flags, sizeof flags);
+  if (!FAULT(IGNORES_HOSTS_SINK_FLAGS) && (flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the sink has a flag that is not known here");
   return DTRUN_OK;
 }
 
@@ -134,7 +143,7 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* gi
   dtrun_status status = read_both(&query, sizeof query, given, &sink, sizeof sink, given_sink, err);
   (void)self;
   if (status != DTRUN_OK) return status;
-  if (query.variable == NULL || (sink.allocation == NULL && !FAULT(CALLS_ABSENT_SINK))) return lacking(err);
+  if (query.variable == NULL || sink.allocation == NULL) return lacking(err);
   if (FAULT(FIND_TOUCHES)) touch_once();
   if (FAULT(FIND_WRITES_FILE)) write_file("hosts.cache");
   nodes = query.variable(given, "BROKEN_NODES");

@@ -15,6 +15,12 @@ struct dtrun_instance {
   const dtrun_host* host;
 };
 
+/* As if a struct had a member more. */
+static inline void read_behind(const void* given, size_t bytes) {
+  const volatile char* const last = (const volatile char*)given + bytes;
+  (void)*last;
+}
+
 /* Defined by the kind of plugin. */
 static void fill_kind(dtrun_plugin* plugin);
 
@@ -26,10 +32,11 @@ static inline void touch_once(void) {
   if (touched++ == 0) signal(SIGUSR2, handle);
 }
 
-static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                         dtrun_error* err) {
+static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
+  if (!FAULT(IGNORES_INIT_FLAGS) && (params->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_init_params is not known here");
   dtrun_instance* const self = malloc(sizeof *self);
-  (void)options;
   if (FAULT(NEEDS_LIBRARY)) {
     free(self);
     return dtrun_error_set(err, DTRUN_NOT_FOUND, -1, "cannot load libvendor.so");
@@ -75,14 +82,14 @@ static void fill_option(dtrun_option* option, const char* key, const char* defau
 __attribute__((visibility("default"))) int broken_helper(void);
 int broken_helper(void) { return 1; }
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_option options[2];
   static char long_key[3000001];
   static dtrun_plugin plugin;
   (void)err;
   find_fault();
   if (FAULT(THREAD_IN_ENTRY)) start_thread();
-  if (FAULT(ENTRY_READS_BEHIND) && host->get_service(host, "nobody.nothing/1") != NULL) abort();
+  if (FAULT(ENTRY_READS_BEHIND)) read_behind(host, sizeof *host);
   fill_option(&options[0], "retries", FAULT(BAD_DEFAULT) ? "many" : "3");
   if (FAULT(LONG_KEY)) memset(long_key, 'k', sizeof long_key - 1);
   fill_option(&options[1], FAULT(KEY_TWICE) ? "retries" : FAULT(LONG_KEY) ? long_key : "attempts", "3");

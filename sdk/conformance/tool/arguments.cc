@@ -10,11 +10,21 @@ namespace dtrun::conformance::tool {
 namespace {
 
 constexpr int kMostRanks = 64;
+constexpr int kMostRuns = 10'000;
 constexpr int kLongest = 86'400;  // seconds
 
 constexpr Flag kFlags[] = {
-    {"--plugin", "FILE", "the plugin: libdtrun_backend_NAME.so or libdtrun_launcher_NAME.so"},
-    {"--world", "N", "the most ranks that a case has, 1 to 64 (default 4); cases that need more are skipped"},
+    {"--plugin", "FILE",
+     "the plugin: libdtrun_backend_NAME.so, libdtrun_launcher_NAME.so or libdtrun_device_NAME.so"},
+    {"--world", "N",
+     "the most ranks that a case has, 1 to 64 (default 7); cases that need more are skipped. Collectives are "
+     "tried in worlds of 1 to 4, and of N where it is given, calls drawn at random in worlds of 5 and 7, "
+     "too"},
+    {"--repeat", "N", "runs each case N times; the report says in how many of them it failed (default 1)"},
+    {"--wide", nullptr,
+     "tries what takes too long for each run: every collective in worlds of 5 and 7, each rank of each world "
+     "as the "
+     "one that is killed, and as much time that passes as the rules allow"},
     {"--only", "RE", "only the cases with a name, Suite.Case, that matches this regular expression"},
     {"--profile", "P", "only the cases of a profile: messages, host-collectives, launcher or devices"},
     {"--seed", "S",
@@ -96,7 +106,11 @@ void AddPair(std::map<std::string, std::string>* to, const std::string& flag, co
 
 void Set(Arguments* out, const std::string& flag, const std::string& value) {
   if (flag == "--plugin") out->plugin = value;
-  if (flag == "--world") out->world = Number(flag, value, 1, kMostRanks);
+  if (flag == "--world") {
+    out->world = Number(flag, value, 1, kMostRanks);
+    out->world_given = true;
+  }
+  if (flag == "--repeat") out->repeat = Number(flag, value, 1, kMostRuns);
   if (flag == "--only") CheckPattern(out->only = value);
   if (flag == "--profile") out->profile = value;
   if (flag == "--seed") out->seed = static_cast<unsigned>(Number(flag, value, 0, 2'000'000'000));
@@ -107,6 +121,7 @@ void Set(Arguments* out, const std::string& flag, const std::string& value) {
   if (flag == "--record") out->record = value;
   if (flag == "--shared") out->shared = value;
   if (flag == "--list") out->list = true;
+  if (flag == "--wide") out->wide = true;
   if (flag == "--help") out->help = true;
   if (flag == "--version") out->version = true;
   if (flag == "--manual-page") out->manual_page = true;

@@ -24,12 +24,15 @@ std::span<const Flag> Flags();
 
 struct Arguments {
   std::string plugin;
-  int world = 4;
+  int world = 7;
+  bool world_given = false;
+  int repeat = 1;
   std::string only;
   std::string profile;
   unsigned seed = 20261121;
   std::string junit;
   bool list = false;
+  bool wide = false;
   int timeout = 120;                               // seconds
   std::map<std::string, std::string> options;      // of the plugin
   std::map<std::string, std::string> environment;  // that a launcher is asked in

@@ -37,7 +37,7 @@ void Redirect(int to, const char* file, int flags) {
   if (opened != to) close(opened);
 }
 
-pid_t Start(const std::vector<std::string>& command, const std::string& output) {
+pid_t Start(const std::vector<std::string>& command, const std::string& printed, const std::string& output) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -52,8 +52,8 @@ pid_t Start(const std::vector<std::string>& command, const std::string& output) 
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   Redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+  Redirect(STDOUT_FILENO, printed.c_str(), O_WRONLY | O_CREAT | O_APPEND);
   Redirect(STDERR_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) _exit(126);
   sigset_t empty;
   sigemptyset(&empty);
   sigprocmask(SIG_SETMASK, &empty, nullptr);
@@ -82,6 +82,13 @@ std::string LeftBehind(const std::map<pid_t, std::string>& left, bool launched) 
   if (count == 0) return {};
   return "it left " + std::to_string(count) + (count == 1 ? " process" : " processes") +
          " behind, which a plugin that forks without exec does (T8)";
+}
+
+// What is on standard output, where this program prints nothing in a case.
+std::string Printed(const std::string& file) {
+  std::string text = LastLines(file);
+  if (!text.empty()) text = "on standard output, which is the program's (T15):\n" + text;
+  return text;
 }
 
 // "" when the process ended as one that has said all.
@@ -117,6 +124,22 @@ Record Merged(const std::string& folder) {
 }
 
 }  // namespace
+
+CaseResult RunRepeatedly(int times, const std::function<CaseResult()>& run) {
+  CaseResult all = run();
+  const auto has_failed = [](const CaseResult& one) { return one.kind == CaseResult::Kind::kFailed; };
+  int failed = has_failed(all) ? 1 : 0;
+  double seconds = all.seconds;
+  for (int i = 1; i < times && all.kind != CaseResult::Kind::kSkipped; ++i) {
+    CaseResult one = run();
+    seconds += one.seconds;
+    if (has_failed(one) && ++failed == 1) all = std::move(one);
+  }
+  all.seconds = seconds;
+  if (times > 1 && failed > 0)
+    all.reason = "in " + std::to_string(failed) + " of " + std::to_string(times) + " runs: " + all.reason;
+  return all;
+}
 
 CaseRunner::CaseRunner() {
   sigemptyset(&awaited_);
@@ -154,9 +177,9 @@ CaseRunner::Ending CaseRunner::Await(pid_t child, Clock::time_point deadline, in
 
 CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::string& folder,
                            std::chrono::seconds limit, bool launched) {
-  const std::string output = folder + "/output";
+  const std::string output = folder + "/output", printed = folder + "/printed";
   const auto start = Clock::now();
-  const pid_t child = Start(command, output);
+  const pid_t child = Start(command, printed, output);
   int status = 0;
   const Ending ending = Await(child, start + limit, &status);
   const bool in_time = ending == Ending::kByItself;
@@ -175,6 +198,7 @@ CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::s
   result.started = !NotStarted(status) || record.over;
   result.over = record.over;
   result.complained = !record.failures.empty();
+  if (const std::string text = Printed(printed); !text.empty() && !launched) result.failures.push_back(text);
   std::string end = BadEnd(status, in_time, ending == Ending::kTooMany, limit, record);
   // Of a case that was killed, what is left may be the suite's own.
   if (end.empty()) end = in_time ? left : "";

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ inline constexpr int kNotStarted = 125;
 struct Interrupted {
   int signal;
 };
+
+// Of a case that is run `times` times, unless it is skipped: the first run that failed, else the first; with
+// the seconds of all, and how many failed in `reason`.
+CaseResult RunRepeatedly(int times, const std::function<CaseResult()>& run);
 
 class CaseRunner {
  public:

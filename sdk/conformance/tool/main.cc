@@ -13,7 +13,6 @@
 #include <fstream>
 #include <iostream>
 #include <regex>
-#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -30,6 +29,8 @@
 #include "sdk/conformance/load.h"
 #include "sdk/conformance/own_process.h"
 #include "sdk/conformance/rank_watch.h"
+#include "sdk/conformance/stack.h"
+#include "under_test.h"
 
 namespace dtrun::conformance::tool {
 namespace {
@@ -42,12 +43,6 @@ constexpr std::chrono::seconds kSlack{5};
 
 // An init that takes longer is for the cases to find.
 constexpr std::chrono::seconds kTrialLimit{30};
-
-// Where launchers say which of how many ranks a process is.
-constexpr const char* kRankVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                             {"PMI_RANK", "PMI_SIZE"},
-                                             {"SLURM_PROCID", "SLURM_NTASKS"},
-                                             {"RANK", "WORLD_SIZE"}};
 
 std::int32_t KindOf(const Arguments& arguments) {
   std::error_code problem;
@@ -62,40 +57,6 @@ std::int32_t KindOf(const Arguments& arguments) {
         "libdtrun_launcher_NAME.so or libdtrun_device_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
   }
   return kind;
-}
-
-LaunchedProcess PlaceOf(const Arguments& arguments) {
-  if (arguments.shared.empty()) return {};
-  setenv("DTRUN_CONFORMANCE_SHARED", arguments.shared.c_str(), 1);
-  for (const auto& [rank, size] : kRankVariables) {
-    if (std::getenv(rank) == nullptr || std::getenv(size) == nullptr) continue;
-    return ProcessFromEnvironment(rank, size, "DTRUN_CONFORMANCE_SHARED");
-  }
-  std::string names;
-  for (const auto& variables : kRankVariables)
-    names += (names.empty() ? "" : ", ") + std::string(variables[0]);
-  throw std::runtime_error("the command of --launch has set none of " + names);
-}
-
-void Register(const Arguments& arguments, std::int32_t kind, const LaunchedProcess& place) {
-  std::set<int> worlds = {arguments.world};
-  for (const int size : {1, 2, 3, 4, 7}) {
-    if (size < arguments.world) worlds.insert(size);
-  }
-  if (place.size > 0) worlds = {place.size};
-  const BackendUnderTest plugin{.plugin = fs::absolute(arguments.plugin),
-                                .options = arguments.options,
-                                .environment = arguments.environment,
-                                .worlds = {worlds.begin(), worlds.end()},
-                                .process = place,
-                                .most_ranks = place.size > 0 ? 0 : arguments.world,
-                                .seed = arguments.seed};
-  if (kind == DTRUN_KIND_LAUNCHER)
-    RegisterLauncherSuite(plugin);
-  else if (kind == DTRUN_KIND_DEVICE)
-    RegisterDeviceSuite(plugin);
-  else
-    RegisterBackendSuite(plugin);
 }
 
 void InitTests() {
@@ -169,6 +130,16 @@ bool LacksSomething(dtrun_status status) {
          status == DTRUN_VENDOR || status == DTRUN_SYSTEM;
 }
 
+// Options of plugins below that init has not opened.
+void CheckOptionsBelow(const dtrun_options& options) {
+  for (const auto& [key, value] : options.of_others) {
+    const std::string name = key.substr(0, key.find('.'));
+    if (HasOpened(name)) continue;
+    return record->Failure("option '" + key +
+                           "' is of no plugin here: the plugin stands on none of the name '" + name + "'");
+  }
+}
+
 // Records, as the reason of a skip, what init says is missing here. Other failures are for the cases to find.
 void TryInit(const Arguments& arguments) {
   try {
@@ -179,10 +150,13 @@ void TryInit(const Arguments& arguments) {
     dtrun_instance* instance = nullptr;
     dtrun_error error;
     DTRUN_ERROR_INIT(error);
-    const dtrun_status status = plugin.init(Host(kind), options.get(), &instance, &error);
+    const dtrun_status status = sdk::InitPlugin(plugin, Host(kind), options.get(), &instance, &error);
     const bool has_text = error.message[0] != '\0' && std::memchr(error.message, '\0', sizeof error.message);
-    if (LacksSomething(status) && has_text)
+    if (status != DTRUN_OK && !WrongBelow().empty())
+      record->Failure(WrongBelow());
+    else if (LacksSomething(status) && has_text)
       record->Skip(std::string("cannot be initialised here: ") + error.message);
+    if (status == DTRUN_OK) CheckOptionsBelow(*options);
     if (status == DTRUN_OK && instance != nullptr) plugin.shutdown(instance);
   } catch (const std::exception&) {
   }
@@ -192,7 +166,8 @@ void TryInit(const Arguments& arguments) {
 // defaults (L12).
 bool NeedsInstance(const std::string& name, bool with_options) {
   if (name.starts_with("Hosts.") || name.starts_with("Connect.")) return !with_options;
-  return !name.starts_with("Load.") || name == "Load.TouchesNothingInInit";
+  return !name.starts_with("Load.") || name == "Load.TouchesNothingInInit" ||
+         name == "Load.TakesTheParametersOfInit";
 }
 
 int RunOneCase(const Arguments& arguments) {
@@ -307,7 +282,9 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   }
   const std::string file = fs::path(arguments.plugin).filename();
   std::cout << VersionText() << ": " << file << ", profile " << profile << ", up to " << arguments.world
-            << " ranks, seed " << arguments.seed << ", " << cases.size() << " cases" << std::endl;
+            << " ranks, seed " << arguments.seed << ", " << cases.size() << " cases"
+            << (arguments.repeat > 1 ? ", each " + std::to_string(arguments.repeat) + " times" : "")
+            << std::endl;
   setenv("DTRUN_CONFORMANCE_TIMEOUT", std::to_string(arguments.timeout).c_str(), 1);
   CaseRunner runner;
   const Folder folder;
@@ -336,7 +313,7 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
       result.kind = CaseResult::Kind::kSkipped;
       result.reason = trial.reason;
     } else {
-      result = run(one.name, limit);
+      result = RunRepeatedly(arguments.repeat, [&] { return run(one.name, limit); });
     }
     tried_more = tried_more || (!skip && !one.name.starts_with("Load."));
     result.name = one.name;

@@ -15,19 +15,21 @@ constexpr std::string_view kUsage = "dtrun-conformance --plugin FILE [ARGUMENT .
 
 // Paragraphs.
 constexpr std::string_view kAbout[] = {
-    "Plays the host: it loads the plugin as dtrun does, and runs the ranks of a backend as threads, or asks "
-    "a "
-    "launcher for plans, hosts and commands. Each case runs in a process of its own, so one that crashes, "
-    "exits or hangs fails "
-    "alone.",
+    "Plays the host: it loads the plugin as dtrun does, and runs the ranks of a backend as threads, or as "
+    "processes "
+    "where one is killed or stopped; asks a launcher for plans, hosts and commands; and gives a device work. "
+    "Each case "
+    "runs in a process of its own, so one that crashes, exits or hangs fails alone.",
     "A line for each case says ok, FAILED or skipped, how long it took, and why. A failure is followed by "
     "what was "
     "expected and by the rules of the ABI (docs/abi.md) that are broken. Cases of what a plugin does not "
     "offer are "
     "skipped.",
-    "Profiles: messages (send and recv), host-collectives (these, and collectives in the host's memory) and "
-    "launcher. "
-    "Without --profile, all that the kind of the plugin has. device-collectives is not there yet.",
+    "Profiles: messages (send and recv) and host-collectives (these, and collectives in the host's memory) "
+    "of backends, "
+    "launcher, and devices. Without --profile, all that the kind of the plugin has. device-collectives is "
+    "not there "
+    "yet.",
     "Exit code: 0 no case failed, 1 one did, 2 the command was wrong or nothing could be tried.",
 };
 

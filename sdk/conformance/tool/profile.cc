@@ -10,9 +10,11 @@ namespace {
 
 // Cases that need nothing but sends and receives.
 const char kMessages[] =
-    "(Load|Structs|Messages)\\..*|Plugin\\.(?!OffersCollectives).*|Capabilities\\.MakeSense|Requests\\."
+    "(Load|Structs|Messages)\\..*|Plugin\\.(?!OffersCollectives).*|Capabilities\\.(MakeSense|AreKnown|"
+    "StayTheSame)|Requests\\."
     "OfMessages.*|"
-    "Failures\\.(NameARankThatDoesNotCome|EndAMessageThatNobodyAnswers)|Abort\\.EndsWhatIsBlocked";
+    "Failures\\.(NameARankThatDoesNotCome|EndAMessageThatNobodyAnswers|WriteNothing.*)|Faults\\.("
+    "NameARankThatDies|EndAMessage).*|Abort\\.EndsWhatIsBlocked";
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // The result of a case, from the process that runs it to the one that waits for it, in a file.
 //
-// Missing entries at the end of the process were not reached: a case with a record that does not say that it was
-// over has crashed, exited or hung. The writer may be used by any thread.
+// Missing entries at the end of the process were not reached: a case with a record that does not say that it
+// was over has crashed, exited or hung. The writer may be used by any thread.
 #pragma once
 
 #include <string>

@@ -86,12 +86,15 @@ std::string RuleText(const std::string& id) {
     end = page.find('\n', end + 1);
   } while (end != page.npos && page.compare(end, 3, "\n  ") == 0);
   std::string text;
-  bool link = false;
+  bool code = false, link = false;
   for (std::size_t i = begin; i < std::min(end, page.size()); ++i) {
-    if (page.compare(i, 2, "](") == 0) link = true;
-    if (!link && page[i] != '*' && page[i] != '`' && page[i] != '[' && page[i] != '\n') text += page[i];
-    if (link && page[i] == ')') link = false;
-    if (page[i] == '\n') i += 1;  // of the two spaces that follow, one stays
+    const char now = page[i];
+    if (now == '`') code = !code;
+    if (!code && page.compare(i, 2, "](") == 0) link = true;
+    const bool markup = now == '`' || now == '\n' || (!code && (now == '*' || now == '['));
+    if (!link && !markup) text += now;
+    if (link && now == ')') link = false;
+    if (now == '\n') i += 1;  // of the two spaces that follow, one stays
   }
   return text;
 }

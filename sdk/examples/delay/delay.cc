@@ -1,62 +1,43 @@
-// delay.cc - a backend that has another one carry its operations and lets each take longer.
+// delay.cc - a backend on another one, which lets each operation take longer.
 //
 //   [backend]
 //   name = "delay"
 //   [backend.options]
-//   plugin = "/path/libdtrun_backend_tcp.so"
+//   over = "gloo"
 //   delay = "5ms"
+//   [backend.gloo]
+//   interface = "eth1"
 //
-// It shows how a plugin stands on another through the same C tables. The other must have no options of its
-// own, because this one's are all that dtrun knows, and DTRUN_CAP_ABORT. What the other can do besides
-// operations in host memory is not passed on: launch information, snapshots, groups, memory and extensions.
-#include <dlfcn.h>
-
+// It shows how a plugin stands on another through the same C tables: the host opens that one with its own
+// options, and this one passes on what it does not change. The other must have DTRUN_CAP_ABORT. Memory of the
+// backend and of devices is not passed on.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "dtrun/abi/structs.h"
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/wrapped.hpp"
 
 namespace {
 
 namespace sdk = dtrun::sdk;
 
-// The plugin in `file`. Its tables live as long as the process, as every plugin's.
-const dtrun_plugin& Load(const std::string& file, const dtrun_host* host) {
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw sdk::Failure(DTRUN_NOT_FOUND, std::string("backend.options.plugin: ") + ::dlerror());
-  const auto entry = reinterpret_cast<dtrun_plugin_entry>(::dlsym(library, DTRUN_PLUGIN_ENTRY_SYMBOL));
-  if (entry == nullptr) throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "'" + file + "' is no plugin of dtrun");
-  const dtrun_plugin* plugin = nullptr;
-  sdk::Check([&](dtrun_error* e) { return entry(host, &plugin, e); });
-  if (plugin->magic != DTRUN_PLUGIN_MAGIC || plugin->abi_major != DTRUN_ABI_MAJOR ||
-      plugin->abi_minor_built != DTRUN_ABI_MINOR || plugin->kind != DTRUN_KIND_BACKEND) {
-    throw sdk::Failure(DTRUN_UNSUPPORTED,
-                       "'" + file + "' is no backend of this ABI; build both with the same SDK");
-  }
-  if (plugin->option_count == 0 && plugin->backend->comm_abort != nullptr) return *plugin;
-  throw sdk::Failure(DTRUN_UNSUPPORTED,
-                     "'" + file + "' has options of its own, or cannot abort; choose another backend");
-}
-
 // What the host knows as a dtrun_instance, a dtrun_backend_comm and a dtrun_request.
 struct Instance {
-  Instance(const dtrun_host* host, const dtrun_options* raw) : options(sdk::Host(host), raw) {
-    const dtrun_plugin& plugin = Load(options.String("plugin"), host);
-    table = plugin.backend;
-    shutdown = plugin.shutdown;
-    sdk::Check([&](dtrun_error* e) { return plugin.init(host, raw, &inner, e); });
+  Instance(const dtrun_host* host, const dtrun_options* raw)
+      : options(sdk::Host(host), raw), below(sdk::Host(host), raw, "over"), table(below.table()) {
+    if (table.comm_abort != nullptr) return;
+    throw sdk::Failure(DTRUN_UNSUPPORTED, std::string("backend '") + below.name() +
+                                              "' cannot abort; choose another one for `over`");
   }
-  ~Instance() { shutdown(inner); }
 
   const sdk::Options options;
   const std::chrono::nanoseconds delay = options.Duration("delay");
-  const dtrun_backend* table = nullptr;
-  void (*shutdown)(dtrun_instance*) = nullptr;
-  dtrun_instance* inner = nullptr;
+  const sdk::Wrapped below;
+  const dtrun_backend& table;
 };
 
 struct Comm {
@@ -79,9 +60,10 @@ dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_erro
   const Instance& instance = As<Instance>(self);
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
-  const dtrun_status status = instance.table->query_caps(instance.inner, &caps, err);
+  const dtrun_status status = instance.table.query_caps(instance.below.instance(), &caps, err);
   if (status != DTRUN_OK) return status;
-  caps.flags &= ~static_cast<std::uint32_t>(DTRUN_CAP_DETACHED);  // no call would wait for its delay
+  // What is passed on; the plugin may know more.
+  caps.features &= DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE | DTRUN_CAP_LAZY_CONNECT | DTRUN_CAP_LOSSY;
   caps.device_kinds = 1u << DTRUN_DEVICE_HOST;
   dtrun_struct_write(out, &caps, sizeof caps);
   return DTRUN_OK;
@@ -95,7 +77,7 @@ dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, d
     dtrun_comm_params passed = sdk::internal::ReadStruct(params);
     if (passed.parent != nullptr) passed.parent = As<Comm>(passed.parent).inner;
     sdk::Check([&](dtrun_error* e) {
-      return instance.table->comm_create(instance.inner, &passed, &comm->inner, e);
+      return instance.table.comm_create(instance.below.instance(), &passed, &comm->inner, e);
     });
     *out = reinterpret_cast<dtrun_backend_comm*>(comm.release());
     return dtrun_status{DTRUN_OK};
@@ -104,12 +86,12 @@ dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, d
 
 void CommDestroy(dtrun_backend_comm* handle) {
   const std::unique_ptr<Comm> comm(&As<Comm>(handle));
-  comm->instance.table->comm_destroy(comm->inner);
+  comm->instance.table.comm_destroy(comm->inner);
 }
 
 dtrun_status CommAbort(dtrun_backend_comm* handle, const dtrun_abort_params* params, dtrun_error* err) {
   const Comm& comm = As<Comm>(handle);
-  return comm.instance.table->comm_abort(comm.inner, params, err);
+  return comm.instance.table.comm_abort(comm.inner, params, err);
 }
 
 dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun_stream* stream,
@@ -118,7 +100,7 @@ dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun
     const Comm& comm = As<Comm>(handle);
     auto delayed =
         std::make_unique<Delayed>(Delayed{comm.instance, nullptr, sdk::Deadline(comm.instance.delay)});
-    const dtrun_status status = comm.instance.table->enqueue(comm.inner, op, stream, &delayed->inner, err);
+    const dtrun_status status = comm.instance.table.enqueue(comm.inner, op, stream, &delayed->inner, err);
     if (status != DTRUN_OK && status != DTRUN_PENDING) return status;
     *out = reinterpret_cast<dtrun_request*>(delayed.release());
     return dtrun_status{DTRUN_PENDING};
@@ -130,8 +112,7 @@ dtrun_status ReqWaitHost(dtrun_request* handle, std::int64_t timeout_ns, dtrun_e
   const Delayed& delayed = As<Delayed>(handle);
   const sdk::Deadline patience{sdk::Nanoseconds(timeout_ns)};
   dtrun_status status = DTRUN_OK;
-  if (delayed.inner != nullptr)
-    status = delayed.instance.table->req_wait_host(delayed.inner, timeout_ns, err);
+  if (delayed.inner != nullptr) status = delayed.instance.table.req_wait_host(delayed.inner, timeout_ns, err);
   if (status != DTRUN_OK) return status;
   std::this_thread::sleep_until(std::min(patience.at(), delayed.ready.at()));
   return delayed.ready.passed() ? DTRUN_OK : DTRUN_PENDING;
@@ -141,19 +122,66 @@ dtrun_status ReqTest(dtrun_request* handle, dtrun_error* err) { return ReqWaitHo
 
 void ReqRelease(dtrun_request* handle) {
   const std::unique_ptr<Delayed> delayed(&As<Delayed>(handle));
-  if (delayed->inner != nullptr) delayed->instance.table->req_release(delayed->inner);
+  if (delayed->inner != nullptr) delayed->instance.table.req_release(delayed->inner);
+}
+
+// Calls a member that the backend below may lack. What is passed on is refused where it is not understood,
+// either way.
+template <class Struct, class Member, class... Words>
+dtrun_status PassOn(Member member, const Struct* given, dtrun_error* err, Words... words) {
+  return sdk::Guard(err, [&]() -> dtrun_status {
+    sdk::internal::ReadKnown(given, "the struct");
+    return member == nullptr ? DTRUN_OK : member(words..., err);
+  });
 }
 
 dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
   const Instance& instance = As<Instance>(self);
-  if (instance.table->query_support == nullptr) return DTRUN_OK;
-  return instance.table->query_support(instance.inner, query, err);
+  return PassOn(instance.table.query_support, query, err, instance.below.instance(), query);
 }
 
-dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                  dtrun_error* err) {
+dtrun_status LaunchInfo(dtrun_instance* self, const dtrun_launch_query* query, const dtrun_launch_sink* sink,
+                        dtrun_error* err) {
+  const Instance& instance = As<Instance>(self);
   return sdk::Guard(err, [&] {
-    *out = reinterpret_cast<dtrun_instance*>(std::make_unique<Instance>(host, options).release());
+    sdk::internal::ReadKnown(sink, "dtrun_launch_sink");
+    return PassOn(instance.table.launch_info, query, err, instance.below.instance(), query, sink);
+  });
+}
+
+dtrun_status GroupBegin(dtrun_backend_comm* handle, const dtrun_group_params* params, dtrun_error* err) {
+  const Comm& comm = As<Comm>(handle);
+  return PassOn(comm.instance.table.group_begin, params, err, comm.inner, params);
+}
+
+dtrun_status GroupEnd(dtrun_backend_comm* handle, const dtrun_group_params* params, dtrun_error* err) {
+  const Comm& comm = As<Comm>(handle);
+  return PassOn(comm.instance.table.group_end, params, err, comm.inner, params);
+}
+
+void Snapshot(dtrun_backend_comm* handle, const dtrun_snapshot_sink* sink) {
+  const Comm& comm = As<Comm>(handle);
+  if (comm.instance.table.snapshot != nullptr) return comm.instance.table.snapshot(comm.inner, sink);
+  static constexpr char kText[] = "delay passes everything on to a backend that says nothing";
+  const dtrun_snapshot_sink lines = sdk::internal::ReadStruct(sink);
+  if (lines.line != nullptr) (void)lines.line(lines.context, {kText, sizeof kText - 1}, nullptr);
+}
+
+// The host asks the backend below for the extensions that this one lacks.
+dtrun_backend_comm* Below(dtrun_instance* self, dtrun_backend_comm* handle, const dtrun_wrapped** out_wrapped) {
+  *out_wrapped = As<Instance>(self).below.raw();
+  return handle == nullptr ? nullptr : As<Comm>(handle).inner;
+}
+
+const void* GetExtension(dtrun_instance*, const char* id) {
+  static constexpr dtrun_wrapper_extension kWrapper = {sizeof(dtrun_wrapper_extension), 0, &Below};
+  return std::strcmp(id, DTRUN_WRAPPER_EXTENSION) == 0 ? &kWrapper : nullptr;
+}
+
+dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  return sdk::Guard(err, [&] {
+    const dtrun_init_params given = sdk::internal::ReadKnown(params, "dtrun_init_params");
+    *out = reinterpret_cast<dtrun_instance*>(std::make_unique<Instance>(given.host, given.options).release());
     return dtrun_status{DTRUN_OK};
   });
 }
@@ -161,14 +189,16 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
 void Shutdown(dtrun_instance* self) { delete &As<Instance>(self); }
 
 constexpr dtrun_option kOptions[] = {
-    sdk::Option("plugin", DTRUN_TYPE_PATH, nullptr, "file of the backend that carries the operations")
-        .Flags(DTRUN_OPTION_REQUIRED | DTRUN_OPTION_MUST_EXIST),
+    sdk::Option("over", DTRUN_TYPE_STRING, nullptr,
+                "the backend that carries the operations, by its name or file")
+        .Flags(DTRUN_OPTION_REQUIRED | DTRUN_OPTION_BACKEND),
     sdk::Option("delay", DTRUN_TYPE_DURATION, "1ms", "what each operation takes at least")
         .Range("0s", "10s")};
 
 constexpr dtrun_backend Table() {
   dtrun_backend table{};
   table.struct_size = sizeof table;
+  table.launch_info = &LaunchInfo;
   table.query_caps = &QueryCaps;
   table.comm_create = &CommCreate;
   table.comm_destroy = &CommDestroy;
@@ -177,6 +207,9 @@ constexpr dtrun_backend Table() {
   table.req_test = &ReqTest;
   table.req_wait_host = &ReqWaitHost;
   table.req_release = &ReqRelease;
+  table.snapshot = &Snapshot;
+  table.group_begin = &GroupBegin;
+  table.group_end = &GroupEnd;
   table.query_support = &QuerySupport;
   return table;
 }
@@ -200,12 +233,13 @@ constexpr dtrun_plugin Plugin() {
   plugin.init = &Init;
   plugin.shutdown = &Shutdown;
   plugin.backend = &kTable;
+  plugin.get_extension = &GetExtension;
   return plugin;
 }
 constexpr dtrun_plugin kPlugin = Plugin();
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   return sdk::Enter(kPlugin, host, out, err);
 }

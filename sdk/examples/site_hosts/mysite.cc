@@ -3,8 +3,8 @@
 //
 //   dtrun --plugin-dir out --set cluster.from=mysite -- ./train
 //
-// With cluster.from = "auto", the default, dtrun asks it like its own. dtrun reaches the hosts by ssh; a site
-// with a command of its own overrides Connect, too.
+// With cluster.from = "auto" dtrun asks it after the platforms that it knows; where cluster.from is unset, not at all.
+// dtrun reaches the hosts by ssh; a site with a command of its own overrides Connect, too.
 #include <algorithm>
 #include <sstream>
 #include <string>

@@ -28,12 +28,12 @@ class Links final : private sdk::Inbox::Owner {
       peers_[rank].receiver = std::thread([this, rank] { ReceiveAll(rank, peers_[rank]); });
     }
   }
-  // REQUIRES that every receive was destroyed. Gives what was sent a moment to leave.
+  // REQUIRES that every receive was destroyed. Hands over what was sent, until it moves no more for 10 s.
   ~Links() {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait_for(lock, std::chrono::seconds(5), [&] { return shut_ || unsent_ == 0; });
-    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (std::uint64_t before = ~std::uint64_t{0}; std::exchange(before, moved_) != moved_;)
+      changed_.wait_for(lock, std::chrono::seconds(10), [&] { return shut_ || unsent_ == 0; });
+    lock.unlock();
     // Before the connections end, so that no rank takes that for a failure.
     Quietly([&] { members_.Leave(); });
     Shut();
@@ -104,7 +104,7 @@ class Links final : private sdk::Inbox::Owner {
       if (shut_) return;
       const std::vector<char>& message = peer.sends.front();
       lock.unlock();
-      if (peer.gone || !peer.socket.Send(message.data(), message.size())) return Lost(rank, true);
+      if (peer.gone || !peer.socket.Send(message.data(), message.size(), &moved_)) return Lost(rank, true);
       lock.lock();
       peer.sends.pop_front();
       --unsent_;
@@ -147,6 +147,7 @@ class Links final : private sdk::Inbox::Owner {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t unsent_ = 0;
+  std::atomic<std::uint64_t> moved_{0};  // pieces of messages
   std::atomic<bool> shut_{false};  // written under mutex_
   std::vector<Peer> peers_;
 };

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <random>
-#include <system_error>
 
 #include "dtrun/plugin/membership.hpp"
 
@@ -22,11 +22,12 @@ struct Socket {
   Socket& operator=(Socket&& other) noexcept { return std::swap(fd, other.fd), *this; }
   ~Socket() { fd < 0 ? 0 : ::close(fd); }
 
-  // False when the connection has ended, or its time limit was reached.
-  bool Send(const void* data, std::size_t bytes, int flags = 0) const {
+  // False when the connection has ended, or its time limit was reached. `moved` counts pieces of up to 1 MiB.
+  bool Send(const void* data, std::size_t bytes, std::atomic<std::uint64_t>* moved = nullptr) const {
     auto* next = static_cast<const char*>(data);
     for (ssize_t sent = 0; bytes > 0; next += sent, bytes -= static_cast<std::size_t>(sent)) {
-      if ((sent = ::send(fd, next, bytes, MSG_NOSIGNAL | flags)) <= 0) return false;
+      if ((sent = ::send(fd, next, std::min<std::size_t>(bytes, 1 << 20), MSG_NOSIGNAL)) <= 0) return false;
+      if (moved != nullptr) ++*moved;
     }
     return true;
   }
@@ -48,8 +49,7 @@ struct Socket {
 };
 
 inline sdk::Failure SystemFailure(dtrun_status code, const std::string& what, int peer = -1) {
-  return sdk::Failure(code, what + ": " + std::generic_category().message(errno), peer)
-      .Vendor("errno", errno);
+  return sdk::Failure(code, what + ": " + std::strerror(errno), peer).Vendor("errno", errno);
 }
 
 inline Socket NewSocket() {
@@ -102,7 +102,11 @@ inline std::vector<Socket> ConnectAll(const sdk::Membership& members, const std:
   for (int missing = members.size() - 1 - own.rank; missing > 0;) {
     listener.Limit(deadline.Left());
     Socket socket(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.fd < 0) throw SystemFailure(DTRUN_TIMEOUT, "not all ranks have connected");
+    if (socket.fd < 0) {
+      int absent = own.rank + 1;
+      while (sockets[absent].fd >= 0) ++absent;
+      throw SystemFailure(DTRUN_TIMEOUT, sdk::RanksText({absent}) + " has not connected", absent);
+    }
     socket.Limit(std::chrono::seconds(2));
     Place place;  // a stranger does not know the secret
     if (!socket.Recv(&place, sizeof place) || place.secret != own.secret) continue;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "counters.h"
 #include "sockets.h"
 
 /* Goes before each message. A receive takes the first one with an equal header, so one of another size never.
@@ -57,7 +58,9 @@ struct links {
   pthread_mutex_t mutex; /* guards the rest */
   pthread_cond_t changed;
   int failed, shut, reported;
+  uint64_t moved; /* pieces that were sent */
   dtrun_error failure;
+  link_counts counts;
   struct peer* peers;
 };
 
@@ -81,7 +84,8 @@ static void match(struct links* links, struct peer* peer) {
     struct receive** to = &peer->receives;
     while (*to != NULL && memcmp(&(*to)->header, &message->header, sizeof message->header) != 0)
       to = &(*to)->next;
-    if (*to == NULL) {
+    /* One that is late has timed out, whether or not its rank has looked. */
+    if (*to == NULL || ((*to)->deadline >= 0 && time_left((*to)->deadline) == 0)) {
       at = &message->next;
       continue;
     }
@@ -182,6 +186,21 @@ static void forget_thread(const struct links* links) {
   threads->on_stop(links->host);
 }
 
+/* In pieces, so that close_links sees that it moves. */
+static int send_pieces(const struct peer* peer, const char* data, uint64_t bytes) {
+  static const uint64_t piece = 1 << 20;
+  while (bytes > 0) {
+    const uint64_t size = bytes < piece ? bytes : piece;
+    if (!send_all(peer->fd, data, size)) return 0;
+    data += size;
+    bytes -= size;
+    pthread_mutex_lock(&peer->links->mutex);
+    ++peer->links->moved;
+    pthread_mutex_unlock(&peer->links->mutex);
+  }
+  return 1;
+}
+
 static void* run_sender(void* context) {
   struct peer* const peer = context;
   struct links* const links = peer->links;
@@ -195,8 +214,8 @@ static void* run_sender(void* context) {
     message = peer->sends;
     sent = !peer->gone;
     pthread_mutex_unlock(&links->mutex);
-    sent = sent && send_all(peer->fd, (const char*)message + offsetof(struct message, header),
-                            sizeof message->header + message->header.bytes);
+    sent = sent && send_pieces(peer, (const char*)message + offsetof(struct message, header),
+                               sizeof message->header + message->header.bytes);
     if (!sent) lost(peer, 1);
     pthread_mutex_lock(&links->mutex);
     if (!sent) break;
@@ -228,6 +247,8 @@ static void* run_receiver(void* context) {
       break;
     }
     pthread_mutex_lock(&links->mutex);
+    ++links->counts.messages_received;
+    links->counts.bytes_received += header.bytes;
     append_message(&peer->messages, message);
     match(links, peer);
     pthread_mutex_unlock(&links->mutex);
@@ -256,6 +277,8 @@ static dtrun_status send_message(struct links* links, int32_t rank, struct heade
   message->header = header;
   if (header.bytes > 0) memcpy(message->data, data, header.bytes);
   pthread_mutex_lock(&links->mutex);
+  ++links->counts.messages_sent;
+  links->counts.bytes_sent += header.bytes;
   append_message(&links->peers[rank].sends, message);
   pthread_cond_broadcast(&links->changed);
   pthread_mutex_unlock(&links->mutex);

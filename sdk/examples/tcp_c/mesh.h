@@ -36,17 +36,25 @@ static void end_threads(struct links* links) {
   }
 }
 
-/* When every receive is done. Gives what was sent a moment to leave. */
-static void close_links(struct links* links) {
-  const int64_t until = deadline_after(5000000000);
-  const struct timespec moment = {until / 1000000000, until % 1000000000};
+static int has_sends(const struct links* links) {
   int32_t rank;
+  for (rank = 0; rank < links->size; ++rank)
+    if (links->peers[rank].sends != NULL) return 1;
+  return 0;
+}
+
+/* When every receive is done. Hands over what was sent, until it moves no more for 10 s. */
+static void close_links(struct links* links) {
+  uint64_t before;
   pthread_mutex_lock(&links->mutex);
-  for (rank = 0; rank < links->size && !links->shut; ++rank) {
-    while (links->peers[rank].sends != NULL && !links->shut) {
-      if (pthread_cond_timedwait(&links->changed, &links->mutex, &moment) == ETIMEDOUT) break;
-    }
-  }
+  do {
+    const int64_t until = deadline_after(10000000000);
+    const struct timespec moment = {until / 1000000000, until % 1000000000};
+    int waited = 0;
+    before = links->moved;
+    while (has_sends(links) && !links->shut && waited != ETIMEDOUT)
+      waited = pthread_cond_timedwait(&links->changed, &links->mutex, &moment);
+  } while (has_sends(links) && !links->shut && links->moved != before);
   pthread_mutex_unlock(&links->mutex);
   /* Before the connections end, so that no rank takes that for a failure. */
   links->members->leave(links->host, links->membership, NULL, 0, NULL);
@@ -132,11 +140,11 @@ static dtrun_status open_links(const dtrun_host* host, const dtrun_comm_params* 
     links->peers[rank].rank = rank;
     links->peers[rank].fd = -1;
   }
-  sigfillset(&all); /* the threads take no signals */
-  pthread_sigmask(SIG_BLOCK, &all, &before);
   status = links->members->open(host, params, &links->membership, err);
   if (status == DTRUN_OK) status = connect_all(links, params, fds, err);
   for (rank = 0; rank < params->size; ++rank) links->peers[rank].fd = fds[rank];
+  sigfillset(&all); /* the threads take no signals */
+  pthread_sigmask(SIG_BLOCK, &all, &before);
   for (rank = 0; status == DTRUN_OK && rank < params->size; ++rank) {
     if (fds[rank] >= 0) status = start_threads(&links->peers[rank], err);
   }

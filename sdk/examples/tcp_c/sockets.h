@@ -139,7 +139,14 @@ static dtrun_status accept_all(int listener, const struct place* own, int32_t si
     int fd;
     limit_calls(listener, time_left(deadline));
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0) return fail_system(err, DTRUN_TIMEOUT, -1, "not all ranks have connected", errno);
+    if (fd < 0) {
+      const int number = errno;
+      int32_t absent = (int32_t)own->rank + 1;
+      char what[64];
+      while (fds[absent] >= 0) ++absent;
+      snprintf(what, sizeof what, "rank %d has not connected", (int)absent);
+      return fail_system(err, DTRUN_TIMEOUT, absent, what, number);
+    }
     limit_calls(fd, 2000000000);
     if (!recv_all(fd, &place, sizeof place) || place.secret != own->secret || place.rank <= own->rank ||
         place.rank >= (uint64_t)size || fds[place.rank] >= 0) {

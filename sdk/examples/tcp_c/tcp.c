@@ -102,7 +102,7 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   (void)self;
   (void)err;
   DTRUN_INIT(caps);
-  caps.flags = DTRUN_CAP_ABORT;
+  caps.features = DTRUN_CAP_ABORT;
   caps.ops = (UINT64_C(2) << DTRUN_SCATTERV) - 2;
   caps.dtypes = (UINT64_C(2) << DTRUN_COMPLEX128) - 2;
   caps.reduces = (UINT64_C(2) << DTRUN_LOR) - 2;
@@ -110,6 +110,11 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   caps.device_kinds = UINT64_C(1) << DTRUN_DEVICE_HOST;
   dtrun_struct_write(out, &caps, sizeof caps); /* the caller's may be shorter */
   return DTRUN_OK;
+}
+
+static dtrun_status understand(uint32_t flags, dtrun_error* err) {
+  if ((flags & DTRUN_FLAGS_MUST_UNDERSTAND) == 0) return DTRUN_OK;
+  return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the call has a flag that tcp_c does not know");
 }
 
 static void comm_destroy(dtrun_backend_comm* comm) {
@@ -122,10 +127,12 @@ static void comm_destroy(dtrun_backend_comm* comm) {
 static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* params,
                                 dtrun_backend_comm** out, dtrun_error* err) {
   const dtrun_host* const host = self->host;
-  dtrun_backend_comm* const comm = calloc(1, sizeof *comm);
   dtrun_messenger messenger;
   dtrun_runner runner;
-  dtrun_status status;
+  dtrun_backend_comm* comm;
+  dtrun_status status = understand(params->flags, err);
+  if (status != DTRUN_OK) return status;
+  comm = calloc(1, sizeof *comm);
   if (comm == NULL) return dtrun_error_set(err, DTRUN_OUT_OF_MEMORY, -1, "no memory for a communicator");
   comm->host = host;
   comm->kernels = host->get_service(host, DTRUN_KERNELS_SERVICE);
@@ -157,8 +164,9 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
 }
 
 static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err) {
+  const dtrun_status status = understand(params->flags, err);
   dtrun_abort_params given;
-  (void)err;
+  if (status != DTRUN_OK) return status;
   dtrun_struct_read(&given, sizeof given, params);
   fail(comm->links, DTRUN_ABORTED, -1, given.reason.size == 0 ? "aborted" : given.reason.data);
   return DTRUN_OK;
@@ -170,9 +178,8 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   dtrun_status status = failure_of(comm->links, err);
   dtrun_request* request;
   (void)stream;
+  if (status == DTRUN_OK) status = understand(op->flags, err);
   if (status != DTRUN_OK) return status;
-  if ((op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
-    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the operation has a flag that tcp_c does not know");
   if (op->kind == DTRUN_SEND) return send_message(comm->links, op->peer, header, op->send, err);
   request = calloc(1, sizeof *request);
   if (request == NULL) return dtrun_error_set(err, DTRUN_OUT_OF_MEMORY, -1, "no memory for a request");
@@ -211,16 +218,35 @@ static void req_release(dtrun_request* request) {
   free(request);
 }
 
+/* ---- what programs may ask ------------------------------------------------------------- */
+
+static dtrun_status read_counters(dtrun_backend_comm* comm, link_counts* out, dtrun_error* err) {
+  link_counts counts;
+  (void)err;
+  pthread_mutex_lock(&comm->links->mutex);
+  counts = comm->links->counts;
+  pthread_mutex_unlock(&comm->links->mutex);
+  dtrun_struct_write(out, &counts, sizeof counts);
+  return DTRUN_OK;
+}
+
+static const void* get_extension(dtrun_instance* self, const char* id) {
+  static const link_counters counters = {sizeof counters, 0, read_counters};
+  (void)self;
+  return strcmp(id, LINK_COUNTERS) == 0 ? &counters : NULL;
+}
+
 /* ---- the plugin ------------------------------------------------------------------------ */
 
-static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                         dtrun_error* err) {
+static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
   const char* const needs[] = {DTRUN_MEMORY_SERVICE,    DTRUN_THREADS_SERVICE,     DTRUN_HEALTH_SERVICE,
                                DTRUN_KERNELS_SERVICE,   DTRUN_COLLECTIVES_SERVICE, DTRUN_CALLS_SERVICE,
                                DTRUN_MEMBERSHIP_SERVICE};
+  dtrun_status status = understand(params->flags, err);
   dtrun_instance* self;
   size_t i;
-  (void)options;
+  if (status != DTRUN_OK) return status;
   for (i = 0; i < sizeof needs / sizeof *needs; ++i) {
     if (host->get_service(host, needs[i]) != NULL) continue;
     return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1,
@@ -235,7 +261,7 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
 
 static void shutdown_instance(dtrun_instance* self) { free(self); }
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_backend backend;
   static dtrun_plugin plugin;
   (void)host;
@@ -260,6 +286,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   plugin.init = init;
   plugin.shutdown = shutdown_instance;
   plugin.backend = &backend;
+  plugin.get_extension = get_extension;
   *out = &plugin;
   return DTRUN_OK;
 }

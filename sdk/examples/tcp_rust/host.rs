@@ -43,6 +43,11 @@ pub fn check(call: impl FnOnce(*mut dtrun_error) -> dtrun_status) -> Outcome<dtr
     }
 }
 
+/// A constant text for C, which is written with the NUL at its end: literals of that kind need Rust 1.77.
+pub fn c(text: &'static str) -> &'static CStr {
+    CStr::from_bytes_with_nul(text.as_bytes()).unwrap()
+}
+
 /// A dtrun_string has a NUL behind its last byte, as a CStr has.
 fn view(text: &CStr) -> dtrun_string {
     dtrun_string { data: text.as_ptr(), size: text.to_bytes().len() as u64 }

@@ -8,6 +8,7 @@ use crate::host::*;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ pub fn deadline_after(timeout_ns: i64) -> Deadline {
 }
 
 fn passed(deadline: Deadline) -> bool {
-    deadline.is_some_and(|moment| Instant::now() >= moment)
+    deadline.map_or(false, |moment| Instant::now() >= moment)
 }
 
 /// For calls that take a time limit: none when there is no deadline, and never zero, which they refuse.
@@ -70,6 +71,7 @@ pub struct Links {
     members: Membership,
     state: Mutex<State>,
     changed: Condvar,
+    moved: AtomicU64, // pieces that were sent
 }
 
 /// The connections with their threads. Dropped when every receive is done.
@@ -93,12 +95,12 @@ impl Running {
             peers.push(Peer { stream, ..Default::default() });
         }
         let state = Mutex::new(State { peers, ..Default::default() });
-        let links = Arc::new(Links { members, state, changed: Condvar::new() });
+        let links = Arc::new(Links { members, state, changed: Condvar::new(), moved: AtomicU64::new(0) });
         let mut running = Running { links: links.clone(), threads: Vec::new() };
         for (rank, to, from) in ends {
             let (sender, receiver) = (links.clone(), links.clone());
-            running.spawn(move || host.as_thread(c"tcp-send", || sender.send_all(rank, to)))?;
-            running.spawn(move || host.as_thread(c"tcp-receive", || receiver.receive_all(rank, from)))?;
+            running.spawn(move || host.as_thread(c("tcp-send\0"), || sender.send_all(rank, to)))?;
+            running.spawn(move || host.as_thread(c("tcp-receive\0"), || receiver.receive_all(rank, from)))?;
         }
         Ok(running)
     }
@@ -111,11 +113,19 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What was sent gets a moment to leave.
+        // Hands over what was sent, until it moves no more for 10 s.
         let idle = |state: &State| state.shut || state.peers.iter().all(|peer| peer.sends.is_empty());
-        let state = self.links.lock();
-        let waited = self.links.changed.wait_timeout_while(state, Duration::from_secs(5), |state| !idle(state));
-        drop(waited);
+        let moved = || self.links.moved.load(Ordering::Relaxed);
+        let mut state = self.links.lock();
+        loop {
+            let before = moved();
+            let wait = self.links.changed.wait_timeout_while(state, Duration::from_secs(10), |state| !idle(state));
+            state = wait.unwrap().0;
+            if idle(&state) || moved() == before {
+                break;
+            }
+        }
+        drop(state);
         self.links.members.leave(); // before the connections end, so that no rank takes that for a failure
         self.links.shut();
         for thread in self.threads.drain(..) {
@@ -128,7 +138,10 @@ impl Links {
     /// The failure of the communicator; core hears first who is to blame.
     pub fn check(&self) -> Outcome<()> {
         let mut state = self.lock();
-        let Some(failure) = state.failure.clone() else { return Ok(()) };
+        let failure = match state.failure.clone() {
+            Some(failure) => failure,
+            None => return Ok(()),
+        };
         let report = failure.code == DTRUN_REMOTE_FAILURE && !std::mem::replace(&mut state.reported, true);
         drop(state);
         if report {
@@ -232,7 +245,8 @@ impl Links {
             // An empty one takes its place, so that the queue is empty only when it has been sent.
             let message = std::mem::take(&mut state.peers[rank].sends[0]);
             drop(state);
-            if gone || stream.write_all(&message).is_err() {
+            let mut pieces = message.chunks(1 << 20);
+            if gone || !pieces.all(|piece| stream.write_all(piece).map(|_| self.moved.fetch_add(1, Ordering::Relaxed)).is_ok()) {
                 return self.lost(rank, true);
             }
             state = self.lock();
@@ -303,7 +317,11 @@ impl Peer {
     fn match_up(&mut self) {
         let receives = &mut self.receives;
         self.messages.retain(|(header, data)| {
-            let Some(at) = receives.iter().position(|one| one.lock().unwrap().header == *header) else { return true };
+            let at = match receives.iter().position(|one| one.lock().unwrap().header == *header) {
+                // One that is late has timed out, whether or not its rank has looked.
+                Some(at) if !passed(receives[at].lock().unwrap().deadline) => at,
+                _ => return true,
+            };
             let receive = receives.remove(at);
             let mut receive = receive.lock().unwrap();
             unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), receive.memory, data.len()) };
@@ -326,10 +344,10 @@ fn connect_all(members: &Membership, params: &dtrun_comm_params, address: &str) 
     random.read_exact(&mut secret).map_err(|e| failed("no random numbers", e))?;
     let secret = format!("{:032x}", u128::from_le_bytes(secret));
     // A rank listens before it joins, so no rank connects too early.
-    members.join(c"tcp", &format!("{place} {secret}"), params.timeout_ns)?;
+    members.join(c("tcp\0"), &format!("{place} {secret}"), params.timeout_ns)?;
     let mut streams: Vec<Option<TcpStream>> = (0..params.size).map(|_| None).collect();
     for peer in 0..params.rank {
-        let said = members.said(c"tcp", peer)?;
+        let said = members.said(c("tcp\0"), peer)?;
         let (place, secret) = said.split_once(' ').unwrap_or_default();
         let failed = |e| Failure::system(DTRUN_REMOTE_FAILURE, peer, &format!("cannot connect to rank {peer}"), e);
         let place: SocketAddr = place.parse().map_err(|e| failed(std::io::Error::new(ErrorKind::InvalidData, e)))?;
@@ -344,12 +362,16 @@ fn connect_all(members: &Membership, params: &dtrun_comm_params, address: &str) 
     }
     let mut missing = params.size - 1 - params.rank;
     while missing > 0 {
-        let Ok((mut stream, _)) = listener.accept() else {
-            if passed(deadline) {
-                return Err(Failure::new(DTRUN_TIMEOUT, -1, format!("{missing} ranks have not connected")));
+        let mut stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(_) if passed(deadline) => {
+                let absent = (params.rank + 1..params.size).find(|rank| streams[*rank as usize].is_none()).unwrap_or(-1);
+                return Err(Failure::new(DTRUN_TIMEOUT, absent, format!("rank {absent} has not connected")));
             }
-            std::thread::sleep(Duration::from_millis(1));
-            continue;
+            Err(_) => {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
         };
         let mut hello = [0u8; 41];
         let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));

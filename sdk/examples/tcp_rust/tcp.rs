@@ -12,7 +12,7 @@ use host::*;
 use links::*;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, Once};
 
 /// The collective that runs.
 #[derive(Default)]
@@ -119,8 +119,8 @@ unsafe extern "C" fn abandon_collective(context: *mut c_void, _: *const dtrun_op
 unsafe extern "C" fn query_caps(_: *mut dtrun_instance, out: *mut dtrun_backend_caps, _: *mut dtrun_error) -> dtrun_status {
     let up_to = |last: i32| (2u64 << last) - 2;
     let caps = dtrun_backend_caps {
-        struct_size: (*out).struct_size, // the caller's, which may be shorter
-        flags: DTRUN_CAP_ABORT as u32,
+        struct_size: (*out).struct_size, // the caller's, which may be longer
+        features: DTRUN_CAP_ABORT as u64,
         ops: up_to(DTRUN_SCATTERV),
         dtypes: up_to(DTRUN_COMPLEX128),
         reduces: up_to(DTRUN_LOR),
@@ -133,7 +133,15 @@ unsafe extern "C" fn query_caps(_: *mut dtrun_instance, out: *mut dtrun_backend_
     DTRUN_OK
 }
 
+fn understand(flags: u32) -> Outcome<()> {
+    match flags & DTRUN_FLAGS_MUST_UNDERSTAND {
+        0 => Ok(()),
+        _ => Err(Failure::new(DTRUN_UNSUPPORTED, -1, "the call has a flag that tcp_rust does not know")),
+    }
+}
+
 unsafe fn create(host: Host, params: &dtrun_comm_params) -> Outcome<Box<Comm>> {
+    understand(params.flags)?;
     let known = String::from_utf8_lossy(bytes_of(params.address.data as *const c_void, params.address.size));
     let address = if params.host_count == 1 { "127.0.0.1" } else { &known };
     let running = Running::start(host, params, address)?;
@@ -153,7 +161,7 @@ unsafe fn create(host: Host, params: &dtrun_comm_params) -> Outcome<Box<Comm>> {
     let runner =
         dtrun_runner { context, run: Some(run_collective), abandon: Some(abandon_collective), ..Default::default() };
     check(|e| (host.collectives.open.unwrap())(host.raw, &messenger, &mut comm.collectives, e))?;
-    let name = c"tcp-calls".as_ptr();
+    let name = c("tcp-calls\0").as_ptr();
     check(|e| (host.calls.open.unwrap())(host.raw, &runner, params.size, name, &mut comm.calls, e))?;
     Ok(comm)
 }
@@ -170,8 +178,11 @@ unsafe extern "C" fn comm_destroy(comm: *mut dtrun_backend_comm) {
 }
 
 unsafe extern "C" fn comm_abort(
-    comm: *mut dtrun_backend_comm, params: *const dtrun_abort_params, _: *mut dtrun_error,
+    comm: *mut dtrun_backend_comm, params: *const dtrun_abort_params, err: *mut dtrun_error,
 ) -> dtrun_status {
+    if let Err(failure) = understand((*params).flags) {
+        return status_of(Err(failure), err);
+    }
     let whole = (*params).struct_size as usize >= std::mem::size_of::<dtrun_abort_params>();
     let text = match whole {
         true => String::from_utf8_lossy(bytes_of((*params).reason.data as *const c_void, (*params).reason.size)),
@@ -185,9 +196,7 @@ unsafe fn start(comm: *mut Comm, op: &dtrun_op) -> Outcome<Option<Request>> {
     let Comm { host, calls, .. } = &*comm;
     let links = (*comm).links();
     links.check()?;
-    if op.flags & DTRUN_FLAGS_MUST_UNDERSTAND != 0 {
-        return Err(Failure::new(DTRUN_UNSUPPORTED, -1, "the operation has a flag that tcp_rust does not know"));
-    }
+    understand(op.flags)?;
     let bytes = op.count * (host.kernels.element_bytes.unwrap())(host.raw, op.dtype);
     let header = Header { key: op.tag as u64, bytes };
     Ok(match op.kind {
@@ -245,9 +254,9 @@ unsafe extern "C" fn req_release(request: *mut dtrun_request) {
 // ---- the plugin -----------------------------------------------------------------------------
 
 unsafe extern "C" fn init(
-    host: *const dtrun_host, _: *const dtrun_options, out: *mut *mut dtrun_instance, err: *mut dtrun_error,
+    params: *const dtrun_init_params, out: *mut *mut dtrun_instance, err: *mut dtrun_error,
 ) -> dtrun_status {
-    let found = Host::new(host);
+    let found = understand((*params).flags).and_then(|()| Host::new((*params).host));
     status_of(found.map(|host| { *out = Box::into_raw(Box::new(host)) as *mut dtrun_instance; DTRUN_OK }), err)
 }
 
@@ -256,13 +265,7 @@ unsafe extern "C" fn shutdown(this: *mut dtrun_instance) {
 }
 
 /// Tables are constant and live as long as the process.
-struct Tables {
-    plugin: dtrun_plugin,
-}
-unsafe impl Send for Tables {}
-unsafe impl Sync for Tables {}
-
-fn make_tables() -> Tables {
+fn make_table() -> *const dtrun_plugin {
     let backend: &'static dtrun_backend = Box::leak(Box::new(dtrun_backend {
         query_caps: Some(query_caps),
         comm_create: Some(comm_create),
@@ -274,34 +277,34 @@ fn make_tables() -> Tables {
         req_release: Some(req_release),
         ..Default::default()
     }));
-    Tables {
-        plugin: dtrun_plugin {
-            magic: DTRUN_PLUGIN_MAGIC,
-            abi_major: DTRUN_ABI_MAJOR,
-            abi_minor_built: DTRUN_ABI_MINOR,
-            abi_minor_required: DTRUN_ABI_REQUIRED,
-            kind: DTRUN_KIND_BACKEND,
-            name: c"tcp_rust".as_ptr(),
-            version: c"1.0".as_ptr(),
-            vendor: c"dtrun examples".as_ptr(),
-            license: c"Apache-2.0".as_ptr(),
-            summary: c"messages and collectives over TCP, in Rust".as_ptr(),
-            options: null(),
-            init: Some(init),
-            shutdown: Some(shutdown),
-            backend,
-            ..Default::default()
-        },
-    }
+    Box::leak(Box::new(dtrun_plugin {
+        magic: DTRUN_PLUGIN_MAGIC,
+        abi_major: DTRUN_ABI_MAJOR,
+        abi_minor_built: DTRUN_ABI_MINOR,
+        abi_minor_required: DTRUN_ABI_REQUIRED,
+        kind: DTRUN_KIND_BACKEND,
+        name: c("tcp_rust\0").as_ptr(),
+        version: c("1.0\0").as_ptr(),
+        vendor: c("dtrun examples\0").as_ptr(),
+        license: c("Apache-2.0\0").as_ptr(),
+        summary: c("messages and collectives over TCP, in Rust\0").as_ptr(),
+        options: null(),
+        init: Some(init),
+        shutdown: Some(shutdown),
+        backend,
+        ..Default::default()
+    }))
 }
 
 /// # Safety
 /// Called by dtrun, with its host table.
 #[no_mangle]
-pub unsafe extern "C" fn dtrun_plugin_entry_v0(
+pub unsafe extern "C" fn dtrun_plugin_entry_v1(
     _: *const dtrun_host, out: *mut *const dtrun_plugin, _: *mut dtrun_error,
 ) -> dtrun_status {
-    static TABLES: OnceLock<Tables> = OnceLock::new();
-    *out = &TABLES.get_or_init(make_tables).plugin;
+    static ONCE: Once = Once::new();
+    static mut TABLE: *const dtrun_plugin = null();
+    ONCE.call_once(|| TABLE = make_table());
+    *out = TABLE;
     DTRUN_OK
 }

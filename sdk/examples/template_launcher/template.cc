@@ -6,6 +6,7 @@
 //   command = ["numactl", "--cpunodebind=${LOCAL_RANK}", "{}"]
 //
 // "{}" becomes the job's command with its arguments, ${NAME} a number of the rank.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,17 +20,15 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 
 class Template final : public sdk::Launcher {
  public:
-  Template(const sdk::Host&, const sdk::Options& options)
-      : words_(options.List("command")), place_(options.Place("command")) {
-    for (const std::string& word : words_) {
-      if (word == "{}") return;
-    }
-    throw sdk::Failure(
-        DTRUN_INVALID_ARGUMENT,
-        place_ + ": no word of launcher.options.command is '{}', which stands for the job's command");
-  }
+  Template(const sdk::Host&, const sdk::Options& options) : options_(options) {}
 
   void Plan(const sdk::Job& job, const sdk::PlanSink& sink) override {
+    const auto words = options_.List("command");  // the constructor also runs where it is unset
+    if (std::find(words.begin(), words.end(), "{}") == words.end()) {
+      throw sdk::Failure(DTRUN_INVALID_ARGUMENT, options_.Place("command") +
+                                                     ": no word of launcher.options.command is '{}', which "
+                                                     "stands for the job's command");
+    }
     for (std::uint64_t index = 0; index < job.host_count(); ++index) {
       const dtrun_job_host host = job.host(index);
       for (int local = 0; local < host.local_size; ++local) {
@@ -39,16 +38,17 @@ class Template final : public sdk::Launcher {
             {"LOCAL_RANK", std::to_string(local)},  {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
             {"NODE_RANK", std::to_string(index)},   {"MASTER_ADDR", job.master_addr()},
             {"MASTER_PORT", job.master_port()}};
-        process.argv = Command(job.argv(), process.env);
+        process.argv = Command(words, job.argv(), process.env);
         sink.Add(process);
       }
     }
   }
 
  private:
-  std::vector<std::string> Command(const std::vector<std::string>& job, const Variables& variables) const {
+  std::vector<std::string> Command(const std::vector<std::string>& words, const std::vector<std::string>& job,
+                                   const Variables& variables) const {
     std::vector<std::string> command;
-    for (const std::string& word : words_) {
+    for (const std::string& word : words) {
       if (word == "{}") {
         command.insert(command.end(), job.begin(), job.end());
       } else {
@@ -65,7 +65,8 @@ class Template final : public sdk::Launcher {
       const std::string* value = nullptr;
       for (const auto& [known, text] : variables) value = known == name ? &text : value;
       if (value == nullptr) {
-        throw sdk::Failure(DTRUN_INVALID_ARGUMENT, place_ + ": '" + word + "' has no variable '" + name +
+        throw sdk::Failure(DTRUN_INVALID_ARGUMENT, options_.Place("command") + ": '" + word +
+                                                       "' has no variable '" + name +
                                                        "'; known are RANK, LOCAL_RANK, WORLD_SIZE, ...");
       }
       word.replace(at, end + 1 - at, *value);
@@ -74,8 +75,7 @@ class Template final : public sdk::Launcher {
     return word;
   }
 
-  const std::vector<std::string> words_;
-  const std::string place_;
+  const sdk::Options options_;
 };
 
 constexpr dtrun_option kOptions[] = {
@@ -84,5 +84,5 @@ constexpr dtrun_option kOptions[] = {
 
 }  // namespace
 
-DTRUN_SDK_PLUGIN(Template, "template", "1.0", "dtrun examples", "Apache-2.0", "starts each rank by a command of yours",
-                 kOptions, 1)
+DTRUN_SDK_PLUGIN(Template, "template", "1.0", "dtrun examples", "Apache-2.0",
+                 "starts each rank by a command of yours", kOptions, 1)

@@ -5,7 +5,7 @@
  * backend that the config names and joins the other ranks. A program that dtrun did
  * not start is a world of one rank, so the same binary runs alone.
  *
- * Buffers are host memory, or a device's in the calls that take a stream. Counts and offsets are in
+ * Buffers are host memory; dtrun/device.h, a draft, has the calls that take a device's. Counts and offsets are in
  * elements, and all ranks make the same calls on a communicator in the same order. Every function that can
  * fail returns a dtrun_status and fills `err` (which may be NULL). After any failure of an operation, other
  * than DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator stays failed:
@@ -24,8 +24,8 @@
 #ifndef DTRUN_DTRUN_H
 #define DTRUN_DTRUN_H
 
-#include "dtrun/abi/backend.h"
 #include "dtrun/abi/error.h"
+#include "dtrun/abi/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +35,7 @@ extern "C" {
 
 typedef struct dtrun_comm dtrun_comm;
 typedef struct dtrun_work dtrun_work;
+typedef struct dtrun_backend_comm dtrun_backend_comm; /* a backend's */
 
 /* "0.1.0". */
 DTRUN_API const char* dtrun_version(void);
@@ -55,6 +56,15 @@ DTRUN_API int32_t dtrun_rank(void);
 DTRUN_API int32_t dtrun_world_size(void);
 DTRUN_API int32_t dtrun_local_rank(void);
 DTRUN_API int32_t dtrun_local_world_size(void);
+
+/* ---- numbers to watch ------------------------------------------------------------ */
+
+/* The newest value of `name`, such as "loss", for `metrics.jsonl` in the run folder and `metrics.listen`. `step`:
+ * of the training; negative: none. A name has the characters a-z A-Z 0-9 _ : (no digit first), at most 128, and does
+ * not begin with "dtrun_"; a process has at most 256 names. Costs well under a microsecond: what is newest is sent
+ * once a second by a thread of libdtrun, and when the process exits. Needs no dtrun_init. No effect, and DTRUN_OK,
+ * in a program that dtrun did not start and in a forked child. Any thread. */
+DTRUN_API dtrun_status dtrun_metric(const char* name, double value, int64_t step, dtrun_error* err);
 
 /* ---- communicators --------------------------------------------------------------- */
 
@@ -86,6 +96,27 @@ DTRUN_API dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks,
 /* Ends a communicator made by one of the two; dtrun_finalize ends those that are left. Its
  * remaining work handles can then only be released. NULL and the world are left alone. */
 DTRUN_API void dtrun_comm_free(dtrun_comm* comm);
+
+/* ---- what a backend offers beyond these calls --------------------------------------- */
+
+/* An extension, which its author documents in a header of its own. */
+typedef struct dtrun_extension {
+  uint32_t struct_size;
+  uint32_t flags;
+  const void* table; /* of that header; lives as long as the process */
+  /* First argument of the table's members: the backend's communicator for `comm`. NULL where this rank has
+   * none, as on a host that another rank speaks for. Unless dtrun_comm_backend is `backend`, its ranks may be
+   * fewer than those of `comm` and have other numbers. */
+  dtrun_backend_comm* comm;
+  const char* backend; /* name of the plugin */
+} dtrun_extension;
+
+/* The extension `id`, "<vendor>.<name>/<revision>", of the plugin that carries host memory of `comm`, else of
+ * one below it, else of the one that carries a device's. DTRUN_NOT_FOUND: none of them has it. Local; after a
+ * failure or an abort of `comm` too. What it gives is valid until `comm` ends, and not in a forked child.
+ * Which threads may call the table's members, and when, says their header. */
+DTRUN_API dtrun_status dtrun_comm_extension(dtrun_comm* comm, const char* id, dtrun_extension* out,
+                                            dtrun_error* err);
 
 /* ---- memory ---------------------------------------------------------------------- */
 
@@ -177,51 +208,17 @@ DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, 
 DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype,
                                       uint32_t tag, int32_t* source, dtrun_work** work, dtrun_error* err);
 
-/* ---- memory of a device: docs/devices.md ---------------------------------------------- */
+/* ---- memory that is used again and again ------------------------------------------- */
 
-/* The operation that `op` describes, on buffers of the stream's device. It starts after the work that is
- * queued on `stream`, and the call does not wait for it. With work == NULL later work on `stream` starts
- * after it; otherwise dtrun_work_wait_on orders a stream after it, and until then its buffers belong to it.
- * Where the route has no streams of its own (staging, ucx, mpi), a call with work == NULL, and
- * dtrun_work_wait_on, block until the data has come. A NULL stream is dtrun_submit. The first operation on a
- * device connects the ranks and blocks; it must not be a send or a recv unless dtrun_comm_connect came
- * before. */
-DTRUN_API dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
-                                       dtrun_work** work, dtrun_error* err);
-/* Later work on `stream` starts after the operation, or all of a group. Does not wait for it, but for what is
- * said above, and says nothing about its success: dtrun_work_test, dtrun_work_wait and later calls on the
- * communicator do. For operations on memory of the stream's kind of device. */
-DTRUN_API dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err);
-/* A call of all ranks, in one order with their others: operations on this kind of device use `device_index`
- * of this process. Connects the ranks, which the first such operation does otherwise, with its stream's
- * device. Once it is connected, another device is DTRUN_INVALID_ARGUMENT. */
-DTRUN_API dtrun_status dtrun_comm_connect(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
-                                          dtrun_error* err);
-/* What carries the operations on that kind of device: "nccl", "staging over shm+gloo", ...; "" when nothing
- * does, and `err` says why. Connects nothing. Valid until `comm` is freed. */
-DTRUN_API const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error* err);
-/* 1 where ordering a stream after an operation on that kind of device blocks until the data has come, as with
- * staging, ucx and mpi; else 0. Connects nothing. Since 0.9 */
-DTRUN_API int32_t dtrun_comm_orders_on_host(dtrun_comm* comm, int32_t device_kind);
-/* Memory of a device that `comm` is connected to: not zeroed, and freed with dtrun_free. Where the transport
- * has none of its own, the device's library's. */
-DTRUN_API dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind,
-                                      int32_t device_index, void** out, dtrun_error* err);
 /* Makes `bytes` from `memory` on ready for the operations of `comm`, which may then cost less; operations
  * take other memory as well. device_kind DTRUN_DEVICE_HOST and index -1, or of a device that `comm` is
- * connected to. Registrations of `comm` must not overlap. Local. Where the transport has nothing to do it
- * does nothing. Since 0.9 */
+ * connected to (dtrun/device.h). Registrations of `comm` must not overlap. Local. Where the transport has nothing to do it
+ * does nothing. */
 DTRUN_API dtrun_status dtrun_register(dtrun_comm* comm, void* memory, uint64_t bytes, int32_t device_kind,
                                       int32_t device_index, dtrun_error* err);
 /* Before the memory is freed, when no operation uses it. What is not registered is left alone; what still is
- * ends with `comm`. Since 0.9 */
+ * ends with `comm`. */
 DTRUN_API void dtrun_deregister(dtrun_comm* comm, void* memory);
-/* A stream of the device, for those who have no library of it at hand. priority: 0, or 1 for one with work that
- * goes before that of others. Ends with `comm` at the latest. */
-DTRUN_API dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
-                                           int32_t priority, dtrun_stream* out, dtrun_error* err);
-/* When its work has ended. */
-DTRUN_API void dtrun_stream_destroy(dtrun_comm* comm, const dtrun_stream* stream);
 
 /* ---- any operation, and several as one --------------------------------------------- */
 

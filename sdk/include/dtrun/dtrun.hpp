@@ -27,6 +27,11 @@
 
 namespace dtrun {
 
+// The newest value of `name`, for the run folder and metrics.listen, as dtrun_metric. step < 0: none.
+inline void metric(const std::string& name, double value, std::int64_t step = -1) {
+  detail::check([&](dtrun_error* e) { return dtrun_metric(name.c_str(), value, step, e); });
+}
+
 // A set of ranks. A cheap handle, valid until its owner ends: the Session for the world, a
 // SubCommunicator for others. Any thread. Blocking forms have plain names; the others end in
 // _async and take the same arguments. Pointers and counts are those of dtrun.h.
@@ -42,6 +47,15 @@ class Communicator {
 
   void abort(const std::string& reason) const {
     detail::check([&](dtrun_error* e) { return dtrun_comm_abort(comm_, reason.c_str(), e); });
+  }
+
+  // Throws where no backend that carries it offers `id`, "<vendor>.<name>/<revision>".
+  template <class Table>
+  Extension<Table> extension(const char* id) const {
+    dtrun_extension found;
+    DTRUN_INIT(found);
+    detail::check([&](dtrun_error* e) { return dtrun_comm_extension(comm_, id, &found, e); });
+    return {static_cast<const Table*>(found.table), found.comm, found.backend};
   }
 
   // ---- operations of all ranks; in place where there is one pointer

@@ -1,4 +1,4 @@
-// work.hpp - what the calls of dtrun.hpp are made of: failures, element types, running work.
+// work.hpp - what the calls of dtrun.hpp are made of: failures, element types, running work, extensions.
 //
 // Header-only, C++17; included by dtrun.hpp. Values; a Work is used by one thread at a time.
 #pragma once
@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "dtrun/device.h"
 #include "dtrun/failure.h"
 
 namespace dtrun {
@@ -113,8 +114,8 @@ class Work {
     });
     return finished;
   }
-  // Later work on `stream` starts after the operation, or all of a group. Does not block, but for staging, and
-  // says nothing of its success; the destructor waits no more.
+  // Later work on `stream` starts after the operation, or all of a group. Does not block, but for staging,
+  // and says nothing of its success; the destructor waits no more.
   void wait_on(const dtrun_stream& stream) {
     detail::check([&](dtrun_error* e) { return dtrun_work_wait_on(work_.get(), &stream, e); });
   }
@@ -122,6 +123,14 @@ class Work {
 
  private:
   std::unique_ptr<dtrun_work, detail::ReleaseWork> work_;
+};
+
+// What a backend offers beyond dtrun.h: Table is the struct of its author's header.
+template <class Table>
+struct Extension {
+  const Table* table;
+  dtrun_backend_comm* comm;  // first argument of its members; null: this rank has none
+  const char* backend;
 };
 
 }  // namespace dtrun

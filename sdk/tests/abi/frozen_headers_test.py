@@ -27,6 +27,7 @@ class Tree:
     def headers(self):
         folder = self.include / "dtrun"
         found = [*(folder / "abi").glob("*.h"), folder / "abi.h", folder / "dtrun.h"]
+        found.remove(folder / "abi/device.h")  # a draft
         return {str(file.relative_to(self.include)): file.read_text() for file in sorted(found) if file.exists()}
 
     def listed(self):

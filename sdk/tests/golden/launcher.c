@@ -8,11 +8,9 @@ struct dtrun_instance {
   int unused;
 };
 
-static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                         dtrun_error* err) {
+static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
   static dtrun_instance only;
-  (void)host;
-  (void)options;
+  (void)params;
   (void)err;
   *out = &only;
   return DTRUN_OK;
@@ -53,12 +51,12 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* caller_job, cons
   dtrun_job job;
   uint64_t i;
   (void)self;
-  GOLDEN_READ(dtrun_job, job, caller_job);
+  GOLDEN_READ(job, caller_job);
   for (i = 0; i < job.host_count; ++i) {
     const char* place = (const char*)job.hosts + i * job.hosts->struct_size;
     dtrun_job_host host;
     int32_t local;
-    GOLDEN_READ(dtrun_job_host, host, (const dtrun_job_host*)(const void*)place);
+    GOLDEN_READ(host, (const dtrun_job_host*)(const void*)place);
     for (local = 0; local < host.local_size; ++local) {
       const dtrun_status status = plan_rank(&job, &host, i, local, sink, err);
       if (status != DTRUN_OK) return status;
@@ -67,11 +65,11 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* caller_job, cons
   return DTRUN_OK;
 }
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_launcher launcher;
   static dtrun_plugin table;
-  const dtrun_status status = golden_enter(host, err);
-  if (status != DTRUN_OK) return status;
+  (void)host;
+  (void)err;
   DTRUN_INIT(launcher);
   launcher.plan = plan;
   golden_identify(&table, DTRUN_KIND_LAUNCHER);

@@ -89,7 +89,7 @@ static const void* get_service(const dtrun_host* host, const char* id) {
     DTRUN_INIT(table);
     table.allocate = allocate;
     table.release = release;
-    return SIZED(table, table_delta > 0 ? table_delta : 0); /* none was ever shorter */
+    return SIZED(table, table_delta);
   }
   if (strcmp(id, DTRUN_KV_SERVICE) == 0) {
     dtrun_kv_service table;

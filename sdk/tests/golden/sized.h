@@ -33,7 +33,7 @@ static void* before_a_guard(size_t bytes) {
   return pages + room - bytes;
 }
 
-/* `count` copies of objects of `bytes` each, `delta` bytes longer or shorter. */
+/* `count` copies of objects of `bytes` each, `delta` bytes longer. */
 static void* sized_array(const void* objects, size_t count, size_t bytes, int delta) {
   const size_t size = (size_t)((long)bytes + delta);
   char* copies = before_a_guard(count * size);

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 typedef struct {
   int rank, size, index;

@@ -86,8 +86,8 @@ static void try_all(Large* large) {
 
 int large(Device* device) {
   const size_t room = sizeof(float) * kFloats[kCounts - 1] * (size_t)device->size;
-  Large all = {
-      device, 0, device_memory(device, room), device_memory(device, room), malloc(room), malloc(room)};
+  Large all = {device,       0,           device_memory(device, room), device_memory(device, room),
+               malloc(room), malloc(room)};
   if (all.sent == NULL || all.got == NULL) fail("large", "no memory");
   for (int i = 0; i < kCounts; ++i) {
     all.count = kFloats[i];

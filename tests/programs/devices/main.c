@@ -25,10 +25,18 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     int (*run)(Device*);
-  } kParts[] = {{"operations", all_operations}, {"streams", streams}, {"refusals", refusals},
-                {"capture", capture},           {"large", large},     {"order", order},
-                {"beside", beside},             {"rate", rate},       {"abort", abort_one},
-                {"deadline", deadline},         {"hang", hang},       {"mismatch", mismatch}};
+  } kParts[] = {{"operations", all_operations},
+                {"streams", streams},
+                {"refusals", refusals},
+                {"capture", capture},
+                {"large", large},
+                {"order", order},
+                {"beside", beside},
+                {"rate", rate},
+                {"abort", abort_one},
+                {"deadline", deadline},
+                {"hang", hang},
+                {"mismatch", mismatch}};
   const char* const what = argc > 1 ? argv[1] : "operations";
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
     if (strcmp(kParts[i].name, what) != 0) continue;

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 static const char* const kTypeNames[] = {"",       "float16", "bfloat16",  "float32",   "float64", "int32",
                                          "int64",  "uint8",   "int8",      "int16",     "uint16",  "uint32",

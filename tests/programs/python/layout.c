@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/device.h"
 
 #define MEMBER(type, member) printf(#type "." #member " %zu\n", offsetof(type, member))
 #define SIZE(type) printf(#type " %zu\n", sizeof(type))
@@ -16,6 +16,9 @@ int main(void) {
   SIZE(dtrun_stream);
   MEMBER(dtrun_stream, device_index);
   MEMBER(dtrun_stream, native);
+  SIZE(dtrun_extension);
+  MEMBER(dtrun_extension, table);
+  MEMBER(dtrun_extension, comm);
   SIZE(dtrun_op);
   MEMBER(dtrun_op, kind);
   MEMBER(dtrun_op, count);

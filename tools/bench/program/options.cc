@@ -11,6 +11,7 @@
 #include "core/base/fd.h"
 #include "core/base/text.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/search_path.h"
 #include "tools/bench/program/sizes.h"
 
 namespace dtrun::bench {
@@ -120,7 +121,7 @@ Status CheckStart(const Arguments& given, Request& request) {
 
 // Checks the options that name things.
 Status CheckNames(const Arguments& given, Request& request) {
-  auto backends = Words("--backend", given.backends, InstalledBackends(given.plugin_dirs));
+  auto backends = Words("--backend", plugin::FileForm(given.backends), InstalledBackends(given.plugin_dirs));
   if (!backends) return backends.error();
   request.backends = *std::move(backends);
   auto locals = Words("--local", given.locals, {"shm", "none"});

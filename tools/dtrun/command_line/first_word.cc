@@ -60,15 +60,13 @@ constexpr VerbAdvice kVerbs[] = {
     {" check validate lint ", "to check a config, write dtrun config check JOB.toml"},
     {" init ", "dtrun config init writes a config with comments", true},
     {" new create ", "dtrun config init writes a config with comments"},
-    {" status logs log show history ",
-     "the run folder has a job's output and state (logs.dir); dtrun explain latest reports on the last job"},
-    {" ps top ",
-     "a job runs as long as its dtrun does; dtrun explain latest reports on the last job, and its folder has "
-     "the output of every rank",
-     true},
-    {" kill ", "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM", true},
-    {" stop cancel abort terminate ",
-     "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM"},
+    {" status log show history ",
+     "dtrun ps lists jobs and their run folders, which have the output; dtrun explain latest reports on the "
+     "last "
+     "job"},
+    {" kill ", "dtrun stop JOB ends a job", true},
+    {" cancel abort terminate ", "dtrun stop JOB ends a job"},
+    {" attach py-spy bt where ", "dtrun stacks JOB shows where the ranks of a running job are"},
     {" start launch submit ", "leave it out: dtrun -n 4 train.py", false, true},
     {" options ", "write dtrun config list"},
     {" list ls ", "dtrun config list has every option, dtrun plugins every plugin"},

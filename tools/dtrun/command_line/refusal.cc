@@ -79,7 +79,9 @@ std::string UnknownOption(const Position& position, const std::string& name) {
     return text + fmt::format("; did you mean '--{}'?", *nearest);
   }
   Words verbs;
-  AddVerbsWith(name, position.root, "", &verbs);
+  // A letter means something else in another verb.
+  const bool likely = &position.at == &position.root || position.takes_program || name.starts_with("--");
+  if (likely) AddVerbsWith(name, position.root, "", &verbs);
   if (!verbs.empty()) {
     return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
                               verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);

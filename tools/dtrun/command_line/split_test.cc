@@ -221,7 +221,7 @@ TEST_F(SplitTest, SeveralProgramsAreRefused) {
 TEST_F(SplitTest, WordsThatReadLikeVerbs) {
   EXPECT_EQ(Refused({"version"}), "'version' is neither a verb nor a program; write dtrun --version");
   EXPECT_THAT(Refused({"check", "job.toml"}), HasSubstr("dtrun config check JOB.toml"));
-  EXPECT_THAT(Refused({"kill", "-9", "7"}), HasSubstr("Ctrl-C"));
+  EXPECT_THAT(Refused({"kill", "-9", "7"}), HasSubstr("dtrun stop JOB"));
   EXPECT_THAT(Good({"./kill"}).command, ElementsAre("./kill"));
   EXPECT_THAT(Good({"--", "kill"}).command, ElementsAre("kill"));
   grammar_.known = [](const std::string& name) { return name == "kill" || name == "logs"; };

@@ -156,7 +156,7 @@ class Completer {
       return;
     }
     if (const std::size_t comma = value.rfind(','); comma != value.npos) stem += value.substr(0, comma + 1);
-    if (name == "NAME") return Take(sources_.plugins(""), stem);
+    if (name == "NAME" && at_->get_name() == "describe") return Take(sources_.plugins(""), stem);
     if (name == "--backend") return Take(sources_.plugins("backend"), stem);
     if (name == "--template") return Take(sources_.templates, stem);
     if (name == "--as") return Take(sources_.dialects, stem);
@@ -172,8 +172,8 @@ class Completer {
     }
   }
 
-  // Core's options. A key with "backend.o" or "launcher.o" at its start can only be an option of plugins: these
-  // options then.
+  // Core's options. A key with "backend.o" or "launcher.o" at its start can only be an option of plugins:
+  // these options then.
   const options::Schema& OptionsLike(std::string_view key) {
     for (const char* kind : {"backend", "launcher"}) {
       if (key.starts_with(fmt::format("{}.o", kind))) return of_plugins_ = sources_.plugin_options(kind);

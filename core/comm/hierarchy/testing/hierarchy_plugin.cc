@@ -47,8 +47,9 @@ dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query
   return Hierarchy().query_support(dtrun::comm::AsInstance(&ranks.layers.front()), query, err);
 }
 
-dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                  dtrun_error* err) {
+dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
+  const dtrun_options* const options = params->options;
   return dtrun::sdk::Guard(err, [&] {
     const dtrun::sdk::Options values(dtrun::sdk::Host(host), options);
     auto ranks = std::make_unique<Ranks>();
@@ -61,10 +62,12 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     ranks->wire = wire.empty() ? &engine : LoadPlugin(wire, host);
     layers.local = *engine.backend;
     layers.wire = *ranks->wire->backend;
-    dtrun::sdk::Check(
-        [&](dtrun_error* error) { return engine.init(host, options, &layers.local_instance, error); });
-    dtrun::sdk::Check(
-        [&](dtrun_error* error) { return ranks->wire->init(host, options, &layers.wire_instance, error); });
+    dtrun::sdk::Check([&](dtrun_error* error) {
+      return dtrun::sdk::InitPlugin(engine, host, options, &layers.local_instance, error);
+    });
+    dtrun::sdk::Check([&](dtrun_error* error) {
+      return dtrun::sdk::InitPlugin(*ranks->wire, host, options, &layers.wire_instance, error);
+    });
     ranks->layers.assign(static_cast<std::size_t>(values.Int(kHosts)), layers);
     for (std::size_t number = 0; number < ranks->layers.size(); ++number) {
       ranks->layers[number].host = static_cast<int>(number);
@@ -83,7 +86,7 @@ void Shutdown(dtrun_instance* self) {
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static const std::array<dtrun_option, 4> options = [] {
     dtrun_option wire = dtrun::sdk::Option(kWire, DTRUN_TYPE_STRING, "", "file of a backend plugin");
     // The one option that gloo requires.

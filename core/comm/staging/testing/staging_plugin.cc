@@ -49,8 +49,9 @@ dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query
   return Table().query_support(dtrun::comm::AsInstance(&Of(self).staging), query, err);
 }
 
-dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                  dtrun_error* err) {
+dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
+  const dtrun_host* const host = params->host;
+  const dtrun_options* const options = params->options;
   return sdk::Guard(err, [&] {
     const sdk::Options values(sdk::Host(host), options);
     auto parts = std::make_unique<Parts>();
@@ -63,9 +64,12 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     staging.wire.table = *parts->wire->backend;
     staging.wire.name = parts->wire->name;
     staging.device = {parts->device->device, nullptr, parts->device->name};
-    sdk::Check([&](dtrun_error* e) { return parts->wire->init(host, options, &staging.wire.instance, e); });
-    sdk::Check(
-        [&](dtrun_error* e) { return parts->device->init(host, options, &staging.device.instance, e); });
+    sdk::Check([&](dtrun_error* e) {
+      return sdk::InitPlugin(*parts->wire, host, options, &staging.wire.instance, e);
+    });
+    sdk::Check([&](dtrun_error* e) {
+      return sdk::InitPlugin(*parts->device, host, options, &staging.device.instance, e);
+    });
     sdk::Check([&](dtrun_error* e) {
       return staging.device.table->count(staging.device.instance, &parts->devices, e);
     });
@@ -83,7 +87,7 @@ void Shutdown(dtrun_instance* self) {
 
 }  // namespace
 
-dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static const std::array<dtrun_option, 3> options = {
       sdk::Option("wire", DTRUN_TYPE_STRING, "", "file of a backend plugin"),
       sdk::Option("device", DTRUN_TYPE_STRING, "", "file of a device plugin"),

@@ -20,6 +20,7 @@
 typedef struct dtrun_instance dtrun_instance;         /* made by dtrun_plugin.init */
 typedef struct dtrun_backend_comm dtrun_backend_comm; /* opaque, the plugin's */
 typedef struct dtrun_request dtrun_request;           /* opaque, the plugin's */
+typedef struct dtrun_stream dtrun_stream;             /* of the device draft: device.h */
 
 /* ---- launch ---------------------------------------------------------------------- */
 
@@ -48,26 +49,21 @@ typedef struct dtrun_launch_sink {
 
 /* ---- capabilities ------------------------------------------------------------------ */
 
-/* Bits of dtrun_backend_caps.flags. */
+/* Bits of dtrun_backend_caps.features: promises of the backend. A host ignores those that it does not know. Bits
+ * 48 to 62 belong to the device draft. */
 enum {
-  DTRUN_CAP_ABORT = 1,           /* comm_abort ends blocked calls in bounded time */
-  DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
-  DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank; 8 is retired */
-  DTRUN_CAP_LAZY_CONNECT =
-      16,                  /* ranks connect when they first talk, so any number may share a communicator */
-  DTRUN_CAP_DETACHED = 32, /* takes operations with DTRUN_OP_DETACHED */
-  DTRUN_CAP_CAPTURE =
-      64, /* takes operations on a stream that is being captured into a graph, as detached ones */
-  DTRUN_CAP_STREAM_ORDER = 128, /* messages wait for the operations before them: rule D6 */
-  /* Takes memory of devices without a stream, when nothing on the device uses it, and has moved it when the
-   * request completes: rule D10 */
-  DTRUN_CAP_NO_STREAM = 256
+  DTRUN_CAP_ABORT = 1,      /* comm_abort ends blocked calls in bounded time */
+  DTRUN_CAP_ANY_SOURCE = 4, /* a receive may match a message of any rank; 2 and 8 are retired */
+  /* comm_create connects to few other ranks or none, so any number may share a communicator: rule B28 */
+  DTRUN_CAP_LAZY_CONNECT = 16,
+  DTRUN_CAP_LOSSY = 32 /* sums of float32 and float64 are less accurate than rule C10 says */
 };
 
 /* What the backend can do. Bit v of a mask is enum value v. */
 typedef struct dtrun_backend_caps {
   uint32_t struct_size;
   uint32_t flags;
+  uint64_t features; /* DTRUN_CAP_* */
   uint64_t ops;
   uint64_t dtypes;        /* that it moves */
   uint64_t reduces;       /* how it combines elements; 0: it reduces nothing */
@@ -110,19 +106,13 @@ typedef struct dtrun_comm_params {
                                the call */
   int32_t device_kind;      /* DTRUN_DEVICE_HOST: the ranks use no device */
   int32_t device_index;     /* of this rank's device; -1 with DTRUN_DEVICE_HOST */
-  /* The communicator that this one is split from, of this backend and this rank; NULL: none, as for the
-     world. Not every rank of it is a member. */
+  /* The communicator that this one is made from, of this backend and this rank; NULL: none, as for the
+     world. Not every rank of it is a member, and it may have failed or been aborted: then it is good for
+     nothing but its numbers. */
   dtrun_backend_comm* parent;
+  const int32_t* parent_ranks; /* of each rank, its rank in `parent`; `size` numbers; NULL without a parent.
+                                  Valid during the call */
 } dtrun_comm_params;
-
-/* A queue of a device, in which its work is ordered. */
-typedef struct dtrun_stream {
-  uint32_t struct_size;
-  uint32_t flags;
-  int32_t device_kind;
-  int32_t device_index; /* from 0, as the device's own library counts in this process */
-  void* native;         /* cudaStream_t, ...; NULL is that library's default stream */
-} dtrun_stream;
 
 /* How a communicator is aborted. */
 typedef struct dtrun_abort_params {
@@ -180,8 +170,7 @@ typedef struct dtrun_backend {
 
   /* Starts `op`; never waits for a peer. DTRUN_OK: it has completed, and *out is untouched. DTRUN_PENDING:
    * *out is its request. `stream` is NULL for host memory. Collectives match and complete in the order of the
-   * calls; a message waits only for those of its peer and tag. [comm-serial], or [any] with
-   * DTRUN_CAP_THREAD_MULTIPLE */
+   * calls; a message waits only for those of its peer and tag. [comm-serial] */
   dtrun_status (*enqueue)(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                           dtrun_request** out, dtrun_error* err);
 
@@ -192,7 +181,7 @@ typedef struct dtrun_backend {
   /* Sleeps until it has ended, at most timeout_ns (0: not at all, -1: no limit): DTRUN_PENDING when it still
    * runs then. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. [any] */
   dtrun_status (*req_wait_host)(dtrun_request* request, int64_t timeout_ns, dtrun_error* err);
-  /* Orders later work on `stream` after the result. NULL without streams. [comm-serial] */
+  /* Of the device draft: orders later work on `stream` after the result. NULL without streams. [comm-serial] */
   dtrun_status (*req_wait_stream)(dtrun_request* request, const dtrun_stream* stream, dtrun_error* err);
   /* Drops the handle. Waits for the operation if it is still running. [any] */
   void (*req_release)(dtrun_request* request);
@@ -220,8 +209,7 @@ typedef struct dtrun_backend {
   /* Optional, both or none: memory of the program, params->bytes from `memory` on, is made ready for
    * operations of this communicator, so that they cost less; nothing else changes. params->alignment is 0,
    * and device_kind one of the caps'. Local: no peer takes part. No two registrations of a communicator
-   * overlap. mem_deregister gets the same `memory`, before comm_destroy, when no operation uses it. Since
-   * 0.9. [any] */
+   * overlap. mem_deregister gets the same `memory`, before comm_destroy, when no operation uses it. [any] */
   dtrun_status (*mem_register)(dtrun_backend_comm* comm, const dtrun_mem_params* params, void* memory,
                                dtrun_error* err);
   void (*mem_deregister)(dtrun_backend_comm* comm, void* memory);

@@ -4,9 +4,9 @@
  * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
  *
  * Structs   Every struct but dtrun_string starts with `struct_size` and `flags`. The side
- *           that allocates a struct sets struct_size to sizeof (DTRUN_INIT does). A callee
- *           reads only the first min(struct_size, its own sizeof) bytes and treats the
- *           rest as zero. Zero means "absent" or "default" unless the member says what
+ *           that allocates a struct sets struct_size to sizeof (DTRUN_INIT does), so no
+ *           struct is smaller than at 1.0 (DTRUN_FLOORS in structs.h). A callee reads only the
+ *           first min(struct_size, its own sizeof) bytes and treats the rest as zero. Zero means "absent" or "default" unless the member says what
  *           else it means. Members are appended, never moved, never reused. An array of
  *           structs is walked with the struct_size of its first element as the stride. A
  *           callee fills a caller's struct member by member, as far as struct_size goes,
@@ -14,7 +14,7 @@
  * Flags     Bits 0 to 15 are hints: a receiver that does not know one ignores it. Bits 16
  *           to 31 must be understood: it refuses instead, with DTRUN_UNSUPPORTED.
  * Unknown   A value of an enum that the receiver does not know is refused, not guessed; a
- *           status that does not exist is read as DTRUN_INTERNAL. Values from
+ *           status that it does not know is read as DTRUN_INTERNAL. Values from
  *           DTRUN_VENDOR_FIRST on are vendors' own and never get a meaning here.
  * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
  *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
@@ -40,14 +40,32 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Version of this ABI: the candidate for 1.0. While the major is 0 only equal minors work together. */
-#define DTRUN_ABI_MAJOR 0u
-#define DTRUN_ABI_MINOR 9u
+/* Version of this ABI. A host loads each plugin of its major that requires no later minor than it has. The
+ * half for devices is a draft with a number of its own: device.h. */
+#define DTRUN_ABI_MAJOR 1u
+#define DTRUN_ABI_MINOR 0u
 
 /* The oldest minor that a plugin's host must have. An author who uses what a later minor has
  * added defines it before the first header; compiling with newer headers alone needs nothing newer. */
 #ifndef DTRUN_ABI_REQUIRED
-#define DTRUN_ABI_REQUIRED 0u
+#define DTRUN_ABI_REQUIRED 0
+#endif
+
+/* Stands before what a minor has added to the host's side: DTRUN_SINCE(1). To use it without requiring that
+ * minor does not compile. What a plugin may offer needs no mark: an older host does not look at it. */
+#define DTRUN_SINCE(minor) DTRUN_SINCE_##minor
+#ifdef __has_attribute
+#if __has_attribute(unavailable)
+#define DTRUN_UNAVAILABLE(text) __attribute__((unavailable(text)))
+#endif
+#endif
+#ifndef DTRUN_UNAVAILABLE
+#define DTRUN_UNAVAILABLE(text) __attribute__((deprecated(text)))
+#endif
+#if DTRUN_ABI_REQUIRED >= 1
+#define DTRUN_SINCE_1
+#else
+#define DTRUN_SINCE_1 DTRUN_UNAVAILABLE("it is of ABI 1.1: define DTRUN_ABI_REQUIRED 1 before the first header")
 #endif
 
 /* Bits of any `flags` that must be understood. */
@@ -60,7 +78,7 @@
 #define DTRUN_INIT(object) \
   ((void)memset(&(object), 0, sizeof(object)), (void)((object).struct_size = (uint32_t)sizeof(object)))
 
-/* Outcome of a call. The set is closed; an unknown value is read as DTRUN_INTERNAL. */
+/* Outcome of a call. Values are appended; a reader takes one that it does not know for DTRUN_INTERNAL. */
 typedef int32_t dtrun_status;
 enum {
   DTRUN_OK = 0,
@@ -75,9 +93,9 @@ enum {
   DTRUN_REMOTE_FAILURE = 9, /* another rank failed; `peer` in dtrun_error names it */
   DTRUN_SYSTEM = 10,        /* the operating system refused; its text is in the message */
   DTRUN_VENDOR = 11,        /* the vendor library refused; domain and code are filled */
-  DTRUN_BUSY = 12,
-  DTRUN_INTERNAL = 13, /* a defect in dtrun or in a plugin */
-  DTRUN_MISMATCH = 14  /* ranks made different calls; the message names both */
+  DTRUN_BUSY = 12,          /* another process or call holds it now; nothing was started, a later try may succeed */
+  DTRUN_INTERNAL = 13,      /* a defect in dtrun or in a plugin */
+  DTRUN_MISMATCH = 14       /* ranks made different calls; the message names both */
 };
 
 /* The host that has loaded a plugin: host.h. */

@@ -1,4 +1,8 @@
-/* device.h - memory, streams and events of one kind of device.
+/* device.h - a draft: memory, streams and events of one kind of device, and what backends do with them.
+ *
+ * Nothing here is frozen by ABI 1.0, nor are rules D and G: DTRUN_DEVICE_DRAFT counts its changes, and host and plugin
+ * use it together only where they have the same number. A backend of another draft moves host memory as ever, a
+ * device plugin of another draft is not loaded. So is dtrun/device.h, its half for programs.
  *
  * A device plugin lets core move data between the host and a device, and order the two, without knowing the
  * kind of device: core stages operations of a backend that moves host memory only, checks which memory a
@@ -12,7 +16,34 @@
 #ifndef DTRUN_ABI_DEVICE_H
 #define DTRUN_ABI_DEVICE_H
 
-#include "dtrun/abi/backend.h"
+#include "dtrun/abi/plugin.h"
+
+/* dtrun_plugin.device_draft. */
+#define DTRUN_DEVICE_DRAFT 1u
+#undef DTRUN_PLUGIN_DRAFT
+#define DTRUN_PLUGIN_DRAFT DTRUN_DEVICE_DRAFT
+
+/* Bits of dtrun_backend_caps.features. */
+#define DTRUN_CAP_DETACHED UINT64_C(0x1000000000000) /* takes operations with DTRUN_OP_DETACHED */
+/* Takes operations on a stream that is being captured into a graph, as detached ones. */
+#define DTRUN_CAP_CAPTURE UINT64_C(0x2000000000000)
+#define DTRUN_CAP_STREAM_ORDER UINT64_C(0x4000000000000) /* messages wait for the operations before them: rule D6 */
+/* Takes memory of devices without a stream, when nothing on the device uses it, and has moved it when the
+ * request completes: rule D10. */
+#define DTRUN_CAP_NO_STREAM UINT64_C(0x8000000000000)
+
+/* A bit of dtrun_op.flags. On a stream: the caller wants no request. `enqueue` returns DTRUN_OK once the work is on
+ * the stream, which alone tells of its end, as a captured graph needs it. Only with DTRUN_CAP_DETACHED. */
+enum { DTRUN_OP_DETACHED = 1 << 24 };
+
+/* A queue of a device, in which its work is ordered. */
+typedef struct dtrun_stream {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t device_kind;
+  int32_t device_index; /* from 0, as the device's own library counts in this process */
+  void* native;         /* cudaStream_t, ...; NULL is that library's default stream */
+} dtrun_stream;
 
 typedef struct dtrun_event dtrun_event; /* opaque, the plugin's: a place in a stream */
 

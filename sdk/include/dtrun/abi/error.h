@@ -3,7 +3,7 @@
  * The caller puts a dtrun_error on its stack, runs DTRUN_ERROR_INIT on it and passes its
  * address (or NULL when it does not care). A failing callee fills it with dtrun_error_set;
  * one that returns DTRUN_OK or DTRUN_PENDING leaves it alone. A callee never runs
- * DTRUN_INIT on it: the caller's struct may be shorter or longer than its own. It
+ * DTRUN_INIT on it: the caller's struct may be longer than its own. It
  * allocates nothing, so it works out of memory and during abort. One thread at a time.
  *
  * Messages are lower case, quote values, give the exact cause rather than a guess,
@@ -15,9 +15,6 @@
 #include "dtrun/abi/base.h"
 
 enum { DTRUN_ERROR_MESSAGE_BYTES = 512, DTRUN_ERROR_DOMAIN_BYTES = 16 };
-
-/* Bits of dtrun_error.flags. */
-enum { DTRUN_ERROR_RETRYABLE = 1 }; /* the same call may succeed later */
 
 typedef struct dtrun_error {
   uint32_t struct_size;
@@ -32,29 +29,20 @@ typedef struct dtrun_error {
 /* Sizes and empties `error`, an lvalue, for a call that may fill it. No peer is known yet. */
 #define DTRUN_ERROR_INIT(error) (DTRUN_INIT(error), (void)((error).peer = -1))
 
-/* Whether the caller's struct has the member. */
-#define DTRUN_ERROR_HAS(error, member) \
-  ((error)->struct_size >= offsetof(dtrun_error, member) + sizeof((error)->member))
-
 /* NOLINTBEGIN(modernize-use-nullptr): this is C too */
-/* Fills a caller's error, which may be NULL, and returns `code`: what of it the caller's
- * struct holds, and nothing behind that. `text` has `bytes` bytes and may be NULL; it is
- * cut at a character where it does not fit. flags and the vendor's part become zero. */
+/* Fills a caller's error, which may be NULL, and returns `code`. `text` has `bytes` bytes and may be NULL; it
+ * is cut at a character where it does not fit. flags and the vendor's part become zero. */
 static inline dtrun_status dtrun_error_set_text(dtrun_error* error, dtrun_status code, int32_t peer,
                                                 const char* text, uint64_t bytes) {
-  uint64_t room;
   if (error == NULL) return code;
-  if (DTRUN_ERROR_HAS(error, flags)) error->flags = 0;
-  if (DTRUN_ERROR_HAS(error, code)) error->code = code;
-  if (DTRUN_ERROR_HAS(error, peer)) error->peer = peer;
-  if (DTRUN_ERROR_HAS(error, vendor_code)) error->vendor_code = 0;
-  if (DTRUN_ERROR_HAS(error, vendor_domain)) memset(error->vendor_domain, 0, sizeof error->vendor_domain);
-  if (error->struct_size <= offsetof(dtrun_error, message)) return code;
-  room = error->struct_size - offsetof(dtrun_error, message);
-  if (room > sizeof error->message) room = sizeof error->message;
+  error->flags = 0;
+  error->code = code;
+  error->peer = peer;
+  error->vendor_code = 0;
+  memset(error->vendor_domain, 0, sizeof error->vendor_domain);
   if (text == NULL) bytes = 0;
-  if (bytes > room - 1) {
-    bytes = room - 1;
+  if (bytes > sizeof error->message - 1) {
+    bytes = sizeof error->message - 1;
     while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80) --bytes;
   }
   if (bytes > 0) memcpy(error->message, text, (size_t)bytes);
@@ -71,7 +59,7 @@ static inline dtrun_status dtrun_error_set(dtrun_error* error, dtrun_status code
 /* Adds the vendor library's own number to an error that was set: ("nccl", result). */
 static inline void dtrun_error_set_vendor(dtrun_error* error, const char* domain, int64_t vendor_code) {
   size_t bytes;
-  if (error == NULL || !DTRUN_ERROR_HAS(error, vendor_domain)) return;
+  if (error == NULL) return;
   error->vendor_code = vendor_code;
   bytes = strlen(domain);
   if (bytes > sizeof error->vendor_domain - 1) bytes = sizeof error->vendor_domain - 1;

@@ -12,10 +12,7 @@
 enum {
   /* A hint: the thread that enqueues will wait for this request at once, so the backend may
    * do the work inside req_wait_host instead of handing it to a thread of its own. */
-  DTRUN_OP_BLOCKING = 1,
-  /* On a stream: the caller wants no request. `enqueue` returns DTRUN_OK once the work is on the stream,
-   * which alone tells of its end, as a captured graph needs it. Only with DTRUN_CAP_DETACHED. */
-  DTRUN_OP_DETACHED = 1 << 16
+  DTRUN_OP_BLOCKING = 1 /* 24 to 27 belong to the device draft */
 };
 
 /* One operation. Buffers stay valid and untouched by the caller until the request has

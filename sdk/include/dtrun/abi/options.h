@@ -37,7 +37,10 @@ enum {
   DTRUN_OPTION_REQUIRED = 1,     /* no default; the user must give a value */
   DTRUN_OPTION_EXPERIMENTAL = 2, /* may change without notice */
   DTRUN_OPTION_SECRET = 4,       /* never printed */
-  DTRUN_OPTION_MUST_EXIST = 8    /* the path must exist when the job starts */
+  DTRUN_OPTION_MUST_EXIST = 8,   /* the path must exist when the job starts */
+  /* Of a backend, DTRUN_TYPE_STRING: the value names another backend, by its name or by the absolute path
+   * of its file, which the plugin opens with dtrun.plugins/1. */
+  DTRUN_OPTION_BACKEND = 16
 };
 
 typedef struct dtrun_option {

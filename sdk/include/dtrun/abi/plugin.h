@@ -1,7 +1,7 @@
 /* plugin.h - the one symbol a plugin exports, and the table it returns.
  *
  * A plugin is one shared object of one kind, named libdtrun_<kind>_<name>.so. It exports
- * exactly one function for each ABI major that it serves: here dtrun_plugin_entry_v0.
+ * exactly one function for each ABI major that it serves: here dtrun_plugin_entry_v1.
  * Core calls it with the host table and gets the plugin's table back. The call is cheap
  * and has no side effects: no thread, no vendor library, no device, under 50 ms, so that
  * `dtrun plugins list` works on a login node. `init` opens vendor libraries.
@@ -10,11 +10,20 @@
 #define DTRUN_ABI_PLUGIN_H
 
 #include "dtrun/abi/backend.h"
-#include "dtrun/abi/device.h"
 #include "dtrun/abi/launcher.h"
 
 #define DTRUN_PLUGIN_MAGIC UINT64_C(0x31306e7572746400) /* "\0dtrun01" read as little endian */
-#define DTRUN_PLUGIN_ENTRY_SYMBOL "dtrun_plugin_entry_v0"
+#define DTRUN_PLUGIN_ENTRY_SYMBOL "dtrun_plugin_entry_v1"
+
+typedef struct dtrun_device dtrun_device; /* of the device draft: device.h */
+
+/* What an instance is made with. */
+typedef struct dtrun_init_params {
+  uint32_t struct_size;
+  uint32_t flags;
+  const dtrun_host* host;       /* valid for the process */
+  const dtrun_options* options; /* valid as long as the instance */
+} dtrun_init_params;
 
 typedef struct dtrun_plugin {
   uint32_t struct_size;
@@ -34,9 +43,8 @@ typedef struct dtrun_plugin {
 
   /* Opens the vendor library and makes an instance with these options. May be called
    * again, also for a second instance; where the library allows one only, it fails with
-   * DTRUN_FAILED_PRECONDITION. `host` stays valid for the process. [control] */
-  dtrun_status (*init)(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                       dtrun_error* err);
+   * DTRUN_FAILED_PRECONDITION. [control] */
+  dtrun_status (*init)(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err);
   /* Ends an instance; its communicators were destroyed before. [control] */
   void (*shutdown)(dtrun_instance* self);
 
@@ -48,13 +56,18 @@ typedef struct dtrun_plugin {
   const void* (*get_extension)(dtrun_instance* self, const char* id);
 
   const dtrun_device* device; /* DTRUN_KIND_DEVICE */
+  uint32_t device_draft;      /* DTRUN_DEVICE_DRAFT of what it does with devices; 0: nothing */
+  uint32_t reserved;
 } dtrun_plugin;
 
-/* Stamps size, magic and both ABI numbers into a zeroed or fresh table. */
+/* The device_draft of DTRUN_PLUGIN_INIT; device.h replaces it. */
+#define DTRUN_PLUGIN_DRAFT 0u
+
+/* Stamps size, magic, both ABI numbers and the draft of devices into a zeroed or fresh table. */
 #define DTRUN_PLUGIN_INIT(table)                                                                   \
   (DTRUN_INIT(table), (void)((table).magic = DTRUN_PLUGIN_MAGIC),                                  \
    (void)((table).abi_major = DTRUN_ABI_MAJOR), (void)((table).abi_minor_built = DTRUN_ABI_MINOR), \
-   (void)((table).abi_minor_required = DTRUN_ABI_REQUIRED))
+   (void)((table).abi_minor_required = DTRUN_ABI_REQUIRED), (void)((table).device_draft = DTRUN_PLUGIN_DRAFT))
 
 #ifdef __cplusplus
 #define DTRUN_EXTERN_C extern "C"
@@ -67,7 +80,7 @@ typedef struct dtrun_plugin {
 typedef dtrun_status (*dtrun_plugin_entry)(const dtrun_host* host, const dtrun_plugin** out,
                                            dtrun_error* err);
 
-DTRUN_EXTERN_C __attribute__((visibility("default"))) dtrun_status dtrun_plugin_entry_v0(
+DTRUN_EXTERN_C __attribute__((visibility("default"))) dtrun_status dtrun_plugin_entry_v1(
     const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err);
 
 #endif

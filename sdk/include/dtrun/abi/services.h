@@ -1,5 +1,5 @@
 /* services.h - what a host does for a backend beyond host.h, in any language: reductions, collectives over
- * send and receive, a queue of calls, and who has joined, left or failed.
+ * send and receive, a queue of calls, who has joined, left or failed, and another backend to stand on.
  *
  * Each is found by its id with dtrun_host.get_service, in a rank and in a probe, and takes the host first. An
  * object that `open` makes is the plugin's until it closes it. No member is a slot: a backend uses what it
@@ -8,7 +8,7 @@
 #ifndef DTRUN_ABI_SERVICES_H
 #define DTRUN_ABI_SERVICES_H
 
-#include "dtrun/abi/backend.h"
+#include "dtrun/abi/plugin.h"
 
 /* ---- "dtrun.kernels/1" --------------------------------------------------------- */
 
@@ -184,5 +184,47 @@ typedef struct dtrun_membership_service {
 } dtrun_membership_service;
 
 #define DTRUN_MEMBERSHIP_SERVICE "dtrun.membership/1"
+
+/* ---- "dtrun.plugins/1" --------------------------------------------------------- */
+
+/* A backend that another one, the wrapper, stands on. The host's; constant until `close`. */
+typedef struct dtrun_wrapped {
+  uint32_t struct_size;
+  uint32_t flags;
+  /* Its table, checked by the host: it has every member of the host's headers, NULL or zero where the plugin
+   * has none, and no text is NULL. `init` and `shutdown` are NULL: `open` and `close` call them. */
+  const dtrun_plugin* plugin;
+  dtrun_instance* instance; /* first argument of the members of plugin->backend */
+} dtrun_wrapped;
+
+/* Loads the backend that the user named in an option of the wrapper with DTRUN_OPTION_BACKEND. It is found,
+ * checked and pinned like one of backend.name, in a probe and in a rank, and gets its own options: those of
+ * [backend.NAME] in the config. To its members the wrapper is the host: it keeps the rules that bind the
+ * host (B, D, F and T), makes communicators on its own `kv` or a part of it (dtrun_kv_service.open_part), and
+ * never passes on an object of its own, such as `parent`. */
+typedef struct dtrun_plugins_service {
+  uint32_t struct_size;
+  uint32_t flags;
+  /* `options`: dtrun_init_params.options of the wrapper's init; during that call only. Fails as the wrapped plugin's
+   * load or init does, with its name. [control] */
+  dtrun_status (*open)(const dtrun_host* host, const dtrun_options* options, const char* key,
+                       const dtrun_wrapped** out, dtrun_error* err);
+  /* Shuts it down, after its communicators were destroyed. NULL is allowed. [control] */
+  void (*close)(const dtrun_host* host, const dtrun_wrapped* wrapped);
+} dtrun_plugins_service;
+
+#define DTRUN_PLUGINS_SERVICE "dtrun.plugins/1"
+
+/* An extension of a wrapper (dtrun_plugin.get_extension), by which the host finds extensions of the plugin
+ * below: one that the wrapper lacks is asked of the wrapped plugin, and used with its communicator. */
+typedef struct dtrun_wrapper_extension {
+  uint32_t struct_size;
+  uint32_t flags;
+  /* The communicator that carries `comm`, of the instance `self`, and the plugin below. `comm` may be NULL, where
+   * this rank has none, and so may the result. [any] */
+  dtrun_backend_comm* (*below)(dtrun_instance* self, dtrun_backend_comm* comm, const dtrun_wrapped** out_wrapped);
+} dtrun_wrapper_extension;
+
+#define DTRUN_WRAPPER_EXTENSION "dtrun.wrapper/1"
 
 #endif

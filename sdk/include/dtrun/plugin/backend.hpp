@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "dtrun/abi/device.h"
 #include "dtrun/plugin/options.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // Bits({DTRUN_ALLREDUCE, DTRUN_BARRIER}): a mask of Caps.
   constexpr std::uint64_t Bits(std::initializer_list<int> values) {
@@ -32,15 +33,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint64_t reduce_dtypes = 0;                         // that it combines
     std::uint64_t device_kinds = Bits({DTRUN_DEVICE_HOST});  // kinds of memory that it moves
     std::uint64_t max_bytes = 0;                             // largest buffer of one operation; 0: no limit
-    bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
-    bool any_source = false;       // a receive may match a message of any rank
-    bool lazy_connect = false;     // ranks connect when they first talk; a large communicator costs little
-    bool detached = false;         // takes operations with DTRUN_OP_DETACHED
-    bool capture = false;          // and on a stream that is being captured into a graph
-    bool stream_order = false;     // messages wait for the operations before them
-    bool no_stream = false;        // takes memory of devices without a stream
+    bool any_source = false;                                 // a receive may match a message of any rank
+    bool lazy_connect = false;  // ranks connect when they first talk; a large communicator costs little
+    bool lossy = false;         // sums of float32 and float64 are less accurate than rule C10 says
+    bool detached = false;      // takes operations with DTRUN_OP_DETACHED
+    bool capture = false;       // and on a stream that is being captured into a graph
+    bool stream_order = false;  // messages wait for the operations before them
+    bool no_stream = false;     // takes memory of devices without a stream
 
-    // Every operation, type and reduction of ABI 0.9, in host memory; none of the rest. What later versions
+    // Every operation, type and reduction of ABI 1.0, in host memory; none of the rest. What later versions
     // add is not in it: a backend that is compiled again claims nothing new.
     static Caps Everything() {
       const auto up_to = [](int last) { return (std::uint64_t{2} << last) - 2; };  // all values from 1
@@ -70,9 +71,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     int device_kind = DTRUN_DEVICE_HOST;
     int device_index = -1;                 // of this rank's device; -1 with DTRUN_DEVICE_HOST
     dtrun_backend_comm* parent = nullptr;  // internal::As<internal::Comm<CommT>>(parent)->object; null: none
+    std::vector<int> parent_ranks = {};    // of each rank, its rank in parent
 
-    // Whether the ranks of a host are more than the processors that they may use. REQUIRES hosts with equally
-    // many.
+    // Whether a host has more ranks than processors for them. REQUIRES hosts with equally many.
     bool Oversubscribed() const {
       return local_processors > 0 && (size + host_count - 1) / host_count > local_processors;
     }
@@ -197,9 +198,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
 
   namespace internal {
-
   inline CommParams ReadCommParams(const Host& host, const dtrun_comm_params* params) {
     const dtrun_comm_params raw = ReadKnown(params, "dtrun_comm_params");
+    const auto each = [&](const int* of) { return std::vector<int>(of, of == nullptr ? of : of + raw.size); };
     return {raw.rank,
             raw.size,
             raw.host_count,
@@ -212,10 +213,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
             Text(raw.address),
             raw.local_processors,
             raw.local_rank,
-            raw.hosts == nullptr ? std::vector<int>() : std::vector<int>(raw.hosts, raw.hosts + raw.size),
+            each(raw.hosts),
             raw.device_kind,
             raw.device_kind == DTRUN_DEVICE_HOST ? -1 : raw.device_index,
-            raw.parent};
+            raw.parent,
+            each(raw.parent_ranks)};
   }
 
   // What a dtrun_backend_comm points to.
@@ -263,14 +265,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         const Caps caps = Self(self).QueryCaps();
         dtrun_backend_caps raw;
         DTRUN_INIT(raw);
-        if (kHasAbort) raw.flags |= DTRUN_CAP_ABORT;
-        if (caps.thread_multiple) raw.flags |= DTRUN_CAP_THREAD_MULTIPLE;
-        if (caps.any_source) raw.flags |= DTRUN_CAP_ANY_SOURCE;
-        if (caps.lazy_connect) raw.flags |= DTRUN_CAP_LAZY_CONNECT;
-        if (caps.detached) raw.flags |= DTRUN_CAP_DETACHED;
-        if (caps.capture) raw.flags |= DTRUN_CAP_CAPTURE;
-        if (caps.stream_order) raw.flags |= DTRUN_CAP_STREAM_ORDER;
-        if (caps.no_stream) raw.flags |= DTRUN_CAP_NO_STREAM;
+        if (kHasAbort) raw.features |= DTRUN_CAP_ABORT;
+        if (caps.any_source) raw.features |= DTRUN_CAP_ANY_SOURCE;
+        if (caps.lazy_connect) raw.features |= DTRUN_CAP_LAZY_CONNECT;
+        if (caps.lossy) raw.features |= DTRUN_CAP_LOSSY;
+        if (caps.detached) raw.features |= DTRUN_CAP_DETACHED;
+        if (caps.capture) raw.features |= DTRUN_CAP_CAPTURE;
+        if (caps.stream_order) raw.features |= DTRUN_CAP_STREAM_ORDER;
+        if (caps.no_stream) raw.features |= DTRUN_CAP_NO_STREAM;
         raw.ops = caps.ops;
         raw.dtypes = caps.dtypes;
         raw.reduces = caps.reduces;
@@ -394,5 +396,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr dtrun_backend kBackendTable = BackendSlots<T>::Table();
 
   }  // namespace internal
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -8,9 +8,10 @@
 #include <signal.h>
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
-  // Threads started while it lives have every signal blocked.
+  // Threads started while it lives have every signal blocked; on_start lets those of a thread's own faults
+  // through.
   class BlockSignals {
    public:
     BlockSignals() {
@@ -26,5 +27,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     sigset_t before_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -29,7 +29,7 @@
 #include "dtrun/plugin/op.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // A call that runs.
   struct Running {
@@ -390,5 +390,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -9,7 +9,7 @@
 #include "dtrun/plugin/services.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Collectives {
    public:
@@ -56,5 +56,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     dtrun_collectives* opened_ = nullptr;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

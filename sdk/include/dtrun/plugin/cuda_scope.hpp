@@ -13,7 +13,7 @@
 #include "dtrun/plugin/shared_library.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   namespace internal {
 
@@ -89,5 +89,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     void* current_ = nullptr;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -10,7 +10,7 @@
 #include "dtrun/plugin/services.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Deadline {
    public:
@@ -90,5 +90,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return text + " s";
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

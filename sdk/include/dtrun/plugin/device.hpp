@@ -13,7 +13,7 @@
 #include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // The owner of the memory of a pointer. By default the host: also of memory that the library does not know.
   struct MemoryPlace {
@@ -203,5 +203,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr dtrun_device kDeviceTable = DeviceSlots<T>::Table();
 
   }  // namespace internal
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

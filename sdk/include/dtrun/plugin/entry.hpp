@@ -7,7 +7,7 @@
 #include "dtrun/plugin/launcher.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // Who the plugin is. Texts and table live as long as the process.
   struct PluginInfo {
@@ -64,10 +64,10 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   namespace internal {
 
   template <class T>
-  dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
-                    dtrun_error* err) noexcept {
+  dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) noexcept {
     return Guard(err, [&] {
-      *out = As<dtrun_instance>(std::make_unique<Instance<T>>(host, options).release());
+      const dtrun_init_params raw = ReadKnown(params, "dtrun_init_params");
+      *out = As<dtrun_instance>(std::make_unique<Instance<T>>(raw.host, raw.options).release());
       return dtrun_status{DTRUN_OK};
     });
   }
@@ -99,6 +99,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     table.init = &internal::Init<T>;
     table.shutdown = &internal::Shutdown<T>;
     table.get_extension = info.get_extension;
+    table.device_draft = DTRUN_DEVICE_DRAFT;
     if constexpr (T::kKind == DTRUN_KIND_BACKEND) {
       table.backend = &internal::kBackendTable<T>;
     } else if constexpr (T::kKind == DTRUN_KIND_DEVICE) {
@@ -109,17 +110,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return table;
   }
 
-  // The body of dtrun_plugin_entry_v0.
+  // The body of dtrun_plugin_entry_v1.
   inline dtrun_status Enter(const dtrun_plugin& table, const dtrun_host* host, const dtrun_plugin** out,
                             dtrun_error* err) noexcept {
     if (host == nullptr || out == nullptr) {
-      return FillError(err, DTRUN_INVALID_ARGUMENT, "dtrun_plugin_entry_v0 needs a host and an out pointer");
+      return FillError(err, DTRUN_INVALID_ARGUMENT, "dtrun_plugin_entry_v1 needs a host and an out pointer");
     }
     *out = &table;
     return DTRUN_OK;
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk
 
 // Defines, at file scope, the table and the entry point of the plugin of class Type. The rest are members of
@@ -127,6 +128,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 //   DTRUN_SDK_PLUGIN(mine::Backend, "mine", "1.0", "me", "MIT", "collectives over my network")
 #define DTRUN_SDK_PLUGIN(Type, ...)                                                                        \
   static constexpr dtrun_plugin dtrun_sdk_plugin_table = ::dtrun::sdk::MakePlugin<Type>({__VA_ARGS__});    \
-  dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) { \
+  dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) { \
     return ::dtrun::sdk::Enter(dtrun_sdk_plugin_table, host, out, err);                                    \
   }

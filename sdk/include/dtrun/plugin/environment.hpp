@@ -14,7 +14,7 @@
 #include <string>
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   inline std::optional<std::string> EnvironmentVariable(const char* name) {
     const char* const value = getenv(name);
@@ -50,5 +50,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const std::map<std::string, std::string> before_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -18,9 +18,10 @@
 #include <utility>
 
 #include "dtrun/abi.h"
+#include "dtrun/abi/structs.h"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // Why something failed. Throw it from any method; core sees the code, the text and the
   // peer. Texts follow dtrun/abi/error.h: lower case, exact cause, next step last.
@@ -43,11 +44,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       vendor_code_ = code;
       return *this;
     }
-    // The same call may succeed later.
-    Failure& Retryable() {
-      flags_ |= DTRUN_ERROR_RETRYABLE;
-      return *this;
-    }
 
     dtrun_status code() const noexcept { return code_; }
     int peer() const noexcept { return peer_; }
@@ -58,7 +54,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
    private:
     dtrun_status code_;
     int peer_;
-    std::uint32_t flags_ = 0;
     std::int64_t vendor_code_ = 0;
     std::string vendor_domain_;
   };
@@ -83,6 +78,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     if (size >= sizeof out->struct_size) out->struct_size = size;
   }
 
+  // The least struct_size of a T: that of ABI 1.0; of a struct of the device draft, its size.
+  template <class T>
+  inline constexpr std::uint32_t kFloor = sizeof(T);
+#define DTRUN_SDK_FLOOR(type, bytes) \
+  template <>                        \
+  inline constexpr std::uint32_t kFloor<type> = bytes;
+  DTRUN_FLOORS(DTRUN_SDK_FLOOR)
+#undef DTRUN_SDK_FLOOR
+
   // A full-size copy; what the caller's struct lacks is zero.
   template <class T>
   T ReadStruct(const T* in) noexcept {
@@ -105,10 +109,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                                          ", which this plugin does not know; use a newer plugin");
   }
 
-  // ReadStruct of what a caller gives to a member; throws when it has flags that must be understood and are
-  // not in `known`.
+  // ReadStruct of what a caller gives to a member; throws when it is smaller than at ABI 1.0, or has flags
+  // that must be understood and are not in `known`.
   template <class T>
   T ReadKnown(const T* in, const char* what, std::uint32_t known = 0) {
+    if (in != nullptr && in->struct_size < kFloor<T>) {
+      throw Failure(DTRUN_INVALID_ARGUMENT, std::string(what) + " has a struct_size of " +
+                                                std::to_string(in->struct_size) + ", and ABI 1.0 has " +
+                                                std::to_string(kFloor<T>) + "; DTRUN_INIT sets it");
+    }
     const T value = ReadStruct(in);
     Understand(value.flags, what, known);
     return value;
@@ -126,20 +135,18 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   // Fills a caller's error, which may be null, and returns `code`. Allocates nothing.
   inline dtrun_status FillError(dtrun_error * out, dtrun_status code, std::string_view text, int peer = -1,
-                                std::string_view vendor_domain = {}, std::int64_t vendor_code = 0,
-                                std::uint32_t flags = 0) noexcept {
+                                std::string_view vendor_domain = {}, std::int64_t vendor_code = 0) noexcept {
     dtrun_error_set_text(out, code, peer, text.data(), text.size());
     if (out != nullptr && !vendor_domain.empty()) {
       char domain[DTRUN_ERROR_DOMAIN_BYTES];
       internal::CopyCut(domain, sizeof domain, vendor_domain);
       dtrun_error_set_vendor(out, domain, vendor_code);
     }
-    if (out != nullptr && DTRUN_ERROR_HAS(out, flags)) out->flags = flags;
     return code;
   }
 
   inline dtrun_status Failure::CopyTo(dtrun_error * out) const noexcept {
-    return FillError(out, code_, what(), peer_, vendor_domain_, vendor_code_, flags_);
+    return FillError(out, code_, what(), peer_, vendor_domain_, vendor_code_);
   }
 
   // Runs `body`, which returns a dtrun_status, and turns whatever it throws into a status
@@ -170,6 +177,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
   }  // namespace internal
 
+  // Makes an instance of a plugin's table, for hosts and tests.
+  inline dtrun_status InitPlugin(const dtrun_plugin& table, const dtrun_host* host,
+                                 const dtrun_options* options, dtrun_instance** out, dtrun_error* err) {
+    dtrun_init_params params;
+    DTRUN_INIT(params);
+    params.host = host;
+    params.options = options;
+    return table.init(&params, out, err);
+  }
+
   // Runs `call(&error)` of the C ABI and throws what it reports.
   template <class Call>
   void Check(Call && call) {
@@ -179,5 +196,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     if (status != DTRUN_OK) throw Failure(error, status);
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

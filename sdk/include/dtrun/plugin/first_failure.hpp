@@ -11,7 +11,7 @@
 #include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class FirstFailure {
    public:
@@ -37,5 +37,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::atomic<bool> set_{false};
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

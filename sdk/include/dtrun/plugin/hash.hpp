@@ -9,7 +9,7 @@
 #include <string_view>
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Fnv1a {
    public:
@@ -27,5 +27,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint64_t hash_ = 0xcbf29ce484222325u;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -11,7 +11,7 @@
 #include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   struct AllocatedHost {
     std::string name;
@@ -141,5 +141,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
 
   }  // namespace internal
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

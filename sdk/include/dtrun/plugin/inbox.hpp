@@ -18,7 +18,7 @@
 #include "dtrun/plugin/deadline.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Inbox {
    public:
@@ -93,7 +93,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       Peer& from = peers_[static_cast<std::size_t>(peer)];
       const auto receive = std::find_if(from.receives.begin(), from.receives.end(),
                                         [&](const Receive* one) { return Same(one->label_, label); });
-      if (receive == from.receives.end()) {
+      // A receive that is late has timed out, whether or not its rank has looked.
+      if (receive == from.receives.end() || (*receive)->deadline_.passed()) {
         from.messages.push_back({label, std::move(data)});
         return;
       }
@@ -161,5 +162,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::vector<Peer> peers_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -15,7 +15,7 @@
 #include "dtrun/plugin/hosts.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   struct Process {
     int host_index = 0;
@@ -181,5 +181,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr dtrun_launcher kLauncherTable = LauncherSlots<T>::Table();
 
   }  // namespace internal
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

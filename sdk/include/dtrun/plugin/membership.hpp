@@ -14,7 +14,7 @@
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Membership {
    public:
@@ -140,5 +140,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const Nanoseconds timeout_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

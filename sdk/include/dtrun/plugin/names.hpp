@@ -12,7 +12,7 @@
 #include "dtrun/abi/backend.h"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // One past the last value of each enum, as these headers know them.
   inline constexpr int kOperationEnd = DTRUN_SCATTERV + 1;
@@ -76,5 +76,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
            (cut ? std::to_string(ranks.size() - listed) + " more" : std::to_string(ranks[listed]));
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -17,7 +17,7 @@
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // How many elements a buffer has.
   enum class Shape : std::uint8_t {
@@ -212,5 +212,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return text + " with tag " + std::to_string(op.tag);
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

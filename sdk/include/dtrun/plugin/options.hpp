@@ -12,7 +12,7 @@
 #include "dtrun/plugin/services.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // Getters throw Failure: DTRUN_NOT_FOUND where the option is unset and has no default, and
   // DTRUN_INVALID_ARGUMENT on a key or a type that the plugin's table does not have. The
@@ -137,5 +137,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
 
   }  // namespace internal
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -10,7 +10,7 @@
 #include "dtrun/plugin/deadline.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   class Patience {
    public:
@@ -40,5 +40,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Nanoseconds pause_ = shortest_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -25,7 +25,7 @@
 #include <vector>
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   namespace internal {
   inline std::string ReadBootId() {
@@ -160,5 +160,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::map<int, std::shared_ptr<const PeerProcess>> watches_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

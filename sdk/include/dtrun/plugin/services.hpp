@@ -14,7 +14,7 @@
 #include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   using Nanoseconds = std::chrono::nanoseconds;
   inline constexpr Nanoseconds kNoLimit{-1};
@@ -163,8 +163,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     dtrun_kv* kv_;
   };
 
-  // A part of a communicator's space for another plugin's communicator. The caller reports that one's peers itself.
-  // Outlives that communicator; `whole` outlives it.
+  // A part of a communicator's space for another plugin's communicator. The caller reports that one's peers
+  // itself. Outlives that communicator; `whole` outlives it.
   class KvPart {
    public:
     KvPart(const Host& host, dtrun_kv* whole, const std::string& prefix)
@@ -233,5 +233,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const dtrun_health_service* table_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -22,7 +22,7 @@
 #include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   // The address of a function or an object, convertible to any pointer type.
   class Symbol {
@@ -95,5 +95,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     bool was_loaded_;
   };
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -14,7 +14,7 @@
 #include "dtrun/plugin/op.hpp"
 
 namespace dtrun::sdk {
-inline namespace v0 __attribute__((visibility("hidden"))) {
+inline namespace v1 __attribute__((visibility("hidden"))) {
 
   using SignatureWords = std::array<std::uint64_t, 3>;
 
@@ -114,5 +114,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return text + ", counts per rank with digest " + digest + ")";
   }
 
-}  // namespace v0
+}  // namespace v1
 }  // namespace dtrun::sdk

@@ -1,0 +1,139 @@
+#include "core/node/wait_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dtrun::node {
+namespace {
+
+using protocol::RankLooks;
+
+constexpr std::size_t kMostKeys = 256;  // places or rivals of a rank that are told apart
+constexpr std::uint32_t kLongestPause = 4096;
+// Share of the time for which a rank waited for a processor from which on a rival is looked for.
+constexpr double kLacksProcessor = 0.2;
+
+char LetterOf(const verdict::RankDoing& doing) {
+  if (doing.joins) return RankLooks::kOther;
+  if (doing.stand == stacks::Stand::kWaits) return RankLooks::kWaits;
+  if (doing.stand != stacks::Stand::kElsewhere) return RankLooks::kOther;
+  return doing.runs ? RankLooks::kComputes : RankLooks::kElsewhere;
+}
+
+template <class Key>
+void Count(std::map<Key, int>& counts, const Key& key) {
+  if (counts.size() < kMostKeys || counts.contains(key)) ++counts[key];
+}
+
+template <class Key>
+auto MostFrequent(const std::map<Key, int>& counts) {
+  return std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+}
+
+}  // namespace
+
+WaitWatch::WaitWatch(boost::asio::io_context& loop, Living living, std::chrono::milliseconds interval)
+    : timer_(loop), inspector_(loop), living_(std::move(living)), interval_(interval) {
+  Wait();
+}
+
+void WaitWatch::Wait() {
+  const auto passed = Clock::now() - begun_;
+  timer_.expires_at(begun_ + (passed / interval_ + 1) * interval_);
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;
+    Look();
+    Wait();
+  });
+}
+
+void WaitWatch::Look() {
+  auto look = static_cast<std::size_t>((Clock::now() - begun_) / interval_) - 1;
+  while (look >= kMostLooks) {
+    Halve();
+    if (look % 2 == 0) return;  // no moment of the longer interval
+    look /= 2;
+  }
+  if (looking_ || paused_++ < pause_) return;
+  looking_ = true;
+  paused_ = 0;
+  std::vector<Inspector::Target> targets = living_();
+  for (Inspector::Target& target : targets) target.given.clear();  // saves the look at its environment
+  inspector_.Look(targets, [this, look, every = every_, count = targets.size()](const auto& seen) {
+    looking_ = false;
+    pause_ = seen.size() < count ? std::clamp<std::uint32_t>(2 * pause_, 1, kLongestPause) : 0;
+    if (every == every_) Add(look, seen);
+  });
+}
+
+void WaitWatch::Halve() {
+  const auto halve = [](auto& list) {
+    for (std::size_t i = 1; i < list.size(); i += 2) list[i / 2] = list[i];
+    list.resize(list.size() / 2);
+  };
+  for (auto& [number, rank] : ranks_) {
+    halve(rank.letters);
+    halve(rank.sleeps);
+  }
+  interval_ *= 2;
+  every_ *= 2;
+}
+
+void WaitWatch::Add(std::size_t look, const std::vector<verdict::RankDoing>& seen) {
+  // The others have not begun either: where a late rank is now is its start.
+  const bool joining = std::ranges::any_of(seen, &verdict::RankDoing::joins);
+  for (auto& [number, rank] : ranks_)
+    if (joining) rank.places.clear();
+  for (const verdict::RankDoing& doing : seen) {
+    Rank& rank = ranks_[doing.rank];
+    rank.letters.resize(look, RankLooks::kMissed);
+    rank.sleeps.resize(look, rank.last.sleeps);
+    AddUse(rank, doing.pid);
+    rank.letters.push_back(LetterOf(doing));
+    rank.sleeps.push_back(rank.last.sleeps);
+    if (doing.stand == stacks::Stand::kElsewhere && !joining) Count(rank.places, doing.Said());
+  }
+}
+
+// Where the kernel does not count the time on a processor, `watched` stays 0.
+void WaitWatch::AddUse(Rank& rank, pid_t pid) {
+  const auto now = Clock::now();
+  const stacks::Scheduled scheduled = stacks::ScheduledOf(pid);
+  const stacks::Scheduled before = std::exchange(rank.last, scheduled);
+  const auto passed = now - std::exchange(rank.looked, now);
+  if (before.ran.count() == 0 || scheduled.ran < before.ran) return;
+  const auto delayed = scheduled.delayed - before.delayed;
+  rank.active += scheduled.ran - before.ran + delayed;
+  rank.watched += passed;
+  if (delayed < kLacksProcessor * passed) return;
+  rivals_.Scan();
+  if (const auto rival = rivals_.Of(pid)) Count(rank.rivals, *rival);
+}
+
+std::vector<RankLooks> WaitWatch::Seen() const {
+  std::vector<RankLooks> all;
+  for (const auto& [number, rank] : ranks_) {
+    RankLooks& looks = all.emplace_back();
+    looks.rank = number;
+    looks.every = every_;
+    looks.letters = rank.letters;
+    for (std::size_t i = 1; i < rank.letters.size(); ++i) {
+      const bool same = rank.letters[i] == RankLooks::kWaits && rank.letters[i - 1] == RankLooks::kWaits &&
+                        rank.sleeps[i] == rank.sleeps[i - 1];
+      if (same) looks.letters[i] = RankLooks::kStillWaits;
+    }
+    looks.active_percent =
+        rank.watched.count() == 0
+            ? -1
+            : static_cast<int>(std::clamp<std::int64_t>(100 * rank.active / rank.watched, 0, 100));
+    if (const auto place = MostFrequent(rank.places); place != rank.places.end()) looks.place = place->first;
+    if (const auto rival = MostFrequent(rank.rivals); rival != rank.rivals.end()) {
+      looks.rival = rival->first.pid;
+      looks.rival_command = rival->first.command;
+      for (const auto& [one, count] : rank.rivals) looks.rival_looks += count;
+    }
+  }
+  return all;
+}
+
+}  // namespace dtrun::node

@@ -1,0 +1,88 @@
+#include "core/node/wait_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "core/node/rivals.h"
+
+namespace dtrun::node {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// A child that sleeps, or uses a processor all the time.
+class Child {
+ public:
+  explicit Child(bool works) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    while (works) asm volatile("");
+    for (;;) ::pause();
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+std::vector<protocol::RankLooks> Watch(const Child& child, std::size_t looks) {
+  boost::asio::io_context loop;
+  const Inspector::Target target{3, child.pid()};
+  WaitWatch watch(
+      loop, [&] { return std::vector{target}; }, milliseconds(10));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < until) {
+    loop.run_one_for(milliseconds(100));
+    const auto seen = watch.Seen();
+    if (!seen.empty() && (seen[0].letters.size() >= looks || seen[0].every > 1)) break;
+  }
+  return watch.Seen();
+}
+
+TEST(WaitWatch, TellsARankAsleepFromOneAtWork) {
+  const Child sleeps(false), works(true);
+  const auto asleep = Watch(sleeps, 5), at_work = Watch(works, 5);
+  ASSERT_THAT(asleep, SizeIs(1));
+  EXPECT_EQ(asleep[0].rank, 3);
+  EXPECT_EQ(asleep[0].letters.back(), protocol::RankLooks::kElsewhere);
+  EXPECT_EQ(asleep[0].place, "in pause");
+  EXPECT_LT(asleep[0].active_percent, 50);
+  ASSERT_THAT(at_work, SizeIs(1));
+  EXPECT_GT(at_work[0].active_percent, 50);  // counts the time for which it lacks a processor
+}
+
+TEST(WaitWatch, KeepsEverySecondLookOfALongJob) {
+  const Child sleeps(false);
+  const auto seen = Watch(sleeps, 1000);
+  ASSERT_THAT(seen, SizeIs(1));
+  EXPECT_EQ(seen[0].every, 2u);
+  EXPECT_LE(seen[0].letters.size(), WaitWatch::kMostLooks);
+}
+
+TEST(Rivals, AreProcessesThatDoNotDescendFromThisOne) {
+  const Child ours(true);
+  Rivals rivals;
+  rivals.Scan();
+  std::this_thread::sleep_for(milliseconds(1100));  // a second scan within a second does nothing
+  rivals.Scan();
+  const auto rival = rivals.Of(ours.pid());
+  EXPECT_TRUE(!rival || rival->pid != ours.pid());
+  EXPECT_FALSE(rivals.Of(-1).has_value());
+}
+
+}  // namespace
+}  // namespace dtrun::node

@@ -1,0 +1,66 @@
+// How each rank spends its time, estimated from looks at all ranks at about the same moment: the share of
+// looks in which it waited for other ranks, and in which it was elsewhere while others waited.
+//
+// Sampling as in statistical profilers: of n looks, a share has a standard error of at most 1 / (2 sqrt n).
+// A value; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/verdict/facts.h"
+
+namespace dtrun::observe {
+
+struct RankShare {
+  int rank = 0;
+  int looks = 0;
+  // Shares of its looks, 0 to 1.
+  double waits = 0;   // for other ranks
+  double input = 0;   // for its data loader
+  double delays = 0;  // elsewhere, while at least half of the others waited
+  // Since the first look, per second.
+  double processors = 0;  // CPU seconds, with all descendants
+  double bytes = 0;       // read and written, with all descendants
+  std::string now;        // its place at the last look
+  std::string usual;      // its most frequent place while it delayed others; empty: it never did
+};
+
+class Shares {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `at` must increase from look to look. `anew`: whether the ranks that wait have gone on since the look
+  // before; the sign test counts no others.
+  void Add(const std::vector<verdict::RankDoing>& looked, Clock::time_point at, bool anew = true);
+  int looks() const { return looks_; }
+
+  // By rank.
+  std::vector<RankShare> Ranks() const;
+  // The rank that makes the others wait, if it is clear: most looks found it elsewhere while others waited,
+  // and a sign test excludes that the next one is as often late. `least`: the share of such looks.
+  std::optional<RankShare> Straggler(double least = 0.6) const;
+
+ private:
+  struct Rank {
+    int looks = 0, waits = 0, input = 0, delays = 0;
+    int counted = 0;  // of `delays`, for the sign test
+    std::int64_t first_ms = 0, last_ms = 0, first_bytes = 0, last_bytes = 0;
+    Clock::time_point first{}, last{};
+    std::string now;
+    std::map<std::string, int> places;  // while it delayed others
+  };
+
+  int looks_ = 0;
+  std::map<int, Rank> ranks_;
+};
+
+// "rank 1 makes the others wait: in 84 % of 12 looks it was elsewhere, mostly in time.sleep at train.py:6,
+// while they waited"
+std::string StragglerText(const RankShare& straggler);
+
+}  // namespace dtrun::observe

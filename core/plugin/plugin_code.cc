@@ -1,0 +1,115 @@
+#include "core/plugin/plugin_code.h"
+
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <vector>
+
+namespace dtrun::plugin {
+namespace {
+
+// Beyond this many the faults of a plugin's libraries name no plugin.
+std::array<Code, 256> codes;
+std::atomic<std::size_t> code_count{0};
+std::array<std::atomic<int>, codes.size()> living_threads;  // of each
+
+struct CountedThread {
+  std::atomic<int>* counter = nullptr;
+  ~CountedThread() {
+    if (counter != nullptr) --*counter;
+  }
+};
+thread_local CountedThread counted_thread;
+
+// Of every object of the process.
+std::vector<Code> LoadedObjects() {
+  std::vector<Code> objects;
+  const auto add = [](dl_phdr_info* info, std::size_t, void* to) {
+    Code object{Code::Of::kItsLibrary, UINTPTR_MAX, 0};
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& segment = info->dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD) continue;
+      const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+      object.begin = std::min(object.begin, begin);
+      object.end = std::max(object.end, begin + segment.p_memsz);
+    }
+    static_cast<std::vector<Code>*>(to)->push_back(object);
+    return 0;
+  };
+  ::dl_iterate_phdr(add, &objects);
+  return objects;
+}
+
+bool IsIn(const Code& code, const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return code.begin <= at && at < code.end;
+}
+
+void Keep(const Code& code) {
+  const std::size_t count = code_count.load(std::memory_order_relaxed);
+  if (count == codes.size()) return;
+  codes[count] = code;
+  code_count.store(count + 1, std::memory_order_release);
+}
+
+}  // namespace
+
+const Code* CodeAt(std::uintptr_t address) {
+  const std::size_t count = code_count.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (codes[i].begin <= address && address < codes[i].end) return &codes[i];
+  }
+  return nullptr;
+}
+
+bool IsOf(const Code& code, const char* text) {
+  const auto same = [](char a, char b) { return a == b || (a == '-' && b == '_') || (a == '_' && b == '-'); };
+  const char* who = code.who;
+  while (*who != '\0' && same(*who, *text)) ++who, ++text;
+  return *who == '\0';
+}
+
+const Code* CodeOf(const char* text) {
+  const std::size_t count = code_count.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (codes[i].of == Code::Of::kPlugin && IsOf(codes[i], text)) return &codes[i];
+  }
+  return nullptr;
+}
+
+void CountThread(const void* code) {
+  const Code* const its = CodeAt(reinterpret_cast<std::uintptr_t>(code));
+  if (its == nullptr || its->of != Code::Of::kPlugin || counted_thread.counter != nullptr) return;
+  counted_thread.counter = &living_threads[static_cast<std::size_t>(its - codes.data())];
+  ++*counted_thread.counter;
+}
+
+int LivingThreads(const char* text) {
+  const Code* const code = CodeOf(text);
+  return code == nullptr ? 0 : living_threads[static_cast<std::size_t>(code - codes.data())].load();
+}
+
+CodeOfLoad::CodeOfLoad() {
+  for (const Code& object : LoadedObjects()) before_.insert(object.begin);
+}
+
+void CodeOfLoad::Note(Kind kind, const std::string& name, const void* inside) const {
+  // For the life of the process, as the plugin is.
+  const char* const who = (new std::string(fmt::format("{} '{}'", KindText(kind), name)))->c_str();
+  const auto abort = reinterpret_cast<const void*>(&std::abort);
+  const auto terminate = reinterpret_cast<const void*>(&std::terminate);
+  for (Code object : LoadedObjects()) {
+    const bool known = CodeAt(object.begin) != nullptr;
+    object.who = who;
+    if (IsIn(object, inside)) object.of = Code::Of::kPlugin;
+    if (IsIn(object, abort) || IsIn(object, terminate)) object.of = Code::Of::kSystem;
+    if (!known && (object.of != Code::Of::kItsLibrary || !before_.contains(object.begin))) Keep(object);
+  }
+}
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,76 @@
+#include "core/verdict/waits.h"
+
+#include <gtest/gtest.h>
+
+#include "core/stacks/doing.h"
+
+namespace dtrun::verdict {
+namespace {
+
+using stacks::Stand;
+
+RankDoing At(Stand stand, const std::string& phrase, bool in_call) {
+  RankDoing doing;
+  doing.stand = stand;
+  doing.phrase = phrase;
+  doing.in_call = in_call;
+  doing.call = in_call ? "allreduce #7 on 'world' (float32 x 8, sum)" : "no collective after #6 on 'world'";
+  AddCallTo(&doing);
+  return doing;
+}
+
+TEST(CallOfAPlace, IsWhereAProgramThatIsNotPythonWaits) {
+  const RankDoing waits = At(Stand::kUnknown, "in futex", true);
+  EXPECT_EQ(waits.stand, Stand::kWaits);
+  EXPECT_EQ(waits.Said(), "in allreduce #7 on 'world' (float32 x 8, sum)");
+  const RankDoing elsewhere = At(Stand::kUnknown, "in futex", false);
+  EXPECT_EQ(elsewhere.stand, Stand::kElsewhere);
+  EXPECT_EQ(elsewhere.Said(), "in futex (no collective after #6 on 'world')");
+}
+
+TEST(CallOfAPlace, AddsItsNumberToAKnownPlace) {
+  EXPECT_EQ(At(Stand::kWaits, "in allreduce at t.py:8", true).Said(),
+            "in allreduce at t.py:8 (allreduce #7 on 'world')");
+  EXPECT_EQ(At(Stand::kElsewhere, "in load at t.py:6", false).Said(),
+            "in load at t.py:6 (no collective after #6 on 'world')");
+}
+
+TEST(CallOfAPlace, ARankThatComputesMayHaveACallUnderWay) {
+  EXPECT_EQ(At(Stand::kUnknown, stacks::kRunning, true).stand, Stand::kUnknown);
+  EXPECT_EQ(At(Stand::kElsewhere, "in load at t.py:6", true).Said(), "in load at t.py:6");
+}
+
+TEST(CallOfAPlace, ARankWithoutCallsStaysAsItWasSeen) {
+  RankDoing doing;
+  doing.phrase = "in futex";
+  AddCallTo(&doing);
+  EXPECT_EQ(doing.stand, Stand::kUnknown);
+  EXPECT_EQ(doing.Said(), "in futex");
+}
+
+RankDoing Waits(int rank, const std::string& phrase) {
+  RankDoing doing;
+  doing.rank = rank;
+  doing.stand = Stand::kWaits;
+  doing.phrase = phrase;
+  return doing;
+}
+
+TEST(WhoWaits, NamesRanksThatHaveExitedWhereNoneOfTheOthersIsAtWork) {
+  EXPECT_EQ(WhoWaitsText({Waits(0, "in init_process_group at t.py:2")}, {1}),
+            "rank 0 waits for others, and rank 1 has exited");
+  RankDoing works = Waits(2, "in load at t.py:6");
+  works.stand = Stand::kElsewhere;
+  EXPECT_EQ(WhoWaitsText({Waits(0, "in all_reduce at t.py:9"), works}, {1}), "rank 0 waits for rank 2");
+  EXPECT_EQ(WhoWaitsText({works}, {1}), "");
+}
+
+TEST(WhoWaits, SaysThatAllReceive) {
+  const std::vector<RankDoing> places = {Waits(0, "in recv at t.py:2"), Waits(1, "in recv at t.py:5")};
+  EXPECT_EQ(WhoWaitsText(places),
+            "all ranks wait in a receive: if that lasts, no rank has sent what they wait for");
+  EXPECT_EQ(WhoWaitsText({Waits(0, "in recv at t.py:2"), Waits(1, "in send at t.py:5")}), "");
+}
+
+}  // namespace
+}  // namespace dtrun::verdict

@@ -1,0 +1,91 @@
+/* processes.c - a backend with one fault, or none, its ranks processes: the example tcp_c, and what is done
+ * to its calls. Copied once for each fault (faults.h); without one it passes the suite.
+ */
+#include "dtrun/abi.h"
+#include "faults.h"
+
+/* Its entry is called by the one below. */
+#define dtrun_plugin_entry_v1 tcp_c_entry
+dtrun_status tcp_c_entry(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err);
+#include "sdk/examples/tcp_c/tcp.c"
+#undef dtrun_plugin_entry_v1
+
+static const dtrun_host* real_host;
+
+static void blame(const dtrun_backend_comm* comm, dtrun_status status, dtrun_error* err) {
+  const int32_t size = comm->links->size;
+  const struct timespec notice = {FAULT(LATE_NOTICE) ? 9 : 0, 0};
+  if (status != DTRUN_REMOTE_FAILURE) return;
+  nanosleep(&notice, NULL);
+  if (err == NULL) return;
+  if (FAULT(BLAMES_NEIGHBOUR) && size > 3) err->peer = (err->peer + 1) % size;
+  if (FAULT(BLAMES_RANK_ONE)) err->peer = 1;
+}
+
+static dtrun_status enqueue_with_fault(dtrun_backend_comm* comm, const dtrun_op* given,
+                                       const dtrun_stream* stream, dtrun_request** out, dtrun_error* err) {
+  dtrun_op op;
+  dtrun_struct_read(&op, sizeof op, given);
+  if (FAULT(IMPATIENT) && op.timeout_ns > 800000000) op.timeout_ns = 800000000;
+  if (FAULT(LARGE_HAVE_NO_DEADLINE) && op.count > 1000000) op.timeout_ns = -1;
+  const dtrun_status status = enqueue(comm, &op, stream, out, err);
+  blame(comm, status, err);
+  return status;
+}
+
+static dtrun_status wait_with_fault(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
+  const dtrun_status status = req_wait_host(request, timeout_ns, err);
+  blame(request->comm, status, err);
+  return status;
+}
+
+static dtrun_status test_with_fault(dtrun_request* request, dtrun_error* err) {
+  return wait_with_fault(request, 0, err);
+}
+
+static void report_nothing(const dtrun_host* host, dtrun_kv* kv, int32_t peer, dtrun_string what) {
+  (void)host, (void)kv, (void)peer, (void)what;
+}
+
+static const void* get_service(const dtrun_host* host, const char* id) {
+  static dtrun_health_service health;
+  (void)host;
+  if (strcmp(id, DTRUN_HEALTH_SERVICE) != 0) return real_host->get_service(real_host, id);
+  health = *(const dtrun_health_service*)real_host->get_service(real_host, id);
+  health.report_peer = report_nothing;
+  return &health;
+}
+
+static dtrun_status create_with_fault(dtrun_instance* self, const dtrun_comm_params* given,
+                                      dtrun_backend_comm** out, dtrun_error* err) {
+  static dtrun_host deaf;
+  dtrun_comm_params params;
+  dtrun_struct_read(&params, sizeof params, given);
+  if (FAULT(LATE_CREATE) && params.timeout_ns >= 0) params.timeout_ns += 6000000000;
+  if (FAULT(REPORTS_NOBODY) && self->host != &deaf) {
+    real_host = self->host;
+    deaf = *real_host;
+    deaf.get_service = get_service;
+    self->host = &deaf;
+  }
+  return comm_create(self, &params, out, err);
+}
+
+dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static dtrun_backend backend;
+  static dtrun_plugin plugin;
+  const dtrun_plugin* tcp_c = NULL;
+  const dtrun_status status = tcp_c_entry(host, &tcp_c, err);
+  if (status != DTRUN_OK) return status;
+  find_fault();
+  plugin = *tcp_c;
+  backend = *tcp_c->backend;
+  plugin.name = this_plugin.name;
+  plugin.backend = &backend;
+  backend.comm_create = create_with_fault;
+  backend.enqueue = enqueue_with_fault;
+  backend.req_test = test_with_fault;
+  backend.req_wait_host = wait_with_fault;
+  *out = &plugin;
+  return DTRUN_OK;
+}

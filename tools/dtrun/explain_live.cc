@@ -1,0 +1,105 @@
+#include "tools/dtrun/explain_live.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "core/control/client.h"
+#include "core/observe/shares.h"
+#include "core/verdict/suspect.h"
+#include "core/verdict/verdict.h"
+#include "core/verdict/waits.h"
+
+namespace dtrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kQuiet{5};
+
+// From a few looks.
+std::optional<observe::RankShare> StragglerOf(const fs::path& folder, const control::Answer& first) {
+  constexpr int kLooks = 20;
+  constexpr std::chrono::milliseconds kBetween{150};
+  observe::Shares shares;
+  shares.Add(first.places, std::chrono::steady_clock::now());
+  while (first.places.size() > 1 && shares.looks() < kLooks) {
+    std::this_thread::sleep_for(kBetween);
+    const auto answer = control::AskJob(folder, {.what = control::What::kPlaces}, control::kPlacesLimit);
+    if (!answer || answer->places.empty()) break;
+    shares.Add(answer->places, std::chrono::steady_clock::now());
+  }
+  return shares.Straggler();
+}
+
+}  // namespace
+
+Result<LiveLook> LookAtLive(const fs::path& folder) {
+  control::Question question{.what = control::What::kPlaces};
+  auto answer = control::AskJob(folder, question, control::kPlacesLimit);
+  if (!answer) return answer.error();
+  for (const verdict::RankDoing& doing : answer->places)
+    if (!doing.in_source) question.native.push_back(doing.rank);
+  if (answer->quiet >= kQuiet && !question.native.empty()) {
+    if (auto closer = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(closer);
+  }
+  std::error_code none;
+  auto straggler = StragglerOf(folder, *answer);
+  return LiveLook{*std::move(answer), std::move(straggler), fs::proximate(folder, none).string()};
+}
+
+std::string StateOf(const LiveLook& live) {
+  const control::Answer& answer = live.answer;
+  std::string text = fmt::format("{} for {}", answer.state, verdict::FormatElapsed(answer.age));
+  if (answer.generation > 0) text += fmt::format(" in generation {}", answer.generation);
+  if (answer.quiet >= kQuiet) {
+    text +=
+        fmt::format(", without output or recorded collectives for {}", verdict::FormatElapsed(answer.quiet));
+  }
+  return text;
+}
+
+std::string ToText(const LiveLook& live) {
+  std::string places = verdict::PlacesText(live.answer.places);
+  if (places.empty()) return {};
+  std::vector<int> exited;
+  for (const control::RankNow& process : live.answer.ranks) {
+    for (int i = 0; process.ended && i < process.count; ++i) exited.push_back(process.rank + i);
+  }
+  if (!exited.empty()) places += "; " + verdict::ExitedText(exited);
+  std::string out;
+  const auto line = [&out](const char* topic, const std::string& text) {
+    if (!text.empty()) fmt::format_to(std::back_inserter(out), "  {:<10} {}\n", topic, text);
+  };
+  line("now", places);
+  // Of a job that makes progress, one look may contradict what all of them say.
+  const auto is_late = [&](const verdict::RankDoing& doing) {
+    return doing.stand == stacks::Stand::kElsewhere && doing.rank != live.straggler->rank;
+  };
+  const bool agrees = !live.straggler || std::ranges::none_of(live.answer.places, is_late);
+  if (agrees || live.answer.quiet >= kQuiet) line("", verdict::WhoWaitsText(live.answer.places, exited));
+  if (live.straggler) line("", observe::StragglerText(*live.straggler));
+  line("stacks", "dtrun stacks " + live.folder);
+  return out;
+}
+
+Json ToJson(const LiveLook& live) {
+  Json places = Json::array();
+  for (const verdict::RankDoing& doing : live.answer.places)
+    places.push_back({{"rank", doing.rank}, {"place", doing.Said()}});
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  return {{"state", live.answer.state},
+          {"generation", live.answer.generation},
+          {"age_seconds", seconds(live.answer.age)},
+          {"quiet_seconds", seconds(live.answer.quiet)},
+          {"straggler", live.straggler ? Json(observe::StragglerText(*live.straggler)) : Json(nullptr)},
+          {"places", places}};
+}
+
+}  // namespace dtrun::cli

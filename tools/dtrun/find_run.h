@@ -1,0 +1,54 @@
+// Finds the run that the word JOB of a verb means.
+//
+// Reads folders; any thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/job/run_registry.h"
+
+namespace dtrun::cli {
+
+// The newest run started from the current folder, wherever its records are: runs/JOB/latest, a folder of
+// `dtrun torchrun --log-dir` here, and runs kept elsewhere: by `dtrun torchrun` in the temporary folder, or
+// in the user's state folder because this one was not writable. Temporary folders are shared, so only this
+// user's own folders count there. Unset: there is none.
+std::optional<std::filesystem::path> LatestRun();
+
+// "runs" or "runs/JOB": the newest run in `folder`. Unset: it contains none, or is itself a run.
+std::optional<std::filesystem::path> NewestRunIn(const std::filesystem::path& folder);
+
+// Whether the folder has the records of a run.
+bool IsRun(const std::filesystem::path& folder);
+
+// This user's own run folders in the subfolders of `folder`.
+std::vector<std::filesystem::path> RunsBelow(const std::filesystem::path& folder);
+
+// A job's name, or the last components of a run folder: the newest live run of it, else the newest here, else
+// the newest of the user on this host.
+std::optional<std::filesystem::path> RunNamed(const std::string& word);
+
+// `word`: a job's name for its newest live run, else its newest run here or among the user's; a run folder,
+// its last path components, or a folder above it. Empty or `latest`: the newest run that was started in this
+// folder; if that one has ended and the user has just one live job on this host, that job.
+Result<std::filesystem::path> FindRun(const std::string& word);
+
+// Whether this user may read the file or folder; the error names its owner.
+Status MayRead(const std::filesystem::path& path);
+
+// Adds the option JOB, which may be left out but not be empty.
+void AddJobWord(CLI::App* verb, std::string* to, const char* description);
+
+// For verbs that end a job. `word` as for FindRun; but a name, or no word, must leave just one live job of
+// the user on this host.
+Result<std::filesystem::path> FindOnlyLiveRun(const std::string& word);
+
+// Whether the job is live: by the lock of its folder or, on a file system without locks, by its process.
+bool IsLiveRun(const job::RegisteredRun& run);
+
+}  // namespace dtrun::cli

@@ -1,0 +1,33 @@
+// The verbs of `dtrun plugins` (verbs.h) but `new` and `verify`, and what they share. Main thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/plugin/plugin.h"
+#include "tools/dtrun/job_flags.h"
+
+namespace dtrun::cli {
+
+int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
+int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
+                   bool json);
+// 1 if a file is refused or breaks a rule.
+int CheckPlugins(const ConfigArguments& arguments, const std::vector<std::string>& files, bool json);
+
+// As in launcher.name: launchers are named with hyphens, their files with underscores.
+std::string ShownName(const plugin::File& file);
+
+// Values of backend.name that are not plugins; empty: it is a plugin.
+std::string_view WithoutPlugin(std::string_view name);
+
+// What the plugin found on this host with default options: a backend's library, a device plugin's devices.
+Result<plugin::LaunchInfo> FoundHere(const ConfigArguments& arguments, const plugin::File& file,
+                                     plugin::Probe& probe);
+
+// Kind, names and versions of a plugin, as `describe --json` and `check --json` have them.
+Json IdentityOf(const plugin::File& file, const plugin::Description& description);
+
+}  // namespace dtrun::cli

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/number.h"
+#include "core/base/standard_output.h"
+#include "core/control/client.h"
+#include "core/control/stacks_text.h"
+#include "core/output/display.h"
+#include "core/verdict/verdict.h"
+#include "core/verdict/waits.h"
+#include "tools/dtrun/find_run.h"
+#include "tools/dtrun/live_job.h"
+#include "tools/dtrun/reading.h"
+
+namespace dtrun::cli {
+namespace {
+
+// Ranks that run and could not be read.
+std::vector<int> Unread(const control::Answer& answer, const std::vector<int>& wanted) {
+  std::vector<int> ranks;
+  for (const control::RankNow& one : answer.ranks) {
+    const bool read = std::ranges::any_of(
+        answer.places, [&](const verdict::RankDoing& doing) { return one.Holds(doing.rank); });
+    const bool asked =
+        wanted.empty() || std::ranges::any_of(wanted, [&](int rank) { return one.Holds(rank); });
+    if (!one.ended && !read && asked) ranks.push_back(one.rank);
+  }
+  return ranks;
+}
+
+Json StacksJson(const control::Answer& answer) {
+  Json ranks = Json::array();
+  for (const verdict::RankDoing& doing : answer.places) {
+    Json one = {{"rank", doing.rank},
+                {"place", doing.phrase},
+                {"beside", doing.beside},
+                {"stacks", doing.text},
+                {"processor_ms", doing.processor_ms},
+                {"bytes", doing.bytes}};
+    if (const control::RankNow* const process = answer.Find(doing.rank)) {
+      one["host"] = process->host;
+      one["pid"] = process->pid;
+    }
+    ranks.push_back(std::move(one));
+  }
+  return {{"job", answer.job}, {"state", answer.state}, {"generation", answer.generation}, {"ranks", ranks}};
+}
+
+}  // namespace
+
+CLI::App* AddStacks(CLI::App& app, StacksArguments* to) {
+  CLI::App* verb =
+      app.add_subcommand("stacks", "Where each rank of a running job is: all threads, on all hosts");
+  AddJobWord(verb, &to->job, "A job's name or run folder; the newest one of this folder if left out");
+  verb->add_option("--rank", to->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
+  verb->add_flag("--native", to->native,
+                 "Also C and C++ frames, by eu-stack or gdb, which stop each process for a moment");
+  verb->add_flag("--all-threads", to->all_threads, "Also threads without Python frames, one per line");
+  verb->add_flag("--json", to->json, "Machine-readable");
+  verb->footer(
+      "Reads the processes from outside; without --native nothing is stopped. Exit code: 0; 1 when a rank "
+      "could not "
+      "be read; 2 when there is no such job.");
+  return verb;
+}
+
+int Stacks(const StacksArguments& arguments) {
+  std::vector<int> wanted;  // empty: all
+  if (!arguments.ranks.empty()) {
+    const auto ranks = ReadNumberList(arguments.ranks);
+    if (!ranks)
+      return Refuse(fmt::format("--rank: '{}' is not a list of ranks; write 0,4-7", arguments.ranks));
+    wanted = *ranks;
+  }
+  const auto is_wanted = [&wanted](int rank) {
+    return wanted.empty() || std::ranges::count(wanted, rank) != 0;
+  };
+  const auto run = FindRun(arguments.job);
+  if (!run) return Refuse(run.error().text);
+  control::Question question{.what = control::What::kPlaces};
+  if (arguments.native) {
+    const auto state = control::AskJob(*run, {}, control::kPlacesLimit);
+    if (!state) return Refuse(state.error().text);
+    for (const control::RankNow& one : state->ranks) {
+      for (int rank = one.rank; rank < one.rank + one.count; ++rank) {
+        if (is_wanted(rank)) question.native.push_back(rank);
+      }
+    }
+  }
+  auto answer = control::AskJob(*run, question, control::kPlacesLimit);
+  if (!answer) return Refuse(answer.error().text + "; dtrun explain tells how a job ended");
+  if (answer->ranks.empty())
+    return Refuse(
+        fmt::format("job '{}' runs no ranks at this moment (it is {})", answer->job, answer->state));
+  for (const int rank : wanted) {
+    if (answer->Find(rank) == nullptr) {
+      return Refuse(fmt::format("--rank: job '{}' has no rank {}; the last one is {}", answer->job, rank,
+                                answer->ranks.back().rank + answer->ranks.back().count - 1));
+    }
+  }
+  const std::vector<int> unread = Unread(*answer, wanted);
+  std::erase_if(answer->places, [&](const verdict::RankDoing& doing) { return !is_wanted(doing.rank); });
+  if (arguments.json) {
+    WriteOutput(JsonDocument(1, StacksJson(*answer)));
+  } else {
+    WriteForReading(output::TamedMessage(control::StacksText(*answer, arguments.all_threads)));
+  }
+  std::vector<int> exited;
+  for (const int rank : wanted)
+    if (answer->Find(rank)->ended) exited.push_back(rank);
+  if (!exited.empty()) PrintMessage("dtrun: {}: no stacks\n", verdict::ExitedText(exited));
+  if (unread.empty()) return 0;
+  PrintMessage(
+      "dtrun: {} gave no stacks: the host did not answer in time, or does not let dtrun read processes\n",
+      verdict::FoldRanks(unread));
+  return 1;
+}
+
+}  // namespace dtrun::cli

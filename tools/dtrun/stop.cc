@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+#include "core/base/number.h"
+#include "core/base/standard_output.h"
+#include "core/base/text.h"
+#include "core/control/client.h"
+#include "core/output/display.h"
+#include "tools/dtrun/explain_run.h"
+#include "tools/dtrun/find_run.h"
+#include "tools/dtrun/live_job.h"
+#include "tools/dtrun/reading.h"
+
+namespace dtrun::cli {
+
+CLI::App* AddStop(CLI::App& app, StopArguments* to) {
+  CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
+  AddJobWord(verb, &to->job,
+             "A job's name or run folder; may be left out if just one job of yours runs on this host");
+  verb->add_option("-t,--grace", to->grace,
+                   "Time from SIGTERM to SIGKILL, instead of job.grace; 0s kills at once")
+      ->type_name("TIME");
+  verb->footer(
+      "Exit code: 0 once the job has ended; 1 if its dtrun does not answer; 2 when there is no such job.");
+  return verb;
+}
+
+int Stop(const StopArguments& arguments) {
+  control::Question question{.what = control::What::kStop};
+  if (!arguments.grace.empty()) {
+    const auto grace = ParseDuration(arguments.grace);
+    if (!grace) return Refuse("--grace: " + grace.error().text);
+    question.grace = *grace;
+  }
+  const auto run = FindOnlyLiveRun(arguments.job);
+  if (!run) return Refuse(run.error().text);
+  const auto answer = control::AskJob(*run, question, control::kPlacesLimit);
+  if (!answer) {
+    const int code = Refuse(answer.error().text);
+    return answer.error().code == DTRUN_TIMEOUT ? 1 : code;
+  }
+  const auto story = ReadRun(*run);
+  const std::string verdict = story && !story->verdict.empty()
+                                  ? std::string(LinesOf(story->verdict).front())
+                                  : fmt::format("job '{}' has ended", answer->job);
+  WriteForReading(output::TamedMessage(fmt::format("{}\n  logs: {}\n", verdict, run->string())));
+  return 0;
+}
+
+}  // namespace dtrun::cli

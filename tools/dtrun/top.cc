@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/number.h"
+#include "core/base/standard_output.h"
+#include "core/control/client.h"
+#include "core/observe/shares.h"
+#include "core/output/display.h"
+#include "core/verdict/verdict.h"
+#include "tools/dtrun/find_run.h"
+#include "tools/dtrun/live_job.h"
+#include "tools/dtrun/reading.h"
+
+namespace dtrun::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBetweenLooks{250};
+constexpr int kLongestLook = 86'400;
+constexpr std::size_t kWithoutColumns = 1000;  // in a pipe or file, nothing is cut
+
+std::size_t Columns() {
+  const int columns = ColumnsOfOutput();
+  return columns > 0 ? static_cast<std::size_t>(columns) : kWithoutColumns;
+}
+
+std::size_t Rows() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+std::string HostOf(const control::Answer& answer, int rank) {
+  const control::RankNow* const process = answer.Find(rank);
+  return process == nullptr ? "?" : process->host;
+}
+
+std::string BytesText(double bytes) {
+  if (bytes >= 1e9) return fmt::format("{:.1f} GB/s", bytes / 1e9);
+  if (bytes >= 1e6) return fmt::format("{:.1f} MB/s", bytes / 1e6);
+  return fmt::format("{:.0f} kB/s", bytes / 1e3);
+}
+
+// The rank that delays the others most comes first.
+std::vector<observe::RankShare> Sorted(const observe::Shares& shares) {
+  std::vector<observe::RankShare> ranks = shares.Ranks();
+  std::ranges::stable_sort(ranks, std::greater(), &observe::RankShare::delays);
+  return ranks;
+}
+
+std::string Line(std::string text, std::size_t columns) {
+  if (text.size() > columns) text = text.substr(0, columns - 3) + "...";
+  return text + "\n";
+}
+
+Json Document(const control::Answer& answer, const observe::Shares& shares) {
+  Json ranks = Json::array();
+  for (const observe::RankShare& rank : shares.Ranks()) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"host", HostOf(answer, rank.rank)},
+                     {"looks", rank.looks},
+                     {"delays_others", rank.delays},
+                     {"waits_for_ranks", rank.waits},
+                     {"waits_for_input", rank.input},
+                     {"processors", rank.processors},
+                     {"bytes_per_second", rank.bytes},
+                     {"place", rank.now}});
+  }
+  const auto straggler = shares.Straggler();
+  return {{"job", answer.job},
+          {"state", answer.state},
+          {"looks", shares.looks()},
+          {"straggler", straggler ? Json(straggler->rank) : Json(nullptr)},
+          {"ranks", ranks}};
+}
+
+// The table, of `columns` characters and at most `rows` ranks.
+std::string TopText(const control::Answer& answer, const observe::Shares& shares, std::size_t columns,
+                    std::size_t rows) {
+  const bool wide = columns >= 80;
+  std::string head =
+      fmt::format("job '{}' {}, {}", answer.job, answer.state, verdict::FormatElapsed(answer.age));
+  if (answer.quiet >= std::chrono::seconds(5))
+    head += fmt::format(", quiet for {}", verdict::FormatElapsed(answer.quiet));
+  head += fmt::format("; {} looks", shares.looks());
+  std::string out = Line(head, columns);
+  const auto straggler = shares.Straggler();
+  if (straggler) out += observe::StragglerText(*straggler) + "\n";  // whole: the terminal wraps it
+  std::size_t hosts = 4;
+  const std::vector<observe::RankShare> ranks = Sorted(shares);
+  for (const observe::RankShare& rank : ranks) hosts = std::max(hosts, HostOf(answer, rank.rank).size());
+  hosts = std::min<std::size_t>(hosts, 20);
+  out += wide
+             ? Line(fmt::format("{:>5} {:<{}} {:>6} {:>6} {:>6} {:>5} {:>10}  PLACE", "RANK", "HOST", hosts,
+                                "DELAYS", "WAITS", "INPUT", "CPU", "I/O"),
+                    columns)
+             : Line(fmt::format("{:>5} {:>6} {:>6} {:>5}  PLACE", "RANK", "DELAYS", "WAITS", "CPU"), columns);
+  const auto percent = [](double share) { return fmt::format("{:.0f}%", 100 * share); };
+  std::size_t shown = 0;
+  for (const observe::RankShare& rank : ranks) {
+    if (shown++ == rows) return out + fmt::format("and {} more ranks\n", ranks.size() - rows);
+    const std::string processors = percent(rank.processors);
+    out += wide ? Line(fmt::format("{:>5} {:<{}.{}} {:>6} {:>6} {:>6} {:>5} {:>10}  {}", rank.rank,
+                                   HostOf(answer, rank.rank), hosts, hosts, percent(rank.delays),
+                                   percent(rank.waits), percent(rank.input), processors,
+                                   BytesText(rank.bytes), rank.now),
+                       columns)
+                : Line(fmt::format("{:>5} {:>6} {:>6} {:>5}  {}", rank.rank, percent(rank.delays),
+                                   percent(rank.waits), processors, rank.now),
+                       columns);
+  }
+  return out;
+}
+
+}  // namespace
+
+CLI::App* AddTop(CLI::App& app, TopArguments* to) {
+  CLI::App* verb = app.add_subcommand(
+      "top", "Who delays whom in a running job: waiting, input, CPU and place of each rank");
+  AddJobWord(verb, &to->job, "A job's name or run folder; the newest one of this folder if left out");
+  verb->add_option(
+          "--seconds", to->seconds,
+          "Look for so long, print once and end; 3 where the output is no terminal. Otherwise until Ctrl-C")
+      ->type_name("S")
+      ->check([](const std::string& word) {
+        const auto seconds = NumberOf<double>(word);
+        return seconds && *seconds > 0 && *seconds <= kLongestLook
+                   ? std::string()
+                   : fmt::format("'{}' is not a time; write a number of seconds up to {}", word,
+                                 kLongestLook);
+      });
+  verb->add_flag("--json", to->json, "Machine-readable; prints once");
+  verb->footer(
+      "DELAYS is the share of looks in which the rank was elsewhere while the others waited for it. WAITS is "
+      "the share in which it waited for other ranks, INPUT that for its data loader. dtrun looks four times "
+      "a "
+      "second, from outside, and stops nothing. Exit code: 0; 2 when there is no such job.");
+  return verb;
+}
+
+int Top(const TopArguments& arguments) {
+  const auto run = FindRun(arguments.job);
+  if (!run) return Refuse(run.error().text);
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const bool once = arguments.json || arguments.seconds > 0 || !terminal;
+  constexpr double kSeconds = 3;
+  const auto until =
+      Clock::now() + std::chrono::duration<double>(arguments.seconds > 0 ? arguments.seconds : kSeconds);
+  observe::Shares shares;
+  control::Answer last;
+  for (;;) {
+    const auto at = Clock::now();
+    auto answer = control::AskJob(*run, {.what = control::What::kPlaces}, control::kPlacesLimit);
+    if (!answer && once && shares.looks() > 0) break;  // the job has ended meanwhile
+    if (!answer) return Refuse(answer.error().text);
+    if (answer->generation != last.generation) shares = {};
+    last = *std::move(answer);
+    if (!last.places.empty()) shares.Add(last.places, at);
+    if (once && Clock::now() >= until) break;
+    if (!once) {
+      WriteOutput("\033[H\033[J" + output::TamedMessage(TopText(last, shares, Columns(), Rows() - 6)));
+    }
+    if (!FlushOutput()) return 0;
+    std::this_thread::sleep_until(at + kBetweenLooks);
+  }
+  WriteOutput(arguments.json ? JsonDocument(1, Document(last, shares))
+                             : output::TamedMessage(TopText(last, shares, Columns(), last.ranks.size())));
+  return 0;
+}
+
+}  // namespace dtrun::cli
