@@ -291,6 +291,15 @@ class ThreeHostsOfHydra(OnThreeHosts, ClusterTest):
         for rank in range(6):
             self.assertIn(f"rank {rank} of 6 on node{rank // 2}: sum 21\n", result.out)
 
+    def test_an_input_that_ends_after_the_ranks_of_the_first_host(self):
+        late = self.folder / "late.hydra"
+        late.write_text("#!/bin/sh\n"
+                        "{ until [ -e first ]; do sleep 0.01; done; sleep 0.3; touch late; } | exec mpiexec.hydra \"$@\"\n")
+        late.chmod(0o755)
+        wait = "if [ $RANK -lt 2 ]; then touch first; else until [ -e late ]; do sleep 0.01; done; sleep 0.2; fi"
+        more = self.launcher.replace("mpiexec.hydra", str(late)) + "family = \"mpich\"\n"
+        self.assert_ok(self.run_cluster("sh", "-c", wait, more=more))
+
 
 if __name__ == "__main__":
     if shutil.which("mpirun") is None:

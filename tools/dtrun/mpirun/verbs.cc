@@ -104,12 +104,22 @@ bool ParentSentTerm() {
          info.si_pid == ::getppid();
 }
 
+// A Hydra forwards the end of its own stdin to the proxy of rank 0. If that proxy has already ended with its
+// ranks, the write kills mpiexec with SIGPIPE (MPICH 4.0.2, control_cb in pmiserv_cb.c; seen on a busy host).
+// Therefore rank 0 of a Hydra ends only after its stdin has, or after 2 s.
+void AwaitEndOfInput() {
+  constexpr int kLongestMs = 2000;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (::poll(&input, 1, kLongestMs) < 0 && errno == EINTR) {
+  }
+}
+
 // Runs `become` in a child of the same process group, so that mpirun's signals reach it. Does not return:
 // reports the child's ending to `agent` (core/process/rank_fifo.h) and ends the same way. The child does not
 // outlive this process, which keeps mpirun's pipes open: if they are closed early, Hydra's proxy only waits
 // for ranks and ignores signals. Returns an exit code, after an error message, only if no child can be
 // created.
-int Attend(const UniqueFd& agent, const std::function<int()>& become,
+int Attend(const Identity& identity, const UniqueFd& agent, const std::function<int()>& become,
            const std::function<Look(pid_t rank)>& look) {
   sigset_t all, before;
   ::sigfillset(&all);
@@ -134,6 +144,7 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become,
   // If the agent is gone, this process is ended anyway.
   const bool asked = WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && ParentSentTerm();
   static_cast<void>(process::TellEnd(agent, {child, status, asked ? 1 : 0}));
+  if (identity.served == pmi::Kind::kPmi1 && identity.rank == 0) AwaitEndOfInput();
   EndAs(status);
 }
 
@@ -261,7 +272,7 @@ int Rank(Words words) {
     return printed ? Become(words) : Complain(printed.error().text);
   };
   const bool looks = isolated_ranks != "allow" && identity->local_rank == 0;  // one per host is enough
-  return Attend(*agent, become, [&](pid_t rank) {
+  return Attend(*identity, *agent, become, [&](pid_t rank) {
     if (!looks) return Look::kEnough;
     const Loaded loaded = LoadedBy(rank, identity->served);
     if (loaded != Loaded::kForeign) return loaded == Loaded::kOwn ? Look::kEnough : Look::kAgain;
