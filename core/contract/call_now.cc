@@ -1,17 +1,16 @@
 #include "core/contract/call_now.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "core/base/text.h"
 #include "core/contract/ring.h"
 
 namespace dtrun::contract {
 
-std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
-  std::optional<CallNow> last;
+std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int rank) {
+  std::optional<RecordedCall> last;
   std::uint64_t most = 0;
   for (int index = 0; index < kRings; ++index) {
     const Ring& ring = recorder_memory.RingOf(rank, index);
@@ -24,13 +23,16 @@ std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
     if (number <= heading->started) {
       const std::string text =
           Read(ring, number, &call, &chain) ? CallText(call, DeviceOf(ring)) : "a collective";
-      const std::size_t name = std::min(text.find(' '), text.size());
-      return CallNow{true, fmt::format("{} #{} on '{}'{}", text.substr(0, name), number, heading->name,
-                                       text.substr(name))};
+      const std::size_t space = std::min(text.find(' '), text.size());
+      return RecordedCall{.under_way = true,
+                          .group = Printable(heading->name),
+                          .number = number,
+                          .name = text.substr(0, space),
+                          .details = text.substr(std::min(space + 1, text.size()))};
     }
     if (heading->started <= most) continue;
     most = heading->started;
-    last = CallNow{false, fmt::format("no collective after #{} on '{}'", heading->started, heading->name)};
+    last = RecordedCall{.group = Printable(heading->name), .number = heading->started};
   }
   return last;
 }

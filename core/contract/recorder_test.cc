@@ -61,16 +61,16 @@ TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
   const auto call = [this](int rank) { return *CallOf(recorder_memory_.recorder_memory(), rank); };
   Call(0, 1, Summed(8));
   EXPECT_TRUE(call(0).under_way);
-  EXPECT_EQ(call(0).text, "allreduce #1 on 'world' (float32 x 8, sum)");
+  EXPECT_EQ(call(0).Text(), "allreduce #1 on 'world' (float32 x 8, sum)");
   Call(0, 2, Summed(9));
-  EXPECT_EQ(call(0).text, "allreduce #1 on 'world' (float32 x 8, sum)");
+  EXPECT_EQ(call(0).Text(), "allreduce #1 on 'world' (float32 x 8, sum)");
   End(*rings_[0], 1);
   End(*rings_[0], 2);
   EXPECT_FALSE(call(0).under_way);
-  EXPECT_EQ(call(0).text, "no collective after #2 on 'world'");
+  EXPECT_EQ(call(0).Text(), "no collective after #2 on 'world'");
   Ring* const other = recorders_[0]->Claim("other", 0, 3);
   Begin(*other, 1, Summed(3));
-  EXPECT_EQ(call(0).text, "allreduce #1 on 'other' (float32 x 3, sum)");
+  EXPECT_EQ(call(0).Text(), "allreduce #1 on 'other' (float32 x 3, sum)");
 }
 
 TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {

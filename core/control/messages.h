@@ -33,12 +33,15 @@ struct Question {
   What what = What::kState;
   std::vector<int> native = {};                        // kPlaces: ranks to take native stacks of
   std::optional<std::chrono::nanoseconds> grace = {};  // kStop: instead of job.grace
+  // kPlaces: with the call that torch's own recorder has, for which each rank works up to 30 ms.
+  bool recorders = false;
 
   void Fields(auto& io) {
     io("version", version);
     io("what", what);
     io("native", native, wire::kMostEntries, wire::kAnyRank);
     io("grace", grace, wire::kUpToADay);
+    io("recorders", recorders, wire::kMayMiss);
   }
 };
 

@@ -374,7 +374,7 @@ void Controller::Answer(const control::Question& question, control::Answer answe
     for (verdict::RankDoing& doing : whole.places) verdict::AddCallTo(&doing);
     reply(std::move(whole));
   };
-  inspection_.Wish([this] { return RunningHosts(); }, done, question.native);
+  inspection_.Wish([this] { return RunningHosts(); }, done, question.native, question.recorders);
 }
 
 Inspection::Done Controller::Observed(Inspection::Done done) {

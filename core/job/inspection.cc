@@ -17,11 +17,11 @@ constexpr std::chrono::milliseconds kOnTheWay{500};
 void Inspection::Begin(const Hosts& hosts, Done done, const std::vector<int>& closely) {
   Reset();
   done_ = std::move(done);
-  Start(hosts, closely);
+  Start(hosts, closely, true);
 }
 
-void Inspection::Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely) {
-  wishes_.push_back({std::move(hosts), std::move(done), std::move(closely)});
+void Inspection::Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely, bool recorders) {
+  wishes_.push_back({std::move(hosts), std::move(done), std::move(closely), recorders});
   if (!done_ && granted_.empty()) Grant();
 }
 
@@ -32,17 +32,17 @@ void Inspection::Grant() {
   for (const Wished& wish : granted_) closely.insert(closely.end(), wish.closely.begin(), wish.closely.end());
   std::ranges::sort(closely);
   closely.erase(std::unique(closely.begin(), closely.end()), closely.end());
-  Start(granted_.front().hosts(), closely);
+  Start(granted_.front().hosts(), closely, std::ranges::any_of(granted_, &Wished::recorders));
 }
 
-void Inspection::Start(const Hosts& hosts, const std::vector<int>& closely) {
+void Inspection::Start(const Hosts& hosts, const std::vector<int>& closely, bool recorders) {
   for (const auto& [number, host] : hosts) answered_[number] = false;
   const auto patience = hosts.empty() ? std::chrono::milliseconds(0) : node::kLookPatience + kOnTheWay;
   timer_.expires_after(patience);
   timer_.async_wait([this, number = number_](const boost::system::error_code& error) {
     if (!error && number == number_) Finish();
   });
-  for (const auto& [number, host] : hosts) host->Do(protocol::Inspect{number_, closely});
+  for (const auto& [number, host] : hosts) host->Do(protocol::Inspect{number_, closely, recorders});
 }
 
 void Inspection::Answer(std::size_t host, const protocol::Inspected& inspected) {

@@ -28,7 +28,8 @@ class Inspection {
   // The same for a user who asks: waits for its turn, and neither cancels nor delays one of Begin, which
   // answers it instead, without native stacks. All who wait get one answer. `hosts` is called when the turn
   // comes.
-  void Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely);
+  // `recorders`: see Inspect.
+  void Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely, bool recorders = true);
   void Answer(std::size_t host, const protocol::Inspected& inspected);
   // Cancels all. Wishes get an empty answer.
   void Cancel();
@@ -38,9 +39,10 @@ class Inspection {
     std::function<Hosts()> hosts;
     Done done;
     std::vector<int> closely;
+    bool recorders;
   };
 
-  void Start(const Hosts& hosts, const std::vector<int>& closely);
+  void Start(const Hosts& hosts, const std::vector<int>& closely, bool recorders);
   void Reset();
   void Finish();
   void Grant();

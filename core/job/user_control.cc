@@ -36,7 +36,7 @@ control::Answer UserControl::Now() {
 }
 
 void UserControl::ShowStacks(std::function<void(const std::string& text)> tell) {
-  Answer({.what = control::What::kPlaces}, [tell = std::move(tell)](const control::Answer& answer) {
+  Answer({.what = control::What::kPlaces, .recorders = true}, [tell = std::move(tell)](const control::Answer& answer) {
     const std::string stacks = control::StacksText(answer, false);
     tell(stacks.empty() ? fmt::format("dtrun: no rank has stacks at this moment: the job is {}", answer.state)
                         : "dtrun: where the ranks are:\n" + stacks);

@@ -293,10 +293,8 @@ void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
     const contract::Overdue overdue = contract::MembersOverdue(memory, doing.rank, kSoon);
     doing.plugin = Printable(overdue.members);
     doing.due_soon = overdue.soon;
-    const auto call = contract::CallOf(memory, doing.rank);
-    if (!call) continue;
-    doing.call = Printable(call->text);
-    doing.in_call = call->under_way;
+    auto call = contract::CallOf(memory, doing.rank);
+    if (call && (!doing.call || call->under_way || !doing.call->under_way)) doing.call = *std::move(call);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/base/thread.h"
 #include "core/contract/environment.h"
+#include "core/node/torch_recorder.h"
 #include "core/process/process.h"
 #include "core/stacks/doing.h"
 #include "core/stacks/environment.h"
@@ -66,7 +67,8 @@ struct Seen {
   pid_t lock_holder = 0;         // see stacks::Doing
 };
 
-Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
+Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vector<pid_t> below,
+                Unwinding& unwinding) {
   stacks::Doing seen = stacks::LookAt(pid, below, unwinding.attached());
   unwinding.Add(rank, &seen);
   verdict::RankDoing doing;
@@ -75,12 +77,16 @@ Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwind
   doing.trains = seen.trains;
   doing.may_handle = seen.may_handle;
   doing.joins = seen.joins;
+  doing.loads = seen.loads;
+  doing.saves = seen.saves;
   doing.pid = seen.pid;
   doing.runs = seen.runs;
   doing.phrase = stacks::PhraseOf(seen);
   doing.in_source = !seen.where.empty();
   doing.beside = seen.beside;
   doing.text = seen.text;
+  if (seen.python && !seen.stopped && !target.sockets.empty())
+    doing.call = AskTorch(target.sockets, seen.pid);
   if (doing.text.size() > kMostText) {
     doing.text.resize(kMostText);
     doing.text += "\n...\n";
@@ -90,6 +96,8 @@ Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwind
     const stacks::Used used = stacks::UsedBy(one);
     doing.processor_ms += used.processor_ms;
     doing.bytes += used.bytes;
+    doing.resident += used.resident;
+    doing.faults += used.faults;
   }
   return {std::move(doing), std::move(below), seen.pid, seen.lock_holder};
 }
@@ -135,10 +143,10 @@ std::vector<Seen> LookAtTarget(const Inspector::Target& target, Unwinding& unwin
   for (auto& [rank, pids] : RanksBelow(target, below)) {
     const pid_t first = pids.front();
     pids.erase(pids.begin());
-    found.push_back(LookAtRank(rank, first, pids, unwinding));
+    found.push_back(LookAtRank(target, rank, first, pids, unwinding));
   }
   if (!found.empty()) return found;
-  found.push_back(LookAtRank(target.rank, target.pid, below, unwinding));
+  found.push_back(LookAtRank(target, target.rank, target.pid, below, unwinding));
   if (!target.given.empty()) AddOverrides(target, &found.back());
   return found;
 }

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,8 @@ class Inspector {
     int count = 1;
     // The values that dtrun set for the variables that are compared with their current values.
     std::map<std::string, std::string> given = {};
+    // The job's private folder, to ask torch's recorders there; empty: they are not asked.
+    std::filesystem::path sockets = {};
   };
   using Done = std::function<void(std::vector<verdict::RankDoing>)>;
 

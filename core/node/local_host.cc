@@ -24,6 +24,7 @@
 #include "core/process/child_process.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
+#include "core/stacks/kernel.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/text.h"
 
@@ -252,10 +253,15 @@ class LocalHost final : public protocol::Host {
 
   void On(const protocol::Inspect& inspect) {
     const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
+    std::vector<Inspector::Target> targets = Living();
+    for (Inspector::Target& target : targets)
+      if (inspect.recorders) target.sockets = options_.socket_dir;
     inspector_.Look(
-        Living(),
+        targets,
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
           if (held_ != nullptr) held_->AddRecorded(ranks);
+          const std::int64_t network = stacks::NetworkBytes();
+          for (verdict::RankDoing& doing : ranks) doing.network = network;
           Emit(protocol::Inspected{number, std::move(ranks), calls});
         },
         inspect.closely);

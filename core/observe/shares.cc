@@ -38,15 +38,14 @@ void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_poin
     Rank& rank = ranks_[doing.rank];
     if (rank.looks++ == 0) {
       rank.first = at;
-      rank.first_ms = doing.processor_ms;
-      rank.first_bytes = doing.bytes;
+      rank.before = UseOf(doing);
     }
     rank.last = at;
-    rank.last_ms = doing.processor_ms;
-    rank.last_bytes = doing.bytes;
+    rank.use = UseOf(doing);
     rank.now = doing.Said();
     rank.waits += Waits(doing) ? 1 : 0;
-    rank.input += doing.beside.starts_with("waits for its data loader") ? 1 : 0;
+    rank.input += doing.loads ? 1 : 0;
+    rank.saves += doing.saves ? 1 : 0;
     const bool delays = IsElsewhere(doing) && waiting > 0 && 2 * waiting >= std::ssize(looked) - 1;
     if (!delays) continue;
     ++rank.delays;
@@ -64,6 +63,8 @@ std::vector<RankShare> Shares::Ranks() const {
     share.looks = rank.looks;
     share.waits = of_looks(rank.waits);
     share.input = of_looks(rank.input);
+    share.saves = of_looks(rank.saves);
+    share.resident = rank.use.resident;
     share.delays = of_looks(rank.delays);
     share.now = rank.now;
     const auto usual =
@@ -71,8 +72,14 @@ std::vector<RankShare> Shares::Ranks() const {
     if (usual != rank.places.end()) share.usual = usual->first;
     const double seconds = std::chrono::duration<double>(rank.last - rank.first).count();
     if (seconds <= 0) continue;
-    share.processors = static_cast<double>(rank.last_ms - rank.first_ms) / 1e3 / seconds;
-    share.bytes = static_cast<double>(rank.last_bytes - rank.first_bytes) / seconds;
+    // Processes that have ended take their counts along.
+    const auto rate = [seconds](std::int64_t before, std::int64_t now) {
+      return static_cast<double>(std::max<std::int64_t>(now - before, 0)) / seconds;
+    };
+    share.processors = rate(rank.before.processor_ms, rank.use.processor_ms) / 1e3;
+    share.bytes = rate(rank.before.bytes, rank.use.bytes);
+    share.faults = rate(rank.before.faults, rank.use.faults);
+    share.network = rate(rank.before.network, rank.use.network);
   }
   return out;
 }

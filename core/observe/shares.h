@@ -22,12 +22,17 @@ struct RankShare {
   // Shares of its looks, 0 to 1.
   double waits = 0;   // for other ranks
   double input = 0;   // for its data loader
+  double saves = 0;   // in which it wrote a checkpoint
   double delays = 0;  // elsewhere, while at least half of the others waited
   // Since the first look, per second.
   double processors = 0;  // CPU seconds, with all descendants
   double bytes = 0;       // read and written, with all descendants
-  std::string now;        // its place at the last look
-  std::string usual;      // its most frequent place while it delayed others; empty: it never did
+  double faults = 0;      // page faults that waited for a disk, with all descendants
+  double network = 0;     // bytes received and sent by its host, without loopback
+  // At the last look.
+  std::int64_t resident = 0;  // bytes in memory, with all descendants
+  std::string now;            // its place at the last look
+  std::string usual;          // its most frequent place while it delayed others; empty: it never did
 };
 
 class Shares {
@@ -46,10 +51,16 @@ class Shares {
   std::optional<RankShare> Straggler(double least = 0.6) const;
 
  private:
+  struct Use {
+    std::int64_t processor_ms = 0, bytes = 0, faults = 0, network = 0, resident = 0;
+  };
+  static Use UseOf(const verdict::RankDoing& doing) {
+    return {doing.processor_ms, doing.bytes, doing.faults, doing.network, doing.resident};
+  }
   struct Rank {
-    int looks = 0, waits = 0, input = 0, delays = 0;
+    int looks = 0, waits = 0, input = 0, saves = 0, delays = 0;
     int counted = 0;  // of `delays`, for the sign test
-    std::int64_t first_ms = 0, last_ms = 0, first_bytes = 0, last_bytes = 0;
+    Use before, use;  // at the first and the last look
     Clock::time_point first{}, last{};
     std::string now;
     std::map<std::string, int> places;  // while it delayed others

@@ -74,16 +74,29 @@ TEST(Shares, AccusesNoRankOfHealthyJobs) {
   EXPECT_LE(accused, 20);  // 0.2 %
 }
 
-TEST(Shares, CountsProcessorsAndBytesBetweenTheFirstAndTheLastLook) {
+TEST(Shares, CountsUseBetweenTheFirstAndTheLastLook) {
   Shares shares;
   verdict::RankDoing doing = At(0, Stand::kElsewhere, "running", 1000);
   doing.bytes = 500;
+  doing.faults = 7;
+  doing.network = 1000;
+  doing.loads = true;
   shares.Add({doing}, Clock::time_point());
   doing.processor_ms = 4000;
   doing.bytes = 2500;
+  doing.faults = 27;
+  doing.network = 5000;
+  doing.resident = 64;
+  doing.loads = false;
+  doing.saves = true;
   shares.Add({doing}, Clock::time_point() + std::chrono::seconds(2));
   EXPECT_DOUBLE_EQ(shares.Ranks()[0].processors, 1.5);
   EXPECT_DOUBLE_EQ(shares.Ranks()[0].bytes, 1000);
+  EXPECT_DOUBLE_EQ(shares.Ranks()[0].faults, 10);
+  EXPECT_DOUBLE_EQ(shares.Ranks()[0].network, 2000);
+  EXPECT_EQ(shares.Ranks()[0].resident, 64);
+  EXPECT_DOUBLE_EQ(shares.Ranks()[0].input, 0.5);
+  EXPECT_DOUBLE_EQ(shares.Ranks()[0].saves, 0.5);
 }
 
 }  // namespace

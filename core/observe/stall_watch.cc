@@ -108,8 +108,8 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   }
   // Ranks that do not work now may have worked a moment ago.
   if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
-  if (policy_.fails && !stall.working.empty() && Clock::now() - looked_closer_ >= policy_.after)
-    return LookCloser(std::move(stall));
+  const bool due = !looked_closer_ || Clock::now() - *looked_closer_ >= policy_.after;
+  if (policy_.fails && !stall.working.empty() && due) return LookCloser(std::move(stall));
   Tell(stall);
 }
 

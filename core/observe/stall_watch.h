@@ -110,7 +110,7 @@ class StallWatch {
   Clock::time_point printed_ = Clock::now();
   Standstill standstill_;  // since the last output
   Told told_ = Told::kNothing;
-  Clock::time_point looked_closer_{};
+  std::optional<Clock::time_point> looked_closer_;
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for late timer handlers and answers
 };
 

@@ -137,8 +137,8 @@ class RankFiles final : public RankOutput {
     bool fresh = false;  // a line ended since the last Idle
     bool stale = false;  // show the unfinished line
     TamedLines tamed = {};
-    std::string passed = {};  // the last state of a bar that was shown as a line
-    Clock::time_point passed_at = {};
+    std::string passed = {};                          // the last state of a bar that was shown as a line
+    std::optional<Clock::time_point> passed_at = {};  // unset: never
   };
 
   Side MakeSide(Stream stream, Way way, const Style& style) {
@@ -200,7 +200,7 @@ class RankFiles final : public RankOutput {
   // Without a terminal a bar is a line now and then: a log shows that the rank goes on.
   void PassState(Side& side) {
     const auto now = Clock::now();
-    if (!side.lines.redrawn() || now - side.passed_at < between_states_) return;
+    if (!side.lines.redrawn() || (side.passed_at && now - *side.passed_at < between_states_)) return;
     const std::string_view state = StateOf(side);
     if (Blank(state) || state == side.passed) return;
     side.passed = state;

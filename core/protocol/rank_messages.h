@@ -105,9 +105,11 @@ struct Inspect {
   static constexpr Rule kRule{"Inspect", kWithRanks, kMayBeLate};
   std::uint32_t number = 0;
   std::vector<int> closely = {};  // ranks
+  bool recorders = true;          // asks torch's recorder in each rank, which takes the rank up to 30 ms
   void Fields(auto& io) {
     io("number", number);
     io("closely", closely, wire::kMostProcesses);
+    io("recorders", recorders);
   }
 };
 

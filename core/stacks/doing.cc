@@ -85,7 +85,22 @@ class KnownPythons {
   std::map<pid_t, std::string> lines_;
 };
 
-Look LookInto(pid_t pid) {
+// The thread that answers dtrun itself.
+bool IsOfDtrun(const PythonThread& thread) {
+  return std::ranges::any_of(thread.frames, [](const Frame& frame) {
+    return std::string_view(frame.file).ends_with("/dtrun/torch/recorder.py");
+  });
+}
+
+void LeaveOutDtrun(Look* look) {
+  std::erase_if(look->python.threads, [look](const PythonThread& thread) {
+    if (!IsOfDtrun(thread)) return false;
+    std::erase_if(look->tasks, [&thread](const Task& task) { return task.id == thread.id; });
+    return true;
+  });
+}
+
+Look ReadLook(pid_t pid) {
   static KnownPythons& known = *new KnownPythons;  // threads may use it until the process ends
   Look look{pid, TasksOf(pid), {}};
   const ProcessMemory memory(pid);
@@ -96,6 +111,12 @@ Look LookInto(pid_t pid) {
   look.is_python = IsPython(maps);
   look.python = ReadPython(memory, maps);
   if (!look.python.threads.empty()) known.Keep(pid, PythonLines(maps));
+  return look;
+}
+
+Look LookInto(pid_t pid) {
+  Look look = ReadLook(pid);
+  LeaveOutDtrun(&look);
   return look;
 }
 
@@ -185,6 +206,7 @@ void FillFromPython(const Look& look, Doing* doing) {
   doing->stand = place.stand;
   doing->trains = place.trains;
   doing->joins = place.joins;
+  doing->saves = place.saves;
   doing->may_handle = MayHandleError(look.python.threads.front(), source);
   doing->what = place.what;
   doing->where = place.where;
@@ -273,8 +295,8 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attache
   }
   chosen.python.threads.empty() ? FillFromKernel(chosen, &doing) : FillFromPython(chosen, &doing);
   FillFromLock(chosen, &doing);
-  if (!chosen.python.threads.empty() && WaitsForLoader(chosen.python.threads.front().frames))
-    doing.beside = "waits for its data loader" + WorkersText(looks, chosen.pid);
+  doing.loads = !chosen.python.threads.empty() && WaitsForLoader(chosen.python.threads.front().frames);
+  if (doing.loads) doing.beside = "waits for its data loader" + WorkersText(looks, chosen.pid);
   if (doing.stopped) doing.stand = Stand::kElsewhere;
   for (const Look& look : looks) doing.text += TextOf(look);
   return doing;

@@ -23,6 +23,8 @@ struct Doing {
   std::string tracer;    // the debugger that stopped it: "gdb (pid 12)"; empty: none
   bool trains = false;
   bool joins = false;
+  bool saves = false;
+  bool loads = false;      // waits for a worker of its data loader
   bool may_handle = true;  // an error that it met may still propagate (core/stacks/place.h)
   bool python = false;     // an interpreter, readable or not
   std::string what;        // "time.sleep"; empty: not known

@@ -244,6 +244,25 @@ class Reader {
   pid_t pid_ = -1;
 };
 
+TEST(UsedBy, CountsMemoryThatIsThere) {
+  const Used before = UsedBy(::getpid());
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const std::vector<char> memory(kBytes, 'x');
+  EXPECT_GT(UsedBy(::getpid()).resident, before.resident + static_cast<std::int64_t>(kBytes / 2));
+  EXPECT_EQ(memory.back(), 'x');
+}
+
+TEST(NetworkBytes, AreOfAllInterfacesButLoopback) {
+  EXPECT_EQ(
+      NetworkBytes("Inter-|   Receive                                                |  Transmit\n"
+                   " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n"
+                   "    lo: 9000 10 0 0 0 0 0 0 9000 10 0 0 0 0 0 0\n"
+                   "  eth0: 1000 10 0 0 0 0 0 0 200 10 0 0 0 0 0 0\n"
+                   "eth1:30 1 0 0 0 0 0 0 4 1 0 0 0 0 0 0\n"),
+      1234);
+  EXPECT_EQ(NetworkBytes("eth0: 1 2"), 0);
+}
+
 TEST(UsedBy, CountsBytesOfAnyThread) {
   const Reader reader("loader");
   reader.Await();

@@ -193,14 +193,39 @@ Used UsedBy(pid_t pid) {
   Used used;
   std::istringstream fields(AfterName(ReadKernelFile(fmt::format("/proc/{}/stat", pid))));
   std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;
-  std::int64_t user = 0, system = 0;
+  const auto skip = [&](int count) {
+    for (int i = 0; i < count; ++i) fields >> skipped;
+  };
+  std::int64_t user = 0, system = 0, pages = 0;
+  skip(9);  // proc(5): the state, of which this is the first, is field 3
+  fields >> used.faults;
+  skip(1);
   fields >> user >> system;
+  skip(8);
+  fields >> pages;
+  used.resident = pages * std::max(::sysconf(_SC_PAGESIZE), 1L);
   const long ticks = std::max(::sysconf(_SC_CLK_TCK), 1L);
   used.processor_ms = (user + system) * 1000 / ticks;
   used.bytes = OwnBytes(pid);
   return used;
 }
+
+std::int64_t NetworkBytes(std::string_view table) {
+  std::int64_t bytes = 0;
+  for (const std::string_view line : LinesOf(table)) {
+    const auto colon = line.find(':');  // the two lines of the heading have none
+    if (colon == line.npos || Trim(line.substr(0, colon)) == "lo") continue;
+    std::istringstream counts{std::string(line.substr(colon + 1))};
+    std::int64_t received = 0, sent = 0;
+    std::string skipped;
+    counts >> received;
+    for (int i = 0; i < 7; ++i) counts >> skipped;
+    if (counts >> sent) bytes += received + sent;
+  }
+  return bytes;
+}
+
+std::int64_t NetworkBytes() { return NetworkBytes(ReadKernelFile("/proc/net/dev")); }
 
 Scheduled ScheduledOf(pid_t pid) {
   Scheduled scheduled;

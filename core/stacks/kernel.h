@@ -32,8 +32,15 @@ std::vector<Task> TasksOf(pid_t pid);
 struct Used {
   std::int64_t processor_ms = 0;
   std::int64_t bytes = 0;
+  std::int64_t resident = 0;  // bytes in memory now
+  std::int64_t faults = 0;    // page faults that waited for a disk
 };
 Used UsedBy(pid_t pid);
+
+// Bytes that this host's network interfaces, without loopback, have received and sent since they came up.
+// `table`: text of /proc/net/dev.
+std::int64_t NetworkBytes(std::string_view table);
+std::int64_t NetworkBytes();
 
 // How the scheduler has treated its first thread since its start; zeros where the kernel does not tell.
 struct Scheduled {

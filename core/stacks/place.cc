@@ -74,6 +74,19 @@ bool Trains(const Frame& frame) {
   return Holds(frame.file, "/jax/_src/pjit.py") || Holds(frame.file, "/jax/_src/interpreters/pxla.py");
 }
 
+// Of a call in the program: torch.save, np.savez, json.dump.
+bool SavesBy(std::string_view callee) {
+  const std::string name = Plain(callee);
+  return name.starts_with("save") || name == "dump";
+}
+
+bool Saves(const Frame& frame) {
+  constexpr std::string_view kFiles[] = {"/torch/serialization.py", "/torch/distributed/checkpoint/",
+                                         "/safetensors/"};
+  return SavesBy(frame.function) &&
+         std::ranges::any_of(kFiles, [&](std::string_view file) { return Holds(frame.file, file); });
+}
+
 // It polls a file lock; the holder, perhaps another rank, is not visible.
 bool PollsALock(const Frame& frame) {
   return Holds(frame.file, "/filelock/") && LastPart(frame.function) == "acquire";
@@ -147,6 +160,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   place.line = Trim(line);
   place.trains = std::ranges::any_of(frames, Trains);
   place.joins = std::ranges::any_of(frames, Joins);
+  place.saves = std::ranges::any_of(frames, Saves);
   // A collective inside the user's frame.
   for (std::size_t i = own; i-- > 0;) {
     if (!IsCollectiveFile(frames[i].file) || LastPart(frames[i].function) == "wrapper") continue;
@@ -170,6 +184,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
     return place;
   }
   place.what = CalledAt(frame, line);
+  place.saves = place.saves || SavesBy(place.what);
   place.stand = Stand::kElsewhere;
   if (MayWait(place.what)) place.stand = Stand::kMayWait;
   if (WaitsForRanks(place.what)) place.stand = Stand::kWaits;

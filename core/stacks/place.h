@@ -27,6 +27,7 @@ struct Place {
   Stand stand = Stand::kUnknown;
   bool trains = false;  // in a training step: backward, an optimizer, a compiled function
   bool joins = false;   // in the rendezvous at the start
+  bool saves = false;   // writes a checkpoint
   std::string what;     // "time.sleep", "all_reduce"; empty: the line itself
   std::string where;    // "train.py:40"
   std::string line;     // source line without indentation; empty: unknown

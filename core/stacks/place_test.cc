@@ -92,6 +92,14 @@ TEST(PlaceOf, DoesNotJudgeABackwardStepWhichMayWaitInside) {
   EXPECT_EQ(place.what, "Tensor.backward");
 }
 
+TEST(PlaceOf, KnowsThatACheckpointIsWritten) {
+  const Frame script = At("t.py", 5, "f");
+  EXPECT_TRUE(PlaceIn({At("/x/site-packages/torch/serialization.py", 850, "_save"),
+                       At("/x/site-packages/torch/serialization.py", 620, "save"), script})
+                  .saves);
+  EXPECT_FALSE(PlaceIn({At("/x/site-packages/torch/serialization.py", 1000, "load"), script}).saves);
+}
+
 TEST(PlaceOf, AQueueOfTheProgramIsNoCollective) {
   const Place place = PlaceIn({At("/usr/lib/python3.11/threading.py", 320, "Condition.wait"),
                                At("/usr/lib/python3.11/queue.py", 171, "Queue.get"), At("t.py", 40, "f")});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/contract/recorded_call.h"
 #include "core/failures/finding.h"
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
@@ -62,12 +63,17 @@ struct RankDoing {
   stacks::Stand stand = stacks::Stand::kUnknown;
   bool trains = false;            // a training step is in progress; not sent to other hosts
   bool joins = false;             // it is connecting to the other ranks at startup
+  bool loads = false;             // it waits for a worker of its data loader
+  bool saves = false;             // it writes a checkpoint
   bool may_handle = true;         // it may be handling an error (core/stacks/place.h)
   std::string phrase;             // "in time.sleep at train.py:40"
   std::string beside = {};        // details of what it waits for; may be empty
   std::string text;               // its stacks
   std::int64_t processor_ms = 0;  // including all descendant processes
   std::int64_t bytes = 0;         // read and written, including descendants
+  std::int64_t resident = 0;      // bytes in memory, including descendants; shared ones count in each
+  std::int64_t faults = 0;        // page faults that waited for a disk, including descendants
+  std::int64_t network = 0;       // bytes received and sent by all of its host, without loopback
   int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
   pid_t pid = 0;                  // the process that was read; not sent to other hosts
   bool runs = false;              // on a processor, or ready to run; not sent to other hosts
@@ -75,16 +81,15 @@ struct RankDoing {
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
   bool due_soon = false;    // it is in another, the time of which is over soon
-  // By the flight recorder: "allreduce #7 on 'world' (float32 x 8, sum)", or its last call. Empty: it has
-  // made none.
-  std::string call = {};
-  bool in_call = false;
-  bool in_source = false;  // the phrase names a line of a source file
+  std::optional<contract::RecordedCall> call = {};  // unset: it has made none that a recorder has
+  bool in_source = false;                           // the phrase names a line of a source file
 
   void Fields(auto& io) {
     io("rank", rank, wire::kAnyRank);
     io("stand", stand, wire::Between{stacks::Stand::kUnknown, stacks::Stand::kElsewhere});
     io("joins", joins);
+    io("loads", loads);
+    io("saves", saves);
     io("may_handle", may_handle);
     io("phrase", phrase);
     io("in_source", in_source);
@@ -92,12 +97,14 @@ struct RankDoing {
     io("text", text);
     io("processor_ms", processor_ms, wire::kNotNegative);
     io("bytes", bytes, wire::kNotNegative);
+    io("resident", resident, wire::kNotNegative);
+    io("faults", faults, wire::kNotNegative);
+    io("network", network, wire::kNotNegative);
     io("waits_for", waits_for, wire::kAnyRankOrNone);
     io("overrides", overrides, wire::kMostEntries);
     io("plugin", plugin, wire::kMostName);
     io("due_soon", due_soon);
-    io("call", call, wire::kMostName);
-    io("in_call", in_call);
+    io("call", call);
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }

@@ -48,7 +48,7 @@ void AddAFailure(EventLog& log, std::uint64_t generation = 0) {
   log.Add(fact::Reported{{0}, {1, "lost rank 1", {0, 1}}}, "rank 0");
   log.Add(fact::Overrode{{0}, "RANK", "0", "1"});
   log.Add(fact::Places{
-      false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
+      false, {{{0}, {.stand = stacks::Stand::kMayWait, .phrase = "in flock", .text = "", .waits_for = 1}}}});
   log.Add(fact::PrintedError{{1}});
   log.Add(fact::Ended{{1}, {3, 0}, 0});
   log.Add(fact::FailedFirst{{1}});
@@ -105,8 +105,7 @@ TEST(EventLog, TellsWhereRanksWereOfAJobThatRuns) {
   log.Add(Generation(0));
   log.Add(fact::Places{
       false,
-      {{{1},
-        {1, stacks::Stand::kWaits, false, false, true, "in all_reduce at t.py:3", "", "", 0, 0, -1, {}}}}});
+      {{{1}, {.rank = 1, .stand = stacks::Stand::kWaits, .phrase = "in all_reduce at t.py:3", .text = ""}}}});
   EXPECT_THAT(VerdictText(Replay(file.text)->facts()), HasSubstr("rank 1 in all_reduce at t.py:3"));
 }
 
@@ -260,9 +259,9 @@ TEST(Story, ForgetsALockAfterAnErrorThatItsHolderSurvived) {
   };
   at(0, fact::Opened{1, "j", "/runs/j/1", ""});
   at(0, Generation(0));
-  at(1,
-     fact::Places{
-         false, {{{0}, {0, stacks::Stand::kMayWait, false, false, true, "in flock", "", "", 0, 0, 1, {}}}}});
+  at(1, fact::Places{
+            false,
+            {{{0}, {.stand = stacks::Stand::kMayWait, .phrase = "in flock", .text = "", .waits_for = 1}}}});
   at(2, fact::PrintedError{{1}});
   at(3, fact::MovedOn{{0}});
   EXPECT_TRUE(story.facts().ranks[0].lock) << "the error may be its end";

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/stacks/doing.h"
@@ -62,19 +63,19 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
 
 void AddCallTo(RankDoing* doing) {
   using stacks::Stand;
-  if (doing->call.empty()) return;
+  if (!doing->call) return;
   const bool unknown = doing->stand == Stand::kUnknown;
-  if (!doing->in_call) {
+  if (!doing->call->under_way) {
     if (unknown) doing->stand = Stand::kElsewhere;
-    if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call;
+    if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call->Brief();
     return;
   }
   // A rank that computes may have a call under way.
   if (unknown && doing->phrase != stacks::kRunning) {
     doing->stand = Stand::kWaits;
-    doing->phrase = "in " + doing->call;
+    doing->phrase = "in " + doing->call->Text();
   } else if (doing->stand != Stand::kElsewhere && doing->beside.empty()) {
-    doing->beside = doing->call.substr(0, doing->call.find(" ("));
+    doing->beside = doing->call->Brief();
   }
 }
 
@@ -82,7 +83,26 @@ std::string ExitedText(const std::vector<int>& exited) {
   return exited.empty() ? "" : FoldRanks(exited) + (exited.size() == 1 ? " has exited" : " have exited");
 }
 
+std::string DifferingCallsText(const std::vector<RankDoing>& places) {
+  using Group = std::pair<std::string, std::uint64_t>;
+  std::map<Group, std::map<std::string, std::vector<int>>> calls;  // ranks by signature
+  for (const RankDoing& doing : places) {
+    if (!doing.call || !doing.call->under_way || doing.call->signature.empty()) continue;
+    calls[{doing.call->group, doing.call->number}][doing.call->signature].push_back(doing.rank);
+  }
+  const auto differs = std::ranges::find_if(calls, [](const auto& one) { return one.second.size() > 1; });
+  if (differs == calls.end()) return {};
+  std::string out;
+  for (const auto& [signature, ranks] : differs->second) {
+    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", FoldRanks(ranks),
+                       ranks.size() == 1 ? "calls" : "call", signature);
+  }
+  const auto& [group, number] = differs->first;
+  return fmt::format("collective #{} on '{}' is not the same on all ranks: {}", number, group, out);
+}
+
 std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited) {
+  if (std::string differing = DifferingCallsText(places); !differing.empty()) return differing;
   if (WaitInDifferentCollectives(places))
     return "all ranks wait, in different collectives, so none can complete: every rank has to call the same "
            "ones, in the same order";

@@ -32,6 +32,11 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
 // ranks' reports.
 void AddCallTo(RankDoing* doing);
 
+// The first collective that ranks of a group have called differently, by torch's flight recorder: "collective
+// #4 on 'default_pg' is not the same on all ranks: rank 0 calls all_reduce (float32 [8]), rank 1 ...". Empty:
+// none.
+std::string DifferingCallsText(const std::vector<RankDoing>& places);
+
 // Which ranks wait for which: "ranks 0, 2 wait for rank 1". Empty if the places do not make that clear.
 // `exited`: ranks that have ended while others run.
 std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited = {});

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
 #include "core/stacks/doing.h"
 
 namespace dtrun::verdict {
@@ -13,8 +16,8 @@ RankDoing At(Stand stand, const std::string& phrase, bool in_call) {
   RankDoing doing;
   doing.stand = stand;
   doing.phrase = phrase;
-  doing.in_call = in_call;
-  doing.call = in_call ? "allreduce #7 on 'world' (float32 x 8, sum)" : "no collective after #6 on 'world'";
+  doing.call = {.under_way = in_call, .group = "world", .number = in_call ? 7U : 6U};
+  if (in_call) doing.call->name = "allreduce", doing.call->details = "(float32 x 8, sum)";
   AddCallTo(&doing);
   return doing;
 }
@@ -46,6 +49,26 @@ TEST(CallOfAPlace, ARankWithoutCallsStaysAsItWasSeen) {
   AddCallTo(&doing);
   EXPECT_EQ(doing.stand, Stand::kUnknown);
   EXPECT_EQ(doing.Said(), "in futex");
+}
+
+RankDoing Calls(int rank, const std::string& group, std::uint64_t number, const std::string& details) {
+  RankDoing doing;
+  doing.rank = rank;
+  doing.stand = Stand::kWaits;
+  doing.call = {
+      .under_way = true, .group = group, .number = number, .name = "all_reduce", .details = details};
+  doing.call->signature = "all_reduce " + details;
+  return doing;
+}
+
+TEST(DifferingCalls, AreOfOneGroupAndNumber) {
+  const std::string eight = "(float32 [8])", four = "(float32 [4])";
+  EXPECT_EQ(WhoWaitsText({Calls(0, "dp", 4, eight), Calls(1, "dp", 4, four), Calls(2, "dp", 4, eight)}),
+            "collective #4 on 'dp' is not the same on all ranks: rank 1 calls all_reduce (float32 [4]), "
+            "ranks 0, 2 call all_reduce (float32 [8])");
+  EXPECT_EQ(DifferingCallsText({Calls(0, "dp", 4, eight), Calls(1, "dp", 5, four), Calls(2, "tp", 4, four)}),
+            "");
+  EXPECT_EQ(DifferingCallsText({Calls(0, "dp", 4, eight), Calls(1, "dp", 4, eight)}), "");
 }
 
 RankDoing Waits(int rank, const std::string& phrase) {

@@ -39,7 +39,7 @@ std::optional<observe::RankShare> StragglerOf(const fs::path& folder, const cont
 }  // namespace
 
 Result<LiveLook> LookAtLive(const fs::path& folder) {
-  control::Question question{.what = control::What::kPlaces};
+  control::Question question{.what = control::What::kPlaces, .recorders = true};
   auto answer = control::AskJob(folder, question, control::kPlacesLimit);
   if (!answer) return answer.error();
   for (const verdict::RankDoing& doing : answer->places)

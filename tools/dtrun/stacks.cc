@@ -80,7 +80,7 @@ int Stacks(const StacksArguments& arguments) {
   };
   const auto run = FindRun(arguments.job);
   if (!run) return Refuse(run.error().text);
-  control::Question question{.what = control::What::kPlaces};
+  control::Question question{.what = control::What::kPlaces, .recorders = true};
   if (arguments.native) {
     const auto state = control::AskJob(*run, {}, control::kPlacesLimit);
     if (!state) return Refuse(state.error().text);

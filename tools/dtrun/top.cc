@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -43,9 +46,9 @@ std::string HostOf(const control::Answer& answer, int rank) {
 }
 
 std::string BytesText(double bytes) {
-  if (bytes >= 1e9) return fmt::format("{:.1f} GB/s", bytes / 1e9);
-  if (bytes >= 1e6) return fmt::format("{:.1f} MB/s", bytes / 1e6);
-  return fmt::format("{:.0f} kB/s", bytes / 1e3);
+  if (bytes >= 1e9) return fmt::format("{:.1f} GB", bytes / 1e9);
+  if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return fmt::format("{:.0f} kB", bytes / 1e3);
 }
 
 // The rank that delays the others most comes first.
@@ -69,8 +72,12 @@ Json Document(const control::Answer& answer, const observe::Shares& shares) {
                      {"delays_others", rank.delays},
                      {"waits_for_ranks", rank.waits},
                      {"waits_for_input", rank.input},
+                     {"saves", rank.saves},
                      {"processors", rank.processors},
                      {"bytes_per_second", rank.bytes},
+                     {"resident_bytes", rank.resident},
+                     {"major_faults_per_second", rank.faults},
+                     {"host_network_bytes_per_second", rank.network},
                      {"place", rank.now}});
   }
   const auto straggler = shares.Straggler();
@@ -81,40 +88,70 @@ Json Document(const control::Answer& answer, const observe::Shares& shares) {
           {"ranks", ranks}};
 }
 
+struct Column {
+  std::string head;
+  std::size_t width;
+  std::size_t from;  // terminals that have so many columns show it
+  std::function<std::string(const observe::RankShare&)> text;
+  bool left = false;
+
+  std::string Cell(const std::string& content) const {
+    return left ? fmt::format("{:<{}.{}} ", content, width, width) : fmt::format("{:>{}} ", content, width);
+  }
+};
+
+// Those that fit; PLACE comes after them.
+std::vector<Column> ColumnsFor(std::size_t columns, const control::Answer& answer,
+                               const std::vector<observe::RankShare>& ranks) {
+  using Share = observe::RankShare;
+  constexpr std::size_t kAlways = 0, kMedium = 80, kWide = 120, kLongestHost = 20;
+  std::size_t host = 4;
+  for (const Share& rank : ranks) host = std::max(host, HostOf(answer, rank.rank).size());
+  const auto percent = [](double Share::*member) {
+    return [member](const Share& rank) { return fmt::format("{:.0f}%", 100 * rank.*member); };
+  };
+  const auto bytes = [](double Share::*member) {
+    return [member](const Share& rank) { return BytesText(rank.*member) + "/s"; };
+  };
+  std::vector<Column> all = {
+      {"RANK", 5, kAlways, [](const Share& rank) { return std::to_string(rank.rank); }},
+      {"HOST", std::min(host, kLongestHost), kMedium,
+       [&answer](const Share& rank) { return HostOf(answer, rank.rank); }, true},
+      {"DELAYS", 6, kAlways, percent(&Share::delays)},
+      {"WAITS", 6, kAlways, percent(&Share::waits)},
+      {"INPUT", 6, kMedium, percent(&Share::input)},
+      {"SAVES", 6, kWide, percent(&Share::saves)},
+      {"CPU", 5, kAlways, percent(&Share::processors)},
+      {"MEMORY", 8, kWide, [](const Share& rank) { return BytesText(static_cast<double>(rank.resident)); }},
+      {"FAULTS", 7, kWide, [](const Share& rank) { return fmt::format("{:.0f}/s", rank.faults); }},
+      {"I/O", 10, kMedium, bytes(&Share::bytes)},
+      {"HOST NET", 10, kWide, bytes(&Share::network)},
+  };
+  std::erase_if(all, [columns](const Column& column) { return column.from > columns; });
+  return all;
+}
+
 // The table, of `columns` characters and at most `rows` ranks.
 std::string TopText(const control::Answer& answer, const observe::Shares& shares, std::size_t columns,
                     std::size_t rows) {
-  const bool wide = columns >= 80;
-  std::string head =
+  std::string title =
       fmt::format("job '{}' {}, {}", answer.job, answer.state, verdict::FormatElapsed(answer.age));
   if (answer.quiet >= std::chrono::seconds(5))
-    head += fmt::format(", quiet for {}", verdict::FormatElapsed(answer.quiet));
-  head += fmt::format("; {} looks", shares.looks());
-  std::string out = Line(head, columns);
+    title += fmt::format(", quiet for {}", verdict::FormatElapsed(answer.quiet));
+  title += fmt::format("; {} looks", shares.looks());
+  std::string out = Line(title, columns);
   const auto straggler = shares.Straggler();
   if (straggler) out += observe::StragglerText(*straggler) + "\n";  // whole: the terminal wraps it
-  std::size_t hosts = 4;
   const std::vector<observe::RankShare> ranks = Sorted(shares);
-  for (const observe::RankShare& rank : ranks) hosts = std::max(hosts, HostOf(answer, rank.rank).size());
-  hosts = std::min<std::size_t>(hosts, 20);
-  out += wide
-             ? Line(fmt::format("{:>5} {:<{}} {:>6} {:>6} {:>6} {:>5} {:>10}  PLACE", "RANK", "HOST", hosts,
-                                "DELAYS", "WAITS", "INPUT", "CPU", "I/O"),
-                    columns)
-             : Line(fmt::format("{:>5} {:>6} {:>6} {:>5}  PLACE", "RANK", "DELAYS", "WAITS", "CPU"), columns);
-  const auto percent = [](double share) { return fmt::format("{:.0f}%", 100 * share); };
-  std::size_t shown = 0;
-  for (const observe::RankShare& rank : ranks) {
-    if (shown++ == rows) return out + fmt::format("and {} more ranks\n", ranks.size() - rows);
-    const std::string processors = percent(rank.processors);
-    out += wide ? Line(fmt::format("{:>5} {:<{}.{}} {:>6} {:>6} {:>6} {:>5} {:>10}  {}", rank.rank,
-                                   HostOf(answer, rank.rank), hosts, hosts, percent(rank.delays),
-                                   percent(rank.waits), percent(rank.input), processors,
-                                   BytesText(rank.bytes), rank.now),
-                       columns)
-                : Line(fmt::format("{:>5} {:>6} {:>6} {:>5}  {}", rank.rank, percent(rank.delays),
-                                   percent(rank.waits), processors, rank.now),
-                       columns);
+  const std::vector<Column> table = ColumnsFor(columns, answer, ranks);
+  std::string head;
+  for (const Column& column : table) head += column.Cell(column.head);
+  out += Line(head + " PLACE", columns);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i == rows) return out + fmt::format("and {} more ranks\n", ranks.size() - rows);
+    std::string line;
+    for (const Column& column : table) line += column.Cell(column.text(ranks[i]));
+    out += Line(line + " " + ranks[i].now, columns);
   }
   return out;
 }
@@ -139,9 +176,10 @@ CLI::App* AddTop(CLI::App& app, TopArguments* to) {
   verb->add_flag("--json", to->json, "Machine-readable; prints once");
   verb->footer(
       "DELAYS is the share of looks in which the rank was elsewhere while the others waited for it. WAITS is "
-      "the share in which it waited for other ranks, INPUT that for its data loader. dtrun looks four times "
-      "a "
-      "second, from outside, and stops nothing. Exit code: 0; 2 when there is no such job.");
+      "the share in which it waited for other ranks, INPUT that for its data loader, SAVES that in which it "
+      "wrote a checkpoint. FAULTS are page faults that waited for a disk. I/O is what the rank reads and "
+      "writes, HOST NET what its host receives and sends. dtrun looks four times a second, from outside, "
+      "and stops nothing. Exit code: 0; 2 when there is no such job.");
   return verb;
 }
 

@@ -18,8 +18,9 @@ from typing import Any
 
 def _autoload() -> None:
     """Entry point of the group torch.backends. torch calls it at the end of its import, which may be the one below."""
-    from . import patches
+    from . import patches, recorder
 
+    recorder.start()
     patches.autoload()
 
 

@@ -1,0 +1,83 @@
+"""What torch's own flight recorder knows about this rank, for the agent of dtrun on this host.
+
+torch calls dtrun.torch:_autoload at the end of its import, and that start(): in a rank of dtrun a thread listens on the socket
+`torch.<pid>` in the job's private folder on this host, and answers each connection with one JSON object: the collective that is under
+way, else the last one (core/contract/recorded_call.h). It asks torch only then. The agent connects for `dtrun explain`, `top` and the
+line about a stall (core/node/torch_recorder.h).
+
+torch records collectives of gloo and NCCL, no send and no recv of gloo. The backend "dtrun" has dtrun's own recorder.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import socket
+from typing import Any, Callable, Optional
+
+# Collectives for which torch requires equal types and sizes on all ranks.
+ALIKE = frozenset(["all_reduce", "broadcast", "reduce", "all_gather", "_all_gather_base", "reduce_scatter", "_reduce_scatter_base"])
+
+Dump = Callable[[bool, bool], bytes]
+
+
+def start() -> None:
+    """Does nothing outside of dtrun's jobs, and where torch has no recorder (before 2.5)."""
+    store = os.environ.get("DTRUN_STORE")
+    if not store:
+        return
+    try:
+        from torch._C._distributed_c10d import _dump_fr_trace_json as dump
+    except ImportError:
+        return
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(os.path.join(os.path.dirname(store), f"torch.{os.getpid()}"))
+    except OSError:  # the folder is not this process's, as in a container: the rank has no recorder to offer
+        listener.close()
+        return
+    listener.listen()
+    # Not of `threading`: a script that counts its threads counts none of dtrun's.
+    _thread.start_new_thread(_serve, (listener, dump))
+
+
+def _serve(listener: socket.socket, dump: Dump) -> None:
+    while True:
+        asker, _ = listener.accept()
+        with asker:
+            answer = json.dumps(call_of(dump)).encode()
+            try:
+                asker.sendall(answer)
+            except OSError:  # it no longer waits
+                pass
+
+
+def call_of(dump: Dump) -> Optional[dict[str, Any]]:
+    """The oldest collective under way, else the last one; None: there was none."""
+    entries: list[dict[str, Any]] = json.loads(dump(True, False)).get("entries", [])  # oldest first
+    collectives = [entry for entry in entries if not entry["is_p2p"]]
+    for entry in collectives:
+        if not entry["retired"]:
+            return _under_way(entry)
+    if not collectives:
+        return None
+    last = collectives[-1]
+    return {"under_way": False, "group": _group(last), "number": last["collective_seq_id"], "name": "", "details": "", "signature": ""}
+
+
+def _under_way(entry: dict[str, Any]) -> dict[str, Any]:
+    name = entry["profiling_name"].split(":", 1)[-1]
+    types, sizes = entry["input_dtypes"], entry["input_sizes"]
+    details = "({})".format(", ".join(f"{kind.lower()} {size}" for kind, size in zip(types, sizes))) if sizes else ""
+    compared = f"{name} {details}".rstrip() if name in ALIKE else name
+    return {"under_way": True, "group": _group(entry), "number": entry["collective_seq_id"], "name": name, "details": details,
+            "signature": compared}
+
+
+def _group(entry: dict[str, Any]) -> str:
+    """The group's description where the script gave one; with its name, as several groups may have one description."""
+    name, description = entry["process_group"]
+    if description == "default_pg":
+        return description
+    return f"group {name}" if description in ("", "undefined") else f"{description}, group {name}"
