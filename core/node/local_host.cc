@@ -12,6 +12,7 @@
 #include "core/log/log.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
+#include "core/node/gpu_meter.h"
 #include "core/node/host_resources.h"
 #include "core/node/inheritance.h"
 #include "core/node/inspector.h"
@@ -261,7 +262,11 @@ class LocalHost final : public protocol::Host {
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
           if (held_ != nullptr) held_->AddRecorded(ranks);
           const std::int64_t network = stacks::NetworkBytes();
-          for (verdict::RankDoing& doing : ranks) doing.network = network;
+          const std::map<pid_t, verdict::GpuUse> gpus = gpus_.Read();
+          for (verdict::RankDoing& doing : ranks) {
+            doing.network = network;
+            if (const auto gpu = gpus.find(doing.pid); gpu != gpus.end()) doing.gpu = gpu->second;
+          }
           Emit(protocol::Inspected{number, std::move(ranks), calls});
         },
         inspect.closely);
@@ -388,6 +393,7 @@ class LocalHost final : public protocol::Host {
   std::optional<OverrideWatch> overrides_;
   std::optional<WaitWatch> waits_;
   std::optional<RankContacts> joining_;
+  GpuMeter gpus_;
   Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;

@@ -42,6 +42,7 @@ void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_poin
     }
     rank.last = at;
     rank.use = UseOf(doing);
+    rank.gpu = doing.gpu;
     rank.now = doing.Said();
     rank.waits += Waits(doing) ? 1 : 0;
     rank.input += doing.loads ? 1 : 0;
@@ -65,6 +66,7 @@ std::vector<RankShare> Shares::Ranks() const {
     share.input = of_looks(rank.input);
     share.saves = of_looks(rank.saves);
     share.resident = rank.use.resident;
+    share.gpu = rank.gpu;
     share.delays = of_looks(rank.delays);
     share.now = rank.now;
     const auto usual =

@@ -31,8 +31,9 @@ struct RankShare {
   double network = 0;     // bytes received and sent by its host, without loopback
   // At the last look.
   std::int64_t resident = 0;  // bytes in memory, with all descendants
-  std::string now;            // its place at the last look
-  std::string usual;          // its most frequent place while it delayed others; empty: it never did
+  std::optional<verdict::GpuUse> gpu = {};
+  std::string now;    // its place at the last look
+  std::string usual;  // its most frequent place while it delayed others; empty: it never did
 };
 
 class Shares {
@@ -62,6 +63,7 @@ class Shares {
     int counted = 0;  // of `delays`, for the sign test
     Use before, use;  // at the first and the last look
     Clock::time_point first{}, last{};
+    std::optional<verdict::GpuUse> gpu;
     std::string now;
     std::map<std::string, int> places;  // while it delayed others
   };

@@ -20,6 +20,7 @@
 #include "core/failures/finding.h"
 #include "core/process/ending.h"
 #include "core/stacks/place.h"
+#include "core/verdict/gpu_use.h"
 #include "core/wire/limits.h"
 
 namespace dtrun::verdict {
@@ -82,6 +83,7 @@ struct RankDoing {
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
   bool due_soon = false;    // it is in another, the time of which is over soon
   std::optional<contract::RecordedCall> call = {};  // unset: it has made none that a recorder has
+  std::optional<GpuUse> gpu = {};                   // of NVIDIA, that the process uses
   bool in_source = false;                           // the phrase names a line of a source file
 
   void Fields(auto& io) {
@@ -105,6 +107,7 @@ struct RankDoing {
     io("plugin", plugin, wire::kMostName);
     io("due_soon", due_soon);
     io("call", call);
+    io("gpu", gpu);
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }

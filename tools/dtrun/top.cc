@@ -17,6 +17,7 @@
 #include "core/observe/shares.h"
 #include "core/output/display.h"
 #include "core/verdict/verdict.h"
+#include "core/wire/json.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/live_job.h"
 #include "tools/dtrun/reading.h"
@@ -78,6 +79,7 @@ Json Document(const control::Answer& answer, const observe::Shares& shares) {
                      {"resident_bytes", rank.resident},
                      {"major_faults_per_second", rank.faults},
                      {"host_network_bytes_per_second", rank.network},
+                     {"gpu", wire::ToJson(rank.gpu)},
                      {"place", rank.now}});
   }
   const auto straggler = shares.Straggler();
@@ -127,6 +129,18 @@ std::vector<Column> ColumnsFor(std::size_t columns, const control::Answer& answe
       {"I/O", 10, kMedium, bytes(&Share::bytes)},
       {"HOST NET", 10, kWide, bytes(&Share::network)},
   };
+  if (std::ranges::any_of(ranks, [](const Share& rank) { return rank.gpu.has_value(); })) {
+    const auto use = [](const Share& rank) { return rank.gpu.value_or(verdict::GpuUse{}); };
+    all.push_back({"GPU", 4, kMedium, [use](const Share& rank) {
+                     return rank.gpu ? fmt::format("{}%", use(rank).busy_percent) : "-";
+                   }});
+    all.push_back({"GPU MEM", 8, kWide, [use](const Share& rank) {
+                     return rank.gpu ? BytesText(static_cast<double>(use(rank).memory)) : "-";
+                   }});
+    all.push_back({"CLOCK", 9, kWide, [use](const Share& rank) {
+                     return rank.gpu ? fmt::format("{}/{}", use(rank).clock_mhz, use(rank).most_mhz) : "-";
+                   }});
+  }
   std::erase_if(all, [columns](const Column& column) { return column.from > columns; });
   return all;
 }
@@ -152,6 +166,8 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
     std::string line;
     for (const Column& column : table) line += column.Cell(column.text(ranks[i]));
     out += Line(line + " " + ranks[i].now, columns);
+    const std::string trouble = ranks[i].gpu ? ranks[i].gpu->Trouble() : "";
+    if (!trouble.empty()) out += Line(fmt::format("{:>5} {}", "", trouble), columns);
   }
   return out;
 }
