@@ -319,8 +319,8 @@ void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline,
   if (place->where.empty() && !place->what.empty() && doing->more.empty())
     doing->more = "called by " + place->within;
   if (doing->stopped) return;  // what it was in is no wait for ranks
-  const bool for_own_thread = place->waits_for_thread && !unwound.any_waits;
-  if (place->what.empty() || for_own_thread) doing->stand = Stand::kElsewhere;  // in its own code
+  const bool own_wait = (place->waits_for_thread || place->waits_for_peer) && !unwound.any_waits;
+  if (place->what.empty() || own_wait) doing->stand = Stand::kElsewhere;  // in its own code
   if (place->waits) doing->stand = Stand::kWaits;
 }
 

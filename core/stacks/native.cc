@@ -97,6 +97,12 @@ bool CallWaitsForThread(std::string_view called) {
   return std::ranges::any_of(kBegins, [&](const char* known) { return called.starts_with(known); });
 }
 
+// The program's own call of the C library: a transport has frames of its library between the two.
+bool CallWaitsForPeer(std::string_view called) {
+  constexpr std::array kNames = {"recv", "recvfrom", "recvmsg", "accept", "accept4", "connect"};
+  return std::ranges::find(kNames, called) != kNames.end();
+}
+
 // "/src/main.cc:12:5" and "main.cc:12"
 void SetSource(std::string_view text, NativeFrame* frame) {
   const auto first = text.find(':');
@@ -195,6 +201,7 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
     place.what = "MPI_Finalize";  // which jumps to it and leaves no frame
   place.waits = CallWaits(place.what);
   place.waits_for_thread = CallWaitsForThread(place.what);
+  place.waits_for_peer = CallWaitsForPeer(place.what);
   return place;
 }
 

@@ -35,6 +35,7 @@ struct NativePlace {
   std::string within;             // "main": the program's own function
   bool waits = false;             // the call waits for other ranks
   bool waits_for_thread = false;  // ... for another thread of the process
+  bool waits_for_peer = false;    // ... for a peer of a socket that the program has itself
 };
 
 // The innermost named frame of the program itself, not of a library; nullopt if there is none.

@@ -86,6 +86,13 @@ TEST(Native, KnowsWhatWaitsForAThreadOfTheProcess) {
   EXPECT_TRUE(AnyWaits(FramesOfEuStack(kLocked, kAllThreads))) << "which may wait for a rank";
 }
 
+TEST(Native, KnowsASocketOfTheProgram) {
+  const NativeFrame own{"main", "/home/me/train", "/home/me/train.cc", 9};
+  const NativeFrame system{"__libc_recv", "/usr/lib/libc.so.6", "", 0};
+  EXPECT_TRUE(PlaceOf({system, own})->waits_for_peer);
+  EXPECT_FALSE(PlaceOf({system, {"PMPI_Recv", "/usr/lib/libmpi.so.40", "", 0}, own})->waits_for_peer);
+}
+
 TEST(Native, NamesAReadAsItsProgramDoes) {
   const auto place = PlaceOf({{"__GI___libc_read", "/usr/lib/libc.so.6", "", 0},
                               {"main", "/home/me/train", "/home/me/train.cc", 9}});
