@@ -368,7 +368,9 @@ void Controller::Answer(const control::Question& question, control::Answer answe
         {rank.rank, rank.count, rank.host, rank.pid, rank.joined, rank.ending.has_value()});
   }
   if (question.what != control::What::kPlaces) return reply(std::move(answer));
-  const auto done = [answer = std::move(answer), reply = std::move(reply)](const protocol::Inspected& all) {
+  const auto done = [this, answer = std::move(answer), reply = std::move(reply),
+                     native = question.native](const protocol::Inspected& all) {
+    if (stalls_ != nullptr) stalls_->Resumed(native, all);
     control::Answer whole = answer;
     whole.places = all.ranks;
     for (verdict::RankDoing& doing : whole.places) verdict::AddCallTo(&doing);

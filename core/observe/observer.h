@@ -91,6 +91,8 @@ class StallObserver : public Observer {
  public:
   // Time since the last output.
   virtual std::chrono::nanoseconds Quiet() const = 0;
+  // A look for the user has stopped these ranks until now.
+  virtual void Resumed(const std::vector<int>& ranks, const protocol::Inspected& seen) = 0;
 };
 std::unique_ptr<StallObserver> WatchStalls(boost::asio::io_context& loop, StallPolicy policy, StallSite site);
 

@@ -54,6 +54,16 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
   if (moved) moved_ = at;
 }
 
+void Standstill::Resume(const std::vector<int>& ranks, const protocol::Inspected& seen,
+                        Clock::time_point at) {
+  for (const verdict::RankDoing& now : seen.ranks) {
+    const auto known = ranks_.find(now.rank);
+    if (known == ranks_.end() || !known->second.works || std::ranges::count(ranks, now.rank) == 0) continue;
+    known->second.since = at;
+    known->second.used_then_ms = now.processor_ms;
+  }
+}
+
 StallWatch::StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events)
     : timer_(loop),
       policy_(policy),
@@ -108,17 +118,24 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   }
   // Ranks that do not work now may have worked a moment ago.
   if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
+  std::vector<int> unclear;
+  for (const verdict::RankDoing& rank : now.ranks) {
+    if (std::ranges::count(stall.working, rank.rank) == 0) continue;
+    if (!rank.in_source) unclear.push_back(rank.rank);
+    if (policy_.fails && rank.in_source && rank.stand == stacks::Stand::kWaits)
+      std::erase(stall.working, rank.rank);
+  }
   const bool due = !looked_closer_ || Clock::now() - *looked_closer_ >= policy_.after;
-  if (policy_.fails && !stall.working.empty() && due) return LookCloser(std::move(stall));
+  if (policy_.fails && !unclear.empty() && due) return LookCloser(std::move(stall), unclear);
   Tell(stall);
 }
 
-void StallWatch::LookCloser(Stall stall) {
+void StallWatch::LookCloser(Stall stall, const std::vector<int>& unclear) {
   looked_closer_ = Clock::now();
-  const std::vector<int> working = stall.working;
-  const auto judge = [this, stall = std::move(stall), printed = printed_,
+  const auto judge = [this, stall = std::move(stall), unclear, printed = printed_,
                       ended = ended_](const protocol::Inspected& now) mutable {
     if (*ended || printed != printed_) return;
+    standstill_.Resume(unclear, now, Clock::now());
     for (const verdict::RankDoing& doing : now.ranks) {
       const auto known = std::ranges::find(stall.ranks, doing.rank, &verdict::RankDoing::rank);
       if (known == stall.ranks.end() || std::ranges::count(stall.working, doing.rank) == 0) continue;
@@ -127,7 +144,7 @@ void StallWatch::LookCloser(Stall stall) {
     }
     Tell(stall);
   };
-  events_.look(judge, working);
+  events_.look(judge, unclear);
 }
 
 void StallWatch::Tell(const Stall& stall) {

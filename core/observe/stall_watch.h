@@ -47,6 +47,8 @@ class Standstill {
 
   // Adds a look made at `at`, later than all before.
   void Add(const protocol::Inspected& seen, Clock::time_point at);
+  // A tool has stopped these ranks until `at`, by `seen`: those that worked are measured from then on.
+  void Resume(const std::vector<int>& ranks, const protocol::Inspected& seen, Clock::time_point at);
   // Discards all earlier looks.
   void Forget() { *this = Standstill(); }
 
@@ -87,6 +89,10 @@ class StallWatch {
 
   // Call when a rank has printed something.
   void Progress();
+  // See StallObserver.
+  void Resumed(const std::vector<int>& ranks, const protocol::Inspected& seen) {
+    standstill_.Resume(ranks, seen, Clock::now());
+  }
   // Time since the last output.
   std::chrono::nanoseconds Quiet() const { return Clock::now() - printed_; }
 
@@ -98,9 +104,9 @@ class StallWatch {
   void Look();
   void Judge(const protocol::Inspected& now);
   bool IsDeadlock(const protocol::Inspected& now) const;
-  // MPI libraries wait busily: of ranks that seem to work and would keep the job from its end, native stacks
-  // say whether they wait.
-  void LookCloser(Stall stall);
+  // MPI libraries wait busily: of native ranks that seem to work and would keep the job from its end, their
+  // stacks say whether they wait. `unclear`: these ranks.
+  void LookCloser(Stall stall, const std::vector<int>& unclear);
   void Tell(const Stall& stall);
 
   boost::asio::steady_timer timer_;

@@ -76,6 +76,30 @@ TEST_F(StallWatchTest, LooksCloselyAtRanksThatKeepAJobFromItsEnd) {
   EXPECT_THAT(stalls_[0].working, IsEmpty());
 }
 
+TEST_F(StallWatchTest, KnowsOfARankWithALineWithoutStoppingIt) {
+  policy_.fails = true;
+  bool stopped = false;
+  auto stand = stacks::Stand::kElsewhere;
+  const auto look = [&, this] {
+    stopped = stopped || !closely_.empty();
+    protocol::Inspected inspected = Used({5, 1000L * looks_});
+    inspected.ranks[1].in_source = true;
+    inspected.ranks[1].stand = stand;
+    return inspected;
+  };
+  Watch(look);
+  ASSERT_EQ(stalls_.size(), 1u);
+  EXPECT_THAT(stalls_[0].working, ElementsAre(1));
+  stand = stacks::Stand::kWaits;  // busily
+  stalls_.clear();
+  looks_ = 0;
+  loop_.restart();
+  Watch(look);
+  ASSERT_EQ(stalls_.size(), 1u);
+  EXPECT_THAT(stalls_[0].working, IsEmpty());
+  EXPECT_FALSE(stopped);
+}
+
 TEST_F(StallWatchTest, TakesARankInADebuggerForOneAtWork) {
   Watch([] {
     protocol::Inspected inspected = Used({5, 5});

@@ -41,6 +41,9 @@ class Stalls final : public StallObserver {
     return {};
   }
   std::chrono::nanoseconds Quiet() const override { return watch_.Quiet(); }
+  void Resumed(const std::vector<int>& ranks, const protocol::Inspected& seen) override {
+    watch_.Resumed(ranks, seen);
+  }
 
  private:
   Finding Found(const Stall& stall) const {

@@ -69,6 +69,20 @@ TEST_F(StandstillTest, TellsARankThatWorksFromOneThatMoves) {
   EXPECT_EQ(still_.Lasts(), seconds(4));
 }
 
+TEST_F(StandstillTest, DoesNotCountTheTimeInWhichAToolHasStoppedARank) {
+  for (int i = 0; i < 3; ++i) Look(1000L * i, 7, "at t.py:5");
+  verdict::RankDoing stopped;
+  stopped.rank = 1;
+  stopped.processor_ms = 2010;
+  at_ += seconds(5);
+  still_.Resume({1}, protocol::Inspected{0, {stopped}, 0}, at_);
+  Look(2020, 7, "at t.py:5");
+  EXPECT_EQ(still_.Lasts(1), seconds(1));
+  for (int i = 0; i < 3; ++i) Look(2020, 7, "at t.py:5");
+  still_.Resume({1}, protocol::Inspected{0, {stopped}, 0}, at_);  // it did not work before
+  EXPECT_EQ(still_.Lasts(1), seconds(4));
+}
+
 TEST_F(StandstillTest, GoesOnWhenHelpersTakeTheirTimesAway) {
   Look(5000, 7, "in wait at t.py:5");
   Look(100, 7, "in wait at t.py:5");
