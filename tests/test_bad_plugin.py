@@ -99,6 +99,17 @@ class BadPlugin(JobTest):
                 self.assertEqual((verdict["blamed"]["ranks"], verdict["blamed"]["why"]), ([1], "stuck in a plugin"))
                 self.assertIn(f"from backend '{name}', {member}: a fault of backend '{name}'", result.err)
 
+    def test_that_throws_is_named(self):
+        for name, member, code in (("operation_throws", "in an operation", 1), ("create_throws", "making 'world'", 1),
+                                   ("destroy_throws", "ending 'world'", 70)):
+            with self.subTest(name=name):
+                self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=2s",
+                                    "--set", "comm.local=none", "-n", "2", "--", RANK, "sum")
+                verdict = self.last_verdict()
+                self.assertEqual((result.code, verdict["exit_class"], verdict["plugin"]), (code, "plugin", f"backend '{name}'"), str(result))
+                self.assertRegex(result.err, f"backend '{name}', {member}, threw .*vendor lost the link")
+
     def test_that_overflows_the_stack_is_named(self):
         self.place(WRONG / "libdtrun_backend_overflows.so", "overflows")
         result = self.dtrun("--plugin-dir", self.plugins, "--set", "backend.name=overflows", "--set", "comm.local=none", "-n", "2", "--",

@@ -26,7 +26,7 @@ namespace dtrun {
   X(kVersionsDiffer, "comm.versions_differ")                                                                 \
   /* A plugin blocked or ended the process; plugin. */                                                       \
   X(kPluginStuck, "plugin.stuck")                                                                            \
-  /* A fault in a plugin's code, such as SIGSEGV, ended the process; plugin. */                              \
+  /* A plugin's code threw an exception, or a fault in it, such as SIGSEGV, ended the process; plugin. */     \
   X(kPluginFault, "plugin.fault")                                                                            \
   /* A plugin's file is not the one that dtrun examined before the job. */                                   \
   X(kPluginReplaced, "plugin.replaced")

@@ -16,11 +16,17 @@ using dtrun::Error;
 using dtrun::PluginError;
 using dtrun::Status;
 using dtrun::comm::OperationCall;
+using dtrun::comm::ThrewAnswer;
 namespace comm = dtrun::comm;
 using dtrun::contract::kTraceFailed, dtrun::contract::kTraceUnseen;
 namespace sdk = dtrun::sdk;
 
 namespace {
+
+// For ThrewAnswer.
+std::string InOperation(const dtrun::comm::Route& route) {
+  return fmt::format("backend '{}', in an operation", route.carrier.name);
+}
 
 using dtrun::comm::Now;
 
@@ -128,7 +134,12 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   }
   // Without elements there is nothing to move on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
-    const dtrun_status status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
+    dtrun_status status = DTRUN_OK;
+    try {
+      status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
+    } catch (...) {
+      status = ThrewAnswer(InOperation(route), state_.making.report, cause);
+    }
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin left there
       state_.NoteEnd(op);
@@ -244,7 +255,11 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
     dtrun_status status = DTRUN_OK;
     {
       const OperationCall call(work.route->carrier.name, state_.making.report, Limit(budget));
-      status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
+      try {
+        status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
+      } catch (...) {
+        status = ThrewAnswer(InOperation(*work.route), state_.making.report, &cause);
+      }
     }
     if (began != 0 && status != DTRUN_PENDING) [[unlikely]] {
       state_.TraceWait(work.op, began, Now());

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/error_id.h"
+#include "core/base/text.h"
 #include "core/base/thread.h"
 
 namespace dtrun::comm {
@@ -88,12 +89,36 @@ namespace {
 // "backend 'demo'" of "backend 'demo', in its init"
 std::string PluginIn(const std::string& call) { return call.substr(0, call.find(',')); }
 
+std::string CaughtText() {
+  try {
+    throw;
+  } catch (const std::exception& thrown) {
+    return Printable(thrown.what());
+  } catch (...) {
+    return "no std::exception";
+  }
+}
+
 [[noreturn]] void EndAfterExit(const std::string& call, const PluginReport& report) {
   EndProcess(fmt::format("{}, called exit(), which only the program may call; {}", call, kNext), report,
              PluginIn(call));
 }
 
 }  // namespace
+
+Error Threw(const std::string& call, const PluginReport& report) {
+  Error error{DTRUN_INTERNAL,
+              fmt::format("{}, threw an exception, which no plugin may: {}; {}", call, CaughtText(), kNext),
+              -1};
+  error.id = ErrorId::kPluginFault;
+  error.args["plugin"] = PluginIn(call);
+  if (report) report(error);
+  return error;
+}
+
+dtrun_status ThrewAnswer(const std::string& call, const PluginReport& report, dtrun_error* cause) {
+  return Threw(call, report).CopyTo(cause);
+}
 
 thread_local PluginCall* PluginCall::current_ = nullptr;
 constinit thread_local const OperationCall* OperationCall::current_ = nullptr;

@@ -31,6 +31,14 @@ using PluginReport = std::function<void(const Error& failure)>;
 [[noreturn]] void EndProcess(const std::string& what, const PluginReport& report,
                              const std::string& plugin = {});
 
+// What becomes of an exception that came out of a plugin, which its ABI forbids (rule E1): an error that
+// names the plugin, also reported to the agent. REQUIRES: in a catch block. `call`: "backend 'demo', in its
+// init".
+Error Threw(const std::string& call, const PluginReport& report);
+
+// The same as a member's answer: the status, and `cause` without the plugin's name, which callers add.
+dtrun_status ThrewAnswer(const std::string& call, const PluginReport& report, dtrun_error* cause);
+
 // For members that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has
 // its own thread.
 class PluginCall {

@@ -38,9 +38,15 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
     started.plugin = *loaded;
   }
   PluginError error;
-  const PluginCall call(who + ", in its init", limit, report, {}, PluginCall::DueOf(limit));
-  const dtrun_status status =
-      sdk::InitPlugin(started.plugin->table(), &started.plugin->host(), &options, &started.instance, &error);
+  const std::string member = who + ", in its init";
+  const PluginCall call(member, limit, report, {}, PluginCall::DueOf(limit));
+  dtrun_status status = DTRUN_OK;
+  try {
+    status = sdk::InitPlugin(started.plugin->table(), &started.plugin->host(), &options, &started.instance,
+                             &error);
+  } catch (...) {
+    return Threw(member, report);
+  }
   WatchForFaults();
   if (status == DTRUN_OK) return started;
   return Explained(status, error, fmt::format("starting {}", who));

@@ -116,9 +116,13 @@ Status CreateHere(const Making& m, dtrun_kv* kv, Route& route) {
   const PluginCall call(
       fmt::format("backend '{}', making '{}'", backend, m.name), m.Limit(), m.report,
       [&] { return WhyNotMade(m, RouteName(route)); }, m.Due(route.carrier.extensions.plugin != nullptr));
-  if (const dtrun_status status =
-          route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
-      status != DTRUN_OK) {
+  dtrun_status status = DTRUN_OK;
+  try {
+    status = route.carrier.table.comm_create(route.carrier.instance, &params, &route.comm, &error);
+  } catch (...) {
+    return Threw(fmt::format("backend '{}', making '{}'", backend, m.name), m.report);
+  }
+  if (status != DTRUN_OK) {
     route.comm = nullptr;
     Error why = Answered(m, status, error,
                          fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
@@ -159,9 +163,13 @@ ErrorId IdOfFailure(dtrun_status status) {
 }
 
 void Destroy(const Making& m, Route& route) {
-  const PluginCall call(fmt::format("backend '{}', ending '{}'", route.carrier.name, m.name), m.Limit(),
-                        m.report);
-  route.carrier.table.comm_destroy(std::exchange(route.comm, nullptr));
+  const std::string who = fmt::format("backend '{}', ending '{}'", route.carrier.name, m.name);
+  const PluginCall call(who, m.Limit(), m.report);
+  try {
+    route.carrier.table.comm_destroy(std::exchange(route.comm, nullptr));
+  } catch (...) {  // nothing is known of its state
+    EndProcess(Threw(who, {}).text, m.report, fmt::format("backend '{}'", route.carrier.name));
+  }
 }
 
 }  // namespace dtrun::comm

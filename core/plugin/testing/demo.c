@@ -69,12 +69,14 @@ static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, 
 }
 
 /* Whether it has communicators; their operations complete at once. */
+__attribute__((weak)) void demo_throw(void);
+
 static int works(void) {
   return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
          DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS || DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES ||
          DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_REFUSES ||
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_CRASHES && DTRUN_TEST_FAULT <= FAULT_OPERATION_HANGS) ||
-         (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_THREAD_OVERFLOWS) ||
+         (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_DESTROY_THROWS) ||
          DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD || DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
 }
 
@@ -206,6 +208,7 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
     return DTRUN_UNSUPPORTED;
   }
   while (DTRUN_TEST_FAULT == FAULT_CREATE_HANGS_ON_ONE && params->rank == 1) pause();
+  if (DTRUN_TEST_FAULT == FAULT_CREATE_THROWS) demo_throw();
   if (DTRUN_TEST_FAULT == FAULT_INIT_HANGS_ON_ONE || DTRUN_TEST_FAULT == FAULT_CREATE_HANGS_ON_ONE) {
     (void)wait_in_vain(self->host, params, err);
     dtrun_error_set(err, DTRUN_TIMEOUT, 1, "rank 1 did not come");
@@ -226,6 +229,7 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
 static void comm_destroy(dtrun_backend_comm* comm) {
   (void)comm;
   while (DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS) pause();
+  if (DTRUN_TEST_FAULT == FAULT_DESTROY_THROWS) demo_throw();
 }
 
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
@@ -246,6 +250,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
 #endif
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_CRASHES) *nowhere = 1;
   while (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS) pause();
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_THROWS) demo_throw();
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS_ON_ONE) {
     while (strcmp(getenv("RANK"), "1") == 0) pause();
     usleep((useconds_t)(op->timeout_ns / 1000));
