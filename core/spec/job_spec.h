@@ -33,7 +33,7 @@ inline Row Sha256(const char* key, const char* more = "") {
 struct LauncherTable {
   TextField name = Row("launcher.name", kPlugins, "how ranks are launched; dtrun plugins list shows the launchers")
                        .Default("per-process");
-  PathField path = Row("launcher.path", kPlugins, "file of the launcher plugin; unset: it is found by its name");
+  PathField path = Row("launcher.path", kPlugins, "file of the launcher plugin, libdtrun_launcher_NAME.so; unset: it is found by its name");
   TextField sha256 = Sha256("launcher.sha256");
 };
 
@@ -48,7 +48,7 @@ struct BackendTable {
                 "memory. Options of a backend go into a table of its name, such as [backend.gloo]. \"none\" starts the "
                 "ranks without a communicator and ignores backend.options.")
           .Default("gloo");
-  PathField path = Row("backend.path", kPlugins, "file of the backend plugin; unset: it is found by its name");
+  PathField path = Row("backend.path", kPlugins, "file of the backend plugin, libdtrun_backend_NAME.so; unset: it is found by its name");
   NamesField sha256 =
       Sha256("backend.sha256",
              " A job with several backends, or with a device plugin, needs a list with the sum of each file.");

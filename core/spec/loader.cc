@@ -73,6 +73,7 @@ Loaded Loader::Run(const PluginSchema& plugin_schema) {
   RunPass({.table = root_.get()});
   TakeCommand();
   NameJob();
+  NameLauncherByFile();
   const bool asks = readable_ && plugin_schema;
   // Cluster options may query the launcher for hosts, with its options.
   if (asks && !builder_.Failed(builder_.spec.launcher.name))

@@ -39,6 +39,10 @@ class Loader : public std::enable_shared_from_this<Loader> {
   using Tables = std::vector<std::pair<std::string, const Member*>>;  // [backend.NAME], with "backend"
 
   // plugins.cc
+  // A plugin of which the config gives the file alone has the name of that.
+  template <class Name>
+  void NameByFile(Name& name, const PathField& path, std::string_view kind);
+  void NameLauncherByFile();
   void CheckBackendName();
   void CheckCommunicator();
   bool IsNamed(const std::string& kind, const std::string& name) const;

@@ -52,7 +52,7 @@ env = { OMP_NUM_THREADS = 1, DEBUG = true }
 cwd = "."
 grace = "500ms"
 [launcher]
-path = "lib/l.so"
+path = "lib/libdtrun_launcher_l.so"
 [backend]
 name = "none"
 path = "/lib/b.so"
@@ -70,11 +70,22 @@ prefix = "rank"
   EXPECT_EQ(spec.job.env->at("OMP_NUM_THREADS"), "1");
   EXPECT_EQ(spec.job.env->at("DEBUG"), "true");
   EXPECT_EQ(std::filesystem::path(*spec.job.cwd), folder_.path() / "");
-  EXPECT_EQ(*spec.launcher.path, folder_.path() / "lib/l.so");
+  EXPECT_EQ(*spec.launcher.path, folder_.path() / "lib/libdtrun_launcher_l.so");
   EXPECT_EQ(*spec.backend.path, "/lib/b.so");
   EXPECT_EQ(*spec.plugins.path, (std::vector<std::string>{folder_.path() / "plugins", "/usr"}));
   EXPECT_EQ(spec.job.grace.value.origin.kind, DTRUN_ORIGIN_FILE);
   EXPECT_THAT(spec.job.grace.value.origin.place, ::testing::EndsWith("train.toml:7:9"));
+}
+
+TEST_F(LoadTest, NamesAPluginByItsFile) {
+  const std::string job = "[job]\ncommand = [\"true\"]\n";
+  const JobSpec spec = Good(job + "[launcher]\npath = \"/l/libdtrun_launcher_per_rack.so\"\n"
+                                  "[backend]\npath = \"/l/libdtrun_backend_net.so\"\n");
+  EXPECT_EQ(*spec.launcher.name, "per-rack");
+  EXPECT_EQ(BackendNames(spec), std::vector<std::string>{"net"});
+  EXPECT_EQ(BackendNames(Good(job + "[backend]\nname = \"net\"\npath = \"/l/b.so\"\n")),
+            std::vector<std::string>{"net"});
+  EXPECT_THAT(Problems(job + "[backend]\npath = \"/l/b.so\"\n"), HasSubstr("backend.name"));
 }
 
 TEST_F(LoadTest, ReportsAllProblemsInTheOrderOfTheFile) {

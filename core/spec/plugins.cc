@@ -22,18 +22,43 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// "demo" of ".../libdtrun_backend_demo.so"; empty: not the file of such a plugin.
+std::string NameOfFile(std::string_view path, std::string_view kind) {
+  const std::string before = fmt::format("libdtrun_{}_", kind);
+  constexpr std::string_view kAfter = ".so";
+  path.remove_prefix(path.rfind('/') + 1);
+  if (!path.starts_with(before) || !path.ends_with(kAfter)) return {};
+  return std::string(path.substr(before.size(), path.size() - before.size() - kAfter.size()));
+}
+
 // The name of the backend that the text names, or that has this file, with '_' for '-'.
 std::string NameIn(std::string text) {
-  constexpr std::string_view kBefore = "libdtrun_backend_", kAfter = ".so";
-  if (const std::size_t at = text.rfind(kBefore); at != text.npos && text.ends_with(kAfter))
-    text = text.substr(at + kBefore.size(), text.size() - at - kBefore.size() - kAfter.size());
+  if (const std::string name = NameOfFile(text, kBackendKind); !name.empty()) text = name;
   std::ranges::replace(text, '-', '_');
   return text;
 }
 
 }  // namespace
 
+template <class Name>
+void Loader::NameByFile(Name& name, const PathField& path, std::string_view kind) {
+  if (name.given() || builder_.Failed(name) || !path.has() || builder_.Failed(path)) return;
+  std::string of_file = NameOfFile(*path, kind);
+  std::ranges::replace(of_file, '_', '-');
+  if (!of_file.empty()) {
+    name.value = {of_file, path.value.origin};
+  } else {
+    builder_.Fail(path, fmt::format("its name is not libdtrun_{0}_NAME.so; set {1} to the plugin's own name",
+                                    kind, name.key()));
+  }
+}
+
+void Loader::NameLauncherByFile() {
+  NameByFile(builder_.spec.launcher.name, builder_.spec.launcher.path, kLauncherKind);
+}
+
 void Loader::CheckBackendName() {
+  NameByFile(builder_.spec.backend.name, builder_.spec.backend.path, kBackendKind);
   if (builder_.Failed(builder_.spec.backend.name)) return;
   const auto choice = ReadBackendChoice(builder_.spec.backend.name.value.data, builder_.request->devices);
   if (!choice) {
