@@ -75,9 +75,9 @@ fs::path TempFolder() {
   return named == nullptr || *named == '\0' ? "/tmp" : named;
 }
 
-Result<fs::path> FindLatest(const std::vector<job::RegisteredRun>& runs) {
+Result<fs::path> FindLatest(const std::vector<job::RegisteredRun>& runs, Needs needs) {
   const std::optional<fs::path> here = LatestRun();
-  if (here && job::IsLive(*here) != std::optional(false)) return *here;
+  if (here && (needs == Needs::kAnyRun || job::IsLive(*here) != std::optional(false))) return *here;
   std::vector<const job::RegisteredRun*> live;
   for (const job::RegisteredRun& run : runs) {
     if (IsLiveRun(run)) live.push_back(&run);
@@ -163,10 +163,10 @@ std::optional<fs::path> RunNamed(const std::string& word) {
   return past == runs.end() ? std::nullopt : std::optional(past->folder);
 }
 
-Result<fs::path> FindRun(const std::string& word) {
+Result<fs::path> FindRun(const std::string& word, Needs needs) {
   std::error_code none;
   const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();
-  if (word.empty() || word == "latest") return FindLatest(runs);
+  if (word.empty() || word == "latest") return FindLatest(runs, needs);
   // A folder of the job's name, for example of its sources, may hold no run.
   const bool is_path = word.find('/') != std::string::npos;
   if (fs::is_directory(word, none)) {

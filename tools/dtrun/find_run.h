@@ -35,8 +35,10 @@ std::optional<std::filesystem::path> RunNamed(const std::string& word);
 
 // `word`: a job's name for its newest live run, else its newest run here or among the user's; a run folder,
 // its last path components, or a folder above it. Empty or `latest`: the newest run that was started in this
-// folder; if that one has ended and the user has just one live job on this host, that job.
-Result<std::filesystem::path> FindRun(const std::string& word);
+// folder; if there is none, or a verb needs a live one and it has ended, the only live job of the user on
+// this host.
+enum class Needs { kAnyRun, kLiveRun };
+Result<std::filesystem::path> FindRun(const std::string& word, Needs needs = Needs::kAnyRun);
 
 // Whether this user may read the file or folder; the error names its owner.
 Status MayRead(const std::filesystem::path& path);

@@ -103,30 +103,21 @@ class LogReader {
   void Open() {
     for (int generation = 0;; ++generation) {
       const fs::path folder = generation == 0 ? run_ : run_ / fmt::format("generation-{}", generation);
+      const fs::path of_torchrun = run_ / fmt::format("attempt_{}", generation);
       std::error_code none;
-      if (!fs::is_directory(folder, none)) return;
-      std::map<std::pair<int, std::string>, fs::path> found;
+      if (!fs::is_directory(folder, none) && !fs::is_directory(of_torchrun, none)) return;
+      Files found;
       for (const fs::path& file : EntriesOf(folder)) {
         const std::string name = file.filename().string(), kind = file.extension().string();
         if (!name.starts_with("rank-") || (kind != ".out" && kind != ".err")) continue;
-        const auto rank = NumberOf<int>(std::string_view(name).substr(5, name.size() - 5 - kind.size()));
-        if (!rank || seen_.contains(file)) continue;
-        if (wanted_ && !std::ranges::binary_search(*wanted_, *rank)) continue;
-        found[{*rank, kind}] = file;
+        Take(std::string_view(name).substr(5, name.size() - 5 - kind.size()), file, &found);
       }
-      for (const auto& [key, file] : found) {
-        seen_.insert(file);
-        largest_ = std::max(largest_, key.first);
-        Result<UniqueFd> open = OpenForeignFile(file);
-        if (open) {
-          LogOfRank log;
-          log.rank = key.first;
-          log.file = *std::move(open);
-          logs_.push_back(std::move(log));
-        } else {
-          PrintMessage("dtrun: {}\n", open.error().text);
+      for (const fs::path& rank : EntriesOf(of_torchrun)) {
+        for (const char* const name : {"stdout.log", "stderr.log"}) {
+          if (fs::exists(rank / name, none)) Take(rank.filename().string(), rank / name, &found);
         }
       }
+      OpenAll(found);
     }
   }
 
@@ -139,6 +130,31 @@ class LogReader {
   }
 
  private:
+  using Files = std::map<std::pair<int, std::string>, fs::path>;
+
+  void Take(std::string_view number, const fs::path& file, Files* found) const {
+    const auto rank = NumberOf<int>(number);
+    if (!rank || seen_.contains(file)) return;
+    if (wanted_ && !std::ranges::binary_search(*wanted_, *rank)) return;
+    (*found)[{*rank, file.filename().string() == "stdout.log" ? ".out" : file.extension().string()}] = file;
+  }
+
+  void OpenAll(const Files& found) {
+    for (const auto& [key, file] : found) {
+      seen_.insert(file);
+      largest_ = std::max(largest_, key.first);
+      Result<UniqueFd> open = OpenForeignFile(file);
+      if (open) {
+        LogOfRank log;
+        log.rank = key.first;
+        log.file = *std::move(open);
+        logs_.push_back(std::move(log));
+      } else {
+        PrintMessage("dtrun: {}\n", open.error().text);
+      }
+    }
+  }
+
   void PrintOne(LogOfRank& log, std::optional<std::size_t> tail, bool end) {
     std::vector<std::string> last;
     constexpr std::size_t kPiece = std::size_t{64} << 10;
@@ -242,8 +258,10 @@ int Logs(const LogsArguments& arguments) {
     if (!FlushOutput()) break;
   }
   if (!reader.found()) {
-    PrintMessage("dtrun: '{}' has no output of {}; 'dtrun explain {}' says how the job went\n",
-                 folder.string(), ranks ? "rank " + arguments.ranks : "any rank", folder.string());
+    PrintMessage(
+        "dtrun: '{}' has no output of {} ('dtrun torchrun' keeps it with -r 3 or -t 3); 'dtrun "
+        "explain {}' says how the job went\n",
+        folder.string(), ranks ? "rank " + arguments.ranks : "any rank", folder.string());
     return 1;
   }
   return arguments.follow ? ExitCodeOf(folder) : 0;

@@ -78,7 +78,7 @@ int Stacks(const StacksArguments& arguments) {
   const auto is_wanted = [&wanted](int rank) {
     return wanted.empty() || std::ranges::count(wanted, rank) != 0;
   };
-  const auto run = FindRun(arguments.job);
+  const auto run = FindRun(arguments.job, Needs::kLiveRun);
   if (!run) return Refuse(run.error().text);
   control::Question question{.what = control::What::kPlaces, .recorders = true};
   if (arguments.native) {

@@ -200,7 +200,7 @@ CLI::App* AddTop(CLI::App& app, TopArguments* to) {
 }
 
 int Top(const TopArguments& arguments) {
-  const auto run = FindRun(arguments.job);
+  const auto run = FindRun(arguments.job, Needs::kLiveRun);
   if (!run) return Refuse(run.error().text);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const bool once = arguments.json || arguments.seconds > 0 || !terminal;
