@@ -260,7 +260,7 @@ TEST_F(SuspectTest, IsNotToldWhatToDoAboutASymptomOfItsOwn) {
   Does(2, Stand::kWaits, "in all_reduce at train.py:6");
   EXPECT_THAT(Verdict(), HasSubstr("rank 1 was in time.sleep at train.py:4"));
   EXPECT_THAT(Verdict(), HasSubstr("known failure: a peer"));
-  EXPECT_THAT(Verdict(), HasSubstr("  next: check that place: every rank has to call"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: check that place: the other ranks waited"));
 }
 
 TEST_F(SuspectTest, IsNobodyWhoHasSaidThatItWaitedToo) {

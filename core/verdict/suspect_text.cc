@@ -110,8 +110,9 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
 std::string SuspicionHint(Suspicion::Kind kind) {
   switch (kind) {
     case Suspicion::Kind::kDiffers:
-    case Suspicion::Kind::kStoodStill:
       return "check that place: every rank has to call the same collectives, in the same order";
+    case Suspicion::Kind::kStoodStill:
+      return "check that place: the other ranks waited for this one; the stacks have its other threads";
     case Suspicion::Kind::kLeft:
       return "every rank has to take as many steps as the others: look at its share of the data, and at its "
              "last output";
