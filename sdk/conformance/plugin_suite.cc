@@ -156,6 +156,19 @@ void PlayToAFailure(const Subject& subject) {
   });
 }
 
+// Both ranks abort with an operation under way.
+void PlayToAnAbort(const Subject& subject) {
+  subject.Play(2, [&](Rank& rank) {
+    MakeSomeCalls(subject, rank);
+    float value = 1;
+    const auto pending = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1 - rank.rank(), 0));
+    ASSERT_NE(pending, nullptr);
+    rank.Meet("before the abort");
+    rank.Abort("the test says so");
+    EXPECT_FALSE(pending->Wait().ok());
+  });
+}
+
 // The first round may open what a library keeps for ever.
 void NothingIsKept(const Subject& subject, int rounds, void (*play)(const Subject&)) {
   play(subject);
@@ -166,6 +179,10 @@ void NothingIsKept(const Subject& subject, int rounds, void (*play)(const Subjec
 
 void CommunicatorsComeAndGo(const Subject& subject) { NothingIsKept(subject, 10, PlayOnce); }
 void CommunicatorsFailAndGo(const Subject& subject) { NothingIsKept(subject, 3, PlayToAFailure); }
+void CommunicatorsAreAbortedAndGo(const Subject& subject) {
+  if (subject.table().comm_abort == nullptr) GTEST_SKIP() << "the backend cannot abort";
+  NothingIsKept(subject, 3, PlayToAnAbort);
+}
 
 // Bytes that all threads have allocated. 0 where another allocator does that, as under a sanitizer.
 std::size_t Allocated() {
@@ -273,6 +290,8 @@ void AddPluginCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "NeedsNoMoreMemoryForEarlyMessages", "T13", backend, EarlyMessagesNeedNoMoreMemory);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatFailed", "T7, T9", backend, CommunicatorsFailAndGo);
+  AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWereAborted", "T7, T9", backend,
+          CommunicatorsAreAbortedAndGo);
 }
 
 }  // namespace dtrun::conformance

@@ -82,6 +82,62 @@ void UnlikeCallsCompleteInOrder(const Subject& subject) {
   });
 }
 
+// The root of a broadcast has all that it needs for it, while an earlier call waits for another rank.
+void ARootCompletesInOrder(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  if (!Has(caps.ops, DTRUN_BROADCAST) || !subject.Reduces(caps, DTRUN_FLOAT32, DTRUN_SUM))
+    GTEST_SKIP() << "the backend has no broadcast, or does not sum float32";
+  subject.Play(2, [](Rank& rank) {
+    constexpr auto kTimeToComplete = std::chrono::milliseconds(100);
+    std::vector<float> sums(kElements, 1), value(1, rank.rank() == 0 ? 7.0F : 0.0F);
+    dtrun_op broadcast = MakeOp(DTRUN_BROADCAST);
+    broadcast.send = broadcast.recv = value.data();
+    broadcast.count = 1;
+    broadcast.dtype = DTRUN_FLOAT32;
+    broadcast.root = 0;
+    if (rank.rank() == 1) rank.Await("the root has looked");
+    const auto first = rank.Start(AllreduceOp(sums.data(), sums.data(), kElements, DTRUN_FLOAT32, DTRUN_SUM));
+    const auto second = rank.Start(broadcast);
+    ASSERT_TRUE(first != nullptr && second != nullptr);
+    if (rank.rank() == 0) {
+      EXPECT_EQ(second->Wait(kTimeToComplete).code, DTRUN_PENDING)
+          << "a broadcast has completed on its root before an earlier allreduce that waits for rank 1 (C1)";
+      rank.Tell("the root has looked");
+    }
+    EXPECT_TRUE(second->Wait().ok());
+    EXPECT_TRUE(first->Wait().ok());
+    EXPECT_EQ(value[0], 7);
+    EXPECT_EQ(sums, std::vector<float>(kElements, 2));
+  });
+}
+
+// The caller's arrays have other numbers once enqueue has returned, before the other rank comes.
+void ArraysAreReadByEnqueue(const Subject& subject) {
+  if (!Has(subject.Caps().ops, DTRUN_ALLGATHERV)) GTEST_SKIP() << "the backend has no allgatherv";
+  subject.Play(2, [](Rank& rank) {
+    constexpr std::uint64_t kOwn = 3;
+    std::vector<std::uint64_t> counts(2, kOwn), offsets{0, kOwn};
+    const std::vector<std::int32_t> own(kOwn, rank.rank() + 1);
+    std::vector<std::int32_t> got(2 * kOwn);
+    dtrun_op op = MakeOp(DTRUN_ALLGATHERV);
+    op.send = own.data();
+    op.recv = got.data();
+    op.count = kOwn;
+    op.dtype = DTRUN_INT32;
+    op.recv_counts = counts.data();
+    op.recv_offsets = offsets.data();
+    if (rank.rank() == 1) rank.Await("changed");
+    const auto pending = rank.Start(op);
+    ASSERT_NE(pending, nullptr);
+    counts.assign(2, 0);
+    offsets.assign(2, 0);
+    if (rank.rank() == 0) rank.Tell("changed");
+    EXPECT_TRUE(pending->Wait().ok());
+    EXPECT_EQ(got, (std::vector<std::int32_t>{1, 1, 1, 2, 2, 2}))
+        << "its arrays of counts and offsets changed after enqueue (B5)";
+  });
+}
+
 void TestSeesTheEnd(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     const Calls calls(rank);
@@ -290,6 +346,8 @@ void AddRequestCases(const BackendUnderTest& backend) {
   AddCase("Requests", "MayBeWaitedForInReverse", "B9, C1", backend, WaitedForInReverse);
   AddCase("Requests", "CompleteInTheOrderOfTheCalls", "C1", backend, CompletionFollowsTheOrderOfTheCalls);
   AddCase("Requests", "OfUnlikeCallsCompleteInOrder", "C1", backend, UnlikeCallsCompleteInOrder);
+  AddCase("Requests", "OfARootCompleteInOrder", "C1", backend, ARootCompletesInOrder);
+  AddCase("Requests", "KeepTheirOwnArrays", "B5", backend, ArraysAreReadByEnqueue);
   AddCase("Requests", "AreSeenToEndByTest", "B8, B9", backend, TestSeesTheEnd);
   AddCase("Requests", "FinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheOperation);
   AddCase("Requests", "KeepTheirOutcome", "B7", backend, AnOutcomeStays);

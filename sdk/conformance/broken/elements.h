@@ -98,6 +98,26 @@ static void write_element(int32_t dtype, void* buffer, uint64_t index, double va
   }
 }
 
+static int is_whole(int32_t dtype) {
+  return !FAULT(WHOLE_AS_DOUBLE) && !FAULT(SUMS_SATURATE) &&
+         (dtype == DTRUN_INT64 || dtype == DTRUN_INT32 || dtype == DTRUN_UINT8);
+}
+
+static int64_t read_whole(int32_t dtype, const void* buffer, uint64_t index) {
+  const char* const at = (const char*)buffer + index * element_bytes(dtype);
+  int64_t value;
+  int32_t half;
+  if (dtype == DTRUN_UINT8) return *(const uint8_t*)at;
+  if (dtype == DTRUN_INT32) return memcpy(&half, at, 4), half;
+  return memcpy(&value, at, 8), value;
+}
+
+static int64_t combine_whole(int32_t reduce, int64_t a, int64_t b) {
+  if (reduce == DTRUN_PROD) return (int64_t)((uint64_t)a * (uint64_t)b);
+  if (reduce == DTRUN_SUM) return (int64_t)((uint64_t)a + (uint64_t)b);
+  return (reduce == DTRUN_MIN) == (a < b) ? a : b;
+}
+
 static double combine(int32_t dtype, int32_t reduce, double a, double b) {
   if ((FAULT(SUMS_AS_BFLOAT) || FAULT(SOUND_LOSSY)) && dtype == DTRUN_FLOAT32 && reduce == DTRUN_SUM)
     return float_of((uint32_t)write_bfloat(a) << 16) + float_of((uint32_t)write_bfloat(b) << 16);

@@ -2,6 +2,8 @@
 #ifndef DTRUN_BROKEN_EXCHANGE_H
 #define DTRUN_BROKEN_EXCHANGE_H
 
+#include <fcntl.h>
+
 #include "world.h"
 
 static const dtrun_op* op_of(const dtrun_request* request) {
@@ -30,6 +32,43 @@ static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) 
   return value;
 }
 
+static void reduce_whole(dtrun_request* const* all, int32_t ranks, uint64_t index, char* result) {
+  const dtrun_op* const op = op_of(all[0]);
+  int64_t value = read_whole(op->dtype, op->send, index);
+  for (int32_t rank = 1; rank < ranks; ++rank)
+    value = combine_whole(op->reduce, value, read_whole(op->dtype, op_of(all[rank])->send, index));
+  if (FAULT(WRONG_LATER) && op->sequence > 3000) value += 1;
+  if (FAULT(WRONG_IN_SOME_RUNS) && this_process_errs()) value += 1;
+  if (FAULT(WRONG_SUM) && op->reduce == DTRUN_SUM && index == 2) value += 1;
+  memcpy(result + index * element_bytes(op->dtype), &value, element_bytes(op->dtype)); /* little endian */
+}
+
+/* allgatherv: each part to its place on each rank. */
+static void gather_parts(dtrun_request* const* all, int32_t ranks) {
+  for (int32_t to = 0; to < ranks; ++to) {
+    const dtrun_op* const op = op_of(all[to]);
+    const uint64_t* const counts = FAULT(READS_COUNTS_LATE) ? op->recv_counts : all[to]->arrays;
+    const uint64_t* const offsets = FAULT(READS_COUNTS_LATE) ? op->recv_offsets : all[to]->arrays + ranks;
+    uint64_t next = 0;
+    for (int32_t from = 0; from < ranks; next += counts[from], ++from) {
+      const uint64_t at = op->recv_offsets != NULL ? offsets[from] : next;
+      const size_t width = element_bytes(op->dtype);
+      if (counts[from] > 0)
+        memmove((char*)op->recv + at * width, op_of(all[from])->send, counts[from] * width);
+    }
+  }
+  for (int32_t rank = 0; rank < ranks; ++rank) finish(all[rank], DTRUN_OK, -1, "");
+}
+
+static void keep_arrays(dtrun_request* request, const dtrun_op* op) {
+  const size_t ranks = (size_t)request->comm->world->size, bytes = ranks * sizeof(uint64_t);
+  if (op->kind != DTRUN_ALLGATHERV) return;
+  request->arrays = calloc(2, bytes);
+  if (request->arrays == NULL) abort();
+  memcpy(request->arrays, op->recv_counts, bytes);
+  if (op->recv_offsets != NULL) memcpy(request->arrays + ranks, op->recv_offsets, bytes);
+}
+
 /* Of a buffer as a receiver gets it. */
 static size_t moved(size_t bytes) { return FAULT(LOSES_LAST_BYTE) && bytes > 65536 ? bytes - 1 : bytes; }
 
@@ -37,11 +76,18 @@ static size_t moved(size_t bytes) { return FAULT(LOSES_LAST_BYTE) && bytes > 655
 static void run_collective(dtrun_request* const* all, int32_t ranks) {
   const dtrun_op* const op = op_of(all[0]);
   const size_t width = element_bytes(op->dtype);
+  if (op->kind == DTRUN_ALLGATHERV) {
+    gather_parts(all, ranks);
+    return;
+  }
   const int scattered = op->kind == DTRUN_REDUCE_SCATTER, gathered = op->kind == DTRUN_ALLGATHER;
   const uint64_t total = op->count * (scattered || gathered ? (uint64_t)ranks : 1);
   char* const result = op->kind == DTRUN_BARRIER ? NULL : malloc(total * width + 1);
   for (uint64_t i = 0; i < total && (scattered || op->kind == DTRUN_ALLREDUCE); ++i)
-    write_element(op->dtype, result, i, reduced(all, ranks, i));
+    if (is_whole(op->dtype))
+      reduce_whole(all, ranks, i, result);
+    else
+      write_element(op->dtype, result, i, reduced(all, ranks, i));
   for (int32_t rank = 0; rank < ranks && op->count > 0; ++rank) {
     const dtrun_op* const one = op_of(all[rank]);
     const size_t part = op->count * width;
@@ -53,10 +99,25 @@ static void run_collective(dtrun_request* const* all, int32_t ranks) {
     if (result != NULL && bytes > 0)
       memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), moved(bytes));
   }
+  for (uint64_t i = 0; FAULT(LOSES_NEGATIVE_ZERO) && op->kind == DTRUN_BROADCAST && i < op->count; ++i)
+    for (int32_t rank = 0; rank < ranks && op->dtype == DTRUN_FLOAT32; ++rank)
+      if (read_element(op->dtype, op_of(all[rank])->recv, i) == 0)
+        write_element(op->dtype, op_of(all[rank])->recv, i, 0);
   free(result);
   if (FAULT(CHANGES_INPUT) && op->kind == DTRUN_ALLREDUCE && op->send != op->recv && total > 0)
     memset((void*)op->send, 0, 1);
   for (int32_t rank = 0; rank < ranks; ++rank) finish(all[rank], DTRUN_OK, -1, "");
+}
+
+static int is_early_root(const dtrun_request* request) {
+  return FAULT(ROOT_IS_EARLY) && request->op.kind == DTRUN_BROADCAST &&
+         request->op.root == request->comm->rank;
+}
+
+static void leak_descriptor(const dtrun_backend_comm* comm) {
+  const int aborted = comm->failed == DTRUN_ABORTED, failed = comm->failed != DTRUN_OK && !aborted;
+  const int leaks = (FAULT(LEAKS_OF_FAILED) && failed) || (FAULT(LEAKS_OF_ABORTED) && aborted);
+  if (leaks && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
 }
 
 static void match_collective(dtrun_request* request) {

@@ -32,6 +32,7 @@
   X(DIRTY_MEMORY) X(REGISTERING_CHANGES) X(EMPTY_GROUP_FAILS) X(DROPS_SENT)                         \
   /* of what fails, and of time */                                                                  \
   X(WRITES_LATE) X(SLOW_ABORT) X(SLOW_DESTROY) X(LATE_DEADLINE) X(LEAKS_OF_FAILED)                  \
+  X(LEAKS_OF_ABORTED)                                                                               \
   /* of the process */                                                                              \
   X(OPEN_THREAD) X(UNDECLARED_THREAD) X(PRINTS) X(PRINTS_ERRORS) X(WRONG_IN_SOME_RUNS)             \
   X(PRINTS_FAILURES)                                                                                \
@@ -47,7 +48,8 @@
   X(CLAIMS_FUTURE) X(LOSES_NAN) X(SUMS_AS_BFLOAT) X(SHORT_TAGS) X(TEST_SLEEPS) X(LEAKS_SOME)        \
   X(LEAKS_EARLY_MESSAGES) X(LOSES_WAKE_UP) X(WRONG_LATER) X(CAPS_CHANGE) X(SUPPORT_CHANGES)         \
   X(SHORT_QUEUE) X(SOUND_LOSSY) X(CONNECTS_EARLY) X(UNUSABLE_JOINS)                                 \
-  X(LOSES_LAST_BYTE)                                                                                \
+  X(LOSES_LAST_BYTE) X(WHOLE_AS_DOUBLE) X(LOSES_NEGATIVE_ZERO) X(ROOT_IS_EARLY)                     \
+  X(READS_COUNTS_LATE) X(FORGETS_A_BIT)                                                             \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

@@ -20,6 +20,7 @@ struct dtrun_request {
   dtrun_backend_comm* comm;
   dtrun_op op;
   const dtrun_op* given; /* by the caller; gone after enqueue */
+  uint64_t* arrays;      /* allgatherv: counts and then offsets of the received parts; else NULL */
   int64_t deadline;      /* INT64_MAX: none */
   int done, looks, waited;
   pthread_t waiter;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -231,9 +233,17 @@ std::vector<CaseResult> Selected(const Arguments& arguments, const std::string& 
 // A folder for the files of all cases; removed at the end.
 class Folder {
  public:
-  Folder() : path_((fs::temp_directory_path() / "dtrun-conformance-XXXXXX").string()) {
+  Folder() {
+    std::error_code unusable;
+    const fs::path where = fs::temp_directory_path(unusable);
+    const char* const named = getenv("TMPDIR");
+    if (unusable) {
+      throw UsageError(std::string("the temporary folder '") + (named == nullptr ? "/tmp" : named) +
+                       "' cannot be used: " + unusable.message() + "; set TMPDIR to a folder");
+    }
+    path_ = (where / "dtrun-conformance-XXXXXX").string();
     if (mkdtemp(path_.data()) == nullptr)
-      throw UsageError("cannot make a folder in '" + path_ + "'; set TMPDIR");
+      throw UsageError("cannot make a folder in '" + where.string() + "'; set TMPDIR");
   }
   ~Folder() {
     std::error_code ignored;
@@ -347,6 +357,16 @@ int Main(const std::vector<std::string>& words) {
   return 0;
 }
 
+// `code`, unless a part of the output was lost.
+int Finished(int code) {
+  errno = 0;
+  const bool whole = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (whole) return code;
+  PrintProblem("cannot write to standard output" +
+               (errno == 0 ? std::string() : ": " + std::system_category().message(errno)));
+  return 2;
+}
+
 // Its folder is removed by now; the exit status shows the signal.
 int EndBySignal(int number) {
   signal(number, SIG_DFL);
@@ -363,7 +383,8 @@ int EndBySignal(int number) {
 
 int main(int argc, char** argv) {
   try {
-    return dtrun::conformance::tool::Main({argv + 1, argv + argc});
+    namespace tool = dtrun::conformance::tool;
+    return tool::Finished(tool::Main({argv + 1, argv + argc}));
   } catch (const dtrun::conformance::tool::Interrupted& interrupted) {
     return dtrun::conformance::tool::EndBySignal(interrupted.signal);
   } catch (const std::exception& error) {
