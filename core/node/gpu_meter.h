@@ -1,7 +1,7 @@
 // Reads what NVIDIA's management library (NVML) says about the GPUs that processes of this host use.
 //
-// A call of NVML can block for seconds while a GPU is in trouble. So a thread of its own reads, which nobody
-// awaits, and which ends with this process; a question starts a reading and is answered from the last one.
+// A call of NVML can block for seconds while a GPU is in trouble. So a thread of its own reads, which is never
+// waited for and ends with this process; a question starts a reading and is answered from the last one.
 // Owned by the local host; loop thread.
 #pragma once
 
