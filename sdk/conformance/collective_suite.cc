@@ -223,6 +223,34 @@ void TrySums(Rank& rank, std::int32_t kind, std::int32_t dtype, std::uint64_t co
   }
 }
 
+// Scales that float32 does not have.
+double ExactScale(int rank) { return 0.6 + 0.1 * rank; }
+
+void TryScaledSums(Rank& rank) {
+  constexpr std::uint64_t kCount = 37;
+  std::vector<std::vector<double>> all;
+  for (int other = 0; other < rank.size(); ++other) all.push_back(WholeNumbers<double>(kCount, other));
+  std::vector<double> got(kCount);
+  dtrun_op op = AllreduceOp(all[static_cast<std::size_t>(rank.rank())].data(), got.data(), kCount,
+                            DTRUN_FLOAT64, DTRUN_PREMUL_SUM);
+  op.scale = ExactScale(rank.rank());
+  const Outcome outcome = rank.Do(op);
+  ASSERT_TRUE(outcome.ok()) << outcome;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    long double sum = 0, magnitudes = 0;
+    for (int other = 0; other < rank.size(); ++other) {
+      const long double part =
+          static_cast<long double>(ExactScale(other)) * all[static_cast<std::size_t>(other)][i];
+      sum += part;
+      magnitudes += std::fabs(part);
+    }
+    // One rounding more for each product.
+    const long double bound = 2 * rank.size() * std::numeric_limits<double>::epsilon() * magnitudes;
+    ASSERT_LE(std::fabs(got[i] - sum), bound)
+        << "element " << i << " of a premul-sum of float64 is not accurate (C8): " << got[i];
+  }
+}
+
 void SumsAreAccurate(const Subject& subject) {
   const dtrun_backend_caps caps = subject.Caps();
   if (subject.SumsAreLossy()) GTEST_SKIP() << "the backend says that its sums are lossy";
@@ -235,6 +263,8 @@ void SumsAreAccurate(const Subject& subject) {
           TrySums<double>(rank, kind, DTRUN_FLOAT64, count);
       }
     }
+    if (Has(caps.ops, DTRUN_ALLREDUCE) && subject.Reduces(caps, DTRUN_FLOAT64, DTRUN_PREMUL_SUM))
+      TryScaledSums(rank);
   });
 }
 
@@ -261,7 +291,7 @@ void AddCollectiveCases(const BackendUnderTest& backend) {
     });
   });
   AddCase("Collectives", "MinAndMaxKeepNan", "C4", backend, MinAndMaxKeepNan);
-  AddCase("Collectives", "SumsAreAccurate", "C10", backend, SumsAreAccurate);
+  AddCase("Collectives", "SumsAreAccurate", "C8, C10", backend, SumsAreAccurate);
   AddCase("Collectives", "SixteenBitSumsAreAccumulatedInFloat32", "C5", backend,
           [](const Subject& subject) { subject.Play(3, [](Rank& rank) { TryWideSums(rank); }); });
 }

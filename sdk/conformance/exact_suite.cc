@@ -148,8 +148,8 @@ void TryMoves(Rank& rank, const dtrun_backend_caps& caps, std::int32_t dtype) {
   }
   if (rank.rank() < 2) {
     std::vector<Bits> data = StrangeBits<Bits>(kCount, rank.rank());
-    const Outcome outcome = rank.rank() == 0 ? rank.Do(SendOp(data.data(), kCount, dtype, 1, 3))
-                                             : rank.Do(RecvOp(data.data(), kCount, dtype, 0, 3));
+    const Outcome outcome = rank.rank() == 0 ? rank.Do(SendOp(data.data(), kCount, dtype, 1, 0))
+                                             : rank.Do(RecvOp(data.data(), kCount, dtype, 0, 0));
     EXPECT_TRUE(outcome.ok()) << outcome;
     EXPECT_EQ(data, StrangeBits<Bits>(kCount, 0)) << "bits of " << name << " that were sent";
   }

@@ -186,6 +186,8 @@ void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
     const Outcome later = rank.Do(RecvOp(&other, 1, DTRUN_FLOAT32, 1, 0));
     EXPECT_EQ(later.code, DTRUN_ABORTED) << later;
     EXPECT_TRUE(Mentions(later, "the test says so")) << "the first reason stays (F7): " << later;
+    const Outcome sent = rank.Do(SendOp(&other, 1, DTRUN_FLOAT32, 1, 0));
+    EXPECT_EQ(sent.code, DTRUN_ABORTED) << "a send after an abort (F9): " << sent;
     if (Has(subject.Caps().ops, DTRUN_BARRIER)) {
       EXPECT_EQ(rank.Barrier().code, DTRUN_ABORTED);
     }

@@ -25,7 +25,9 @@ std::size_t PageBytes() {
   return bytes;
 }
 
-// Writes a line and lets the crash happen again, without a handler.
+struct sigaction before;  // what ExplainCrashesBehindGuards found
+
+// Writes a line and lets the crash happen again, for the handler from before.
 void Explain(int, siginfo_t* info, void*) {
   const auto* const address = static_cast<const unsigned char*>(info->si_addr);
   for (const Mark& mark : marks) {
@@ -34,8 +36,9 @@ void Explain(int, siginfo_t* info, void*) {
     char line[200];
     const int size = std::snprintf(line, sizeof line, "touched byte %d behind a %s of %zu bytes\n",
                                    static_cast<int>(address - page) + 1, mark.name.load(), mark.bytes.load());
-    if (size > 0 && write(STDERR_FILENO, line, static_cast<std::size_t>(size)) < 0) return;
+    if (size > 0 && write(STDERR_FILENO, line, static_cast<std::size_t>(size)) < 0) break;
   }
+  sigaction(SIGSEGV, &before, nullptr);
 }
 
 }  // namespace
@@ -70,8 +73,8 @@ GuardedMemory::~GuardedMemory() {
 void ExplainCrashesBehindGuards() {
   struct sigaction action {};
   action.sa_sigaction = &Explain;
-  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
-  sigaction(SIGSEGV, &action, nullptr);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &before);
 }
 
 }  // namespace dtrun::conformance

@@ -1,7 +1,5 @@
-/* backend.c - a backend with one fault, or none: its ranks are threads of one process.
- *
- * Copied once for each fault (faults.h). Without a fault it is a backend of both profiles that passes the
- * suite.
+/* backend.c - a backend with one fault, or none: its ranks are threads of one process. Copied once for each
+ * fault (faults.h). Without a fault it is a backend of both profiles that passes the suite.
  */
 #include "dtrun/abi/structs.h"
 #include "exchange.h"
@@ -28,7 +26,8 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
              (FAULT(NO_MESSAGES) ? 0u : 1u << DTRUN_SEND | 1u << DTRUN_RECV);
   out->dtypes = FAULT(CLAIMS_FUTURE) ? ~UINT64_C(1) : types;
   out->reduce_dtypes = FAULT(CLAIMS_FUTURE) ? ~UINT64_C(1) : types;
-  out->reduces = 1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG;
+  out->reduces = 1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG |
+                 1u << DTRUN_PREMUL_SUM;
   out->max_bytes = FAULT(SMALL_LIMIT) ? 1u << 20 : FAULT(CAPS_CHANGE) && ++calls > 20 ? 1u << 29 : 1u << 30;
   out->device_kinds = 1u << DTRUN_DEVICE_HOST;
   if (FAULT(LONGER_CAPS)) memset(out + 1, 0, 8);
@@ -214,6 +213,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
                             dtrun_request** out, dtrun_error* err) {
   (void)stream;
   if (FAULT(THROWS)) throw_from_a_library();
+  if (FAULT(SENDS_AFTER_ABORT) && comm->failed == DTRUN_ABORTED && op->kind == DTRUN_SEND) return DTRUN_OK;
   print();
   const uint32_t refused = DTRUN_FLAGS_MUST_UNDERSTAND & ~(FAULT(FORGETS_A_BIT) ? 1u << 20 : 0u);
   if (!FAULT(IGNORES_FLAGS) && (op->flags & refused) != 0) return refuse_flags(comm, err);
@@ -303,7 +303,8 @@ static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
 
 static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
   if (is_early_root(request)) return DTRUN_OK;
-  return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(timeout_ns), err);
+  const int64_t limit = FAULT(RETURNS_EARLY) && timeout_ns > 0 ? timeout_ns / 10 : timeout_ns;
+  return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(limit), err);
 }
 
 static void req_release(dtrun_request* request) {

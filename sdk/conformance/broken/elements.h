@@ -122,7 +122,7 @@ static double combine(int32_t dtype, int32_t reduce, double a, double b) {
   if ((FAULT(SUMS_AS_BFLOAT) || FAULT(SOUND_LOSSY)) && dtype == DTRUN_FLOAT32 && reduce == DTRUN_SUM)
     return float_of((uint32_t)write_bfloat(a) << 16) + float_of((uint32_t)write_bfloat(b) << 16);
   if (reduce == DTRUN_PROD) return a * b;
-  if (reduce == DTRUN_SUM || reduce == DTRUN_AVG) return a + b;
+  if (reduce == DTRUN_SUM || reduce == DTRUN_AVG || reduce == DTRUN_PREMUL_SUM) return a + b;
   if (FAULT(LOSES_NAN) && dtype == DTRUN_BFLOAT16 && reduce == DTRUN_MAX) return fmax(a, b);
   if (isnan(a) || isnan(b)) return NAN;
   return (reduce == DTRUN_MIN) == (a < b) ? a : b;

@@ -17,11 +17,17 @@ static int this_process_errs(void) {
   return errs;
 }
 
+static double element_of(const dtrun_op* op, uint64_t index) {
+  const double value = read_element(op->dtype, op->send, index);
+  if (op->reduce != DTRUN_PREMUL_SUM) return value;
+  return value * (FAULT(SCALE_IS_FLOAT) ? (double)(float)op->scale : op->scale);
+}
+
 static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) {
   const dtrun_op* const op = op_of(all[0]);
-  double value = read_element(op->dtype, op->send, index);
+  double value = element_of(op, index);
   for (int32_t rank = 1; rank < ranks; ++rank) {
-    value = combine(op->dtype, op->reduce, value, read_element(op->dtype, op_of(all[rank])->send, index));
+    value = combine(op->dtype, op->reduce, value, element_of(op_of(all[rank]), index));
     if (FAULT(ROUNDS_EACH_STEP) && op->dtype == DTRUN_BFLOAT16)
       value = float_of((uint32_t)write_bfloat(value) << 16);
   }

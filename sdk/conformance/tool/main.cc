@@ -20,6 +20,7 @@
 
 #include "arguments.h"
 #include "case_process.h"
+#include "crash_stack.h"
 #include "junit.h"
 #include "manual.h"
 #include "profile.h"
@@ -185,6 +186,7 @@ int RunOneCase(const Arguments& arguments) {
   }
   RankWatch::ListenForHangs([](const std::string& text) { record->Failure(text); });
   Register(arguments, KindOf(arguments), place);
+  PrintStackOfCrash();
   ExplainCrashesBehindGuards();
   InitTests();
   GTEST_FLAG_SET(filter, arguments.run_case);
