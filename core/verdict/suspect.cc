@@ -74,10 +74,13 @@ bool HasGoneOn(const RankFacts& rank) {
 
 std::optional<std::size_t> Erred(const Facts& facts, std::size_t first, const std::set<int>& members) {
   const std::string seen = WithoutNumbers(ErrorIn(facts.ranks[first].tail));
+  const bool differ =
+      SaysCallsDiffer(facts.ranks[first].tail);  // each of the ranks may say so of its own call
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     if (!IsAmong(members, facts.ranks[i])) continue;
     const std::string error = ErrorIn(LinesOf(facts.ranks[i]));
     if (i == first || error.empty() || WithoutNumbers(error) == seen || HasGoneOn(facts.ranks[i])) continue;
+    if (differ && SaysCallsDiffer(LinesOf(facts.ranks[i]))) continue;
     if (!SaysPeerIsMissing({error}) && !SaysPeerIsMissing(LinesOf(facts.ranks[i]))) return i;
   }
   return std::nullopt;

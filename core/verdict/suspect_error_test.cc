@@ -208,6 +208,16 @@ TEST_F(SuspectTest, HowTheCallsDifferIsTheHeadlineWhereTheRankSaysIt) {
               HasSubstr(": the ranks' calls do not match: rank 0 calls barrier, rank 1 calls broadcast"));
 }
 
+TEST_F(SuspectTest, IsNobodyWhoSaysOfItsOwnCallThatItDiffers) {
+  const std::string differ = "call 4 on 'world' differs: rank 0 calls allreduce, rank 1 calls broadcast";
+  facts_.ranks[0].tail = {"dtrun.errors.Mismatch: allreduce: " + differ};
+  facts_.ranks[0].ending = process::Ending{1, 0};
+  facts_.ranks[1].tail = {"dtrun.errors.Mismatch: broadcast: " + differ};
+  facts_.ranks[1].ending = process::Ending{1, 0};
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  EXPECT_THAT(Verdict(), HasSubstr(": the ranks' calls do not match: rank 0 calls allreduce, rank 1 calls"));
+}
+
 TEST_F(SuspectTest, CallsThatDifferAreTheHeadline) {
   facts_.ranks[0].tail = {"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
                           "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:490] "

@@ -24,14 +24,40 @@ namespace {
 // Quiet ranks are looked at more often than this.
 constexpr std::chrono::seconds kLookedWithin{30};
 
-// Whether all ranks wait in a receive of their own.
-bool AllReceive(const std::vector<RankDoing>& places) {
-  return places.size() > 1 && std::ranges::all_of(places, [](const RankDoing& doing) {
-           const std::string_view phrase = doing.phrase;
-           const std::string call = stacks::Plain(phrase.substr(0, phrase.find(" at ")));
-           return doing.stand == stacks::Stand::kWaits && doing.waits_for < 0 &&
-                  call.find("recv") != call.npos;
-         });
+// "allreduce" of a rank "in dist.all_reduce at t.py:3"; empty: it is in no call that is known.
+std::string CallOf(const RankDoing& doing) {
+  const std::string_view phrase = doing.phrase;
+  const std::size_t end = phrase.find(" at ");
+  if (!phrase.starts_with("in ") || end == phrase.npos) return {};
+  return stacks::Plain(phrase.substr(3, end - 3));
+}
+
+bool IsCollective(std::string_view call) {
+  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
+                                         "broadcast", "finalize",  "gather",   "reduce",  "scatter"};
+  return std::ranges::any_of(kStems, [&](std::string_view stem) { return call.find(stem) != call.npos; });
+}
+
+// Where all ranks wait in a receive of their own or in a collective: that lasts unless a rank sends. Empty:
+// otherwise.
+std::string ReceiversText(const std::vector<RankDoing>& places) {
+  const auto waits = [](const RankDoing& doing) {
+    return doing.stand == stacks::Stand::kWaits && doing.waits_for < 0;
+  };
+  if (places.size() < 2 || !std::ranges::all_of(places, waits)) return {};
+  std::vector<int> receivers;
+  for (const RankDoing& doing : places) {
+    const std::string call = CallOf(doing);
+    if (call.find("recv") != call.npos)
+      receivers.push_back(doing.rank);
+    else if (!IsCollective(call))
+      return {};
+  }
+  if (receivers.empty()) return {};
+  if (receivers.size() == places.size())
+    return "all ranks wait in a receive: if that lasts, no rank has sent what they wait for";
+  return fmt::format("all ranks wait, {} in a receive: if that lasts, no rank has sent what {} for",
+                     FoldRanks(receivers), receivers.size() == 1 ? "it waits" : "they wait");
 }
 
 // Whether the two calls can never match: both receive, both send, or both are collectives of different
@@ -44,18 +70,10 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
 }  // namespace
 
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
-  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
-                                         "broadcast", "finalize",  "gather",   "reduce",  "scatter"};
   std::set<std::string> calls;
   for (const RankDoing& doing : ranks) {
-    const std::string_view phrase = doing.phrase;
-    const std::size_t end = phrase.find(" at ");
-    if (doing.stand != stacks::Stand::kWaits || !phrase.starts_with("in ") || end == phrase.npos)
-      return false;
-    const std::string call = stacks::Plain(phrase.substr(3, end - 3));
-    const bool collective =
-        std::ranges::any_of(kStems, [&](std::string_view stem) { return call.find(stem) != call.npos; });
-    if (!collective) return false;
+    const std::string call = CallOf(doing);
+    if (doing.stand != stacks::Stand::kWaits || !IsCollective(call)) return false;
     calls.insert(call);
   }
   return calls.size() > 1;
@@ -106,8 +124,7 @@ std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector
   if (WaitInDifferentCollectives(places))
     return "all ranks wait, in different collectives, so none can complete: every rank has to call the same "
            "ones, in the same order";
-  if (exited.empty() && AllReceive(places))
-    return "all ranks wait in a receive: if that lasts, no rank has sent what they wait for";
+  if (std::string receivers = ReceiversText(places); exited.empty() && !receivers.empty()) return receivers;
   std::vector<int> waits, elsewhere;
   std::map<int, std::vector<int>> locked_out;  // by the rank that holds the lock
   for (const RankDoing& doing : places) {

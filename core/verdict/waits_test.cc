@@ -93,6 +93,8 @@ TEST(WhoWaits, SaysThatAllReceive) {
   EXPECT_EQ(WhoWaitsText(places),
             "all ranks wait in a receive: if that lasts, no rank has sent what they wait for");
   EXPECT_EQ(WhoWaitsText({Waits(0, "in recv at t.py:2"), Waits(1, "in send at t.py:5")}), "");
+  EXPECT_EQ(WhoWaitsText({Waits(0, "in barrier at t.py:7"), Waits(1, "in recv at t.py:5")}),
+            "all ranks wait, rank 1 in a receive: if that lasts, no rank has sent what it waits for");
 }
 
 }  // namespace
