@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
 
 #include "core/base/fd.h"
@@ -51,6 +52,21 @@ bool WaitFor(int socket, short events, Clock::time_point until) {
   }
 }
 
+// Who listens (unix(7)).
+std::optional<uid_t> OwnerOf(int socket) {
+  ucred owner{};
+  socklen_t size = sizeof owner;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) return std::nullopt;
+  return owner.uid;
+}
+
+// A job answers its own user and root.
+std::string WhyClosed(int socket, const char* otherwise) {
+  const std::optional<uid_t> owner = OwnerOf(socket);
+  if (!owner || *owner == ::geteuid() || ::geteuid() == 0) return otherwise;
+  return fmt::format("it is a job of user {}, which answers that user and root alone", *owner);
+}
+
 Result<UniqueFd> Connect(const fs::path& folder) {
   const UniqueFd open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!open) return Error::System(fmt::format("open '{}'", folder.string()), errno);
@@ -58,11 +74,9 @@ Result<UniqueFd> Connect(const fs::path& folder) {
   if (!socket) return Error::System("make a socket", errno);
   const sockaddr_un address = AddressIn(open.get());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    ucred owner{};  // who listens (unix(7))
-    socklen_t size = sizeof owner;
-    const bool told = ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0;
-    if (told && (owner.uid == ::geteuid() || owner.uid == 0 || ::geteuid() == 0)) return socket;
-    return NoJob(folder, fmt::format("its socket belongs to user {}", owner.uid));
+    const std::optional<uid_t> owner = OwnerOf(socket.get());
+    if (owner && (*owner == ::geteuid() || *owner == 0 || ::geteuid() == 0)) return socket;
+    return NoJob(folder, fmt::format("its socket belongs to user {}", owner.value_or(0)));
   }
   if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTSOCK)
     return Error{DTRUN_NOT_FOUND,
@@ -83,7 +97,7 @@ Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std:
     if (sent > 0)
       out.erase(0, static_cast<std::size_t>(sent));
     else if (errno != EAGAIN)
-      return NoJob(run_folder, "it has ended meanwhile");
+      return NoJob(run_folder, WhyClosed(socket, "it has ended meanwhile"));
     else if (!WaitFor(socket, POLLOUT, until))
       return NoAnswer(run_folder, limit);
   }
@@ -102,7 +116,9 @@ Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std:
     if (in.size() > kLongestAnswer) return NoJob(run_folder, "its answer has more than 256 MiB");
   }
   if (in.empty())
-    return NoJob(run_folder, "it closed the connection: it has ended meanwhile, or answers many others");
+    return NoJob(
+        run_folder,
+        WhyClosed(socket, "it closed the connection: it has ended meanwhile, or answers many others"));
   const Json json = ParseJson(in);
   if (json.is_object() && json.contains("error") && json["error"].is_string() && json["error"] != "")
     return Error{DTRUN_FAILED_PRECONDITION, Printable(json["error"].get<std::string>())};
