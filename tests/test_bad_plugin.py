@@ -100,7 +100,7 @@ class BadPlugin(JobTest):
                 self.assertIn(f"from backend '{name}', {member}: a fault of backend '{name}'", result.err)
 
     def test_that_throws_is_named(self):
-        for name, member, code in (("operation_throws", "in an operation", 1), ("create_throws", "making 'world'", 1),
+        for name, member, code in (("operation_throws", "in an operation", 3), ("create_throws", "making 'world'", 3),
                                    ("destroy_throws", "ending 'world'", 70)):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)

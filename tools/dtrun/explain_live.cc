@@ -54,7 +54,9 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
 
 std::string StateOf(const LiveLook& live) {
   const control::Answer& answer = live.answer;
-  std::string text = fmt::format("{} for {}", answer.state, verdict::FormatElapsed(answer.age));
+  const std::string age = verdict::FormatElapsed(answer.age);
+  std::string text = answer.state == "running" ? "running for " + age
+                                               : fmt::format("{}, begun {} ago", answer.state, age);
   if (answer.generation > 0) text += fmt::format(" in generation {}", answer.generation);
   if (answer.quiet >= kQuiet) {
     text +=

@@ -231,7 +231,9 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   if (const auto at = story.verdict.find(verdict::kOpenEnd);
       result == "agent killed" && at != story.verdict.npos)
     story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, ": " + TextAt(*files.verdict, "/error") + " ");
-  if (cut)
+  const bool silent = !final && files.verdict && read && !(events && events->begun()) &&
+                      IsThere(folder / verdict::kEventsFile);
+  if (cut || silent)
     story.note = fmt::format(
         "{} was cut or lacks records, or is of another dtrun: the verdict is that of verdict.json",
         verdict::kEventsFile);
@@ -249,7 +251,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     story.unread.push_back(
         Unread(Error::System(fmt::format("read '{}'", folder.string()), error.code().value())));
   } catch (const Json::exception&) {  // valid JSON but not a record of dtrun
-    const char kWhy[] = "a value in plan.json, config.json or network.json has a wrong type";
+    const char kWhy[] = "a value in verdict.json, plan.json, config.json or network.json has a wrong type";
     story.unread.push_back(NotOurs(folder, kWhy).text);
   }
   if (!told && !story.unread.empty()) return Error{DTRUN_INVALID_ARGUMENT, story.unread.front()};

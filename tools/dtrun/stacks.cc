@@ -108,6 +108,9 @@ int Stacks(const StacksArguments& arguments) {
   } else {
     WriteForReading(output::TamedMessage(control::StacksText(*answer, arguments.all_threads)));
   }
+  const auto has_line = [](const verdict::RankDoing& doing) { return doing.in_source; };
+  if (!arguments.native && !answer->places.empty() && std::ranges::none_of(answer->places, has_line))
+    PrintMessage("dtrun: --native shows the frames of C and C++ programs\n");
   std::vector<int> exited;
   for (const int rank : wanted)
     if (answer->Find(rank)->ended) exited.push_back(rank);
