@@ -16,17 +16,12 @@ using dtrun::Error;
 using dtrun::PluginError;
 using dtrun::Status;
 using dtrun::comm::OperationCall;
-using dtrun::comm::ThrewAnswer;
+using dtrun::comm::OperationThrew;
 namespace comm = dtrun::comm;
 using dtrun::contract::kTraceFailed, dtrun::contract::kTraceUnseen;
 namespace sdk = dtrun::sdk;
 
 namespace {
-
-// For ThrewAnswer.
-std::string InOperation(const dtrun::comm::Route& route) {
-  return fmt::format("backend '{}', in an operation", route.carrier.name);
-}
 
 using dtrun::comm::Now;
 
@@ -138,7 +133,7 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
     try {
       status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
     } catch (...) {
-      status = ThrewAnswer(InOperation(route), state_.making.report, cause);
+      status = OperationThrew(route.carrier.name, state_.making.report, cause);
     }
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin left there
@@ -258,7 +253,7 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
       try {
         status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
       } catch (...) {
-        status = ThrewAnswer(InOperation(*work.route), state_.making.report, &cause);
+        status = OperationThrew(work.route->carrier.name, state_.making.report, &cause);
       }
     }
     if (began != 0 && status != DTRUN_PENDING) [[unlikely]] {

@@ -116,8 +116,8 @@ Error Threw(const std::string& call, const PluginReport& report) {
   return error;
 }
 
-dtrun_status ThrewAnswer(const std::string& call, const PluginReport& report, dtrun_error* cause) {
-  return Threw(call, report).CopyTo(cause);
+dtrun_status OperationThrew(const std::string& backend, const PluginReport& report, dtrun_error* cause) {
+  return Threw(fmt::format("backend '{}', in an operation", backend), report).CopyTo(cause);
 }
 
 thread_local PluginCall* PluginCall::current_ = nullptr;

@@ -36,8 +36,8 @@ using PluginReport = std::function<void(const Error& failure)>;
 // init".
 Error Threw(const std::string& call, const PluginReport& report);
 
-// The same as a member's answer: the status, and `cause` without the plugin's name, which callers add.
-dtrun_status ThrewAnswer(const std::string& call, const PluginReport& report, dtrun_error* cause);
+// The same of an operation, as the member's answer.
+dtrun_status OperationThrew(const std::string& backend, const PluginReport& report, dtrun_error* cause);
 
 // For members that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has
 // its own thread.

@@ -296,6 +296,7 @@ void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
     auto call = contract::CallOf(memory, doing.rank);
     if (call && (!doing.call || call->under_way || !doing.call->under_way)) doing.call = *std::move(call);
   }
+  use_.AddTo(ranks);
 }
 
 void HostResources::WatchPipes() {

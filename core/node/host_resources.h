@@ -14,6 +14,7 @@
 #include "core/contract/mapping.h"
 #include "core/contract/window.h"
 #include "core/node/local_host.h"
+#include "core/node/use_meter.h"
 #include "core/process/output_pipe.h"
 #include "core/process/port.h"
 #include "core/protocol/host.h"
@@ -45,7 +46,7 @@ class HostResources {
   const contract::RecorderMemory& recorder_memory() const { return recorder_->recorder_memory(); }
   // Passes calls of another host's ranks to this host's ranks and call check.
   void Enter(const std::vector<contract::Window>& windows) const;
-  // Adds what the flight recorder tells of the ranks.
+  // Adds what the flight recorder tells of the ranks, and what they use.
   void AddRecorded(std::vector<verdict::RankDoing>& ranks) const;
   // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
   // cannot listen.
@@ -72,6 +73,7 @@ class HostResources {
   std::unique_ptr<store::TorchServer> torch_store_;
   std::vector<process::HeldPort> task_ports_;
   std::optional<contract::RecorderMapping> recorder_;
+  UseMeter use_;
   std::vector<int> ranks_;  // world ranks on this host
   std::unique_ptr<store::Listener> listener_, recorder_giver_;
   std::vector<std::shared_ptr<process::OutputPipe>> pipes_;

@@ -12,7 +12,6 @@
 #include "core/log/log.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
-#include "core/node/gpu_meter.h"
 #include "core/node/host_resources.h"
 #include "core/node/inheritance.h"
 #include "core/node/inspector.h"
@@ -25,7 +24,6 @@
 #include "core/process/child_process.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
-#include "core/stacks/kernel.h"
 #include "core/verdict/overrides.h"
 #include "core/verdict/text.h"
 
@@ -245,28 +243,19 @@ class LocalHost final : public protocol::Host {
     Post(protocol::ClockRead{asked.number, protocol::WallClock()});
   }
 
-  std::vector<Inspector::Target> Living() const {
+  std::vector<Inspector::Target> Living(const std::filesystem::path& sockets = {}) const {
     std::vector<Inspector::Target> living;
     for (const Running& one : running_)
-      if (one.process->living()) living.push_back({one.rank, one.pid, one.count, one.given});
+      if (one.process->living()) living.push_back({one.rank, one.pid, one.count, one.given, sockets});
     return living;
   }
 
   void On(const protocol::Inspect& inspect) {
     const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
-    std::vector<Inspector::Target> targets = Living();
-    for (Inspector::Target& target : targets)
-      if (inspect.recorders) target.sockets = options_.socket_dir;
     inspector_.Look(
-        targets,
+        Living(inspect.recorders ? options_.socket_dir : std::filesystem::path()),
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
           if (held_ != nullptr) held_->AddRecorded(ranks);
-          const std::int64_t network = stacks::NetworkBytes();
-          const std::map<pid_t, verdict::GpuUse> gpus = gpus_.Read();
-          for (verdict::RankDoing& doing : ranks) {
-            doing.network = network;
-            if (const auto gpu = gpus.find(doing.pid); gpu != gpus.end()) doing.gpu = gpu->second;
-          }
           Emit(protocol::Inspected{number, std::move(ranks), calls});
         },
         inspect.closely);
@@ -393,7 +382,6 @@ class LocalHost final : public protocol::Host {
   std::optional<OverrideWatch> overrides_;
   std::optional<WaitWatch> waits_;
   std::optional<RankContacts> joining_;
-  GpuMeter gpus_;
   Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;

@@ -1,4 +1,4 @@
-// NVML of two GPUs, as far as core/node/gpu_meter.cc asks it. This process uses the second.
+// NVML of two GPUs, as far as core/node/use_meter.cc asks it. This process uses the second.
 #include <stddef.h>
 #include <unistd.h>
 

@@ -86,20 +86,26 @@ def call_of(dump: Dump) -> Optional[dict[str, Any]]:
     collectives = [entry for entry in entries if not entry["is_p2p"]]
     for entry in collectives:
         if not entry["retired"]:
-            return _under_way(entry)
+            # Coalesced calls have one number, and ranks may be at different ones of them.
+            alone = sum(_same(entry, other) for other in collectives) == 1
+            return _under_way(entry, alone)
     if not collectives:
         return None
     last = collectives[-1]
     return {"under_way": False, "group": _group(last), "number": last["collective_seq_id"], "name": "", "details": "", "signature": ""}
 
 
-def _under_way(entry: dict[str, Any]) -> dict[str, Any]:
+def _same(entry: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(entry["process_group"] == other["process_group"] and entry["collective_seq_id"] == other["collective_seq_id"])
+
+
+def _under_way(entry: dict[str, Any], alone: bool) -> dict[str, Any]:
     name = entry["profiling_name"].split(":", 1)[-1]
     types, sizes = entry["input_dtypes"], entry["input_sizes"]
     details = "({})".format(", ".join(f"{kind.lower()} {size}" for kind, size in zip(types, sizes))) if sizes else ""
     compared = f"{name} {details}".rstrip() if name in ALIKE else name
     return {"under_way": True, "group": _group(entry), "number": entry["collective_seq_id"], "name": name, "details": details,
-            "signature": compared}
+            "signature": compared if alone else ""}
 
 
 def _group(entry: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-#include "core/node/gpu_meter.h"
+#include "core/node/use_meter.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 namespace dtrun::node {
 namespace {
 
-TEST(GpuMeter, SaysWhatAProcessUses) {
-  GpuMeter meter(DTRUN_FAKE_NVML);
+TEST(UseMeter, SaysWhatAProcessUses) {
+  UseMeter meter(DTRUN_FAKE_NVML);
   std::map<pid_t, verdict::GpuUse> seen;
   ASSERT_TRUE(process::testing::Eventually([&] {
     seen = meter.Read();
@@ -24,8 +24,8 @@ TEST(GpuMeter, SaysWhatAProcessUses) {
             "GPU 1: clock 1410 of 1980 MHz, slowed by power cap, heat; 2 uncorrected ECC errors; Xid 79");
 }
 
-TEST(GpuMeter, IsSilentWithoutADriver) {
-  GpuMeter meter("libdtrun-there-is-no-such.so");
+TEST(UseMeter, IsSilentWithoutADriver) {
+  UseMeter meter("libdtrun-there-is-no-such.so");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(meter.Read().empty());
 }
 

@@ -1,4 +1,4 @@
-#include "core/node/gpu_meter.h"
+#include "core/node/use_meter.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/thread.h"
+#include "core/stacks/kernel.h"
 
 namespace dtrun::node {
 namespace {
@@ -169,7 +170,7 @@ class Nvml {
 
 }  // namespace
 
-struct GpuMeter::Shared {
+struct UseMeter::Shared {
   explicit Shared(std::string name) : library(std::move(name)) {}
 
   const std::string library;
@@ -179,9 +180,9 @@ struct GpuMeter::Shared {
   std::optional<Nvml> nvml = {};  // of the thread that reads
 };
 
-GpuMeter::GpuMeter(std::string library) : shared_(std::make_shared<Shared>(std::move(library))) {}
+UseMeter::UseMeter(std::string library) : shared_(std::make_shared<Shared>(std::move(library))) {}
 
-std::map<pid_t, verdict::GpuUse> GpuMeter::Read() {
+std::map<pid_t, verdict::GpuUse> UseMeter::Read() const {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->reading || shared_->absent) return shared_->last;
   const auto read = [shared = shared_] {
@@ -200,6 +201,15 @@ std::map<pid_t, verdict::GpuUse> GpuMeter::Read() {
     // no thread available now; the next question tries again
   }
   return shared_->last;
+}
+
+void UseMeter::AddTo(std::vector<verdict::RankDoing>& ranks) const {
+  const std::map<pid_t, verdict::GpuUse> gpus = Read();
+  const std::int64_t network = stacks::NetworkBytes();
+  for (verdict::RankDoing& doing : ranks) {
+    doing.network = network;
+    if (const auto gpu = gpus.find(doing.pid); gpu != gpus.end()) doing.gpu = gpu->second;
+  }
 }
 
 }  // namespace dtrun::node
