@@ -16,6 +16,7 @@
 #include "core/base/error_id.h"
 #include "core/base/text.h"
 #include "core/base/thread.h"
+#include "core/plugin/search_path.h"
 
 namespace dtrun::comm {
 namespace {
@@ -44,14 +45,6 @@ bool HandlesSignal() {
   return handles;
 }
 
-// NAME of a path that ends with libdtrun_backend_NAME.so (rule V1); empty for any other.
-std::string_view BackendOf(std::string_view path) {
-  constexpr std::string_view kBegin = "libdtrun_backend_", kEnd = ".so";
-  path.remove_prefix(path.rfind('/') + 1);
-  if (!path.starts_with(kBegin) || !path.ends_with(kEnd)) return {};
-  return path.substr(kBegin.size(), path.size() - kBegin.size() - kEnd.size());
-}
-
 // The backend plugin that has a function on this thread's stack; empty: none.
 std::string BackendOnStack() {
   std::string name;
@@ -59,8 +52,11 @@ std::string BackendOnStack() {
     Dl_info info;
     if (::dladdr(reinterpret_cast<void*>(_Unwind_GetIP(frame)), &info) == 0 || info.dli_fname == nullptr)
       return _URC_NO_REASON;
-    *static_cast<std::string*>(found) = BackendOf(info.dli_fname);
-    return static_cast<std::string*>(found)->empty() ? _URC_NO_REASON : _URC_END_OF_STACK;
+    const std::string_view path = info.dli_fname;
+    const auto file = plugin::ParseFileName(path.substr(path.rfind('/') + 1));
+    if (!file || file->first != plugin::Kind::kBackend) return _URC_NO_REASON;
+    *static_cast<std::string*>(found) = file->second;
+    return _URC_END_OF_STACK;
   };
   (void)_Unwind_Backtrace(look, &name);
   return name;

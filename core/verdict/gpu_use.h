@@ -18,7 +18,7 @@ struct GpuUse {
   int most_mhz = 0;
   std::string slowed = {};      // "power cap, heat"; empty: by nothing
   std::int64_t ecc_errors = 0;  // uncorrected, since the driver was loaded
-  std::int64_t xid = 0;         // the last critical error since the job began; 0: none
+  std::int64_t xid = 0;         // the last critical error since the first look; 0: none
 
   // "GPU 3: clock 1410 of 1980 MHz, slowed by power cap; 2 uncorrected ECC errors; Xid 79"; empty: nothing is
   // wrong with it.
