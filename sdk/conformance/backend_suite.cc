@@ -154,6 +154,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddStructCases(backend);
   AddCapabilityCases(backend);
   AddCollectiveCases(backend);
+  AddAccuracyCases(backend);
   AddExactCases(backend);
   AddSizeCases(backend);
   AddRandomCases(backend);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "suite.h"
 #include "trial.h"
@@ -128,18 +127,6 @@ void TryIntegerWrap(Rank& rank, std::int32_t reduce, std::uint8_t each, std::uin
   EXPECT_EQ(data, Buffer(40, expected));
 }
 
-// 256 + 1 + 1 is 258 when summed in float32 and rounded once; rounding each step gives 256.
-void TryWideSums(Rank& rank) {
-  constexpr std::uint16_t k256 = 0x4380;
-  constexpr std::uint16_t k1 = 0x3f80;
-  constexpr std::uint16_t k258 = 0x4381;
-  for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{200'001}}) {
-    std::vector<std::uint16_t> data(count, rank.rank() == 0 ? k256 : k1);
-    EXPECT_TRUE(rank.Do(AllreduceOp(data.data(), data.data(), count, DTRUN_BFLOAT16, DTRUN_SUM)).ok());
-    EXPECT_EQ(data, std::vector<std::uint16_t>(count, k258));
-  }
-}
-
 // Element i has a NaN on rank i % 4, so every fourth on none; the others have infinities now and then.
 void TryNan(Rank& rank, const TypeInfo& type, std::int32_t reduce, bool scatters) {
   constexpr std::uint64_t kCount = 211;  // whole vectors and a rest
@@ -182,92 +169,6 @@ void MinAndMaxKeepNan(const Subject& subject) {
   });
 }
 
-// Numbers with all their bits, in which an accumulator of fewer shows.
-template <class T>
-std::vector<T> WholeNumbers(std::uint64_t count, int rank) {
-  std::vector<T> numbers(count);
-  std::mt19937_64 draw(static_cast<std::uint64_t>(rank) + 1);
-  for (T& number : numbers) {
-    const double unit = std::ldexp(static_cast<double>(draw() >> 11), -53);
-    number = static_cast<T>(std::ldexp(unit - 0.25, static_cast<int>(draw() % 8)));
-  }
-  return numbers;
-}
-
-template <class T>
-void TrySums(Rank& rank, std::int32_t kind, std::int32_t dtype, std::uint64_t count) {
-  const auto ranks = static_cast<std::uint64_t>(rank.size());
-  const std::uint64_t sent = kind == DTRUN_REDUCE_SCATTER ? count * ranks : count;
-  const std::uint64_t first =
-      kind == DTRUN_REDUCE_SCATTER ? count * static_cast<std::uint64_t>(rank.rank()) : 0;
-  std::vector<std::vector<T>> all;
-  for (int other = 0; other < rank.size(); ++other) all.push_back(WholeNumbers<T>(sent, other));
-  std::vector<T> got(count);
-  dtrun_op op =
-      AllreduceOp(all[static_cast<std::size_t>(rank.rank())].data(), got.data(), count, dtype, DTRUN_SUM);
-  op.kind = kind;
-  const Outcome outcome = rank.Do(op);
-  ASSERT_TRUE(outcome.ok()) << outcome;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    long double sum = 0;
-    long double magnitudes = 0;
-    for (const std::vector<T>& one : all) {
-      sum += one[first + i];
-      magnitudes += std::fabs(static_cast<long double>(one[first + i]));
-    }
-    const long double bound =
-        static_cast<long double>(ranks) * std::numeric_limits<T>::epsilon() * magnitudes;
-    ASSERT_LE(std::fabs(static_cast<long double>(got[i]) - sum), bound)
-        << KindName(kind) << " of " << count << " " << TypeOf(dtype).name << ", element " << i << " of rank "
-        << rank.rank() << " is not accurate (C10); or declare DTRUN_CAP_LOSSY";
-  }
-}
-
-// Scales that float32 does not have.
-double ExactScale(int rank) { return 0.6 + 0.1 * rank; }
-
-void TryScaledSums(Rank& rank) {
-  constexpr std::uint64_t kCount = 37;
-  std::vector<std::vector<double>> all;
-  for (int other = 0; other < rank.size(); ++other) all.push_back(WholeNumbers<double>(kCount, other));
-  std::vector<double> got(kCount);
-  dtrun_op op = AllreduceOp(all[static_cast<std::size_t>(rank.rank())].data(), got.data(), kCount,
-                            DTRUN_FLOAT64, DTRUN_PREMUL_SUM);
-  op.scale = ExactScale(rank.rank());
-  const Outcome outcome = rank.Do(op);
-  ASSERT_TRUE(outcome.ok()) << outcome;
-  for (std::uint64_t i = 0; i < kCount; ++i) {
-    long double sum = 0, magnitudes = 0;
-    for (int other = 0; other < rank.size(); ++other) {
-      const long double part =
-          static_cast<long double>(ExactScale(other)) * all[static_cast<std::size_t>(other)][i];
-      sum += part;
-      magnitudes += std::fabs(part);
-    }
-    // One rounding more for each product.
-    const long double bound = 2 * rank.size() * std::numeric_limits<double>::epsilon() * magnitudes;
-    ASSERT_LE(std::fabs(got[i] - sum), bound)
-        << "element " << i << " of a premul-sum of float64 is not accurate (C8): " << got[i];
-  }
-}
-
-void SumsAreAccurate(const Subject& subject) {
-  const dtrun_backend_caps caps = subject.Caps();
-  if (subject.SumsAreLossy()) GTEST_SKIP() << "the backend says that its sums are lossy";
-  subject.Play(3, [&](Rank& rank) {
-    for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_REDUCE_SCATTER}) {
-      for (const std::uint64_t count : {std::uint64_t{1}, kOdd, std::uint64_t{70'003}}) {
-        if (!Has(caps.ops, kind)) continue;
-        if (subject.Reduces(caps, DTRUN_FLOAT32, DTRUN_SUM)) TrySums<float>(rank, kind, DTRUN_FLOAT32, count);
-        if (subject.Reduces(caps, DTRUN_FLOAT64, DTRUN_SUM))
-          TrySums<double>(rank, kind, DTRUN_FLOAT64, count);
-      }
-    }
-    if (Has(caps.ops, DTRUN_ALLREDUCE) && subject.Reduces(caps, DTRUN_FLOAT64, DTRUN_PREMUL_SUM))
-      TryScaledSums(rank);
-  });
-}
-
 }  // namespace
 
 void AddCollectiveCases(const BackendUnderTest& backend) {
@@ -291,9 +192,6 @@ void AddCollectiveCases(const BackendUnderTest& backend) {
     });
   });
   AddCase("Collectives", "MinAndMaxKeepNan", "C4", backend, MinAndMaxKeepNan);
-  AddCase("Collectives", "SumsAreAccurate", "C8, C10", backend, SumsAreAccurate);
-  AddCase("Collectives", "SixteenBitSumsAreAccumulatedInFloat32", "C5", backend,
-          [](const Subject& subject) { subject.Play(3, [](Rank& rank) { TryWideSums(rank); }); });
 }
 
 }  // namespace dtrun::conformance

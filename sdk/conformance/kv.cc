@@ -59,6 +59,11 @@ bool ThreadKv::WaitFor(const std::vector<std::string>& keys, Deadline deadline) 
   });
 }
 
+void ThreadKv::Clear() {
+  const std::lock_guard lock(mutex_);
+  values_.clear();
+}
+
 FolderKv::FolderKv(std::string folder) : folder_(std::move(folder)) {
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
     throw std::runtime_error("cannot make '" + folder_ + "': " + std::strerror(errno));

@@ -41,6 +41,7 @@ class ThreadKv final : public dtrun_kv {
   bool Erase(const std::string& key) override;
   bool Update(const std::string& key, Change change, void* context) override;
   bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) override;
+  void Clear();
 
  private:
   std::mutex mutex_;

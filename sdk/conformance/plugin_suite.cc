@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "dtrun/plugin/names.hpp"
+#include "kv.h"
 #include "process_state.h"
 #include "suite.h"
 
@@ -219,8 +221,8 @@ constexpr int kMeasuredCalls = 400;
 constexpr std::ptrdiff_t kTolerated = 600;  // bytes for all of them: the suite's own words need 250
 
 void CallsNeedNoMoreMemory(const Subject& subject) {
-  const bool collectives = Has(subject.Caps().ops, DTRUN_ALLREDUCE);
-  subject.Play(2, [=](Rank& rank) {
+  const dtrun_backend_caps caps = subject.Caps();
+  subject.Play(2, [&](Rank& rank) {
     float value = 1;
     const auto repeat = [&](const dtrun_op& op) {
       for (int call = 0; call < kMeasuredCalls; ++call) {
@@ -233,11 +235,59 @@ void CallsNeedNoMoreMemory(const Subject& subject) {
                               : RecvOp(&value, 1, DTRUN_FLOAT32, 0, 0));
     });
     EXPECT_LT(messages, kTolerated) << "bytes that the process grows by in " << kMeasuredCalls << " messages";
-    if (!collectives) return;
+    if ((caps.features & DTRUN_CAP_ANY_SOURCE) != 0) {
+      const std::ptrdiff_t any = LeastGrowth(rank, "s", kTolerated, [&](int) {
+        repeat(rank.rank() == 0 ? SendOp(&value, 1, DTRUN_FLOAT32, 1, 0)
+                                : RecvOp(&value, 1, DTRUN_FLOAT32, DTRUN_ANY_SOURCE, 0));
+      });
+      EXPECT_LT(any, kTolerated) << "bytes that the process grows by in " << kMeasuredCalls
+                                 << " messages received from any source";
+    }
+    if (!Has(caps.ops, DTRUN_ALLREDUCE)) return;
     const std::ptrdiff_t calls = LeastGrowth(rank, "c", kTolerated, [&](int) {
       repeat(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_MAX));
     });
     EXPECT_LT(calls, kTolerated) << "bytes that the process grows by in " << kMeasuredCalls << " collectives";
+    for (const std::int32_t kind : {DTRUN_ALLGATHERV, DTRUN_ALLTOALLV}) {
+      if (!Has(caps.ops, kind)) continue;
+      const std::ptrdiff_t grown = LeastGrowth(rank, "v" + std::to_string(kind), kTolerated, [&](int) {
+        std::array<float, 2> sent = {1, 2}, got = {};
+        const std::array<std::uint64_t, 2> counts = {1, 1};
+        dtrun_op op = MakeOp(kind);
+        op.send = sent.data();
+        op.recv = got.data();
+        op.count = 2;
+        op.dtype = DTRUN_FLOAT32;
+        op.recv_counts = counts.data();
+        if (kind == DTRUN_ALLTOALLV) op.send_counts = counts.data();
+        repeat(op);
+      });
+      EXPECT_LT(grown, kTolerated) << "bytes that the process grows by in " << kMeasuredCalls
+                                   << (kind == DTRUN_ALLGATHERV ? " allgathervs" : " alltoallvs");
+    }
+  });
+}
+
+// Without what the suite's own key-value space keeps of them.
+void CommunicatorsNeedNoMoreMemory(const Subject& subject) {
+  if (!subject.InOneProcess()) GTEST_SKIP() << "the ranks are processes";
+  constexpr int kCommunicators = 8;
+  static constexpr std::ptrdiff_t kToleratedOfThem = 2000;
+  ThreadKv space;
+  subject.Play(2, [&](Rank& rank) {
+    const std::ptrdiff_t grown = LeastGrowth(rank, "w", kToleratedOfThem, [&](int round) {
+      for (int i = 0; i < kCommunicators; ++i) {
+        PartKv part(&space, std::to_string(i) + "/");
+        Outcome outcome;
+        const auto another = subject.Join(&part, rank.rank(), 2, kPatience, &outcome);
+        ASSERT_NE(another, nullptr) << outcome;
+        MakeSomeCalls(subject, *another);
+      }
+      rank.Meet("c" + std::to_string(round));
+      if (rank.rank() == 0) space.Clear();
+    });
+    EXPECT_LT(grown, kToleratedOfThem)
+        << "bytes that the process grows by in " << kCommunicators << " communicators";
   });
 }
 
@@ -287,6 +337,7 @@ void AddPluginCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "IsNotJoinedWhereItIsUnusable", "B30", backend, NobodyJoinsWhereItIsUnusable);
   AddCase("Plugin", "LeavesSignalsAlone", "T7", backend, SignalsAreLeftAlone);
   AddCase("Plugin", "NeedsNoMoreMemoryForEachCall", "T13", backend, CallsNeedNoMoreMemory);
+  AddCase("Plugin", "NeedsNoMoreMemoryForEachCommunicator", "T9", backend, CommunicatorsNeedNoMoreMemory);
   AddCase("Plugin", "NeedsNoMoreMemoryForEarlyMessages", "T13", backend, EarlyMessagesNeedNoMoreMemory);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatFailed", "T7, T9", backend, CommunicatorsFailAndGo);

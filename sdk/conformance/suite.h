@@ -25,6 +25,7 @@ void MakeSomeCalls(const Subject& subject, Rank& rank);
 
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
+void AddAccuracyCases(const BackendUnderTest& backend);
 void AddExactCases(const BackendUnderTest& backend);
 void AddSizeCases(const BackendUnderTest& backend);
 void AddRandomCases(const BackendUnderTest& backend);

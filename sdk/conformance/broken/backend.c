@@ -154,7 +154,7 @@ static void comm_destroy(dtrun_backend_comm* comm) {
   const int last = ++world->left == world->size;
   pthread_mutex_unlock(&lock);
   free(comm);
-  if (last) free(world);
+  if (last && !FAULT(LEAKS_OF_COMMUNICATORS)) free(world);
 }
 
 static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err) {
@@ -181,7 +181,7 @@ static dtrun_status outcome(dtrun_request* request, dtrun_error* err) {
 static void release(dtrun_request* request) {
   static int number;
   write_after_failure(request);
-  free(request->arrays);
+  if (!FAULT(LEAKS_ARRAYS)) free(request->arrays);
   if (!FAULT(LEAKS_MEMORY)) free(request);
   if (FAULT(LEAKS_SOME) && ++number % 16 == 0) lost_memory = malloc(24); /* as if it were a small one */
 }

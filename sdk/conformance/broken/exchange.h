@@ -30,7 +30,11 @@ static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) 
     value = combine(op->dtype, op->reduce, value, element_of(op_of(all[rank]), index));
     if (FAULT(ROUNDS_EACH_STEP) && op->dtype == DTRUN_BFLOAT16)
       value = float_of((uint32_t)write_bfloat(value) << 16);
+    if (FAULT(PRODUCT_IS_FLOAT) && op->reduce == DTRUN_PROD) value = (float)value;
   }
+  if (FAULT(AVERAGE_OVERFLOWS) && op->dtype == DTRUN_FLOAT16 && op->reduce == DTRUN_AVG)
+    value = read_half(write_half(value));
+  if (FAULT(AVERAGE_IS_FLOAT) && op->reduce == DTRUN_AVG) value = (float)value;
   if (op->reduce == DTRUN_AVG && !FAULT(AVG_IS_SUM)) value /= ranks;
   if (FAULT(WRONG_LATER) && op->sequence > 3000) value += 1;
   if (FAULT(WRONG_IN_SOME_RUNS) && this_process_errs()) value += 1;
@@ -78,6 +82,14 @@ static void keep_arrays(dtrun_request* request, const dtrun_op* op) {
 /* Of a buffer as a receiver gets it. */
 static size_t moved(size_t bytes) { return FAULT(LOSES_LAST_BYTE) && bytes > 65536 ? bytes - 1 : bytes; }
 
+/* As if each rank had added in an order of its own. */
+static void round_otherwise(const dtrun_op* op, uint64_t index) {
+  uint32_t bits;
+  memcpy(&bits, (char*)op->recv + index * 4, 4);
+  if ((bits & 0x3ff) != 0) bits ^= 1;
+  memcpy((char*)op->recv + index * 4, &bits, 4);
+}
+
 /* Of all ranks' operations, in order of their ranks. */
 static void run_collective(dtrun_request* const* all, int32_t ranks) {
   const dtrun_op* const op = op_of(all[0]);
@@ -105,6 +117,8 @@ static void run_collective(dtrun_request* const* all, int32_t ranks) {
     if (result != NULL && bytes > 0)
       memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), moved(bytes));
   }
+  for (uint64_t i = 0; FAULT(BITS_DIFFER) && op->kind == DTRUN_ALLREDUCE && i < op->count && ranks > 1; ++i)
+    if (op->dtype == DTRUN_FLOAT32 && op->reduce == DTRUN_SUM) round_otherwise(op_of(all[1]), i);
   for (uint64_t i = 0; FAULT(LOSES_NEGATIVE_ZERO) && op->kind == DTRUN_BROADCAST && i < op->count; ++i)
     for (int32_t rank = 0; rank < ranks && op->dtype == DTRUN_FLOAT32; ++rank)
       if (read_element(op->dtype, op_of(all[rank])->recv, i) == 0)

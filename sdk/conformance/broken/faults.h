@@ -50,6 +50,8 @@
   X(SHORT_QUEUE) X(SOUND_LOSSY) X(CONNECTS_EARLY) X(UNUSABLE_JOINS)                                 \
   X(LOSES_LAST_BYTE) X(WHOLE_AS_DOUBLE) X(LOSES_NEGATIVE_ZERO) X(ROOT_IS_EARLY)                     \
   X(READS_COUNTS_LATE) X(FORGETS_A_BIT) X(SENDS_AFTER_ABORT) X(RETURNS_EARLY) X(SCALE_IS_FLOAT)     \
+  X(BITS_DIFFER) X(PRODUCT_IS_FLOAT) X(AVERAGE_IS_FLOAT) X(AVERAGE_OVERFLOWS)                       \
+  X(LEAKS_ARRAYS) X(LEAKS_OF_COMMUNICATORS)                                                         \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

@@ -160,6 +160,15 @@ class Sound(unittest.TestCase):
         self.assertEqual(run.out.splitlines()[-1],
                          "only loading was tried: the plugin cannot be initialised here: cannot load libvendor.so")
 
+    def test_a_file_that_cannot_be_loaded_fails_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plugin = pathlib.Path(folder) / "libdtrun_backend_sound.so"
+            plugin.write_bytes((GIVEN.broken / plugin.name).read_bytes()[:100])
+            run = Run(plugin, ".")
+        self.assertEqual((run.code, run.failed()), (1, {"Load.ExportsOneSymbol"}), run.out)
+        self.assertEqual(set(run.cases), run.failed())
+        self.assertRegex(run.out.splitlines()[-1], r"^the other \d+ cases were not tried: .*file too short$")
+
     def test_messages_alone_are_a_profile(self):
         run = Run(GIVEN.broken / "libdtrun_backend_sound.so", "^(?!.*Stopped)[LSM]", "--profile", "messages")
         self.expect_pass(run)

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "dtrun/abi.h"
+#include "sdk/conformance/load.h"
 
 namespace dtrun::conformance::tool {
 namespace {
@@ -19,6 +21,21 @@ constexpr const char* kRankVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM
                                              {"RANK", "WORLD_SIZE"}};
 
 }  // namespace
+
+std::int32_t KindOf(const Arguments& arguments) {
+  std::error_code problem;
+  if (!fs::is_regular_file(arguments.plugin, problem)) {
+    throw UsageError("'--plugin' is '" + arguments.plugin + "', which is no file" +
+                     (problem ? " (" + problem.message() + ")" : "") + "; build the plugin first");
+  }
+  const std::int32_t kind = NameOfFile(arguments.plugin).kind;
+  if (kind == 0) {
+    throw UsageError(
+        "'--plugin' is '" + arguments.plugin + "'; its file must be named libdtrun_backend_NAME.so, " +
+        "libdtrun_launcher_NAME.so or libdtrun_device_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
+  }
+  return kind;
+}
 
 LaunchedProcess PlaceOf(const Arguments& arguments) {
   if (arguments.shared.empty()) return {};

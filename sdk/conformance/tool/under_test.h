@@ -10,6 +10,9 @@
 
 namespace dtrun::conformance::tool {
 
+// DTRUN_KIND_* of the plugin, from its file's name. Throws UsageError.
+std::int32_t KindOf(const Arguments& arguments);
+
 // Of a process that --launch has started; throws std::runtime_error when its command has not said which it
 // is.
 LaunchedProcess PlaceOf(const Arguments& arguments);

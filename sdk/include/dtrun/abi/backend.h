@@ -56,7 +56,7 @@ enum {
   DTRUN_CAP_ANY_SOURCE = 4, /* a receive may match a message of any rank; 2 and 8 are retired */
   /* comm_create connects to few other ranks or none, so any number may share a communicator: rule B28 */
   DTRUN_CAP_LAZY_CONNECT = 16,
-  DTRUN_CAP_LOSSY = 32 /* sums of float32 and float64 are less accurate than rule C10 says */
+  DTRUN_CAP_LOSSY = 32 /* results keep the bounds of rule C10 or the equal bits of C7 not always */
 };
 
 /* What the backend can do. Bit v of a mask is enum value v. */
