@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/comm/crash_stack.h"
 #include "core/contract/member_mark.h"
 #include "core/plugin/plugin_code.h"
 
@@ -140,8 +141,8 @@ bool FindFault(const siginfo_t& fault, const void* context) {
 void OnFault(int signal, siginfo_t* info, void* context) {
   const int number = errno;
   const bool again = std::exchange(in_fault, true);  // a handler from before has called this one
-  const bool sent = info->si_code <= 0;
-  const bool marked = !again && (!sent || info->si_pid == ::getpid()) && FindFault(*info, context);
+  const bool sent = info->si_code <= 0, crashed = !sent || info->si_pid == ::getpid();
+  const bool marked = !again && crashed && FindFault(*info, context);
   const struct sigaction& was = before[static_cast<std::size_t>(signal)];
   const bool ignores = was.sa_handler == SIG_IGN && sent;
   if (!again && was.sa_handler != SIG_DFL && (ignores || was.sa_handler != SIG_IGN)) {
@@ -154,6 +155,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     errno = number;
     return;
   }
+  if (!again && crashed) PrintCrashStack(signal);
   ::signal(signal, SIG_DFL);
   if (sent) ::raise(signal);  // pending until the return; a real fault happens again by itself
 }

@@ -4,7 +4,8 @@
 // A plugin is at fault when the thread that dies has a function of it on its stack, or runs in code of its
 // libraries alone, or has called an address without code from a function of it, or has a broken stack inside
 // a call of the plugin. A signal from outside, a signal handler of the program and a forked child blame none.
-// Handlers that were there before run afterwards, and core files are as ever.
+// Handlers that were there before run afterwards; without one the stack of a crash is printed. Core files are
+// as ever.
 #pragma once
 
 namespace dtrun::comm {

@@ -208,12 +208,7 @@ void Controller::On(std::size_t host, const protocol::Event& event) {
   } else if (const auto* const said = std::get_if<protocol::Said>(&event)) {
     say_(said->line);
   } else if (const auto* const gone = std::get_if<protocol::Gone>(&event)) {
-    member.state = State::kIdle;
-    calls_ += gone->calls;
-    for (const protocol::RankLooks& looks : gone->looks) {
-      const verdict::RankFacts* const rank = facts_.Find(looks.rank);
-      if (rank != nullptr && rank->host == member.name) looks_.push_back(looks);
-    }
+    OnGone(member, *gone);
   } else if (const auto* const asked = std::get_if<protocol::Asked>(&event)) {
     OnAsked(host, asked->signal);
   } else if (const auto* const lost = std::get_if<protocol::Lost>(&event)) {

@@ -117,6 +117,7 @@ class Controller {
   void WatchClocks();
   void OnEnded(const protocol::Ended& ended);
   void OnAsked(std::size_t host, int signal);
+  void OnGone(Member& member, const protocol::Gone& gone);
   void OnLost(Member& member, const protocol::Lost& lost);
   void OnSignal(int signal);
   void OnTimeLimit();

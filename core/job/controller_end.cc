@@ -40,6 +40,19 @@ std::vector<int> WorthACloserLook(const std::vector<verdict::RankDoing>& ranks) 
 
 }  // namespace
 
+void Controller::OnGone(Member& member, const protocol::Gone& gone) {
+  member.state = State::kIdle;
+  calls_ += gone.calls;
+  const auto is_there = [&](int rank) {
+    const verdict::RankFacts* const found = facts_.Find(rank);
+    return found != nullptr && found->host == member.name;
+  };
+  for (const protocol::CrashedAt& crash : gone.crashes)
+    if (is_there(crash.rank)) Record(fact::CrashedAt{{crash.rank}, crash.place}, member.name);
+  for (const protocol::RankLooks& looks : gone.looks)
+    if (is_there(looks.rank)) looks_.push_back(looks);
+}
+
 void Controller::FailedFirst(const verdict::RankFacts& first) {
   Record(fact::FailedFirst{{first.rank}});
   // A rank that was killed from outside has printed nothing about its end.

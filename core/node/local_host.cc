@@ -12,6 +12,7 @@
 #include "core/log/log.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
+#include "core/node/crashes.h"
 #include "core/node/host_resources.h"
 #include "core/node/inheritance.h"
 #include "core/node/inspector.h"
@@ -20,8 +21,8 @@
 #include "core/node/out_of_memory.h"
 #include "core/node/rank_contacts.h"
 #include "core/node/rank_lines.h"
+#include "core/node/running_rank.h"
 #include "core/node/wait_watch.h"
-#include "core/process/child_process.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
 #include "core/verdict/overrides.h"
@@ -34,6 +35,8 @@ constexpr log::Room kHostLog("node");
 constexpr std::size_t kReadBytes = 64 << 10;
 // Time within which a program that a rank starts has begun, even on a busy host.
 constexpr std::chrono::seconds kUntilProgramsBegin{1};
+// Time to read the debug information of a program that crashed.
+constexpr std::chrono::seconds kUntilPlacesAreKnown{3};
 
 class LocalHost final : public protocol::Host {
  public:
@@ -54,18 +57,6 @@ class LocalHost final : public protocol::Host {
   // kStopping: asked to stop. kKilling: SIGKILL sent. kLeftovers: all ranks ended. kOver: nothing is left.
   enum class Phase { kOver, kPrepared, kRunning, kStopping, kKilling, kLeftovers };
 
-  struct Running {
-    int rank = 0;
-    int count = 1;  // number of its ranks
-    pid_t pid = 0;
-    int signal_sent = 0;
-    int stopped_by = 0;  // signal that had stopped it when it was asked to end; 0: it was running
-    int forwarded = 0;   // the last signal from the user
-    bool failed = false;
-    std::map<std::string, std::string> given;  // see Inspector::Target
-    std::shared_ptr<process::ChildProcess> process;
-  };
-
   // Never emits from inside Do.
   void Post(protocol::Event event) {
     boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
@@ -81,14 +72,16 @@ class LocalHost final : public protocol::Host {
       return Post(protocol::Refused{contained.error()});
     running_.clear();
     call_check_.reset();
+    crashes_.emplace();
     held_.reset();
     protocol::Prepared prepared;
     HostResources::Events events;
     events.printed = [this](int rank, output::Stream stream, std::string_view bytes) {
-      Emit(protocol::Output{rank, stream, bytes});
+      OnOutput(rank, stream, bytes);
     };
     events.ended = [this](protocol::RankEnded ended) {
       if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Seen();
+      crashes_->Ended(ended.rank, ended.pid, ended.ending, "/");
       Emit(ended);
     };
     events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };
@@ -135,7 +128,7 @@ class LocalHost final : public protocol::Host {
       Add(process, *std::move(child));
     }
     phase_ = Phase::kRunning;
-    for (Running& one : running_) one.process->Watch();
+    for (RunningRank& one : running_) one.process->Watch();
     if (!process::ProcIsOurs()) Post(protocol::Said{ForeignProcLine()});
     held_->WatchPipes();
     stops_.emplace(
@@ -173,28 +166,32 @@ class LocalHost final : public protocol::Host {
   void Add(const plan::Process& planned, process::Child child) {
     const int rank = planned.rank;
     const std::size_t index = running_.size();
-    Running one;
+    RunningRank one;
     one.rank = rank;
     one.count = planned.rank_count;
     if (one.count == 1) one.given = verdict::RendezvousVariables(planned.env);
     one.pid = child.pid;
+    one.folder = planned.cwd;
     one.process = std::make_shared<process::ChildProcess>(
         loop_, std::move(child), buffer_,
-        [this, rank](output::Stream stream, std::string_view bytes) {
-          Emit(protocol::Output{rank, stream, bytes});
-        },
+        [this, rank](output::Stream stream, std::string_view bytes) { OnOutput(rank, stream, bytes); },
         [this, index](const process::Ending& ending) { OnEnd(index, ending); }, options_.gate);
     running_.push_back(std::move(one));
   }
 
+  void OnOutput(int rank, output::Stream stream, std::string_view bytes) {
+    crashes_->Printed(rank, bytes);
+    Emit(protocol::Output{rank, stream, bytes});
+  }
+
   void OnStopped(pid_t pid, int signal) {
     mpi_.OnStopped(pid, signal);
-    const auto one = std::ranges::find(running_, pid, &Running::pid);
+    const auto one = std::ranges::find(running_, pid, &RunningRank::pid);
     if (one != running_.end() && !suspended_) Emit(protocol::Said{StoppedLine(one->rank, pid, signal)});
   }
 
   void OnEnd(std::size_t index, process::Ending ending) {
-    Running& one = running_[index];
+    RunningRank& one = running_[index];
     one.failed = ending.failed();
     kHostLog.Info("rank {} (process {}) has ended: {}", one.rank, one.pid, verdict::EndingText(ending));
     ending.stopped_by = one.stopped_by;
@@ -204,6 +201,7 @@ class LocalHost final : public protocol::Host {
     mpi_.Look();
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning)
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
+    if (one.signal_sent == 0) crashes_->Ended(one.rank, one.pid, ending, one.folder);
     const int count = one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
     auto under_way = contract::MembersUnderWay(held_->recorder_memory(), one.rank, count);
     if (under_way.fault ? !one.failed : ending.signal != 0) under_way = {};
@@ -215,19 +213,11 @@ class LocalHost final : public protocol::Host {
   void On(const protocol::Signal& signal) {
     const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
     if (whole) suspended_ = signal.number == SIGSTOP;
-    std::vector<int> untold;
-    const auto deadline = std::chrono::steady_clock::now() + kUntilProgramsBegin;
-    for (Running& one : running_) {
-      if (!one.process->living()) continue;
-      if (whole) {
-        one.process->Signal(signal.number);
-      } else if (process::Survives(one.pid, signal.number, deadline)) {
-        one.forwarded = signal.number;
-        one.process->Tell(signal.number);
-      } else {
-        untold.push_back(one.rank);
-      }
-    }
+    const std::vector<int> untold =
+        whole ? std::vector<int>() : Forward(running_, signal.number, kUntilProgramsBegin);
+    if (whole)
+      for (RunningRank& one : running_)
+        if (one.process->living()) one.process->Signal(signal.number);
     if (!untold.empty()) Post(protocol::Said{NotForwardedLine(signal.number, untold)});
   }
 
@@ -245,7 +235,7 @@ class LocalHost final : public protocol::Host {
 
   std::vector<Inspector::Target> Living(const std::filesystem::path& sockets = {}) const {
     std::vector<Inspector::Target> living;
-    for (const Running& one : running_)
+    for (const RunningRank& one : running_)
       if (one.process->living()) living.push_back({one.rank, one.pid, one.count, one.given, sockets});
     return living;
   }
@@ -287,7 +277,7 @@ class LocalHost final : public protocol::Host {
   void SignalToEnd(int signal) {
     containment_.LookForSegments();
     stops_->Look();
-    for (Running& one : running_) {
+    for (RunningRank& one : running_) {
       const bool living = one.process->living();
       if (living && one.signal_sent == 0 && !suspended_) one.stopped_by = stops_->SignalOf(one.pid);
       if (living) one.signal_sent = signal;
@@ -297,21 +287,15 @@ class LocalHost final : public protocol::Host {
     patience_.expires_after(process::Leftovers::kMoment);
     patience_.async_wait([this, signal](const boost::system::error_code& error) {
       if (error || phase_ != Phase::kStopping) return;
-      for (Running& one : running_)
+      for (RunningRank& one : running_)
         if (!one.process->living()) SignalGroup(one, signal);
     });
   }
 
   std::vector<pid_t> Ranks() const {
     std::vector<pid_t> pids;
-    for (const Running& one : running_) pids.push_back(one.pid);
+    for (const RunningRank& one : running_) pids.push_back(one.pid);
     return pids;
-  }
-
-  static void SignalGroup(const Running& one, int signal) {
-    one.process->Signal(signal);
-    if (signal != SIGKILL)
-      one.process->Signal(SIGCONT);  // a stopped process handles the signal only after that
   }
 
   void EndUnstarted() {
@@ -325,12 +309,12 @@ class LocalHost final : public protocol::Host {
     const bool at_once = phase_ == Phase::kKilling;
     phase_ = Phase::kLeftovers;
     patience_.cancel();
-    if (joining_ && std::ranges::none_of(running_, &Running::failed)) joining_->Look();
+    if (joining_ && std::ranges::none_of(running_, &RunningRank::failed)) joining_->Look();
     joining_.reset();
     containment_.LookForSegments();
     if (at_once) return Finish();
     std::map<pid_t, int> rank_of_group;
-    for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
+    for (const RunningRank& one : running_) rank_of_group[one.pid] = one.rank;
     leftovers_.emplace(
         loop_, std::move(rank_of_group),
         [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); }, Spared());
@@ -346,11 +330,12 @@ class LocalHost final : public protocol::Host {
     for (const std::string& line : containment_.End(Ranks(), told)) Emit(protocol::Said{"dtrun: " + line});
     protocol::Gone gone;
     held_->FinishPipes();
-    for (Running& one : running_) {
+    for (RunningRank& one : running_) {
       one.process->FinishOutput();
       one.process->Reap();
       if (one.failed && gone.calls.empty()) gone.calls = call_check_->History();
     }
+    gone.crashes = crashes_->Look(kUntilPlacesAreKnown);
     inspector_.Cancel();
     call_check_.reset();
     stops_.reset();
@@ -386,7 +371,8 @@ class LocalHost final : public protocol::Host {
   bool suspended_ = false;  // by dtrun, at the user's request
   Containment containment_;
   std::optional<OutOfMemory> memory_;
-  std::vector<Running> running_;
+  std::optional<Crashes> crashes_;  // of the latest generation
+  std::vector<RunningRank> running_;
   std::optional<process::Leftovers> leftovers_;
   Phase phase_ = Phase::kOver;
 };

@@ -1,15 +1,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -223,12 +228,51 @@ Result<FromProbe> AnswerTo(const ToProbe& request, const Plugin& plugin, FrameSo
   return FromProbe(PartOf(*plan, /*more=*/false));
 }
 
+// A plugin that forks and lets the copy go on (rule T8): the copy ends here, without a word, with an exit
+// code by which the process that it is a copy of knows it.
+class Copies {
+ public:
+  Copies() {
+    ::pthread_atfork(
+        nullptr, [] { ++forks; }, nullptr);
+  }
+  void EndIfCopied() const {
+    if (::getpid() != owner_) ::_exit(kExitCopied);
+  }
+  // Whether a copy has ended in this way. Looks for it for a moment if there was a fork.
+  bool Seen() const {
+    const auto deadline = std::chrono::steady_clock::now() + kMoment;
+    siginfo_t ended{};
+    while (forks > 0 && ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0) {
+      if (ended.si_pid != 0) return ended.si_code == CLD_EXITED && ended.si_status == kExitCopied;
+      if (std::chrono::steady_clock::now() > deadline) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int kExitCopied = 117;
+  static constexpr std::chrono::milliseconds kMoment{200};
+  static inline std::atomic<int> forks{0};
+  const pid_t owner_ = ::getpid();
+};
+
+Error WasCopied(const Plugin& plugin) {
+  return {DTRUN_FAILED_PRECONDITION,
+          fmt::format("{} plugin '{}'", KindText(plugin.file().kind), plugin.file().name) +
+              ": it makes a copy of the process by fork and lets it go on (T8); report it to the plugin's "
+              "author"};
+}
+
 // Out of memory is not the plugin's fault; the parent reports it.
-Status SendAnswer(FrameSocket* socket, std::string_view frame, const Plugin& plugin) {
+Status SendAnswer(FrameSocket* socket, std::string_view frame, const Plugin& plugin, const Copies& copies) {
   Error error;
   try {
     const Result<ToProbe> request = DecodeRequest(frame);
     const Result<FromProbe> answer = request ? AnswerTo(*request, plugin, socket) : request.error();
+    copies.EndIfCopied();
+    if (copies.Seen()) return socket->Send(Encode(WasCopied(plugin)));
     if (answer) return socket->Send(Encode(*answer));
     error = answer.error();
   } catch (const std::bad_alloc& thrown) {  // before a byte of the frame was sent
@@ -239,7 +283,10 @@ Status SendAnswer(FrameSocket* socket, std::string_view frame, const Plugin& plu
 
 int Serve(const File& file) {
   FrameSocket socket{UniqueFd(kSocket)};
+  const Copies copies;
   const Result<const Plugin*> plugin = Load(file, /*in_probe=*/true);
+  copies.EndIfCopied();
+  if (plugin && copies.Seen()) return socket.Send(Encode(WasCopied(**plugin))).ok() ? 0 : 1;
   if (!plugin) return socket.Send(Encode(plugin.error())).ok() ? 0 : 1;
 
   const dtrun_plugin& table = (*plugin)->table();
@@ -263,7 +310,7 @@ int Serve(const File& file) {
     const auto frame = socket.Receive(std::nullopt, -1, nullptr);
     if (!frame) return 1;
     if (!*frame) return 0;  // the parent has finished
-    if (!SendAnswer(&socket, **frame, **plugin)) return 1;
+    if (!SendAnswer(&socket, **frame, **plugin, copies)) return 1;
   }
 }
 

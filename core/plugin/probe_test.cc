@@ -182,6 +182,11 @@ TEST_F(ProbeTest, SaysThatAPluginHasClosedWhatIsNotItsOwn) {
                                              HasSubstr("while loading"), Not(HasSubstr("`dmesg`"))));
 }
 
+TEST_F(ProbeTest, SaysThatAPluginForksAndLetsTheCopyGoOn) {
+  EXPECT_THAT(ErrorOf("entry_forks"),
+              AllOf(HasSubstr("'entry_forks'"), HasSubstr("makes a copy of the process by fork")));
+}
+
 TEST_F(ProbeTest, EndsAPluginThatHangs) {
   SetProbeDeadline(std::chrono::milliseconds(300));
   EXPECT_THAT(ErrorOf("entry_hangs"), HasSubstr("gave no answer in 300ms while loading"));

@@ -283,14 +283,25 @@ struct RankLooks {
     io("rival_looks", rival_looks, wire::Between{0, 1 << 20});
   }
 };
+// Where the program's own code crashed: "in step at solver.c:42".
+struct CrashedAt {
+  int rank = 0;
+  std::string place;
+  void Fields(auto& io) {
+    io("rank", rank, wire::kAnyRank);
+    io("place", place, wire::kMostName, wire::kPrintable);
+  }
+};
 // Every process of this generation on this host has ended, including those that ranks left behind.
 struct Gone {
   static constexpr Rule kRule{"Gone", In({Phase::kPrepared, Phase::kRunning})};
   std::string calls;  // the last calls of the ranks, if any rank failed
   std::vector<RankLooks> looks = {};
+  std::vector<CrashedAt> crashes = {};
   void Fields(auto& io) {
     io("calls", calls);
     io("looks", looks, wire::kMostProcesses);
+    io("crashes", crashes, wire::kMostProcesses);
   }
 };
 // A signal that the user sent to dtrun on this host.

@@ -56,21 +56,6 @@ std::string Called(const std::string& function) {
   return std::string(name);
 }
 
-bool IsLibrary(std::string_view module) {
-  if (module.empty() || module.front() == '[') return true;
-  constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
-  const std::string_view name = FileName(module);
-  const bool shared = name.find(".so") != std::string_view::npos;
-  if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
-    return true;
-  // Library names in any folder.
-  constexpr std::array kNames = {"libdtrun",  "libmpi",   "libopen-", "libuc",   "libnccl",  "librccl",
-                                 "libgloo",   "libtorch", "libc10",   "libcuda", "libcu",    "libstdc++",
-                                 "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
-                                 "libpython", "libgomp",  "libomp"};
-  return shared && std::ranges::any_of(kNames, [&](const char* known) { return name.starts_with(known); });
-}
-
 bool IsOwn(const NativeFrame& frame) {
   return !IsLibrary(frame.module) && !frame.function.empty() && frame.function != "_start" &&
          !frame.function.starts_with("std::") && !frame.function.starts_with("__gnu_cxx::") &&
@@ -138,6 +123,21 @@ class Modules {
 };
 
 }  // namespace
+
+bool IsLibrary(std::string_view module) {
+  if (module.empty() || module.front() == '[') return true;
+  constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
+  const std::string_view name = FileName(module);
+  const bool shared = name.find(".so") != std::string_view::npos;
+  if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
+    return true;
+  // Library names in any folder.
+  constexpr std::array kNames = {"libdtrun",  "libmpi",   "libopen-", "libuc",   "libnccl",  "librccl",
+                                 "libgloo",   "libtorch", "libc10",   "libcuda", "libcu",    "libstdc++",
+                                 "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
+                                 "libpython", "libgomp",  "libomp"};
+  return shared && std::ranges::any_of(kNames, [&](const char* known) { return name.starts_with(known); });
+}
 
 std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {
   std::vector<NativeFrame> frames;

@@ -41,6 +41,9 @@ struct NativePlace {
 // The innermost named frame of the program itself, not of a library; nullopt if there is none.
 std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames);
 
+// Whether the module is a library that the program uses, not its own code.
+bool IsLibrary(std::string_view module);
+
 // Whether any of them is a call that waits for other ranks.
 bool AnyWaits(const std::vector<NativeFrame>& frames);
 

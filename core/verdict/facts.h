@@ -157,6 +157,7 @@ struct RankFacts {
   std::optional<MpiAbort> abort;                 // fails the rank, however it ends
   std::optional<process::Ending> ending;         // unset: dtrun could not end it
   std::chrono::nanoseconds ended_at{};           // since the start of the run
+  std::string crashed_at;                        // "in step at solver.c:42"; empty: unknown
   int signal_sent = 0;                           // last signal that dtrun sent to end it, before it ended
   std::vector<std::string> tail;                 // its last lines of output
   bool unheard = false;                          // the record does not tell these lines

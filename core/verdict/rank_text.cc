@@ -213,7 +213,8 @@ bool AnySeen(const Facts& facts) {
 std::string FailedAt(const RankFacts& rank) {
   constexpr std::chrono::seconds kExitsWithin{5};
   const bool crashed = rank.ending && !rank.abort && (rank.ending->signal != 0 || rank.ending->code > 128);
-  if (crashed) return OwnCrashPlaceIn(rank.tail);
+  if (std::string own = crashed ? OwnCrashPlaceIn(rank.tail) : ""; crashed)
+    return own.empty() ? rank.crashed_at : own;
   if (!rank.abort && (!rank.ending || rank.ending->code != 1)) return {};
   // It may have caught that error, and exited for another reason.
   const bool recent = rank.erred_at && rank.ended_at - *rank.erred_at < kExitsWithin;

@@ -127,6 +127,12 @@ struct Ended : OfRank {
     io("signal_sent", signal_sent, wire::kAnySignal, kMayMiss);
   }
 };
+// The place in the program's own code, as its host read it from the stack or the core file.
+struct CrashedAt : OfRank {
+  static constexpr char kName[] = "crashed-at";
+  std::string place;
+  void Fields(auto& io) { OfRank::Fields(io), io("place", place); }
+};
 // It had ended before it turned out to be needed.
 struct EndedEarly : OfRank {
   static constexpr char kName[] = "ended-early";
@@ -324,11 +330,11 @@ struct NotShown {
   void Fields(auto& io) { io("lines", lines, kAnyCount); }
 };
 
-using Any =
-    std::variant<Opened, Earlier, Began, Started, Joined, Left, Reported, MpiStarted, MpiFinished, MpiAborted,
-                 MpiServerLost, Ended, EndedEarly, InnerFailed, FailedFirst, Overrode, Places, MovedOn,
-                 PrintedError, SaidBefore, SaidLast, Recognised, HostLost, HostsApart, Isolated, Interrupted,
-                 Noted, Withdrawn, Over, EndedBetween, NotStarted, NotShown, Straggled, HostClock>;
+using Any = std::variant<Opened, Earlier, Began, Started, Joined, Left, Reported, MpiStarted, MpiFinished,
+                         MpiAborted, MpiServerLost, Ended, CrashedAt, EndedEarly, InnerFailed, FailedFirst,
+                         Overrode, Places, MovedOn, PrintedError, SaidBefore, SaidLast, Recognised, HostLost,
+                         HostsApart, Isolated, Interrupted, Noted, Withdrawn, Over, EndedBetween, NotStarted,
+                         NotShown, Straggled, HostClock>;
 
 }  // namespace dtrun::verdict::fact
 

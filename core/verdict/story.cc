@@ -198,6 +198,9 @@ struct Fold {
     if (!rank.abort) rank.ended_at = at;
     rank.signal_sent = m.signal_sent;
   }
+  void Of(RankFacts& rank, const fact::CrashedAt& m) {
+    if (rank.blamed() == m.rank) rank.crashed_at = m.place;
+  }
   void Of(RankFacts& rank, const fact::EndedEarly& m) {
     if (rank.ending) rank.ending->early_exit = m.how;
   }

@@ -361,6 +361,7 @@ dtrun_status dtrun_plugin_entry_v1(const dtrun_host* host, const dtrun_plugin** 
     for (int fd = 3; fd < 256; ++fd) close(fd);
     for (;;) pause();
   }
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_FORKS && fork() < 0) abort();
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_HANGS) {
     for (;;) pause();
   }

@@ -47,12 +47,13 @@ enum {
   FAULT_OPERATION_HANGS_ON_ONE = 40, /* rank 1; the others wait for it, until the timeout */
   FAULT_INIT_HANGS_ON_ONE = 41,
   FAULT_CREATE_HANGS_ON_ONE = 42,
-  FAULT_OVERFLOWS = 43,       /* the stack, in an operation */
-  FAULT_THREAD_JUMPS = 44,    /* one of its own, to no code */
+  FAULT_OVERFLOWS = 43,        /* the stack, in an operation */
+  FAULT_THREAD_JUMPS = 44,     /* one of its own, to no code */
   FAULT_THREAD_OVERFLOWS = 45, /* the stack of one of its own */
   FAULT_OPERATION_THROWS = 46, /* a C++ exception: demo_throw.cc */
   FAULT_CREATE_THROWS = 47,
-  FAULT_DESTROY_THROWS = 48
+  FAULT_DESTROY_THROWS = 48,
+  FAULT_ENTRY_FORKS = 49
 };
 
 #endif

@@ -1,0 +1,46 @@
+// Where the program's own code crashed: from the stack that a process printed as it died, or from its core
+// file.
+//
+// The stack is one in the form of glibc's backtrace_symbols, as libdtrun and Open MPI print it. Both need a
+// tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's own and
+// untrusted. Blocks until the deadline at most; any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/stacks/native.h"
+
+namespace dtrun::stacks {
+
+struct PrintedFrame {
+  std::string module;        // "/home/me/train", "./train"
+  std::string symbol;        // "main"; empty: the module does not export it
+  std::uint64_t offset = 0;  // of the instruction after the call, from `symbol`, or else in the module
+};
+
+// The frames of the last stack in these lines, innermost first, without that of a signal's return.
+std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines);
+
+// The core file of process `pid`, by `pattern`, the text of /proc/sys/kernel/core_pattern, and the process's
+// working folder. Empty: none that is newer than `since`.
+std::filesystem::path CoreFile(std::string_view pattern, const std::filesystem::path& folder, pid_t pid,
+                               std::filesystem::file_time_type since);
+
+struct Crash {
+  std::string printed;           // the end of its output on stderr
+  std::filesystem::path folder;  // its working folder
+  std::filesystem::path core;    // empty: none
+};
+
+// "in step at solver.c:42", "in memcpy at solver.c:42"; "in step" without debug information. Empty: unknown.
+// `path`: where the tools are, in the format of PATH.
+std::string CrashPlace(const Crash& crash, const std::string& path,
+                       std::chrono::steady_clock::time_point deadline);
+
+}  // namespace dtrun::stacks

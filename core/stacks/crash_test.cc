@@ -1,0 +1,88 @@
+#include "core/stacks/crash.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>  // mkdtemp
+
+#include <fstream>
+#include <string>
+
+#include "core/base/text.h"
+
+namespace dtrun::stacks {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What Open MPI 4.1 prints.
+constexpr char kPrinted[] =
+    "[node1:4711] *** Process received signal ***\n"
+    "[node1:4711] Signal: Segmentation fault (11)\n"
+    "[node1:4711] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f0]\n"
+    "[node1:4711] [ 1] /lib/x86_64-linux-gnu/libc.so.6(memcpy+0x12)[0x7f1]\n"
+    "[node1:4711] [ 2] ./a train(step+0x1d)[0x55d0c0de1198]\n"
+    "[node1:4711] [ 3] ./a train() [0x401136]\n"
+    "[node1:4711] *** End of error message ***\n";
+
+TEST(PrintedStack, HasModulesSymbolsAndOffsets) {
+  const std::vector<PrintedFrame> frames = PrintedStack(LinesOf(kPrinted));
+  ASSERT_EQ(frames.size(), 3U);
+  EXPECT_EQ(frames[0].symbol, "memcpy");
+  EXPECT_EQ(frames[1].module, "./a train");
+  EXPECT_EQ(frames[1].symbol, "step");
+  EXPECT_EQ(frames[1].offset, 0x1dU);
+  EXPECT_EQ(frames[2].symbol, "");
+  EXPECT_EQ(frames[2].offset, 0x401136U);
+}
+
+TEST(PrintedStack, IsTheLastOne) {
+  const std::string twice = std::string("/x/first(+0x1)[0x1]\n/x/first(+0x2)[0x2]\n") + kPrinted;
+  EXPECT_EQ(PrintedStack(LinesOf(twice)).size(), 3U);
+}
+
+TEST(PrintedStack, OtherLinesAreNone) {
+  for (const char* const line :
+       {"", "]", "[0x", "[0x]", "loss [0x12]", "values: [0xzz]", "a/b(+0x1)", "[1, 2, 3]", "x/y(+0x1)[0x1"})
+    EXPECT_TRUE(PrintedStack({line}).empty()) << line;
+}
+
+class CoreFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "crash-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void Put(const std::string& name) { std::ofstream(folder_ / name) << "core"; }
+  std::string Found(std::string_view pattern, fs::file_time_type since = fs::file_time_type::min()) {
+    return CoreFile(pattern, folder_, 4711, since).filename().string();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CoreFileTest, IsNamedByThePattern) {
+  Put("core");
+  Put("core.4711");
+  Put("core.4712");
+  EXPECT_EQ(Found("core.%p\n"), "core.4711");
+  EXPECT_EQ(Found("|/usr/lib/systemd-coredump %p"), "");
+  EXPECT_EQ(Found("dump.%e"), "");
+  EXPECT_EQ(Found("core", fs::file_time_type::clock::now() + std::chrono::hours(1)), "") << "an older one";
+}
+
+TEST_F(CoreFileTest, MayHaveThePidWhereThePatternHasNot) {
+  Put("core.4711");
+  EXPECT_EQ(Found("core"), "core.4711");
+}
+
+TEST(CrashPlace, IsUnknownWithoutToolsOrAStack) {
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  EXPECT_EQ(CrashPlace({}, "/usr/bin:/bin", soon), "");
+  EXPECT_EQ(CrashPlace({.printed = "/nowhere/train(+0x1)[0x1]\n", .folder = "/", .core = "/nowhere/core"},
+                       "/usr/bin:/bin", soon),
+            "");
+}
+
+}  // namespace
+}  // namespace dtrun::stacks
