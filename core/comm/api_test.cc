@@ -93,6 +93,7 @@ TEST_F(Api, SubmitsOperationsAndReadsNothingElse) {
   dtrun_op op;
   std::memset(&op, 0xff, sizeof op);  // members that the kind does not use are not read
   op.struct_size = sizeof op;
+  op.flags = 0xffff;  // hints
   op.kind = DTRUN_ALLGATHER;
   op.dtype = DTRUN_FLOAT32;
   op.count = 1;
@@ -102,6 +103,10 @@ TEST_F(Api, SubmitsOperationsAndReadsNothingElse) {
   op.timeout_ns = 0;
   EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_OK) << error_.message;
   EXPECT_EQ(y, 3);
+  op.flags = 1U << 20;
+  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_UNSUPPORTED);
+  EXPECT_THAT(error_.message, HasSubstr("submit: op has the unknown flags 0x100000"));
+  op.flags = 0;
   op.struct_size = sizeof op - 8;  // no struct is smaller than at 1.0
   EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("DTRUN_INIT sets it"));

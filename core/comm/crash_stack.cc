@@ -93,9 +93,11 @@ void PrintCrashStack(int signal) {
   Line()
       .Add("dtrun: process ")
       .Add(static_cast<std::uintptr_t>(::getpid()), 10)
-      .Add(" got SIG")
+      .Add(" got signal ")
+      .Add(static_cast<std::uintptr_t>(signal), 10)
+      .Add("; SIG")
       .Add(NameOf(signal))
-      .Add("; the stack of its thread ")
+      .Add(" in its thread ")
       .Add(static_cast<std::uintptr_t>(::gettid()), 10)
       .Add(":")
       .Write();

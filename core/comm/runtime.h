@@ -185,6 +185,8 @@ inline Result<dtrun_op> GivenOp(const dtrun_op* op, const char* call) {
     return Error{DTRUN_INVALID_ARGUMENT, std::string(call) + ": op has a struct_size of " +
                                              std::to_string(op->struct_size) + "; DTRUN_INIT sets it"};
   }
+  if (const std::uint32_t unknown = op->flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) [[unlikely]]
+    return Error{DTRUN_UNSUPPORTED, fmt::format("{}: op has the unknown flags {:#x}", call, unknown)};
   dtrun_op given;
   DTRUN_INIT(given);
   std::memcpy(&given, op, std::min<std::size_t>(op->struct_size, sizeof given));

@@ -74,7 +74,7 @@ struct Answer {
   std::string state = {};  // "starting", "running", "ending", "restarting"
   std::uint64_t generation = 0;
   std::chrono::nanoseconds age = {};    // since the job began
-  std::chrono::nanoseconds quiet = {};  // since the last output or recorded collective; 0: no rank runs
+  std::chrono::nanoseconds quiet = {};  // since the last output; 0: no rank runs
   std::vector<RankNow> ranks = {};
   std::vector<verdict::RankDoing> places = {};  // of the ranks that could be read
 

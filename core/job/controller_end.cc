@@ -12,6 +12,7 @@
 #include "core/verdict/suspect.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
+#include "core/verdict/waits.h"
 
 namespace dtrun::job {
 namespace {
@@ -141,7 +142,8 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
     if (phase_ != Phase::kLooking) return;
     fact::Places looked{true, {}};
     bool still = false, soon = false;
-    for (const verdict::RankDoing& doing : all.ranks) {
+    for (verdict::RankDoing doing : all.ranks) {
+      verdict::AddCallTo(&doing);
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
       soon = soon || doing.due_soon;

@@ -17,7 +17,7 @@ constexpr Family kFamilies[] = {
     {kRanks, "gauge", "", "Ranks of the job."},
     {kRanksAlive, "gauge", "", "Ranks that have started and not ended."},
     {kRestarts, "counter", "", "How often all ranks were started again."},
-    {kQuiet, "gauge", "seconds", "Time since the last output or recorded collective."},
+    {kQuiet, "gauge", "seconds", "Time since the last output of a rank."},
     {kProcessor, "counter", "seconds", "Processor time of a rank, with its child processes."},
     {kMemory, "gauge", "bytes", "Resident memory of a rank, with its child processes."},
 };

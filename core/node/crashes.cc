@@ -27,12 +27,12 @@ void Crashes::Printed(int rank, std::string_view bytes) {
 }
 
 void Crashes::Ended(int rank, pid_t pid, const process::Ending& ending, const std::filesystem::path& folder) {
-  if (!first_ && IsOfACrash(ending.signal)) first_ = {rank, pid, ending.core_dumped, folder};
+  if (!first_ && IsOfACrash(ending.signal)) first_ = {rank, pid, ending.signal, ending.core_dumped, folder};
 }
 
 std::vector<protocol::CrashedAt> Crashes::Look(std::chrono::milliseconds patience) const {
   if (!first_) return {};
-  stacks::Crash crash;
+  stacks::Crash crash{.pid = first_->pid, .signal = first_->signal, .printed = {}, .folder = {}, .core = {}};
   crash.folder = first_->folder;
   if (const auto printed = printed_.find(first_->rank); printed != printed_.end())
     crash.printed = printed->second;

@@ -32,6 +32,7 @@ class Crashes {
   struct First {
     int rank = 0;
     pid_t pid = 0;
+    int signal = 0;
     bool has_core = false;
     std::filesystem::path folder;
   };

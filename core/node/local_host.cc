@@ -81,7 +81,7 @@ class LocalHost final : public protocol::Host {
     };
     events.ended = [this](protocol::RankEnded ended) {
       if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Seen();
-      crashes_->Ended(ended.rank, ended.pid, ended.ending, "/");
+      crashes_->Ended(ended.rank, ended.pid, ended.ending, running_.empty() ? "/" : running_.front().folder);
       Emit(ended);
     };
     events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };

@@ -50,8 +50,8 @@ class Stalls final : public StallObserver {
     std::vector<verdict::RankDoing> ranks = stall.ranks;
     fact::Places looked;
     for (verdict::RankDoing& rank : ranks) {
-      looked.ranks.push_back({{rank.rank}, rank});
       verdict::AddCallTo(&rank);
+      looked.ranks.push_back({{rank.rank}, rank});
       if (!IsDebugged(rank) && std::ranges::find(stall.working, rank.rank) != stall.working.end())
         rank.phrase = "at work " + rank.phrase;
     }

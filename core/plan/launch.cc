@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/environments/outer.h"
 #include "core/plan/at.h"
@@ -44,10 +47,29 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
       ++owners[static_cast<std::size_t>(rank)];
     }
   }
+  std::map<int, std::vector<std::pair<int, int>>> hosts;  // each rank, and its place among those of its host
+  for (const Process& process : processes)
+    for (int i = 0; i < process.rank_count; ++i)
+      hosts[process.host].emplace_back(process.rank + i, process.local_rank + i);
+  for (auto& [host, ranks] : hosts) {
+    std::ranges::sort(ranks);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto [rank, local] = ranks[i];
+      if (local == static_cast<int>(i) || owners[static_cast<std::size_t>(rank)] != 1) continue;
+      return Error{
+          DTRUN_INTERNAL,
+          fmt::format("launcher '{}' planned rank {} as local rank {} of its host, where it is number {}; "
+                      "report it to the plugin's author",
+                      plan.launcher, rank, local, i)};
+    }
+  }
   for (std::size_t rank = 0; rank < owners.size(); ++rank) {
     if (owners[rank] != 1) {
-      return Error{DTRUN_INTERNAL, fmt::format("launcher '{}' planned rank {} {} times instead of once",
-                                               plan.launcher, rank, owners[rank])};
+      return Error{
+          DTRUN_INTERNAL,
+          fmt::format(
+              "launcher '{}' planned rank {} {} times instead of once; report it to the plugin's author",
+              plan.launcher, rank, owners[rank])};
     }
   }
   return {};

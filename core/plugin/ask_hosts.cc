@@ -97,6 +97,8 @@ dtrun_status OnAllocation(void* context, const dtrun_allocation* from, dtrun_err
   auto* collector = static_cast<Answers<hosts::Allocation>*>(context);
   if (!collector->answers.empty()) return collector->Refuse("it answers twice", err);
   hosts::Allocation out;
+  if (const std::string wrong = TooSmall(from, "a dtrun_allocation"); !wrong.empty())
+    return collector->Refuse(wrong, err);
   if (const std::string wrong = ReadAllocation(sdk::internal::ReadStruct(from), &out); !wrong.empty())
     return collector->Refuse(wrong, err);
   collector->answers.push_back(std::move(out));
@@ -105,6 +107,8 @@ dtrun_status OnAllocation(void* context, const dtrun_allocation* from, dtrun_err
 
 dtrun_status OnCommand(void* context, const dtrun_connect_command* from, dtrun_error* err) noexcept {
   auto* collector = static_cast<Answers<hosts::StartCommand>*>(context);
+  if (const std::string wrong = TooSmall(from, "a dtrun_connect_command"); !wrong.empty())
+    return collector->Refuse(wrong, err);
   const dtrun_connect_command command = sdk::internal::ReadStruct(from);
   if (const std::string wrong = UnknownFlags(command.flags, 0); !wrong.empty())
     return collector->Refuse(wrong, err);

@@ -61,6 +61,8 @@ std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
 }
 
 dtrun_status AddProcess(Collector* collector, const dtrun_process* from, dtrun_error* err) {
+  if (const std::string wrong = TooSmall(from, "a dtrun_process"); !wrong.empty())
+    return Wrong(collector, wrong, err);
   const dtrun_process process = sdk::internal::ReadStruct(from);
   if (const std::string wrong = UnknownFlags(process.flags, 0); !wrong.empty())
     return Wrong(collector, fmt::format("rank {}: {}", process.rank, wrong), err);

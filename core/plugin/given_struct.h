@@ -30,6 +30,15 @@ class GivenArray {
   const std::size_t stride_;
 };
 
+// The error for a struct that is smaller than at ABI 1.0, as a clause; empty: it is not. `name`:
+// "dtrun_process".
+template <class T>
+std::string TooSmall(const T* given, const char* name) {
+  if (given->struct_size >= sdk::internal::kFloor<T>) return {};
+  return std::string(name) + " has a struct_size of " + std::to_string(given->struct_size) +
+         ", and ABI 1.0 has " + std::to_string(sdk::internal::kFloor<T>);
+}
+
 // The error for `flags`, as a clause; empty if all flags that require support are in `known`.
 std::string UnknownFlags(std::uint32_t flags, std::uint32_t known);
 

@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMostPrinted = 64;
-constexpr int kMostLookedUp = 4;  // of a stack; each is a program that runs
 
 std::optional<std::uint64_t> Hex(std::string_view text) {
   std::uint64_t number = 0;
@@ -50,9 +49,9 @@ std::optional<PrintedFrame> ReadFrame(std::string_view line) {
   return path ? std::optional(std::move(frame)) : std::nullopt;
 }
 
-bool IsCLibrary(const PrintedFrame& frame) {
-  const std::string_view name = FileName(frame.module);
-  return name.starts_with("libc.so") || name.starts_with("libc-2.") || name.starts_with("libpthread");
+// A word that addr2line takes for an option or a file is none.
+bool MayBeAsked(std::string_view symbol) {
+  return symbol.empty() || IsLetterOrDigit(symbol.front()) || symbol.front() == '_';
 }
 
 struct Tool {
@@ -77,6 +76,20 @@ Tool Find(const std::vector<const char*>& names, const std::string& path, Deadli
   return {std::move(program), deadline};
 }
 
+// Code of neither a library nor the program itself: a plugin, the interpreter of a script.
+bool IsOfAnother(const NativeFrame& frame) {
+  const std::string_view name = FileName(frame.module);
+  return name.starts_with("python") || name.starts_with("libdtrun_backend_") ||
+         name.starts_with("libdtrun_device_") || name.starts_with("libdtrun_launcher_");
+}
+
+// Whether the place is known from here on: the frame is none of a library. Rust links its own into the
+// program.
+bool IsDecisive(const NativeFrame& frame) {
+  const bool of_rust = frame.file.starts_with("/rustc/") || frame.file.starts_with("library/std/");
+  return IsOfAnother(frame) || frame.module.empty() || (!IsLibrary(frame.module) && !of_rust);
+}
+
 // Function, file and line of what was printed, by the module's debug information.
 NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path& folder, const Tool& tool) {
   NativeFrame frame;
@@ -84,7 +97,7 @@ NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path
                      ? printed.module
                      : (folder / printed.module).lexically_normal().string();
   frame.function = printed.symbol;
-  if (IsLibrary(frame.module)) return frame;
+  if (IsLibrary(frame.module) || !MayBeAsked(printed.symbol)) return frame;
   // The address after a call is the next line's, perhaps.
   const std::uint64_t at = printed.offset - (interrupted || printed.offset == 0 ? 0 : 1);
   const std::string address =
@@ -92,7 +105,7 @@ NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path
   const std::string answer = tool.Ask({"-f", "-C", "-e", frame.module, address});
   const std::vector<std::string_view> lines = LinesOf(answer);
   if (lines.size() < 2) return frame;
-  if (lines[0] != "??") frame.function = Printable(lines[0].substr(0, lines[0].find('(')));
+  if (lines[0] != "??" && lines[0].find(": ") == std::string_view::npos) frame.function = WithoutArguments(lines[0]);
   const auto colon = lines[1].find(':');
   if (colon != lines[1].npos && !lines[1].starts_with("??")) {
     frame.file = Printable(lines[1].substr(0, colon));
@@ -102,13 +115,10 @@ NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path
 }
 
 std::vector<NativeFrame> FramesOfPrinted(const Crash& crash, const Tool& tool) {
-  const std::vector<PrintedFrame> printed = PrintedStack(LinesOf(crash.printed));
   std::vector<NativeFrame> frames;
-  int looked_up = 0;
-  for (std::size_t i = 0; i < printed.size() && looked_up < kMostLookedUp; ++i) {
-    frames.push_back(LookUp(printed[i], i == 0, crash.folder, tool));
-    if (PlaceOf(frames)) break;
-    looked_up += IsLibrary(frames.back().module) ? 0 : 1;
+  for (const PrintedFrame& printed : PrintedStack(LinesOf(crash.printed), crash.pid, crash.signal)) {
+    frames.push_back(LookUp(printed, frames.empty(), crash.folder, tool));
+    if (IsDecisive(frames.back())) break;
   }
   return frames;
 }
@@ -133,10 +143,12 @@ std::vector<NativeFrame> FramesOfCore(const Crash& crash, const Tool& tool) {
   const std::string core = crash.core.string();
   if (tool.program.ends_with("eu-stack")) {
     const std::string text = tool.Ask({"-s", "-m", "-i", "-n", "64", "--core=" + core});
+    if (!text.starts_with(fmt::format("PID {} ", crash.pid))) return {};
     const auto second = text.find("\nTID ", text.find("\nTID ") + 1);
     std::vector<NativeFrame> frames = FramesOfEuStack(text.substr(0, second), kAllThreads);
     for (NativeFrame& frame : frames)  // libraries have their SONAME
-      if (frame.module.find('/') == frame.module.npos) frame.module = "/lib/" + frame.module;
+      if (!frame.module.empty() && frame.module.find('/') == frame.module.npos)
+        frame.module = "/lib/" + frame.module;
     return frames;
   }
   std::vector<std::string> options = {"-batch", "-nx", "-iex", "set auto-load no", "-iex", "set width 0"};
@@ -153,39 +165,63 @@ std::vector<NativeFrame> FramesOfCore(const Crash& crash, const Tool& tool) {
   const std::string command =
       head.substr(at + kBegin.size(), head.find('\'', at + kBegin.size()) - at - kBegin.size());
   const fs::path program = crash.folder / command.substr(0, command.find(' '));
-  const std::string text =
-      with({program.string(), core, "-ex", "info proc mappings", "-ex", "thread apply 1 backtrace 64"});
+  const std::string text = with({program.string(), core, "-ex", "info inferiors", "-ex", "info proc mappings",
+                                 "-ex", "thread apply 1 backtrace 64"});
+  if (text.find(fmt::format("process {} ", crash.pid)) == text.npos &&
+      text.find(fmt::format("process {}\n", crash.pid)) == text.npos)
+    return {};
   return FramesOfGdb(text, kAllThreads, MapsOf(text));
 }
 
-std::string TextOf(const NativePlace& place) {
-  const std::string what = place.what.empty() || place.where.empty() ? place.within : place.what;
-  return "in " + what + (place.where.empty() ? "" : " at " + place.where);
+// Names of files and functions may be long.
+std::string Shortened(std::string text) {
+  constexpr std::size_t kMost = 400;
+  return text.size() <= kMost ? text : Printable(std::string_view(text).substr(0, kMost));
 }
 
-// What the C library calls between abort and the end is nothing to the user.
-std::vector<NativeFrame> WithoutAbort(std::vector<NativeFrame> frames) {
-  const auto is_abort = [](const NativeFrame& frame) {
-    return frame.function == "abort" || frame.function == "__GI_abort";
+// "in step at solver.c:42" of the innermost frame that is none of a library; empty if it has no name.
+std::string PlaceIn(const std::vector<NativeFrame>& frames) {
+  // A handler may have ended the process: what it interrupted is behind the return from the signal.
+  const auto is_return = [](const NativeFrame& frame) {
+    return frame.function == "__restore_rt" || frame.function == "restore_rt" ||
+           frame.function == "<signal handler called>";
   };
-  const auto last = std::ranges::find_if(frames, is_abort);
-  if (last != frames.end()) frames.erase(frames.begin(), last);
-  return frames;
+  auto first = std::ranges::find_if(frames, is_return);
+  first = first == frames.end() ? frames.begin() : first + 1;
+  if (first != frames.end() && first->module.empty()) return {};  // a jump to no code: its caller is not sure
+  const auto own = std::find_if(first, frames.end(), IsDecisive);
+  if (own == frames.end() || own->function.empty() || IsOfAnother(*own)) return {};
+  const std::string where = own->line > 0 ? fmt::format(" at {}:{}", FileName(own->file), own->line) : "";
+  return Shortened("in " + own->function + where);
 }
 
 }  // namespace
 
-std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines) {
+std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines, pid_t pid, int signal) {
+  const std::string of_dtrun = fmt::format("dtrun: process {} got signal {};", pid, signal);
+  const std::string of_open_mpi = fmt::format(":{:05}] ", pid), number = fmt::format("({})", signal);
   std::vector<PrintedFrame> frames;
-  bool over = true;
+  bool dtruns = false, open_mpis = false;  // whose frames may follow
   for (const std::string_view line : lines) {
-    auto frame = ReadFrame(line);
-    if (frame && over) frames.clear();
-    over = !frame;
+    if (line.starts_with(of_dtrun)) {
+      dtruns = true, open_mpis = false;
+      frames.clear();
+      continue;
+    }
+    const auto begin = line.starts_with('[') ? line.find(of_open_mpi) : line.npos;
+    const std::string_view said =
+        begin == line.npos ? std::string_view() : line.substr(begin + of_open_mpi.size());
+    if (said.starts_with("Signal: ")) {
+      open_mpis = said.ends_with(number), dtruns = false;
+      frames.clear();
+      continue;
+    }
+    auto frame = dtruns ? ReadFrame(line) : open_mpis ? ReadFrame(said) : std::nullopt;
     if (frame && frames.size() < kMostPrinted) frames.push_back(*std::move(frame));
+    if (!frame) dtruns = false;
   }
-  // A handler's own stack begins with the return from the signal, in the C library.
-  if (frames.size() > 1 && IsCLibrary(frames[0]) && frames[0].symbol.empty()) frames.erase(frames.begin());
+  // The first one is the return from the signal, in the C library.
+  if (!frames.empty()) frames.erase(frames.begin());
   return frames;
 }
 
@@ -214,13 +250,9 @@ fs::path CoreFile(std::string_view pattern, const fs::path& folder, pid_t pid, f
 }
 
 std::string CrashPlace(const Crash& crash, const std::string& path, Deadline deadline) {
-  auto place =
-      PlaceOf(WithoutAbort(FramesOfPrinted(crash, Find({"eu-addr2line", "addr2line"}, path, deadline))));
-  if ((!place || place->where.empty()) && !crash.core.empty()) {
-    auto of_core = PlaceOf(WithoutAbort(FramesOfCore(crash, Find({"eu-stack", "gdb"}, path, deadline))));
-    if (of_core) place = std::move(of_core);
-  }
-  return place ? TextOf(*place) : "";
+  const auto printed = FramesOfPrinted(crash, Find({"eu-addr2line", "addr2line"}, path, deadline));
+  if (!printed.empty() || crash.core.empty()) return PlaceIn(printed);
+  return PlaceIn(FramesOfCore(crash, Find({"eu-stack", "gdb"}, path, deadline)));
 }
 
 }  // namespace dtrun::stacks

@@ -1,9 +1,9 @@
 // Where the program's own code crashed: from the stack that a process printed as it died, or from its core
 // file.
 //
-// The stack is one in the form of glibc's backtrace_symbols, as libdtrun and Open MPI print it. Both need a
-// tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's own and
-// untrusted. Blocks until the deadline at most; any thread.
+// The stack is one of libdtrun or Open MPI, which print them in the form of glibc's backtrace_symbols. Both
+// need a tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's own
+// and untrusted. Blocks until the deadline at most; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,9 @@ struct PrintedFrame {
   std::uint64_t offset = 0;  // of the instruction after the call, from `symbol`, or else in the module
 };
 
-// The frames of the last stack in these lines, innermost first, without that of a signal's return.
-std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines);
+// The frames of the stack that libdtrun or Open MPI has printed in these lines when process `pid` got
+// `signal`, innermost first, without that of the signal's return.
+std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines, pid_t pid, int signal);
 
 // The core file of process `pid`, by `pattern`, the text of /proc/sys/kernel/core_pattern, and the process's
 // working folder. Empty: none that is newer than `since`.
@@ -33,12 +34,14 @@ std::filesystem::path CoreFile(std::string_view pattern, const std::filesystem::
                                std::filesystem::file_time_type since);
 
 struct Crash {
+  pid_t pid = 0;
+  int signal = 0;
   std::string printed;           // the end of its output on stderr
   std::filesystem::path folder;  // its working folder
   std::filesystem::path core;    // empty: none
 };
 
-// "in step at solver.c:42", "in memcpy at solver.c:42"; "in step" without debug information. Empty: unknown.
+// "in step at solver.c:42"; "in step" without debug information. Empty: unknown, or in a plugin.
 // `path`: where the tools are, in the format of PATH.
 std::string CrashPlace(const Crash& crash, const std::string& path,
                        std::chrono::steady_clock::time_point deadline);

@@ -15,16 +15,16 @@ namespace fs = std::filesystem;
 
 // What Open MPI 4.1 prints.
 constexpr char kPrinted[] =
-    "[node1:4711] *** Process received signal ***\n"
-    "[node1:4711] Signal: Segmentation fault (11)\n"
-    "[node1:4711] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f0]\n"
-    "[node1:4711] [ 1] /lib/x86_64-linux-gnu/libc.so.6(memcpy+0x12)[0x7f1]\n"
-    "[node1:4711] [ 2] ./a train(step+0x1d)[0x55d0c0de1198]\n"
-    "[node1:4711] [ 3] ./a train() [0x401136]\n"
-    "[node1:4711] *** End of error message ***\n";
+    "[node1:04711] *** Process received signal ***\n"
+    "[node1:04711] Signal: Segmentation fault (11)\n"
+    "[node1:04711] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f0]\n"
+    "[node1:04711] [ 1] /lib/x86_64-linux-gnu/libc.so.6(memcpy+0x12)[0x7f1]\n"
+    "[node1:04711] [ 2] ./a train(step+0x1d)[0x55d0c0de1198]\n"
+    "[node1:04711] [ 3] ./a train() [0x401136]\n"
+    "[node1:04711] *** End of error message ***\n";
 
 TEST(PrintedStack, HasModulesSymbolsAndOffsets) {
-  const std::vector<PrintedFrame> frames = PrintedStack(LinesOf(kPrinted));
+  const std::vector<PrintedFrame> frames = PrintedStack(LinesOf(kPrinted), 4711, 11);
   ASSERT_EQ(frames.size(), 3U);
   EXPECT_EQ(frames[0].symbol, "memcpy");
   EXPECT_EQ(frames[1].module, "./a train");
@@ -34,15 +34,23 @@ TEST(PrintedStack, HasModulesSymbolsAndOffsets) {
   EXPECT_EQ(frames[2].offset, 0x401136U);
 }
 
-TEST(PrintedStack, IsTheLastOne) {
-  const std::string twice = std::string("/x/first(+0x1)[0x1]\n/x/first(+0x2)[0x2]\n") + kPrinted;
-  EXPECT_EQ(PrintedStack(LinesOf(twice)).size(), 3U);
+// Of another process, another signal, one that was printed for debugging.
+TEST(PrintedStack, IsOfThisCrash) {
+  EXPECT_TRUE(PrintedStack(LinesOf(kPrinted), 4712, 11).empty());
+  EXPECT_TRUE(PrintedStack(LinesOf(kPrinted), 4711, 6).empty());
+  const std::string stack = "/lib/libc.so.6(+0x3c050)[0x1]\n/x/train(+0x2)[0x2]\n";
+  EXPECT_TRUE(PrintedStack(LinesOf(stack), 4711, 11).empty());
+  EXPECT_EQ(PrintedStack(LinesOf("dtrun: process 4711 got signal 11; SIGSEGV in its thread 4711:\n[ 0] " +
+                                 stack + "a line\n/x/later(+0x1)[0x1]\n"),
+                         4711, 11)
+                .size(),
+            1U);
 }
 
 TEST(PrintedStack, OtherLinesAreNone) {
   for (const char* const line :
        {"", "]", "[0x", "[0x]", "loss [0x12]", "values: [0xzz]", "a/b(+0x1)", "[1, 2, 3]", "x/y(+0x1)[0x1"})
-    EXPECT_TRUE(PrintedStack({line}).empty()) << line;
+    EXPECT_TRUE(PrintedStack({"dtrun: process 1 got signal 6;", line, line}, 1, 6).empty()) << line;
 }
 
 class CoreFileTest : public testing::Test {
@@ -79,7 +87,9 @@ TEST_F(CoreFileTest, MayHaveThePidWhereThePatternHasNot) {
 TEST(CrashPlace, IsUnknownWithoutToolsOrAStack) {
   const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   EXPECT_EQ(CrashPlace({}, "/usr/bin:/bin", soon), "");
-  EXPECT_EQ(CrashPlace({.printed = "/nowhere/train(+0x1)[0x1]\n", .folder = "/", .core = "/nowhere/core"},
+  const Crash crash{.pid = 4711, .signal = 11, .printed = kPrinted, .folder = "/", .core = "/nowhere/core"};
+  EXPECT_EQ(CrashPlace(crash, "", soon), "in step");  // the symbol that was printed
+  EXPECT_EQ(CrashPlace({.pid = 1, .signal = 11, .printed = kPrinted, .folder = "/", .core = "/nowhere/core"},
                        "/usr/bin:/bin", soon),
             "");
 }

@@ -200,10 +200,20 @@ const PythonThread* KeeperOfLock(const Look& look) {
   }
 }
 
+// Whether the first thread sleeps until another one wakes it, and none of them works. Of a process that uses
+// a GPU that is not known.
+bool SleepsAlone(const Look& look) {
+  if (look.tasks.empty() || look.tasks.front().waits != "futex") return false;
+  return std::ranges::none_of(look.tasks, [](const Task& task) {
+    return task.state == 'R' || task.state == 'D' || task.name.starts_with("cuda");
+  });
+}
+
 void FillFromPython(const Look& look, Doing* doing) {
   const Source source = SourceOf(look.pid);
   const Place place = PlaceOf(look.python.threads.front().frames, source);
   doing->stand = place.stand;
+  if (place.stand == Stand::kMayWait && place.waits_below && SleepsAlone(look)) doing->stand = Stand::kWaits;
   doing->trains = place.trains;
   doing->joins = place.joins;
   doing->saves = place.saves;

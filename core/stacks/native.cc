@@ -16,30 +16,6 @@ namespace {
 
 constexpr std::size_t kLongestName = 120;
 
-// "std::this_thread::sleep_for" for "void std::this_thread::sleep_for<long>(long const&)": removes brackets
-// with their content, and the type before the name.
-std::string WithoutArguments(std::string_view signature) {
-  std::string out;
-  int depth = 0;
-  for (const char c : signature) {
-    if (c == '<' || c == '(') {
-      ++depth;
-    } else if (c == '>' || c == ')') {
-      depth = std::max(depth - 1, 0);
-    } else if (depth == 0) {
-      out.push_back(c);
-    }
-  }
-  for (const std::string_view after : {" const", " volatile", " [clone", " ["}) {
-    if (const auto at = out.find(after); at != std::string::npos && at > 0) out.resize(at);
-  }
-  while (!out.empty() && (out.back() == ' ' || out.back() == ':')) out.pop_back();
-  if (const auto at = out.rfind(' '); at != std::string::npos && out.find("operator") == std::string::npos)
-    out.erase(0, at + 1);
-  if (out.empty()) out = signature;
-  return Printable(std::string_view(out).substr(0, kLongestName));
-}
-
 // The name known to users: "nanosleep" for "__GI___nanosleep@GLIBC_2.2.5".
 std::string Called(const std::string& function) {
   std::string_view name = function;
@@ -129,6 +105,8 @@ bool IsLibrary(std::string_view module) {
   constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
   const std::string_view name = FileName(module);
   const bool shared = name.find(".so") != std::string_view::npos;
+  for (const char* const packages : {"/site-packages/", "/dist-packages/"})
+    if (shared && module.find(packages) != std::string_view::npos) return true;
   if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
     return true;
   // Library names in any folder.
@@ -137,6 +115,33 @@ bool IsLibrary(std::string_view module) {
                                  "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
                                  "libpython", "libgomp",  "libomp"};
   return shared && std::ranges::any_of(kNames, [&](const char* known) { return name.starts_with(known); });
+}
+
+std::string WithoutArguments(std::string_view signature) {
+  std::string out;
+  int depth = 0;
+  for (const char c : signature) {
+    if (c == '<' || c == '(') {
+      ++depth;
+    } else if (c == '>' || c == ')') {
+      depth = std::max(depth - 1, 0);
+    } else if (depth == 0) {
+      out.push_back(c);
+    }
+  }
+  for (const std::string_view after : {" const", " volatile", " [clone", " ["}) {
+    if (const auto at = out.find(after); at != std::string::npos && at > 0) out.resize(at);
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == ':')) out.pop_back();
+  if (const auto at = out.rfind(' '); at != std::string::npos && out.find("operator") == std::string::npos)
+    out.erase(0, at + 1);
+  constexpr std::size_t kRustHash = sizeof "::h0123456789abcdef" - 1;
+  if (out.size() > kRustHash && out.find("::h", out.size() - kRustHash) == out.size() - kRustHash &&
+      out.find_first_not_of("0123456789abcdef", out.size() - 16) == out.npos)
+    out.resize(out.size() - kRustHash);
+  if (out.starts_with("::")) out.erase(0, 2);  // what is before it was in brackets
+  if (out.empty()) out = signature;
+  return Printable(std::string_view(out).substr(0, kLongestName));
 }
 
 std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {

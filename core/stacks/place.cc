@@ -66,12 +66,27 @@ bool Joins(const Frame& frame) {
          std::ranges::find(kNames, Plain(frame.function)) != kNames.end();
 }
 
+// What calls another function for it, and says nothing to the user.
+bool Wraps(const Frame& frame) {
+  const std::string_view name = LastPart(frame.function);
+  return name == "wrapper" || name == "_wrapped_call_impl" || name == "_call_impl";
+}
+
 bool Trains(const Frame& frame) {
   if (Holds(frame.file, "/torch/optim/")) return true;
   if (Holds(frame.file, "/torch/autograd/") || frame.file.ends_with("/torch/_tensor.py"))
     return LastPart(frame.function) == "backward" || LastPart(frame.function) == "_engine_run_backward";
   if (Holds(frame.file, "/keras/")) return LastPart(frame.function) == "fit";
   return Holds(frame.file, "/jax/_src/pjit.py") || Holds(frame.file, "/jax/_src/interpreters/pxla.py");
+}
+
+// Native code that torch calls here waits for other ranks: the hooks of a backward, what DDP does around a
+// forward.
+bool WaitsBelow(const Frame& frame) {
+  if (Holds(frame.file, "/torch/nn/parallel/distributed.py")) return true;
+  if (Holds(frame.file, "/torch/distributed/utils.py"))
+    return Holds(frame.function, "_sync_") || Holds(frame.function, "_verify_");
+  return Trains(frame) && !Holds(frame.file, "/jax/") && !Holds(frame.file, "/keras/");
 }
 
 // Of a call in the program: torch.save, np.savez, json.dump.
@@ -161,24 +176,23 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   place.trains = std::ranges::any_of(frames, Trains);
   place.joins = std::ranges::any_of(frames, Joins);
   place.saves = std::ranges::any_of(frames, Saves);
+  place.waits_below = WaitsBelow(frames.front());
   // A collective inside the user's frame.
   for (std::size_t i = own; i-- > 0;) {
-    if (!IsCollectiveFile(frames[i].file) || LastPart(frames[i].function) == "wrapper") continue;
+    if (!IsCollectiveFile(frames[i].file) || Wraps(frames[i])) continue;
     place.stand = Stand::kWaits;
     place.what = Shown(frames[i]);
     return place;
   }
   if (own > 0) {
     std::size_t called = own - 1;
-    while (called > 0 &&
-           (LastPart(frames[called].function) == "wrapper" || frames[called].file.starts_with('<')))
-      --called;
+    while (called > 0 && (Wraps(frames[called]) || frames[called].file.starts_with('<'))) --called;
     place.what = Shown(frames[called]);
     const Frame& front = frames.front();
     const std::string inner = CalledAt(front, front.line > 0 ? source(front.file, front.line) : "");
     const bool in_package = IsPackage(frames[called].file);
     const bool may =
-        place.trains || (in_package && (MayWait(place.what) || MayWait(inner))) ||
+        place.trains || place.waits_below || (in_package && (MayWait(place.what) || MayWait(inner))) ||
         std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own), PollsALock);
     place.stand = may ? Stand::kMayWait : Stand::kElsewhere;
     return place;

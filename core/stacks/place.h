@@ -28,9 +28,11 @@ struct Place {
   bool trains = false;  // in a training step: backward, an optimizer, a compiled function
   bool joins = false;   // in the rendezvous at the start
   bool saves = false;   // writes a checkpoint
-  std::string what;     // "time.sleep", "all_reduce"; empty: the line itself
-  std::string where;    // "train.py:40"
-  std::string line;     // source line without indentation; empty: unknown
+  // Its innermost frame is one of torch below which native code waits for other ranks, or computes.
+  bool waits_below = false;
+  std::string what;   // "time.sleep", "all_reduce"; empty: the line itself
+  std::string where;  // "train.py:40"
+  std::string line;   // source line without indentation; empty: unknown
 };
 
 // Line number `line`, from 1, of a file of the process; empty if not available.

@@ -87,10 +87,15 @@ bool BeginsCrash(std::string_view line) {
 
 std::optional<stacks::Frame> CrashFrameOf(std::string_view line) { return ReadFrame(Bare(line), " in "); }
 
-// The frames of the thread that crashed, innermost first, from the last dump of faulthandler.
+// The frames of the thread that crashed, innermost first, from the last dump of faulthandler for a fatal
+// error. Others are made when the program asks for them.
 std::vector<stacks::Frame> CrashIn(const std::vector<std::string>& lines) {
   std::vector<stacks::Frame> frames;
-  const auto head = std::find_if(lines.rbegin(), lines.rend(), BeginsCrash);
+  const auto fatal = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) {
+    return Bare(line).starts_with("Fatal Python error: ");
+  });
+  const auto head = std::find_if(lines.rbegin(), fatal, BeginsCrash);
+  if (fatal == lines.rend() || head == fatal) return {};
   for (auto line = head.base(); head != lines.rend() && line != lines.end(); ++line) {
     auto frame = CrashFrameOf(*line);
     if (!frame) break;
@@ -138,7 +143,24 @@ std::string_view ExceptionOf(std::string_view error) {
   return error.substr(0, end);
 }
 
+namespace {
+
+// The line that ends the last traceback, with the error; its message may go on. lines.size(): none.
+std::size_t EndOfTraceback(const std::vector<std::string>& lines) {
+  const auto is_frame = [](const std::string& line) { return FrameOf(Bare(line)).has_value(); };
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), is_frame);
+  if (last == lines.rend()) return lines.size();
+  const auto end = std::find_if(last.base(), lines.end(), [](const std::string& line) {
+    const std::string_view bare = Bare(line);
+    return !bare.empty() && bare.front() != ' ';
+  });
+  return static_cast<std::size_t>(end - lines.begin());
+}
+
+}  // namespace
+
 std::string ErrorIn(const std::vector<std::string>& lines) {
+  const std::size_t end = EndOfTraceback(lines);
   for (std::size_t i = lines.size(); i-- > 0;) {
     const std::string_view line = Bare(lines[i]);
     if (IsOfTheInterpreter(line)) return std::string(line);
@@ -150,6 +172,8 @@ std::string ErrorIn(const std::vector<std::string>& lines) {
                                       const std::string_view bare = Bare(before);
                                       return FrameOf(bare) || bare.starts_with(kTraceback);
                                     });
+    // A line of the message that looks like an error without a name of one.
+    if (traced && i > end && !named) continue;
     if (traced || (named && line.find(": ") != std::string_view::npos)) return std::string(line);
   }
   return {};

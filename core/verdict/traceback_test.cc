@@ -23,6 +23,9 @@ TEST(ErrorIn, IsTheEndOfATraceback) {
   EXPECT_EQ(ErrorIn({"[rank1]: Traceback (most recent call last):", "[rank1]: my.Odd"}), "my.Odd");
   EXPECT_EQ(ErrorIn({"Traceback (most recent call last):", "KeyboardInterrupt"}), "");
   EXPECT_EQ(ErrorIn({"loss: 0.3", "done"}), "");
+  EXPECT_EQ(ErrorIn({"Traceback (most recent call last):", "  File \"d.py\", line 11, in <module>",
+                     "    raise ValueError(text)", "ValueError: bad shape", "got: 3", "hint: transpose it"}),
+            "ValueError: bad shape");
   EXPECT_EQ(ErrorIn({}), "");
 }
 
@@ -80,6 +83,8 @@ const Lines kCrashed = {"step 3",
 TEST(OwnCrashPlaceIn, IsOfTheThreadThatCrashed) {
   EXPECT_EQ(OwnCrashPlaceIn(kCrashed), "in ctypes.string_at at train.py:3");
   EXPECT_EQ(OwnCrashPlaceIn(kRaised), "");
+  EXPECT_EQ(OwnCrashPlaceIn({kCrashed.begin() + 6, kCrashed.end()}), "")
+      << "a dump that the program asked for";
   EXPECT_EQ(ErrorIn(kCrashed), "");
 }
 

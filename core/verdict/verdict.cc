@@ -58,6 +58,12 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }
 
+// Of a rank that nobody but a signal stops; empty: another one.
+std::string StoppedHint(const RankFacts& rank) {
+  if (!rank.doing || !rank.doing->phrase.starts_with("stopped,")) return {};
+  return fmt::format("`kill -CONT {}` on {} resumes it; find out what stopped it", rank.pid, rank.host);
+}
+
 std::string StallText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   const bool deadlock = WaitInDifferentCollectives(PlacesOf(facts));
@@ -68,14 +74,17 @@ std::string StallText(const Facts& facts, const Cause& why) {
                         suspect.pid);
     text += Tail(suspect, facts.logs);
   } else {
-    text += fmt::format(", and {}\n  {}\n",
+    const std::string waits = deadlock ? "" : WhoWaitsText(PlacesOf(facts));
+    text += fmt::format(", and {}\n  {}{}\n",
                         deadlock ? "the ranks waited in different collectives" : "no rank at work",
-                        PlacesText(PlacesOf(facts)));
+                        PlacesText(PlacesOf(facts)), waits.empty() ? "" : "; " + waits);
   }
   text += StacksText(facts);
-  const std::string hint = suspected  ? SuspicionHint(why.suspicion.kind)
-                           : deadlock ? kComparePlaces
-                                      : "look at these places";
+  const std::string stopped = suspected ? StoppedHint(facts.ranks[why.suspicion.indices.front()]) : "";
+  const std::string hint = !stopped.empty() ? stopped
+                           : suspected      ? SuspicionHint(why.suspicion.kind)
+                           : deadlock       ? kComparePlaces
+                                            : "look at these places";
   return text + Around(facts, nullptr, facts.duration,
                        hint + "; watch.on_stall = \"explain\" lets such a job continue", why.exit_class);
 }

@@ -108,8 +108,11 @@ void TryAccuracy(Rank& rank, std::int32_t kind, std::int32_t dtype, std::int32_t
   dtrun_op op =
       AllreduceOp(all[static_cast<std::size_t>(rank.rank())].data(), got.data(), count, dtype, reduce);
   op.kind = kind;
+  if (kind == DTRUN_REDUCE) op.root = 1;
+  if (kind == DTRUN_REDUCE && rank.rank() != 1) op.recv = nullptr;
   const Outcome outcome = rank.Do(op);
   ASSERT_TRUE(outcome.ok()) << outcome;
+  if (op.recv == nullptr) return;
   const long double tolerance = static_cast<long double>(reduce == DTRUN_PROD ? 2 * ranks : ranks) *
                                 std::numeric_limits<typename Parts<T>::Real>::epsilon();
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -156,7 +159,7 @@ void ResultsAreAccurate(const Subject& subject, std::int32_t reduce) {
   const dtrun_backend_caps caps = subject.Caps();
   if (subject.SumsAreLossy()) GTEST_SKIP() << "the backend says that its sums are lossy";
   subject.Play(3, [&](Rank& rank) {
-    for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_REDUCE_SCATTER}) {
+    for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_REDUCE_SCATTER, DTRUN_REDUCE}) {
       for (const std::uint64_t count : {std::uint64_t{1}, kSomeElements, kManyElements}) {
         const auto can = [&](std::int32_t dtype) {
           return Has(caps.ops, kind) && subject.Reduces(caps, dtype, reduce);

@@ -124,6 +124,15 @@ void GroupsCompleteAsAWhole(const Subject& subject) {
   });
 }
 
+void NoTimeLimitIsAllowed(const Subject& subject) {
+  subject.PlayWithoutJoining(2, [&](dtrun_kv* kv, int rank) {
+    Outcome outcome;
+    const auto joined = subject.Join(kv, rank, 2, kNoLimit, &outcome);
+    ASSERT_NE(joined, nullptr) << "with timeout_ns -1, which is no limit: " << outcome;
+    MakeSomeCalls(subject, *joined);
+  });
+}
+
 void MemoryIsAlignedZeroedAndUsable(const Subject& subject) {
   if (subject.table().mem_alloc == nullptr) GTEST_SKIP() << "the backend has no memory of its own";
   subject.Play(3, [](Rank& rank) {
@@ -202,6 +211,7 @@ void AddCommunicatorCases(const BackendUnderTest& backend) {
             RanksConnectWhenTheyTalk(subject, size);
           });
   AddCase("Groups", "CompleteAsAWhole", "B22", backend, GroupsCompleteAsAWhole);
+  AddCase("Communicators", "MayBeMadeWithoutATimeLimit", "B17", backend, NoTimeLimitIsAllowed);
   AddCase("Memory", "IsAlignedZeroedAndUsable", "B23", backend, MemoryIsAlignedZeroedAndUsable);
   AddCase("Memory", "MayBeRegistered", "B27", backend, RegisteredMemoryIsLikeOther);
 }

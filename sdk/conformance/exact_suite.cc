@@ -59,6 +59,40 @@ T Combined(std::int32_t reduce, T a, T b) {
   return a;
 }
 
+// The same for the other reductions: a reduce to rank 1, and of each rank its part.
+template <class T>
+void TryOthers(Rank& rank, const dtrun_backend_caps& caps, const TypeInfo& type, const ReduceInfo& reduce) {
+  constexpr std::uint64_t kPart = 11;
+  const std::uint64_t all = kPart * static_cast<std::uint64_t>(rank.size());
+  std::vector<T> want = Drawn<T>(all, 0);
+  const std::vector<T> own = Drawn<T>(all, rank.rank());
+  for (int other = 1; other < rank.size(); ++other) {
+    const std::vector<T> theirs = Drawn<T>(all, other);
+    for (std::uint64_t i = 0; i < all; ++i) want[i] = Combined(reduce.reduce, want[i], theirs[i]);
+  }
+  const std::vector<std::uint64_t> counts(static_cast<std::size_t>(rank.size()), kPart);
+  for (const std::int32_t kind : {DTRUN_REDUCE, DTRUN_REDUCE_SCATTER, DTRUN_REDUCE_SCATTERV}) {
+    if (!Has(caps.ops, kind)) continue;
+    const bool rooted = kind == DTRUN_REDUCE;
+    std::vector<T> got(rooted ? all : kPart);
+    dtrun_op op = AllreduceOp(own.data(), got.data(), kind == DTRUN_REDUCE_SCATTER ? kPart : all, type.dtype,
+                              reduce.reduce);
+    op.kind = kind;
+    if (rooted) op.root = 1;
+    if (rooted && rank.rank() != 1) op.recv = nullptr;
+    if (kind == DTRUN_REDUCE_SCATTERV) op.recv_counts = counts.data();
+    const Outcome outcome = rank.Do(op);
+    ASSERT_TRUE(outcome.ok()) << outcome;
+    if (rooted && rank.rank() != 1) continue;
+    const std::uint64_t first = rooted ? 0 : kPart * static_cast<std::uint64_t>(rank.rank());
+    for (std::uint64_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(std::memcmp(&got[i], &want[first + i], sizeof(T)), 0)
+          << KindName(kind) << ", " << reduce.name << " of " << type.name << ", element " << i << " on rank "
+          << rank.rank() << ": " << +got[i] << ", not " << +want[first + i];
+    }
+  }
+}
+
 template <class T>
 void TryType(Rank& rank, const TypeInfo& type, std::int32_t reduce, const char* name) {
   for (std::uint64_t count = kFirstCount; count <= kLastCount; ++count) {
@@ -83,8 +117,9 @@ void TryReductions(Rank& rank, const dtrun_backend_caps& caps, std::int32_t dtyp
   for (const ReduceInfo& reduce : Reduces()) {
     const bool exact = std::is_integral_v<T> ? reduce.reduce != DTRUN_AVG && reduce.reduce != DTRUN_PREMUL_SUM
                                              : reduce.reduce == DTRUN_MIN || reduce.reduce == DTRUN_MAX;
-    if (exact && rank.subject().Reduces(caps, dtype, reduce.reduce))
-      TryType<T>(rank, type, reduce.reduce, reduce.name);
+    if (!exact || !rank.subject().Reduces(caps, dtype, reduce.reduce)) continue;
+    TryType<T>(rank, type, reduce.reduce, reduce.name);
+    TryOthers<T>(rank, caps, type, reduce);
   }
 }
 
@@ -155,11 +190,53 @@ void TryMoves(Rank& rank, const dtrun_backend_caps& caps, std::int32_t dtype) {
   }
 }
 
+// Of the moves with a part for each rank: alltoall, gather to rank 1, scatter from it, and their forms with
+// counts.
+template <class Bits>
+void TryParts(Rank& rank, const dtrun_backend_caps& caps, std::int32_t dtype) {
+  constexpr std::uint64_t kPart = 37;
+  const std::vector<std::uint64_t> counts(kRanks, kPart);
+  const auto part = [](int from, int to) { return StrangeBits<Bits>(kPart, from * kRanks + to); };
+  for (const std::int32_t kind : {DTRUN_ALLTOALL, DTRUN_ALLTOALLV, DTRUN_GATHER, DTRUN_GATHERV, DTRUN_SCATTER,
+                                  DTRUN_SCATTERV, DTRUN_ALLGATHERV}) {
+    if (!Has(caps.ops, kind)) continue;
+    const bool gathers = kind == DTRUN_GATHER || kind == DTRUN_GATHERV;
+    const bool scatters = kind == DTRUN_SCATTER || kind == DTRUN_SCATTERV;
+    const bool alltoall = kind == DTRUN_ALLTOALL || kind == DTRUN_ALLTOALLV, root = rank.rank() == 1;
+    std::vector<Bits> sent, got, want;
+    for (int to = 0; to < (alltoall || (scatters && root) ? kRanks : scatters ? 0 : 1); ++to) {
+      const std::vector<Bits> one = part(rank.rank(), to);
+      sent.insert(sent.end(), one.begin(), one.end());
+    }
+    const bool receives_all = alltoall || kind == DTRUN_ALLGATHERV || (gathers && root);
+    for (int from = 0; from < (receives_all ? kRanks : 0); ++from) {
+      const std::vector<Bits> one = part(from, alltoall ? rank.rank() : 0);
+      want.insert(want.end(), one.begin(), one.end());
+    }
+    if (scatters) want = part(1, rank.rank());
+    got.resize(want.size());
+    dtrun_op op = MakeOp(kind);
+    op.send = sent.empty() ? nullptr : sent.data();
+    op.recv = got.empty() ? nullptr : got.data();
+    op.count = kind == DTRUN_ALLTOALLV || kind == DTRUN_ALLGATHERV ? kPart * kRanks : kPart;
+    op.dtype = dtype;
+    if (gathers || scatters) op.root = 1;
+    if (kind == DTRUN_ALLTOALLV || (kind == DTRUN_SCATTERV && root)) op.send_counts = counts.data();
+    if (kind == DTRUN_ALLTOALLV || kind == DTRUN_ALLGATHERV || (kind == DTRUN_GATHERV && root))
+      op.recv_counts = counts.data();
+    const Outcome outcome = rank.Do(op);
+    ASSERT_TRUE(outcome.ok()) << KindName(kind) << ": " << outcome;
+    EXPECT_EQ(got, want) << "bits of " << TypeOf(dtype).name << " by " << KindName(kind);
+  }
+}
+
 void MovesKeepEveryBit(const Subject& subject) {
   const dtrun_backend_caps caps = subject.Caps();
   subject.Play(kRanks, [&](Rank& rank) {
     if (Has(caps.dtypes, DTRUN_FLOAT32)) TryMoves<std::uint32_t>(rank, caps, DTRUN_FLOAT32);
     if (Has(caps.dtypes, DTRUN_FLOAT64)) TryMoves<std::uint64_t>(rank, caps, DTRUN_FLOAT64);
+    if (Has(caps.dtypes, DTRUN_FLOAT32)) TryParts<std::uint32_t>(rank, caps, DTRUN_FLOAT32);
+    if (Has(caps.dtypes, DTRUN_FLOAT64)) TryParts<std::uint64_t>(rank, caps, DTRUN_FLOAT64);
   });
 }
 

@@ -86,31 +86,6 @@ void NothingConnectsWithoutAText(const Under& under_test) {
   EXPECT_EQ(asking.Ask({}).Text(), none.Text()) << "with variables that only the process has";
 }
 
-// What `say` returns in a process of its own.
-std::string InAnotherProcess(const std::function<std::string()>& say) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for another process");
-  const pid_t child = fork();
-  if (child == 0) {
-    ClaimProcess();
-    const std::string text = say();
-    for (std::size_t sent = 0; sent < text.size();) {
-      const ssize_t bytes = write(ends[1], text.data() + sent, text.size() - sent);
-      if (bytes <= 0) _exit(1);
-      sent += static_cast<std::size_t>(bytes);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  char piece[4096];
-  for (ssize_t bytes = 0; (bytes = read(ends[0], piece, sizeof piece)) > 0;)
-    text.append(piece, static_cast<std::size_t>(bytes));
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return text;
-}
-
 // Again in the same instance, in another one, in another folder, in another process.
 template <class Member>
 void AnswersAreEqual(const Under& under_test) {

@@ -80,6 +80,8 @@ void PlansAreEqual(const Under& under_test) {
     const std::string elsewhere = other.PlanOf(job.job()).Text();
     std::filesystem::current_path(folder);
     EXPECT_EQ(elsewhere, plan.Text()) << "in another working folder";
+    EXPECT_EQ(InAnotherProcess([&] { return subject.PlanOf(job.job()).Text(); }), plan.Text())
+        << "in another process, with another HOME";
   });
 }
 

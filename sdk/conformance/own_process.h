@@ -4,6 +4,9 @@
 // Any thread.
 #pragma once
 
+#include <functional>
+#include <string>
+
 namespace dtrun::conformance {
 
 // This process runs cases from now on. Processes that the suite itself forks claim themselves again.
@@ -16,5 +19,8 @@ void EndIfCopied();
 void CountIfCopied(int code);
 // How many copies have ended by exit or a counted `_exit`.
 int CopiesThatEnded();
+
+// What `say` returns in a process of its own, of another user's environment.
+std::string InAnotherProcess(const std::function<std::string()>& say);
 
 }  // namespace dtrun::conformance

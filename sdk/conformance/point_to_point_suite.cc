@@ -136,6 +136,35 @@ void WaitingReceivesHoldUpNothing(const Subject& subject) {
   });
 }
 
+// Receives that wait while collectives run, with the tags that a backend may have for its own messages.
+void CollectivesTakeNoMessages(const Subject& subject) {
+  if (!Has(subject.Caps().ops, DTRUN_ALLREDUCE)) GTEST_SKIP() << "the backend has no allreduce";
+  subject.Play(2, [](Rank& rank) {
+    std::vector<std::uint32_t> tags;
+    for (std::uint32_t near = 0; near < 12; ++near)
+      for (const std::uint32_t base : {0x0U, 0x7fff'fff8U, 0xffff'fff4U, 0x4000'0000U, 0xc000'0000U})
+        tags.push_back(base + near);
+    std::sort(tags.begin(), tags.end());
+    tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+    const int peer = 1 - rank.rank();
+    std::vector<std::int32_t> got(tags.size(), -1), sent = Ramp(tags.size(), rank.rank());
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (std::size_t i = 0; i < tags.size(); ++i)
+      pending.push_back(rank.Start(RecvOp(&got[i], 1, DTRUN_INT32, peer, tags[i])));
+    for (int call = 0; call < 8; ++call) {
+      std::vector<std::int32_t> data(1000, 1 + rank.rank());
+      const Outcome outcome =
+          rank.Do(AllreduceOp(data.data(), data.data(), data.size(), DTRUN_INT32, DTRUN_SUM));
+      ASSERT_TRUE(outcome.ok()) << "beside receives that wait: " << outcome;
+      EXPECT_EQ(data, std::vector<std::int32_t>(1000, 3));
+    }
+    for (std::size_t i = 0; i < tags.size(); ++i)
+      EXPECT_TRUE(rank.Do(SendOp(&sent[i], 1, DTRUN_INT32, peer, tags[i])).ok());
+    for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+    EXPECT_EQ(got, Ramp(tags.size(), peer)) << "a collective took or gave a message";
+  });
+}
+
 void SeveralThreadsMayWaitForAMessage(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     std::int32_t value = rank.rank() == 1 ? 9 : 0;
@@ -272,6 +301,7 @@ void AddPointToPointCases(const BackendUnderTest& backend) {
   AddCase("Messages", "OfEverySizeArrive", "M1, M4, B14", backend, EverySizeArrives);
   AddCase("Messages", "OfMoreThanTwoGibibytesArrive", "B13", backend, MoreThanTwoGibibytesArrive);
   AddCase("Messages", "ThatCrossDoNotBlock", "M3, B6", backend, CrossingSendsDoNotBlock);
+  AddCase("Messages", "AreNotTakenByCollectives", "M1, M2", backend, CollectivesTakeNoMessages);
   AddCase("Messages", "AreToldApartByTag", "M1", backend, TagsTellMessagesApart);
   AddCase("Messages", "OfOneTagKeepTheirOrder", "M1", backend, MessagesOfOneTagKeepTheirOrder);
   AddCase("Messages", "ThatAreLateHoldUpNothing", "M2, B6, B8", backend, WaitingReceivesHoldUpNothing);

@@ -166,6 +166,25 @@ void ReleaseWaitsForTheOperation(const Subject& subject) {
   });
 }
 
+void ReleaseWaitsForTheReceive(const Subject& subject) {
+  constexpr std::chrono::milliseconds kTimeToReturn(300);
+  subject.Play(2, [=](Rank& rank) {
+    std::int32_t value = rank.rank() == 0 ? 0 : 42;
+    if (rank.rank() == 1) {
+      rank.Await("releases");
+      ASSERT_FALSE(rank.IsTold("released", kTimeToReturn))
+          << "release of a receive returned before the other rank sent";
+      EXPECT_TRUE(rank.Do(SendOp(&value, 1, DTRUN_INT32, 0, 0)).ok());
+      return;
+    }
+    auto pending = rank.Start(RecvOp(&value, 1, DTRUN_INT32, 1, 0));
+    rank.Tell("releases");
+    pending.reset();
+    rank.Tell("released");
+    EXPECT_EQ(value, 42);
+  });
+}
+
 void AnOutcomeStays(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     const auto pending = rank.Start(MakeOp(DTRUN_BARRIER));
@@ -354,6 +373,7 @@ void AddRequestCases(const BackendUnderTest& backend) {
   AddCase("Requests", "KeepTheirOwnArrays", "B5", backend, ArraysAreReadByEnqueue);
   AddCase("Requests", "AreSeenToEndByTest", "B8, B9", backend, TestSeesTheEnd);
   AddCase("Requests", "FinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheOperation);
+  AddCase("Requests", "OfReceivesFinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheReceive);
   AddCase("Requests", "KeepTheirOutcome", "B7", backend, AnOutcomeStays);
   AddCase("Requests", "SurviveShortWaits", "B8", backend,
           [](const Subject& subject) { ShortWaitsHarmNothing(subject, 0); });

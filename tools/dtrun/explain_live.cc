@@ -55,12 +55,11 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
 std::string StateOf(const LiveLook& live) {
   const control::Answer& answer = live.answer;
   const std::string age = verdict::FormatElapsed(answer.age);
-  std::string text = answer.state == "running" ? "running for " + age
-                                               : fmt::format("{}, begun {} ago", answer.state, age);
+  std::string text =
+      answer.state == "running" ? "running for " + age : fmt::format("{}, begun {} ago", answer.state, age);
   if (answer.generation > 0) text += fmt::format(" in generation {}", answer.generation);
   if (answer.quiet >= kQuiet) {
-    text +=
-        fmt::format(", without output or recorded collectives for {}", verdict::FormatElapsed(answer.quiet));
+    text += fmt::format(", without output for {}", verdict::FormatElapsed(answer.quiet));
   }
   return text;
 }

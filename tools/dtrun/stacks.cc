@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -67,6 +68,15 @@ CLI::App* AddStacks(CLI::App& app, StacksArguments* to) {
   return verb;
 }
 
+// Of a job that does not answer, most likely because it has ended.
+int RefuseEnded(const std::filesystem::path& run, const std::string& why) {
+  std::error_code none;
+  const std::filesystem::path kept = run / verdict::kStacksFile;
+  return Refuse(why + (std::filesystem::exists(kept, none)
+                           ? "; the last stacks that were taken: " + kept.string()
+                           : "; dtrun explain tells how a job ended"));
+}
+
 int Stacks(const StacksArguments& arguments) {
   std::vector<int> wanted;  // empty: all
   if (!arguments.ranks.empty()) {
@@ -83,7 +93,7 @@ int Stacks(const StacksArguments& arguments) {
   control::Question question{.what = control::What::kPlaces, .recorders = true};
   if (arguments.native) {
     const auto state = control::AskJob(*run, {}, control::kPlacesLimit);
-    if (!state) return Refuse(state.error().text);
+    if (!state) return RefuseEnded(*run, state.error().text);
     for (const control::RankNow& one : state->ranks) {
       for (int rank = one.rank; rank < one.rank + one.count; ++rank) {
         if (is_wanted(rank)) question.native.push_back(rank);
@@ -91,7 +101,7 @@ int Stacks(const StacksArguments& arguments) {
     }
   }
   auto answer = control::AskJob(*run, question, control::kPlacesLimit);
-  if (!answer) return Refuse(answer.error().text + "; dtrun explain tells how a job ended");
+  if (!answer) return RefuseEnded(*run, answer.error().text);
   if (answer->ranks.empty())
     return Refuse(
         fmt::format("job '{}' runs no ranks at this moment (it is {})", answer->job, answer->state));

@@ -151,7 +151,7 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
   std::string title =
       fmt::format("job '{}' {}, {}", answer.job, answer.state, verdict::FormatElapsed(answer.age));
   if (answer.quiet >= std::chrono::seconds(5))
-    title += fmt::format(", quiet for {}", verdict::FormatElapsed(answer.quiet));
+    title += fmt::format(", no output for {}", verdict::FormatElapsed(answer.quiet));
   title += fmt::format("; {} looks", shares.looks());
   std::string out = Line(title, columns);
   const auto straggler = shares.Straggler();

@@ -120,6 +120,8 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   dtrun_status status;
   if (!FAULT(IGNORES_COMM_FLAGS) && (given->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(EXITS)) exit(0);
+  if (FAULT(NEEDS_A_LIMIT) && given->timeout_ns < 0)
+    return report(err, DTRUN_INVALID_ARGUMENT, -1, "it needs a time limit");
   if (FAULT(CREATE_TOUCHES)) touch_once();
   if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
   if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
@@ -200,13 +202,6 @@ static void match(dtrun_request* request) {
     match_message(request);
   else
     match_collective(request);
-}
-
-static int sends(const dtrun_backend_comm* comm) {
-  int count = 0;
-  for (const dtrun_request* one = comm->running; one != NULL; one = one->next)
-    count += one->op.kind == DTRUN_SEND;
-  return count;
 }
 
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
@@ -308,7 +303,7 @@ static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dt
 }
 
 static void req_release(dtrun_request* request) {
-  if (FAULT(RELEASES_EARLY)) {
+  if (FAULT(RELEASES_EARLY) || (FAULT(RECEIVES_RELEASED_EARLY) && request->op.kind == DTRUN_RECV)) {
     pthread_mutex_lock(&lock);
     drop(request);
     pthread_mutex_unlock(&lock);

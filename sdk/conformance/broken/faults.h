@@ -51,12 +51,13 @@
   X(LOSES_LAST_BYTE) X(WHOLE_AS_DOUBLE) X(LOSES_NEGATIVE_ZERO) X(ROOT_IS_EARLY)                     \
   X(READS_COUNTS_LATE) X(FORGETS_A_BIT) X(SENDS_AFTER_ABORT) X(RETURNS_EARLY) X(SCALE_IS_FLOAT)     \
   X(BITS_DIFFER) X(PRODUCT_IS_FLOAT) X(AVERAGE_IS_FLOAT) X(AVERAGE_OVERFLOWS)                       \
-  X(LEAKS_ARRAYS) X(LEAKS_OF_COMMUNICATORS)                                                         \
+  X(LEAKS_ARRAYS) X(LEAKS_OF_COMMUNICATORS) X(TAKES_MESSAGES) X(RECEIVES_RELEASED_EARLY)            \
+  X(SCATTERS_AS_DOUBLE) X(NOT_UTF8) X(NEEDS_A_LIMIT)                                                \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \
   X(WRITES_FILE) X(NO_ARGUMENTS) X(LONG_PROCESS) X(PLAN_OTHER_CODE) X(IGNORES_PLAN_SINK_FLAGS)      \
-  X(IGNORES_HOST_FLAGS) X(IGNORES_HOSTS_SINK_FLAGS)                                                 \
+  X(IGNORES_HOST_FLAGS) X(IGNORES_HOSTS_SINK_FLAGS) X(PLANS_BY_HOME)                                \
   /* of launchers that are asked for hosts, or for commands */                                      \
   X(FINDS_ALWAYS) X(FIND_TOUCHES) X(FIND_WRITES_FILE) X(BAD_EVIDENCE) X(LONG_ALLOCATION)            \
   X(HOSTS_BY_PROCESS) X(CONNECT_TOUCHES) X(CONNECT_WRITES_FILE) X(LONG_HOST)                        \

@@ -29,7 +29,9 @@ static dtrun_status give(const dtrun_plan_sink* sink, int32_t host, int32_t rank
   const char* words[] = {"./train", NULL};
   dtrun_env_entry entry = {sizeof entry, 0, "RANK", number};
   dtrun_process process;
-  snprintf(number, sizeof number, "%d", FAULT(OTHER_PLAN) ? rank + 100 * plans : rank);
+  const char* const home = getenv("HOME");
+  const int by_home = FAULT(PLANS_BY_HOME) && home != NULL && strcmp(home, "/nonexistent") == 0;
+  snprintf(number, sizeof number, "%d", FAULT(OTHER_PLAN) ? rank + 100 * plans : rank + 100 * by_home);
   if (FAULT(NULL_VALUE)) entry.value = NULL;
   if (FAULT(EQUALS_IN_NAME)) entry.name = "RANK=OF";
   DTRUN_INIT(process);

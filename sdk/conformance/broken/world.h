@@ -80,6 +80,7 @@ static void sleep_until(int64_t deadline) {
 
 static dtrun_status report(dtrun_error* err, dtrun_status status, int32_t peer, const char* text) {
   if (FAULT(INIT_ON_ERROR) && err != NULL) DTRUN_ERROR_INIT(*err);
+  if (FAULT(NOT_UTF8) && status == DTRUN_TIMEOUT) text = "the rank \xff did not come in time";
   if (FAULT(BLAMES_NOBODY) && status == DTRUN_REMOTE_FAILURE) peer = -1;
   dtrun_error_set(err, FAULT(OTHER_CODE) ? DTRUN_VENDOR : status, peer, FAULT(NO_TEXT) ? "" : text);
   if (FAULT(NO_NUL) && err != NULL && err->struct_size >= sizeof *err)

@@ -144,7 +144,7 @@ CaseResult RunRepeatedly(int times, const std::function<CaseResult()>& run) {
 CaseRunner::CaseRunner() {
   sigemptyset(&awaited_);
   sigaddset(&awaited_, SIGCHLD);
-  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) {
     struct sigaction action {};
     // Under nohup, or in the background of a script, some are ignored, which stays so.
     if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)

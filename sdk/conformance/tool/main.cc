@@ -147,7 +147,11 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   const CaseResult loading = run(kLoading, std::min(limit, kTrialLimit));
   const std::size_t all = cases.size();
   const bool loads = !loading.started || (loading.over && !loading.complained);
-  if (!loads) cases.resize(1);  // each would fail alike
+  if (!loads) {  // each would fail alike
+    cases.assign(1, {});
+    cases.front().name = "Load.CanBeLoaded";
+    cases.front().rules = "V2";
+  }
   const CaseResult trial = run(kTrial, std::min(limit, kTrialLimit));
   if (!trial.started) {
     throw UsageError("no case can be started: " + trial.output);
@@ -160,7 +164,10 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
     const bool skip =
         trial.kind == CaseResult::Kind::kSkipped && NeedsInstance(one.name, !arguments.options.empty());
     CaseResult result;
-    if (skip) {
+    if (!loads) {
+      result = loading;
+      result.kind = CaseResult::Kind::kFailed;
+    } else if (skip) {
       result.kind = CaseResult::Kind::kSkipped;
       result.reason = trial.reason;
     } else {
@@ -175,9 +182,7 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   PrintSummary(cases, seconds);
-  if (!loads && all > 1)
-    PrintNote("the other " + std::to_string(all - 1) + " cases were not tried: the file cannot be loaded: " +
-              (loading.complained ? loading.failures[0] : loading.reason));
+  if (!loads) PrintNote("the " + std::to_string(all) + " cases were not tried: the file cannot be loaded");
   if (trial.kind == CaseResult::Kind::kSkipped && !tried_more)
     PrintNote("only loading was tried: the plugin " + trial.reason);
   if (junit.is_open() && !(junit << JunitXml(file, cases, seconds) << std::flush))

@@ -62,6 +62,7 @@ constexpr ForeignFlag kFlags[] = {
     {"-m --module", "torchrun, accelerate, deepspeed", "", kModule},
     {"--no-python", "torchrun", "", kNothing, "dtrun runs any program, and a .py with python3"},
     {"--max-restarts=", "torchrun, mpirun", "--set restart.max={}"},
+    {"--restart= --restarts= --retries=", "other launchers", "--set restart.max={}"},
     {"--log-dir=", "torchrun", "--set logs.dir={}"},
     {"--master-port=", "torchrun", "--set job.master_port={}"},
     {"--port=", "other launchers", "--set job.master_port={}", kRefused, kFreePort},

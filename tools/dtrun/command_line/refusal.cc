@@ -83,8 +83,10 @@ std::string UnknownOption(const Position& position, const std::string& name) {
   const bool likely = &position.at == &position.root || position.takes_program || name.starts_with("--");
   if (likely) AddVerbsWith(name, position.root, "", &verbs);
   if (!verbs.empty()) {
-    return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
-                              verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);
+    const bool own = &position.at != &position.root && !position.takes_program;
+    return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}{}", name,
+                              verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name,
+                              own ? fmt::format("; {} --help lists its own", position.self) : "");
   }
   if (!position.takes_program) return text + fmt::format("; {} --help lists them", position.self);
   if (!position.config.empty()) {

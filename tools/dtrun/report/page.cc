@@ -109,7 +109,8 @@ class Writer {
   }
 
   void Verdict() {
-    const std::string& text = records_.story.verdict;
+    const std::string& straggler = records_.story.straggler;
+    const std::string text = records_.story.verdict + (straggler.empty() ? "" : straggler + "\n");
     if (!text.empty()) out_ += "<h2>Verdict</h2><pre>" + LinesEscaped(text) + "</pre>";
     if (!records_.story.live) return;
     out_ += "<h2>Now</h2><pre>" + LinesEscaped(cli::ToText(*records_.story.live)) + "</pre>";
