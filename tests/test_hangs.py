@@ -144,6 +144,20 @@ class Hangs(JobTest):
         self.assertEqual(verdict["exit_class"], "hang", str(result))
 
     @needs_stacks
+    def test_ranks_that_sleep_in_the_backward_of_ddp_wait(self):
+        script = self.write(
+            "import os, time, torch, torch.distributed as d\n"
+            "d.init_process_group('gloo')\n"
+            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 20))\n"
+            "for step in range(4):\n"
+            "    if step == 3 and d.get_rank() == 1: time.sleep(1000)\n"
+            "    model(torch.randn(4, 20)).sum().backward()\n",
+            "train.py")
+        result = self.ranks(3, sys.executable, script, sets=["watch.stall=1s", "watch.on_stall=fail"])
+        self.assertRegex(result.err, r"no progress for \S+ s: rank 1 was in time\.sleep at train\.py:5; the others waited in \S*backward at train\.py:6")
+        self.assert_verdict(result, exit_class="hang")
+
+    @needs_stacks
     def test_ranks_that_wait_for_a_lock_of_another_are_not_blamed(self):
         limit_s = 3 * LIMIT_S  # a busy machine needs seconds for a look at the stacks
         script = self.write(

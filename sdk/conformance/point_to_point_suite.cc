@@ -149,8 +149,11 @@ void CollectivesTakeNoMessages(const Subject& subject) {
     const int peer = 1 - rank.rank();
     std::vector<std::int32_t> got(tags.size(), -1), sent = Ramp(tags.size(), rank.rank());
     std::vector<std::unique_ptr<Pending>> pending;
-    for (std::size_t i = 0; i < tags.size(); ++i)
-      pending.push_back(rank.Start(RecvOp(&got[i], 1, DTRUN_INT32, peer, tags[i])));
+    for (std::size_t i = 0; i < tags.size(); ++i) {
+      dtrun_op op = RecvOp(&got[i], 1, DTRUN_INT32, peer, tags[i]);
+      op.timeout_ns = nanoseconds(kPatience / 3).count();  // its release waits for it, also after a failure
+      pending.push_back(rank.Start(op));
+    }
     for (int call = 0; call < 8; ++call) {
       std::vector<std::int32_t> data(1000, 1 + rank.rank());
       const Outcome outcome =
@@ -158,10 +161,16 @@ void CollectivesTakeNoMessages(const Subject& subject) {
       ASSERT_TRUE(outcome.ok()) << "beside receives that wait: " << outcome;
       EXPECT_EQ(data, std::vector<std::int32_t>(1000, 3));
     }
+    for (std::size_t i = 0; i < tags.size(); ++i) {
+      bool done = true;
+      EXPECT_TRUE(pending[i]->Test(&done).ok());
+      ASSERT_FALSE(done) << "a collective took or gave a message with tag " << tags[i];
+    }
+    rank.Meet("looked");
     for (std::size_t i = 0; i < tags.size(); ++i)
       EXPECT_TRUE(rank.Do(SendOp(&sent[i], 1, DTRUN_INT32, peer, tags[i])).ok());
     for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
-    EXPECT_EQ(got, Ramp(tags.size(), peer)) << "a collective took or gave a message";
+    EXPECT_EQ(got, Ramp(tags.size(), peer));
   });
 }
 

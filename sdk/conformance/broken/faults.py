@@ -176,7 +176,7 @@ FAULTS = {
     "backend_average_overflows": (("Collectives.SixteenBitAveragesDoNotOverflow",), "C5", "three times 49152"),
     "backend_leaks_arrays": (("Plugin.NeedsNoMoreMemoryForEachCall",), "T13", "allgathervs"),
     "backend_leaks_of_communicators": (("Plugin.NeedsNoMoreMemoryForEachCommunicator",), "T9", "bytes that the process grows by"),
-    "backend_takes_messages": (("Messages.AreNotTakenByCollectives",), "M1", "a collective took or gave a message"),
+    "backend_takes_messages": (("Messages.AreNotTakenByCollectives",), "M1", "took or gave a message with tag 0"),
     "backend_receives_released_early": (("Requests.OfReceivesFinishBeforeReleaseReturns",), "B10", "before the other rank sent"),
     "backend_scatters_as_double": (("Collectives.ReductionsAreExact",), "C4", "ReduceScatter, sum of int64"),
     "backend_not_utf8": ((UNANSWERED,), "E5", "is no UTF-8"),

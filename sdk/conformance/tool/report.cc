@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "rules.h"
+#include "sdk/conformance/text_check.h"
 
 namespace dtrun::conformance::tool {
 namespace {
@@ -20,12 +21,19 @@ unsigned ControlAt(const std::string& text, std::size_t at) {
   return byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0 ? byte(at + 1) : 0;
 }
 
-// Control characters of texts from elsewhere do not reach the terminal: "\\u001b".
+// Control characters of texts from elsewhere do not reach the terminal: "\\u001b". Of a text that is no UTF-8
+// neither do other bytes: "\\xff".
 std::string Visible(const std::string& line) {
+  const bool utf8 = IsUtf8(line);
   std::string out;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const unsigned control = ControlAt(line, i);
     char shown[7];
+    if (!utf8 && static_cast<unsigned char>(line[i]) >= 0x80) {
+      std::snprintf(shown, sizeof shown, "\\x%02x", static_cast<unsigned char>(line[i]));
+      out += shown;
+      continue;
+    }
     if (control == 0) {
       out += line[i];
       continue;
