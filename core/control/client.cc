@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,7 +70,14 @@ std::string WhyClosed(int socket, const char* otherwise) {
 
 Result<UniqueFd> Connect(const fs::path& folder) {
   const UniqueFd open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!open) return Error::System(fmt::format("open '{}'", folder.string()), errno);
+  if (!open) {
+    const int number = errno;
+    struct stat status {};
+    if (number == EACCES && ::stat(folder.c_str(), &status) == 0 && status.st_uid != ::geteuid())
+      return NoJob(folder, fmt::format("it belongs to user {}, and a job answers its own user and root alone",
+                                       status.st_uid));
+    return Error::System(fmt::format("open '{}'", folder.string()), number);
+  }
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return Error::System("make a socket", errno);
   const sockaddr_un address = AddressIn(open.get());

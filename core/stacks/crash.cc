@@ -79,7 +79,7 @@ Tool Find(const std::vector<const char*>& names, const std::string& path, Deadli
 // Code of neither a library nor the program itself: a plugin, the interpreter of a script.
 bool IsOfAnother(const NativeFrame& frame) {
   const std::string_view name = FileName(frame.module);
-  return name.starts_with("python") || name.starts_with("libdtrun_backend_") ||
+  return name == "python" || name.starts_with("python3") || name.starts_with("libdtrun_backend_") ||
          name.starts_with("libdtrun_device_") || name.starts_with("libdtrun_launcher_");
 }
 
@@ -96,7 +96,7 @@ NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path
   frame.module = printed.module.front() == '/' || printed.module.starts_with("linux-vdso")
                      ? printed.module
                      : (folder / printed.module).lexically_normal().string();
-  frame.function = printed.symbol;
+  if (!printed.symbol.empty()) frame.function = WithoutArguments(printed.symbol);
   if (IsLibrary(frame.module) || !MayBeAsked(printed.symbol)) return frame;
   // The address after a call is the next line's, perhaps.
   const std::uint64_t at = printed.offset - (interrupted || printed.offset == 0 ? 0 : 1);
@@ -105,7 +105,8 @@ NativeFrame LookUp(const PrintedFrame& printed, bool interrupted, const fs::path
   const std::string answer = tool.Ask({"-f", "-C", "-e", frame.module, address});
   const std::vector<std::string_view> lines = LinesOf(answer);
   if (lines.size() < 2) return frame;
-  if (lines[0] != "??" && lines[0].find(": ") == std::string_view::npos) frame.function = WithoutArguments(lines[0]);
+  if (lines[0] != "??" && lines[0].find(": ") == std::string_view::npos)
+    frame.function = WithoutArguments(lines[0]);
   const auto colon = lines[1].find(':');
   if (colon != lines[1].npos && !lines[1].starts_with("??")) {
     frame.file = Printable(lines[1].substr(0, colon));
