@@ -141,9 +141,10 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
   const auto judge = [this, signal, looks, last](const protocol::Inspected& all) {
     if (phase_ != Phase::kLooking) return;
     fact::Places looked{true, {}};
-    bool still = false, soon = false;
+    // Ranks that wait in a call are told that the calls differ, and fail by themselves a moment later.
+    bool still = !facts_.calls_differ.empty(), soon = false;
     for (verdict::RankDoing doing : all.ranks) {
-      verdict::AddCallTo(&doing);
+      if (!facts_.stalled.empty()) verdict::AddCallTo(&doing);  // else a rank that failed has said the number
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
       soon = soon || doing.due_soon;

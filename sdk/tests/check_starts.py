@@ -27,7 +27,7 @@ PLACES = {
     "tools/dtrun/mpirun/verbs.cc": ("fork execv", "a rank below mpirun; becomes the rank, or /bin/sh with the command that mpirun gives its remote shell"),
     "sdk/conformance/processes.cc": ("fork", "a rank of the suite; nothing is executed"),
     "sdk/conformance/stopped_suite.cc": ("fork", "ranks of the suite, some of which are stopped; nothing is executed"),
-    "sdk/conformance/hosts_suite.cc": ("fork", "a case of the suite; nothing is executed"),
+    "sdk/conformance/own_process.cc": ("fork", "a case of the suite; nothing is executed"),
     "sdk/conformance/tool/case_process.cc": ("fork execvp", "the tool itself, once for each case"),
     "python/dtrun/__main__.py": ("execv", "becomes dtrun, by an absolute path"),
     "python/dtrun/functions/end_with_parent.py": ("execv", "becomes dtrun, by the path that functions/process.py found"),

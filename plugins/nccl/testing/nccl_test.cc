@@ -20,6 +20,7 @@ const conformance::BackendUnderTest kBackend{
         {"Messages.ThatCrossDoNotBlock", "nccl's sends wait for their receivers unless they are grouped"},
         {"Messages.ThatAreLateHoldUpNothing", "nccl's operations of one communicator wait for one another"},
         {"Messages.MayBeWaitedForBySeveralThreads", "its barrier would wait for the receive before it"},
+        {"Messages.AreNotTakenByCollectives", kNoTags},
         {"Messages.AreToldApartByTag", kNoTags},
         {"Messages.OfOneTagKeepTheirOrder", kNoTags},
         {"Messages.OfManySmallCallsArrive", kNoTags},
