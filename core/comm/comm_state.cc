@@ -65,7 +65,7 @@ void CommState::StartRecording() {
 
 void CommState::StopRecording() {
   if (making.recorder == nullptr) return;
-  making.recorder->Unwatch(this);
+  making.recorder->Unwatch(this, failed() && failure_.code == DTRUN_MISMATCH);
   making.recorder->Release(std::exchange(ring_, nullptr));
 }
 

@@ -65,8 +65,10 @@ void Recorder::Watch(const void* owner, const std::string& name, Alarm alarm) {
   watched_[owner] = {NameDigest(name), std::move(alarm)};
 }
 
-void Recorder::Unwatch(const void* owner) {
+void Recorder::Unwatch(const void* owner, bool knows) {
   const std::lock_guard lock(mutex_);
+  const auto watched = watched_.find(owner);
+  if (knows && watched != watched_.end()) known_.insert(watched->second.communicator);
   watched_.erase(owner);
 }
 
@@ -95,6 +97,7 @@ void Recorder::Listen() {
 
 void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error& error) {
   const std::lock_guard lock(mutex_);
+  if (known_.contains(mapping_.recorder_memory().head->finding.communicator.load())) return;
   for (const auto& [owner, watched] : watched_) {
     if (watched.communicator == mapping_.recorder_memory().head->finding.communicator.load())
       (watched.alarm.*what)(error);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -39,7 +40,9 @@ class Recorder {
     std::function<void(const Error&)> end;
   };
   void Watch(const void* owner, const std::string& name, Alarm alarm);
-  void Unwatch(const void* owner);
+  // `knows`: its calls differed, which it has found itself. An alarm that comes later is about them, and not
+  // for another communicator of the name, such as the next world.
+  void Unwatch(const void* owner, bool knows = false);
 
   // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3 called no
   // collective after #15". Only those behind `number`, or all if none is.
@@ -68,8 +71,9 @@ class Recorder {
 
   RecorderMapping mapping_;
   const int rank_;
-  std::mutex mutex_;  // guards watched_, claims, and is held during callbacks
+  std::mutex mutex_;  // guards watched_, known_, claims, and is held during callbacks
   std::map<const void*, Watched> watched_;
+  std::set<std::uint64_t> known_;  // communicators that no alarm is for any more
   std::atomic<bool> stop_{false};
   std::thread listener_;
 };

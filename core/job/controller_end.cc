@@ -23,6 +23,9 @@ constexpr std::chrono::seconds kQuiet{5};
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 // For a call of a plugin that is overdue soon: for as long as `soon` means (core/node/local_host.cc).
 constexpr int kMostLooks = 20;
+// Each rank that waits in a call is told that the calls differ, and fails by itself; in times in which ranks
+// fail alike.
+constexpr int kUntilAllAreTold = 6;
 // For the answers of all hosts, once the time of late ranks is over.
 constexpr std::chrono::seconds kLastLook{2};
 // Number of ranks to take native stacks of before they are ended.
@@ -81,7 +84,11 @@ void Controller::FailedFirst(const verdict::RankFacts& first) {
   const bool erred = std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
     return !rank.ending && !verdict::ErrorIn(rank.before).empty() && !verdict::SaysPeerIsMissing(rank.before);
   });
-  if (waited || differ || erred) return LookAndStop(SIGTERM, waited ? kMostLooks : 0);
+  if (differ && !waited) {
+    phase_ = Phase::kLooking;
+    return After(world_.fails_alike_within * kUntilAllAreTold, [this] { LookAndStop(SIGTERM, 0); });
+  }
+  if (waited || erred) return LookAndStop(SIGTERM, waited ? kMostLooks : 0);
   // A rank that leaves closes its connections some time before it exits.
   const auto ended = std::ranges::count_if(
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
@@ -141,8 +148,7 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
   const auto judge = [this, signal, looks, last](const protocol::Inspected& all) {
     if (phase_ != Phase::kLooking) return;
     fact::Places looked{true, {}};
-    // Ranks that wait in a call are told that the calls differ, and fail by themselves a moment later.
-    bool still = !facts_.calls_differ.empty(), soon = false;
+    bool still = false, soon = false;
     for (verdict::RankDoing doing : all.ranks) {
       if (!facts_.stalled.empty()) verdict::AddCallTo(&doing);  // else a rank that failed has said the number
       looked.ranks.push_back({{doing.rank}, doing});
