@@ -202,7 +202,7 @@ std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& line
   const std::string of_dtrun = fmt::format("dtrun: process {} got signal {};", pid, signal);
   const std::string of_open_mpi = fmt::format(":{:05}] ", pid), number = fmt::format("({})", signal);
   std::vector<PrintedFrame> frames;
-  bool dtruns = false, open_mpis = false;  // whose frames may follow
+  bool dtruns = false, open_mpis = false;  // frames of which may follow
   for (const std::string_view line : lines) {
     if (line.starts_with(of_dtrun)) {
       dtruns = true, open_mpis = false;

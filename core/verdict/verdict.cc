@@ -58,7 +58,7 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }
 
-// Of a rank that nobody but a signal stops; empty: another one.
+// Of a rank that a signal has stopped; empty: another one.
 std::string StoppedHint(const RankFacts& rank) {
   if (!rank.doing || !rank.doing->phrase.starts_with("stopped,")) return {};
   return fmt::format("`kill -CONT {}` on {} resumes it; find out what stopped it", rank.pid, rank.host);
