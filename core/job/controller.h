@@ -45,6 +45,9 @@ struct World {
   // If a rank fails before any has joined another: how long to wait for ranks that fail the same way, by an
   // import or a missing file.
   std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
+  // If the ranks' calls differ: how long each that waits in one may take to be told of it and to fail by
+  // itself.
+  std::chrono::nanoseconds told_within = std::chrono::milliseconds(1200);
   KeepTrace keep_trace = {};
   // Stores stacks for the user and returns the location; empty: they could not be stored.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>

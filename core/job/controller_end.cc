@@ -23,9 +23,6 @@ constexpr std::chrono::seconds kQuiet{5};
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 // For a call of a plugin that is overdue soon: for as long as `soon` means (core/node/local_host.cc).
 constexpr int kMostLooks = 20;
-// Each rank that waits in a call is told that the calls differ, and fails by itself; in times in which ranks
-// fail alike.
-constexpr int kUntilAllAreTold = 6;
 // For the answers of all hosts, once the time of late ranks is over.
 constexpr std::chrono::seconds kLastLook{2};
 // Number of ranks to take native stacks of before they are ended.
@@ -86,7 +83,7 @@ void Controller::FailedFirst(const verdict::RankFacts& first) {
   });
   if (differ && !waited) {
     phase_ = Phase::kLooking;
-    return After(world_.fails_alike_within * kUntilAllAreTold, [this] { LookAndStop(SIGTERM, 0); });
+    return After(world_.told_within, [this] { LookAndStop(SIGTERM, 0); });
   }
   if (waited || erred) return LookAndStop(SIGTERM, waited ? kMostLooks : 0);
   // A rank that leaves closes its connections some time before it exits.

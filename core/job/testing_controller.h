@@ -71,6 +71,7 @@ class ControllerTest : public ::testing::Test {
     World world;
     world.tokens.resize(1);
     world.fails_alike_within = fails_alike_within_;
+    world.told_within = {};
     // Outputs end with the run, so keep those that the test reads.
     for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
     const Status ran = controller_->Run(std::move(world));
