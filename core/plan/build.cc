@@ -272,6 +272,10 @@ Result<Plan> Made(const Inputs& inputs, const std::vector<Host>& hosts) {
   for (std::string& list : GpuListWarnings(spec, known)) plan.warnings.push_back(std::move(list));
   plan.backend = inputs.backend.shown();
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
+  if (spec.watch.on_stall.is("restart") && *spec.restart.max == 0 && *spec.watch.stall != "off") {
+    plan.warnings.emplace_back(
+        "watch.on_stall = \"restart\" ends a job without progress but restarts none, as restart.max is 0");
+  }
   const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(spec) : "";
   if (!unused.empty()) plan.warnings.push_back(unused);
   if (const std::string unkept = UnkeptPorts(spec); plan.hosts.size() > 1 && !unkept.empty()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/number.h"
 #include "core/base/secrets.h"
 #include "core/base/text.h"
 #include "core/options/text.h"
@@ -77,6 +78,17 @@ std::string AsHosts(const Spec& spec, const Node& node) {
   return all && !hosts.empty() && hosts.size() <= kMost ? options::Format(spec, hosts) : R"(["a", "b:4"])";
 }
 
+// Converts numbers and booleans to their text.
+std::optional<std::string> TextOf(const Node& node) {
+  switch (node.kind) {
+    case Kind::kString: return node.text;
+    case Kind::kInt: return fmt::format("{}", node.number);
+    case Kind::kBool: return node.flag ? "true" : "false";
+    case Kind::kFloat: return RealText(node.real);
+    default: return std::nullopt;
+  }
+}
+
 Fault WrongType(const Spec& spec, const Node& node) {
   std::string message =
       fmt::format("expected {}; found {}", ExpectedText(spec), FoundText(node, spec.secret));
@@ -86,7 +98,9 @@ Fault WrongType(const Spec& spec, const Node& node) {
     message += items.empty() ? "; put it into [ ], one string per item" : "; write " + items;
   }
   if (spec.type == Type::kMap && node.kind == Kind::kList) message += "; write " + AsTable(spec, node);
-  if (spec.type == Type::kDuration && node.kind == Kind::kInt && !spec.secret)
+  const bool time = spec.type == Type::kDuration ||
+                    (spec.type == Type::kString && ParseDuration(spec.default_text.value_or("")));
+  if (time && node.kind == Kind::kInt && !spec.secret)
     message += fmt::format(", did you mean \"{}s\"?", node.number);
   const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
   if (number && IsNumber(node)) message += "; write it without quotes";
@@ -95,6 +109,7 @@ Fault WrongType(const Spec& spec, const Node& node) {
     const std::string text = RealText(node.real);
     if (text.ends_with(".0")) message += "; write " + text.substr(0, text.size() - 2);
   }
+  if (!time && spec.type == Type::kString && TextOf(node)) message += "; quote it";
   if (list && spec.key == kHostsKey && node.kind == Kind::kTable)
     message += "; write hosts = " + AsHosts(spec, node);
   if (spec.type == Type::kBool && node.kind == Kind::kString) {
@@ -108,17 +123,6 @@ Fault WrongType(const Spec& spec, const Node& node) {
   if (spec.type == Type::kBool && node.kind == Kind::kInt && (node.number == 0 || node.number == 1))
     message += fmt::format(", did you mean {}?", node.number == 1);
   return {"", node.at, std::move(message)};
-}
-
-// Converts numbers and booleans to their text.
-std::optional<std::string> TextOf(const Node& node) {
-  switch (node.kind) {
-    case Kind::kString: return node.text;
-    case Kind::kInt: return fmt::format("{}", node.number);
-    case Kind::kBool: return node.flag ? "true" : "false";
-    case Kind::kFloat: return RealText(node.real);
-    default: return std::nullopt;
-  }
 }
 
 Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path& folder,

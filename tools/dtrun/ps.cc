@@ -83,7 +83,7 @@ void ReadEnd(const fs::path& folder, JobRow* row) {
   else if (const std::string signal = TextOf(verdict, "interrupt");
            result == "interrupted" && !signal.empty())
     row->state = result + ": " + signal;
-  else if (result == "agent killed")
+  else if (result == "agent killed" || result == "guard killed")
     row->state = "dtrun killed";
   else
     row->state = why.empty() ? result : result + ": " + why;

@@ -21,7 +21,7 @@ constexpr std::string_view kRestarts =
     "jobs that grow and shrink count hosts: --set cluster.min_hosts=N, with "
     "restart.max";
 constexpr std::string_view kPlanAdvice =
-    "'dtrun plan' in place of 'dtrun' shows hosts, ranks and processors, and starts nothing";
+    "it shows hosts, ranks and processors, and starts nothing";
 constexpr std::string_view kRankFiles =
     "leave it out: the run's folder has a file for each rank (--set logs.dir=DIR chooses it)";
 constexpr std::string_view kOneProgram =
@@ -122,7 +122,7 @@ constexpr ForeignFlag kFlags[] = {
      "the header's line 'binding' says which processors ranks are bound to, if they are (-v: always), and 'dtrun plan' "
      "shows each rank's"},
     {"--display-allocation --display-devel-allocation --display-devel-map --display-diffable-map --display-topo --display= "
-     "--do-not-launch", "mpirun", "", kRefused, kPlanAdvice},
+     "--do-not-launch", "mpirun", kPlan, kRefused, kPlanAdvice},
     {"--pernode", "mpirun", "--set job.processes_per_host=1"},
     {"--add-host= --add-hostfile=", "mpirun", "", kUnread, "name all hosts of the job: --hosts node1,node2"},
     {"--prefix=", "mpirun", "", kRefused,
@@ -131,8 +131,9 @@ constexpr ForeignFlag kFlags[] = {
     {"--noprefix", "mpirun", "", kNothing, kInherited},
     {"--path=", "mpirun", "", kRefused, "write the program with its folder, {}/PROGRAM, or put that folder into PATH"},
     {"--merge-stderr-to-stdout", "mpirun", "", kRefused, "write 2>&1 behind dtrun's command line"},
-    {"--output-filename= --output-directory= -outfile-pattern= -errfile-pattern=", "mpirun, mpiexec", "", kRefused,
-     kRankFiles},
+    {"--output-filename= --output-directory=", "mpirun", "--set logs.dir={}", kRefused,
+     "it is the run's folder, with a file for each rank"},
+    {"-outfile-pattern= -errfile-pattern=", "mpiexec", "", kRefused, kRankFiles},
     {"--stream-buffering=", "mpirun", "", kUnread,
      "leave it out: dtrun passes each line on at once; the C library's buffering is set by stdbuf: stdbuf -oL PROGRAM"},
     {"--timeout= I_MPI_JOB_TIMEOUT MPIEXEC_TIMEOUT", "mpirun", "--time-limit {s}", kRefused,
@@ -185,7 +186,7 @@ constexpr ForeignFlag kFlags[] = {
      "it is a parameter of mpirun itself, and dtrun starts the ranks; 'dtrun config list' lists dtrun's options"},
 
     // srun and sbatch.
-    {"--export= SLURM_EXPORT_ENV SRUN_EXPORT_ENV", "srun", "", kHarmless, kSetVariable, "ALL"},
+    {"--export= SLURM_EXPORT_ENV SRUN_EXPORT_ENV", "srun", "--set job.env.{}", kExports, kSetVariable},
     {"--cpus-per-task= --cpus-per-gpu= SRUN_CPUS_PER_TASK", "srun", "--set job.env.OMP_NUM_THREADS={}", kRefused,
      kThreadsAdvice},
     {"--cpu-bind= SLURM_CPU_BIND", "srun", "", kRefused, kBindingAdvice},
@@ -195,11 +196,10 @@ constexpr ForeignFlag kFlags[] = {
     {"-p=", "srun and horovodrun", "", kRefused,
      "srun's partition is for the scheduler: give it to sbatch, salloc or srun; horovodrun's ssh port goes into "
      "cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"]"},
-    {"-t=", "srun and torchrun", "", kRefused,
-     "for srun's time limit write --time-limit DURATION, such as 2h; 'dtrun torchrun' takes torchrun's whole command "
-     "line, --tee included"},
-    {"--time= SLURM_TIMELIMIT", "srun", "", kRefused,
-     "write --time-limit DURATION, such as 2h; the scheduler's own goes to sbatch or salloc"},
+    {"-t=", "srun and torchrun", "--time-limit {time}", kRefused,
+     "it is srun's time limit; 'dtrun torchrun' takes torchrun's whole command line, --tee included"},
+    {"--time= SLURM_TIMELIMIT", "srun", "--time-limit {time}", kRefused,
+     "the scheduler's own goes to sbatch or salloc"},
     {"--partition= --account= -A= --job-name= -J= --exclusive --mem= --constraint= -C= --qos=", "srun", "", kRefused,
      kScheduler},
     {"--overcommit -O SLURM_OVERCOMMIT", "srun", "--set cluster.oversubscribe=true"},
@@ -235,7 +235,7 @@ constexpr ForeignFlag kFlags[] = {
     {"--het-group=", "srun", "", kUnread, kNamedHosts},
     {"--relative=", "srun", "", kUnread, kNamedHosts},
     {"--nodefile= -F=", "srun", "--hostfile {}", kRefused, "a host in each line"},
-    {"--test-only", "srun", "", kRefused, kPlanAdvice},
+    {"--test-only", "srun", kPlan, kRefused, kPlanAdvice},
     {"--bcast --bcast-exclude= --compress --send-libs SLURM_BCAST SLURM_SEND_LIBS SLURM_COMPRESS", "srun", "", kUnread,
      "leave it out: each host needs the program in the same place, such as in a shared folder"},
     {"--propagate", "srun", "", kUnread,
@@ -254,8 +254,7 @@ constexpr ForeignFlag kFlags[] = {
      "--use-min-nodes --wckey= --network= --no-allocate -Z", "srun", "", kUnread, kScheduler},
 
     // dtrun's verbs, and flags that several launchers share.
-    {"--dry-run --display-map -display-map", "other launchers", "", kRefused,
-     "'dtrun plan' in place of 'dtrun' shows what would be started, and starts nothing"},
+    {"--dry-run --display-map -display-map", "other launchers", kPlan, kRefused, kPlanAdvice},
     {"--debug", "other launchers", "", kRefused,
      "-v prints all that dtrun chose, and 'dtrun explain latest' reports on the run"},
     {"--backend=", "'dtrun bench'", "--set backend.name={}"},

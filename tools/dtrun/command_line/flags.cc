@@ -67,6 +67,27 @@ std::string ListOf(std::string_view value) {
   return "[" + words + "]";
 }
 
+// The duration of Slurm's [DAYS-]HOURS[:MINUTES[:SECONDS]] or MINUTES[:SECONDS], in dtrun's form; sbatch(1).
+std::string OfSlurm(std::string_view time) {
+  const std::size_t dash = time.find('-');
+  const bool days = dash != time.npos;
+  const auto parts = Split(days ? time.substr(dash + 1) : time, ':');
+  constexpr std::int64_t kUnits[] = {3600, 60, 1};
+  const std::size_t first = days || parts.size() == 3 ? 0 : 1;
+  if (parts.size() > std::size(kUnits) - first) return "DURATION";
+  std::int64_t seconds = 0;
+  const auto add = [&](std::string_view part, std::int64_t unit) {
+    const auto number = NumberOf<std::int32_t>(part);
+    if (number) seconds += *number * unit;
+    return number && *number >= 0;
+  };
+  if (days && !add(time.substr(0, dash), 24 * 3600)) return "DURATION";
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!add(parts[i], kUnits[first + i])) return "DURATION";
+  }
+  return seconds % 60 == 0 ? fmt::format("{}m", seconds / 60) : fmt::format("{}s", seconds);
+}
+
 std::string Filled(std::string_view text, const std::string& value) {
   constexpr std::int64_t kMiB = 1 << 20;
   std::string filled(text);
@@ -78,6 +99,7 @@ std::string Filled(std::string_view text, const std::string& value) {
   replace("{list}", ListOf(value));
   replace("{s}", IsDigits(value) ? value + "s" : value);
   replace("{MiB}", number ? std::to_string(*number * kMiB) : "BYTES");
+  if (filled.find("{time}") != filled.npos) replace("{time}", OfSlurm(value));
   replace("{}", value);
   return filled;
 }
@@ -165,6 +187,19 @@ ForeignWords ReadVariable(const ForeignFlag& flag, const std::string& name, cons
                   name, value)};
 }
 
+// srun's list. Without ALL srun withholds the rest of the environment, which dtrun does not.
+ForeignWords ReadExports(const ForeignFlag& flag, const std::string& name, const std::string& value) {
+  Words words;
+  bool all = false;
+  for (const std::string_view variable : Split(value, ',')) {
+    if (variable == "ALL") all = true;
+    if (variable.find('=') == variable.npos) continue;
+    for (std::string& word : FilledWords(flag, std::string(variable))) words.push_back(std::move(word));
+  }
+  if (!all) return {Effect::kRefused, std::move(words), std::string(flag.advice)};
+  return words.empty() ? NoEffect(name, ReasonOf(flag)) : ReadAs(name, std::move(words));
+}
+
 // Which variables are read by which launcher, and where the name of ForeignFlag begins in theirs.
 struct Prefix {
   std::string_view text, launcher;
@@ -209,9 +244,9 @@ std::string HostCount(const std::string& value) {
 std::string AdviceOf(const ForeignFlag& flag, const std::string& value) {
   const std::string advice = Filled(flag.advice, value);
   if (!IsRefused(flag) || flag.words.empty()) return advice.empty() ? std::string(kLeaveOut) : advice;
-  return fmt::format("write {}{}{}{}", Quoted(FilledWords(flag, value)),
-                     flag.words.starts_with('-') ? "" : " in front of dtrun", advice.empty() ? "" : "; ",
-                     advice);
+  const bool front = !flag.words.starts_with('-') && flag.words != kPlan;
+  return fmt::format("write {}{}{}{}", Quoted(FilledWords(flag, value)), front ? " in front of dtrun" : "",
+                     advice.empty() ? "" : "; ", advice);
 }
 
 std::string FlagOf(const ForeignFlag& flag, const std::string& name) {
@@ -277,6 +312,7 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
       return left_out || IsHarmless(flag, value) ? NoEffect(name, ReasonOf(flag)) : refused();
     }
     case kVariable: return ReadVariable(flag, name, value);
+    case kExports: return ReadExports(flag, name, value);
     case kModule:
     case kWords: break;
     case kRefused:

@@ -21,11 +21,15 @@ enum class Reading {
   kOneOf,     // as `words` if the value is in `values`: "core=compact none=none" has its meaning here
   kHarmless,  // no effect if the value is in `values` or left out, for the reason that begins `advice`
   kVariable,  // NAME=VALUE as `words`; NAME alone has no effect: ranks inherit it
+  kExports,   // a list of ALL, NAME and NAME=VALUE: each NAME=VALUE as `words`; refused without ALL
   kModule,    // a Python module: the interpreter must be given
   kRefused,   // `words` are near to it, if there are any; `advice`: what else to do
   kUnread,    // also refused: dtrun has nothing like it
   kMpirun,    // also refused, unless it is harmless or ppr:N:node; allowed if mpirun starts the ranks
 };
+
+// ForeignFlag::words of a flag for which dtrun has a verb.
+inline constexpr std::string_view kPlan = "dtrun plan";
 
 struct ForeignFlag {
   // Separated by spaces. Flags have '-' for '_' and end in a '=' for each word of value: "--ntasks= --mca==";
@@ -33,7 +37,7 @@ struct ForeignFlag {
   std::string_view names;
   std::string_view launchers;  // that have it: "mpirun, srun"
   // dtrun's option and its value, or words in front of dtrun. In place of {} the value, of {s} the value in
-  // seconds, of {MiB} so many bytes, and of {list} its words as a list.
+  // seconds, of {time} Slurm's time as a duration, of {MiB} so many bytes, and of {list} its words as a list.
   std::string_view words;
   Reading reading = Reading::kWords;
   std::string_view advice = {};  // has {} and {s} too

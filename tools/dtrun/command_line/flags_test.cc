@@ -73,6 +73,7 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("-genv", {"A", "1"}), "job.env.A=1");
   EXPECT_EQ(Read("--pernode"), "job.processes_per_host=1");
   EXPECT_EQ(Read("--export", {"ALL"}), "");
+  EXPECT_EQ(Read("--export", {"ALL,A=1,B"}), "job.env.A=1");
   EXPECT_EQ(Read("--timeline-filename", {"t.json"}), "job.env.HOROVOD_TIMELINE=t.json");
   EXPECT_EQ(Read("--disable-cache"), "job.env.HOROVOD_CACHE_CAPACITY=0");
   for (const char* flag : {"--standalone", "--allow-run-as-root", "--tag-output", "--report-bindings"}) {
@@ -145,7 +146,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), AllOf(HasSubstr("srun and horovodrun"), HasSubstr("sbatch"), HasSubstr("2222")));
   EXPECT_THAT(Read("-t"), AllOf(HasSubstr("--time-limit DURATION"), HasSubstr("--tee")));
-  EXPECT_THAT(Read("--time", {"2:00:00"}), HasSubstr("--time-limit DURATION"));
+  EXPECT_THAT(Read("--time"), HasSubstr("--time-limit DURATION; "));
   EXPECT_THAT(Read("-r"), HasSubstr("dtrun torchrun"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
@@ -160,11 +161,21 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
               HasSubstr("a flag of horovodrun and deepspeed; write --set 'cluster.remote_shell=["));
   EXPECT_THAT(Read("--check-build"), HasSubstr("run horovodrun --check-build"));
   EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
-  EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
+  EXPECT_THAT(Read("--dry-run"), HasSubstr("write dtrun plan; it shows hosts"));
   for (const char* flag : {"-o", "--output", "--error", "--open-mode"})
     EXPECT_THAT(Read(flag),
                 HasSubstr("a flag of srun that dtrun does not read; leave it out: the run's folder"))
         << flag;
+}
+
+TEST(ForeignFlags, ATimeOfSlurmIsADuration) {
+  const std::pair<const char*, const char*> times[] = {
+      {"30", "30m"},    {"2:30", "150s"},   {"2:00:00", "120m"},     {"1-2", "1560m"},  {"1-0:0:1", "86401s"},
+      {"", "DURATION"}, {"-1", "DURATION"}, {"1:2:3:4", "DURATION"}, {"2h", "DURATION"}};
+  for (const auto& [time, duration] : times)
+    EXPECT_THAT(Read("--time", {time}), HasSubstr(std::string("write --time-limit ") + duration + ";"))
+        << time;
+  EXPECT_THAT(Read("-t", {"5"}), HasSubstr("write --time-limit 5m; it is srun's time limit"));
 }
 
 TEST(ForeignFlags, AreRefusedWithTheValueThatWasGiven) {

@@ -61,7 +61,9 @@ Words Splitter::WithNear(Words own) const {
     const CLI::Option* option = at_->get_option_no_throw(near.front());
     const auto shell =
         std::ranges::find_if(own, [&](const std::string& word) { return word.starts_with(kShell); });
-    if (option == nullptr) {
+    if (near.front() == "dtrun") {
+      if (at_ == grammar_.root) own.insert(std::ranges::find(own, "dtrun") + 1, near.begin() + 1, near.end());
+    } else if (option == nullptr) {
       if (near.front().starts_with('-')) continue;
       own.insert(std::ranges::find(own, "dtrun"), near.begin(), near.end());
     } else if (shell != own.end() && near.back().starts_with(kShell)) {

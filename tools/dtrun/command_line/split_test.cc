@@ -326,6 +326,10 @@ TEST_F(SplitTest, AllFlagsThatItCannotTakeAreRefusedAtOnce) {
   EXPECT_THAT(Refused({"plan", "job.toml", "--tv", "--hosts", "a"}),
               HasSubstr("\n  type: dtrun plan job.toml --hosts a"));
   EXPECT_THAT(Refused({"--tv", "--", "plan"}), HasSubstr("\n  type: dtrun -- plan"));
+  EXPECT_THAT(Refused({"-n", "2", "--dry-run", "x"}), HasSubstr("\n  type: dtrun plan -n 2 x"));
+  EXPECT_THAT(Refused({"plan", "--test-only", "x"}), HasSubstr("\n  type: dtrun plan x"));
+  EXPECT_THAT(Refused({"--export=A=1,B=2", "x"}),
+              HasSubstr("\n  type: dtrun --set job.env.A=1 --set job.env.B=2 x"));
   EXPECT_THAT(Refused({"--gpu-ids", "0,1", "--unset-env", "A", "x"}),
               HasSubstr("\n  type: CUDA_VISIBLE_DEVICES=0,1 env -u A dtrun x"));
   EXPECT_THAT(
