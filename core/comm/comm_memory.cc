@@ -40,6 +40,7 @@ Result<void*> CommMemory::Allocate(std::uint64_t bytes) {
   if (mem_alloc != nullptr) {
     if (Status usable = state_.Usable(); !usable) return std::move(usable).error();
     PluginError cause;
+    const OperationCall call = state_.Enter(state_.host);
     if (const dtrun_status status = mem_alloc(state_.host.comm, &params, &memory, &cause);
         status != DTRUN_OK) {
       return Answered(state_.making, status, cause,
@@ -68,6 +69,7 @@ Result<void*> CommMemory::AllocateOn(std::uint64_t bytes, std::int32_t kind, std
   params.device_index = index;
   void* memory = nullptr;
   PluginError cause;
+  const OperationCall call = state_.Enter(route);
   const bool own = route.carrier.table.mem_alloc != nullptr;
   const dtrun_status status =
       own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
@@ -95,6 +97,7 @@ void CommMemory::Free(void* memory) {
     blocks_.erase(found);
   }
   const Route& route = block.of_device && block.of_backend ? *state_.device() : state_.host;
+  const OperationCall call = state_.Enter(route);
   if (block.of_backend) {
     route.carrier.table.mem_free(route.comm, memory);
   } else if (block.of_device) {
@@ -138,6 +141,7 @@ Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind
   params.device_kind = kind;
   params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : index;
   PluginError cause;
+  const OperationCall call = state_.Enter(*route);
   const dtrun_status status = mem_register(route->comm, &params, memory, &cause);
   const std::lock_guard lock(mutex_);
   if (status == DTRUN_OK) {
@@ -159,6 +163,7 @@ void CommMemory::Deregister(void* memory) {
     registered_.erase(found);
   }
   const Route& route = *registration.route;
+  const OperationCall call = state_.Enter(route);
   if (registration.ready) route.carrier.table.mem_deregister(route.comm, memory);
 }
 

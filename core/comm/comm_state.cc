@@ -158,6 +158,7 @@ void CommState::Abort(std::string_view reason) {
   for (const Route* route : Routes()) {
     if (route == nullptr || !route->CanAbort()) continue;
     PluginError error;
+    const OperationCall call = Enter(*route);
     if (route->carrier.table.comm_abort(route->comm, &params, &error) == DTRUN_OK) continue;
     // Its calls still end with their deadlines, and the first failure remains.
     if (!making.warn) continue;

@@ -80,6 +80,8 @@ struct Making {
   Nanoseconds Limit() const {
     return timeout.count() < 0 ? timeout : 2 * timeout + PluginCall::kBeyondTimeout;
   }
+  // The limit of a member that works on this rank alone, such as mem_alloc, for OperationCall. 0: none.
+  std::int64_t MemberLimit() const { return timeout.count() < 0 ? 0 : (timeout + patience).count(); }
   // When comm_create is overdue, of a plugin or of layers; zero: never.
   Nanoseconds Due(bool plugin) const {
     return plugin ? PluginCall::DueOf(timeout + PluginCall::kBeyondTimeout) : PluginCall::DueOf(Limit());
@@ -104,6 +106,11 @@ class CommState {
   std::mutex order;   // guards sequence, and the order of calls of the routes and of the record
   std::uint64_t sequence = 0;
   std::atomic<bool> stuck = false;  // an operation will never end
+
+  // Watches the caller's call of such a member.
+  OperationCall Enter(const Route& route) const {
+    return {route.carrier.name, making.report, making.MemberLimit()};
+  }
 
   // The device's route, once it is open.
   Route* device() const { return device_.load(std::memory_order_acquire); }

@@ -44,6 +44,10 @@ std::int64_t Add(std::int64_t a, std::int64_t b) { return a > kNever - b ? kNeve
 dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_stream* stream,
                                  dtrun_work** out, dtrun_error* err) {
   const comm::Scope& scope = route.scope;
+  if (op.timeout_ns == 0) op.timeout_ns = state_.making.timeout.count();
+  op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
+  // For query_support and the wait too.
+  const OperationCall call(route.carrier.name, state_.making.report, Limit(op.timeout_ns));
   if (Status valid = comm::Check(op, scope); !valid) return valid.error().CopyTo(err);
   if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope);
   bool captured = false;
@@ -53,8 +57,6 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     if (!prepared) return prepared.error().CopyTo(err);
     captured = *prepared;
   }
-  if (op.timeout_ns == 0) op.timeout_ns = state_.making.timeout.count();
-  op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
   const std::int64_t began = state_.traces() ? Now() : 0;
   std::int64_t given = 0;
   std::unique_ptr<dtrun_work> work;
@@ -64,8 +66,6 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
   PluginError cause;
   dtrun_status status = DTRUN_OK;
   bool grouped = false;
-  const OperationCall call(route.carrier.name, state_.making.report,
-                           Limit(op.timeout_ns));  // for the wait too
   {
     const std::lock_guard lock(state_.order);
     if (state_.failed()) return state_.FirstFailure(err);
@@ -294,6 +294,7 @@ dtrun_status dtrun_comm::Overrun(const comm::Route& route, const dtrun_op& op, d
 
 void dtrun_comm::ReleaseRequest(const comm::Route& route, dtrun_request* request) {
   const dtrun_backend& table = route.carrier.table;
+  const OperationCall call = state_.Enter(route);
   if (state_.stuck) {
     PluginError ignored;
     if (table.req_test(request, &ignored) == DTRUN_PENDING) return;
@@ -370,7 +371,7 @@ dtrun_status dtrun_comm::OrderBefore(const dtrun_stream& stream, dtrun_work& wor
   if (!same) return same.error().CopyTo(err);
   if (route.carrier.table.req_wait_stream != nullptr) {
     PluginError cause;
-    const OperationCall call(route.carrier.name, state_.making.report);
+    const OperationCall call = state_.Enter(route);
     std::unique_lock lock(state_.order, std::defer_lock);
     if (!route.carrier.orders_on_host) lock.lock();  // [comm-serial]
     const dtrun_status status = route.carrier.table.req_wait_stream(work.request, &stream, &cause);

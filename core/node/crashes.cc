@@ -26,19 +26,21 @@ void Crashes::Printed(int rank, std::string_view bytes) {
   kept.append(bytes);
 }
 
-void Crashes::Ended(int rank, pid_t pid, const process::Ending& ending, const std::filesystem::path& folder) {
-  if (!first_ && IsOfACrash(ending.signal)) first_ = {rank, pid, ending.signal, ending.core_dumped, folder};
+void Crashes::Ended(int rank, const Process& process, const process::Ending& ending) {
+  if (!first_ && IsOfACrash(ending.signal)) first_ = {rank, process, ending.signal, ending.core_dumped};
 }
 
-std::vector<protocol::CrashedAt> Crashes::Look(std::chrono::milliseconds patience) const {
+std::vector<protocol::CrashedAt> Crashes::Look(std::chrono::milliseconds patience) {
   if (!first_) return {};
-  stacks::Crash crash{.pid = first_->pid, .signal = first_->signal, .printed = {}, .folder = {}, .core = {}};
-  crash.folder = first_->folder;
+  const auto& [pid, folder, program] = first_->process;
+  stacks::Crash crash{.pid = pid, .signal = first_->signal, .printed = {}, .folder = folder, .core = {}};
+  crash.program = program;
+  crash.logged = log_.FaultOf(pid);
   if (const auto printed = printed_.find(first_->rank); printed != printed_.end())
     crash.printed = printed->second;
   if (first_->has_core)
     crash.core =
-        stacks::CoreFile(ReadKernelFile("/proc/sys/kernel/core_pattern"), crash.folder, first_->pid, begun_);
+        stacks::CoreFile(ReadKernelFile("/proc/sys/kernel/core_pattern"), folder, pid, begun_);
   const char* const path = std::getenv("PATH");
   std::string place =
       stacks::CrashPlace(crash, path == nullptr ? "" : path, std::chrono::steady_clock::now() + patience);

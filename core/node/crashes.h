@@ -1,4 +1,5 @@
-// Where the first rank of this host that crashed was: from the stack that it printed, or from its core file.
+// Where the first rank of this host that crashed was: from the stack that it printed, its core file, or the
+// kernel's log.
 //
 // Owned by the local host; loop thread.
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "core/process/ending.h"
 #include "core/protocol/rank_messages.h"
+#include "core/stacks/kernel_log.h"
 
 namespace dtrun::node {
 
@@ -22,22 +24,27 @@ class Crashes {
  public:
   // Output of a rank, of which the end is kept.
   void Printed(int rank, std::string_view bytes);
-  // Only the first end by a signal of a crash counts. `folder`: the working folder of its process.
-  void Ended(int rank, pid_t pid, const process::Ending& ending, const std::filesystem::path& folder);
+  struct Process {
+    pid_t pid = 0;
+    std::filesystem::path folder;   // its working folder
+    std::filesystem::path program;  // the file that it ran; empty: unknown
+  };
+  // Only the first end by a signal of a crash counts.
+  void Ended(int rank, const Process& process, const process::Ending& ending);
   // Runs a tool that reads debug information, for `patience` at most, if a rank has crashed. After the last
   // call of Printed.
-  std::vector<protocol::CrashedAt> Look(std::chrono::milliseconds patience) const;
+  std::vector<protocol::CrashedAt> Look(std::chrono::milliseconds patience);
 
  private:
   struct First {
     int rank = 0;
-    pid_t pid = 0;
+    Process process;
     int signal = 0;
     bool has_core = false;
-    std::filesystem::path folder;
   };
 
   const std::filesystem::file_time_type begun_ = std::filesystem::file_time_type::clock::now();
+  stacks::KernelLog log_;
   std::map<int, std::string> printed_;
   std::optional<First> first_;
 };

@@ -81,7 +81,8 @@ class LocalHost final : public protocol::Host {
     };
     events.ended = [this](protocol::RankEnded ended) {
       if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Seen();
-      crashes_->Ended(ended.rank, ended.pid, ended.ending, running_.empty() ? "/" : running_.front().folder);
+      crashes_->Ended(ended.rank, {ended.pid, running_.empty() ? "/" : running_.front().folder, {}},
+                      ended.ending);
       Emit(ended);
     };
     events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };
@@ -172,6 +173,8 @@ class LocalHost final : public protocol::Host {
     if (one.count == 1) one.given = verdict::RendezvousVariables(planned.env);
     one.pid = child.pid;
     one.folder = planned.cwd;
+    std::error_code unknown;
+    one.program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", one.pid), unknown);
     one.process = std::make_shared<process::ChildProcess>(
         loop_, std::move(child), buffer_,
         [this, rank](output::Stream stream, std::string_view bytes) { OnOutput(rank, stream, bytes); },
@@ -201,7 +204,7 @@ class LocalHost final : public protocol::Host {
     mpi_.Look();
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning)
       for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
-    if (one.signal_sent == 0) crashes_->Ended(one.rank, one.pid, ending, one.folder);
+    if (one.signal_sent == 0) crashes_->Ended(one.rank, {one.pid, one.folder, one.program}, ending);
     const int count = one.signal_sent != 0 || one.forwarded != 0 ? 0 : one.count;
     auto under_way = contract::MembersUnderWay(held_->recorder_memory(), one.rank, count);
     if (under_way.fault ? !one.failed : ending.signal != 0) under_way = {};

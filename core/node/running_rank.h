@@ -20,6 +20,7 @@ struct RunningRank {
   int count = 1;  // number of its ranks
   pid_t pid = 0;
   std::string folder;
+  std::string program;  // the file that it runs; empty: unknown
   int signal_sent = 0;
   int stopped_by = 0;  // signal that had stopped it when it was asked to end; 0: it was running
   int forwarded = 0;   // the last signal from the user

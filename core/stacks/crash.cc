@@ -251,9 +251,13 @@ fs::path CoreFile(std::string_view pattern, const fs::path& folder, pid_t pid, f
 }
 
 std::string CrashPlace(const Crash& crash, const std::string& path, Deadline deadline) {
-  const auto printed = FramesOfPrinted(crash, Find({"eu-addr2line", "addr2line"}, path, deadline));
-  if (!printed.empty() || crash.core.empty()) return PlaceIn(printed);
-  return PlaceIn(FramesOfCore(crash, Find({"eu-stack", "gdb"}, path, deadline)));
+  const Tool lines = Find({"eu-addr2line", "addr2line"}, path, deadline);
+  const auto printed = FramesOfPrinted(crash, lines);
+  if (!printed.empty()) return PlaceIn(printed);
+  if (!crash.core.empty()) return PlaceIn(FramesOfCore(crash, Find({"eu-stack", "gdb"}, path, deadline)));
+  const auto address = crash.logged ? AddressIn(crash.program, *crash.logged) : std::nullopt;
+  if (!address) return {};
+  return PlaceIn({LookUp({crash.program.string(), {}, *address}, true, {}, lines)});
 }
 
 }  // namespace dtrun::stacks

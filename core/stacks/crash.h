@@ -1,5 +1,5 @@
-// Where the program's own code crashed: from the stack that a process printed as it died, or from its core
-// file.
+// Where the program's own code crashed: from the stack that a process printed as it died, from its core file,
+// or from the kernel's log.
 //
 // The stack is one of libdtrun or Open MPI, which print them in the form of glibc's backtrace_symbols. Both
 // need a tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's own
@@ -10,10 +10,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/stacks/kernel_log.h"
 #include "core/stacks/native.h"
 
 namespace dtrun::stacks {
@@ -36,9 +38,11 @@ std::filesystem::path CoreFile(std::string_view pattern, const std::filesystem::
 struct Crash {
   pid_t pid = 0;
   int signal = 0;
-  std::string printed;           // the end of its output on stderr
-  std::filesystem::path folder;  // its working folder
-  std::filesystem::path core;    // empty: none
+  std::string printed;                 // the end of its output on stderr
+  std::filesystem::path folder;        // its working folder
+  std::filesystem::path core;          // empty: none
+  std::filesystem::path program = {};  // the file that it ran
+  std::optional<LoggedFault> logged = {};
 };
 
 // "in step at solver.c:42"; "in step" without debug information. Empty: unknown, or in a plugin.

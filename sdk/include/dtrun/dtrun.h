@@ -37,7 +37,7 @@ typedef struct dtrun_comm dtrun_comm;
 typedef struct dtrun_work dtrun_work;
 typedef struct dtrun_backend_comm dtrun_backend_comm; /* a backend's */
 
-/* "0.1.0". */
+/* MAJOR.MINOR.PATCH. */
 DTRUN_API const char* dtrun_version(void);
 /* "invalid argument", "timeout", ...; never NULL. */
 DTRUN_API const char* dtrun_status_text(dtrun_status status);

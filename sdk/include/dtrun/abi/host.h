@@ -21,7 +21,7 @@ typedef struct dtrun_host {
   uint32_t abi_minor;
   int32_t kind;         /* the kind core expects of the plugin being loaded */
   int32_t in_probe;     /* 1 in the short-lived process that lists, describes, chooses and plans */
-  dtrun_string product; /* "dtrun 0.1.0" */
+  dtrun_string product; /* "dtrun MAJOR.MINOR.PATCH" */
   /* The service table for `id`, or NULL. [any] */
   const void* (*get_service)(const dtrun_host* host, const char* id);
 } dtrun_host;
