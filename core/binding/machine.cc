@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -91,6 +92,10 @@ Topology Gather(hwloc_topology_t topology, hwloc_const_cpuset_t allowed) {
 bool KnowsMachine() { return true; }
 
 Result<Topology> ReadMachine() {
+  cpu_set_t mine;
+  // hwloc would try larger and larger sets for ever.
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0 && errno != EINVAL)
+    return Error::System("read the affinity mask that dtrun was given", errno);
   auto handle = Load(nullptr);
   if (!handle) return handle.error();
   const Bitmap mask(::hwloc_bitmap_alloc(), &hwloc_bitmap_free);

@@ -1,5 +1,6 @@
 #include "core/comm/plugin_call.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -103,6 +104,14 @@ std::string CaughtText() {
 }  // namespace
 
 Error Threw(const std::string& call, const PluginReport& report) {
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) {  // may not be stopped here, and has no way through the caller
+    EndProcess(
+        fmt::format("{}, ended the program's thread that had called it (pthread_exit); {}", call, kNext),
+        report, PluginIn(call));
+  } catch (...) {
+  }
   Error error{DTRUN_INTERNAL,
               fmt::format("{}, threw an exception, which no plugin may: {}; {}", call, CaughtText(), kNext),
               -1};

@@ -114,9 +114,26 @@ std::uintptr_t CallerOfNoCode(const siginfo_t& fault, const void* context) {
 #endif
 }
 
+// The instruction that the signal has interrupted; zero: unknown.
+std::uintptr_t Interrupted(const void* context) {
+  const mcontext_t& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(registers.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return registers.pc;
+#else
+  static_cast<void>(registers);
+  return 0;
+#endif
+}
+
 // Returns whether it has marked one.
 bool FindFault(const siginfo_t& fault, const void* context) {
   const char* const call = contract::MemberMarks::OfThisThread();
+  // Without a walk, which reads the plugin's file: it may have been cut.
+  const std::uintptr_t at = Interrupted(context);
+  if (const Code* const own = plugin::CodeAt(at); own != nullptr && own->of == Code::Of::kPlugin)
+    return MarkFault(*own, call, at - own->begin);
   if (const std::uintptr_t back = CallerOfNoCode(fault, context);
       back != 0) {  // nothing can be walked from there
     const Code* const caller = plugin::CodeAt(back - 1);

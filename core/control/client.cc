@@ -94,6 +94,8 @@ Result<UniqueFd> Connect(const fs::path& folder) {
 
 }  // namespace
 
+constexpr char kClosed[] = "it closed the connection: it has ended meanwhile, or answers many others";
+
 Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std::chrono::milliseconds limit) {
   const Clock::time_point until = Clock::now() + limit;
   Result<UniqueFd> connected = Connect(run_folder);
@@ -105,7 +107,7 @@ Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std:
     if (sent > 0)
       out.erase(0, static_cast<std::size_t>(sent));
     else if (errno != EAGAIN)
-      return NoJob(run_folder, WhyClosed(socket, "it has ended meanwhile"));
+      return NoJob(run_folder, WhyClosed(socket, kClosed));
     else if (!WaitFor(socket, POLLOUT, until))
       return NoAnswer(run_folder, limit);
   }
@@ -123,10 +125,7 @@ Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std:
     ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     if (in.size() > kLongestAnswer) return NoJob(run_folder, "its answer has more than 256 MiB");
   }
-  if (in.empty())
-    return NoJob(
-        run_folder,
-        WhyClosed(socket, "it closed the connection: it has ended meanwhile, or answers many others"));
+  if (in.empty()) return NoJob(run_folder, WhyClosed(socket, kClosed));
   const Json json = ParseJson(in);
   if (json.is_object() && json.contains("error") && json["error"].is_string() && json["error"] != "")
     return Error{DTRUN_FAILED_PRECONDITION, Printable(json["error"].get<std::string>())};

@@ -95,6 +95,7 @@ Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vecto
   for (const pid_t one : below) {
     const stacks::Used used = stacks::UsedBy(one);
     doing.processor_ms += used.processor_ms;
+    doing.kernel_ms += used.kernel_ms;
     doing.bytes += used.bytes;
     doing.resident += used.resident;
     doing.faults += used.faults;

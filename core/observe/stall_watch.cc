@@ -27,9 +27,12 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
   for (const verdict::RankDoing& now : seen.ranks) {
     const auto known = ranks_.find(now.rank);
     moved = moved || known == ranks_.end();
-    Rank rank = known == ranks_.end() ? Rank{now, at, now.processor_ms} : std::move(known->second);
+    Rank rank =
+        known == ranks_.end() ? Rank{now, at, now.processor_ms, now.kernel_ms} : std::move(known->second);
     const auto still_ms = std::chrono::duration_cast<std::chrono::milliseconds>(at - rank.since).count();
-    rank.works = now.processor_ms - rank.used_then_ms > kIdleMs + still_ms * kIdlePercent / 100;
+    const std::int64_t used_ms = now.processor_ms - rank.used_then_ms;
+    const bool polls = now.in_source && !now.runs && 2 * (now.kernel_ms - rank.kernel_then_ms) > used_ms;
+    rank.works = used_ms > kIdleMs + still_ms * kIdlePercent / 100 && !polls;
     // A native rank that sleeps in short steps may be seen between two of them, at no place that is known.
     const bool seen_anywhere = now.phrase != stacks::kRunning;
     const bool elsewhere =
@@ -41,6 +44,7 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
     if (rank.works || elsewhere || transfers || now.processor_ms < rank.used_then_ms) {
       rank.since = at;
       rank.used_then_ms = now.processor_ms;
+      rank.kernel_then_ms = now.kernel_ms;
     }
     std::string before = std::move(rank.seen.phrase);
     rank.seen = now;
@@ -61,6 +65,7 @@ void Standstill::Resume(const std::vector<int>& ranks, const protocol::Inspected
     if (known == ranks_.end() || !known->second.works || std::ranges::count(ranks, now.rank) == 0) continue;
     known->second.since = at;
     known->second.used_then_ms = now.processor_ms;
+    known->second.kernel_then_ms = now.kernel_ms;
   }
 }
 

@@ -40,7 +40,9 @@ struct Stall {
 };
 
 // Determines since when each rank is stuck, from several looks. A rank moves when it reads, writes or changes
-// its code location; it works when it uses CPU time. A rank that does neither between looks is stuck.
+// its code location; it works when it uses CPU time, but not if its main thread sleeps and the kernel uses
+// most of that time: gloo's thread polls a connection that the peer has closed. A rank that does neither
+// between looks is stuck.
 class Standstill {
  public:
   using Clock = std::chrono::steady_clock;
@@ -64,6 +66,7 @@ class Standstill {
     verdict::RankDoing seen;      // at the last look, without stacks
     Clock::time_point since{};    // when it became stuck
     std::int64_t used_then_ms{};  // its CPU time at `since`
+    std::int64_t kernel_then_ms{};
     bool works = false;
   };
 

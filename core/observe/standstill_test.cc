@@ -69,6 +69,25 @@ TEST_F(StandstillTest, TellsARankThatWorksFromOneThatMoves) {
   EXPECT_EQ(still_.Lasts(), seconds(4));
 }
 
+TEST_F(StandstillTest, APollOfALibraryIsNoWork) {
+  verdict::RankDoing rank;
+  rank.phrase = "in time.sleep at t.py:4";
+  rank.in_source = true;
+  const auto look = [&](std::int64_t used_ms, std::int64_t kernel_ms) {
+    rank.processor_ms += used_ms;
+    rank.kernel_ms += kernel_ms;
+    still_.Add(protocol::Inspected{0, {rank}, 0}, at_ += seconds(1));
+    return still_.Works(0);
+  };
+  EXPECT_FALSE(look(100, 0));
+  EXPECT_FALSE(look(1000, 700));
+  EXPECT_EQ(still_.Lasts(0), seconds(1));
+  rank.runs = true;
+  EXPECT_TRUE(look(1000, 700));
+  rank.runs = false;
+  EXPECT_TRUE(look(1000, 100));
+}
+
 TEST_F(StandstillTest, DoesNotCountTheTimeInWhichAToolHasStoppedARank) {
   for (int i = 0; i < 3; ++i) Look(1000L * i, 7, "at t.py:5");
   verdict::RankDoing stopped;

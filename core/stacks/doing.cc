@@ -141,6 +141,9 @@ std::string TaskText(const Task& task) {
 
 std::string TextOf(const Look& look) {
   std::string text = fmt::format("process {}\n", look.pid);
+  if (look.is_python && look.python.threads.empty())
+    text +=
+        "  no Python stack: its memory may not be read here, or its Python is one that dtrun does not know\n";
   for (const PythonThread& thread : look.python.threads) {
     const auto task = std::ranges::find(look.tasks, thread.id, &Task::id);
     text +=
@@ -317,6 +320,8 @@ void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline,
   const Unwound unwound = unwinder.Unwind(doing->pid, deadline);
   if (unwound.frames.empty()) {
     doing->text += fmt::format("  no native stack: {}\n", unwound.trouble);
+    // Ranks at one place, of which the tool has read some, would seem to be at two.
+    if (unwound.late && !doing->python) doing->stand = Stand::kUnknown;
     return;
   }
   doing->text += fmt::format("  native, by {}:\n{}", unwinder.name(), unwound.text);

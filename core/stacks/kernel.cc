@@ -206,6 +206,7 @@ Used UsedBy(pid_t pid) {
   used.resident = pages * std::max(::sysconf(_SC_PAGESIZE), 1L);
   const long ticks = std::max(::sysconf(_SC_CLK_TCK), 1L);
   used.processor_ms = (user + system) * 1000 / ticks;
+  used.kernel_ms = system * 1000 / ticks;
   used.bytes = OwnBytes(pid);
   return used;
 }

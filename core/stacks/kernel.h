@@ -31,6 +31,7 @@ std::vector<Task> TasksOf(pid_t pid);
 // server.
 struct Used {
   std::int64_t processor_ms = 0;
+  std::int64_t kernel_ms = 0;  // the part of it in the kernel
   std::int64_t bytes = 0;
   std::int64_t resident = 0;  // bytes in memory now
   std::int64_t faults = 0;    // page faults that waited for a disk

@@ -217,6 +217,7 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   if (!was_stopped && (run.failed() || AnyIs(pid, "T")))
     ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
   if (!run.in_time) {
+    unwound.late = true;
     unwound.trouble =
         fmt::format("{} took too long{}", name(),
                     name() == "gdb" ? "; eu-stack, of the package elfutils, is several times as fast" : "");

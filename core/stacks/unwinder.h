@@ -67,6 +67,7 @@ struct Unwound {
   std::vector<NativeFrame> frames;  // of the main thread, innermost first; empty: none
   bool any_waits = false;           // a thread is in a call that waits for other ranks
   std::string text;                 // the tool's output for all threads; lines
+  bool late = false;                // the tool took too long
   std::string trouble;              // why there are no frames: "eu-stack: ... Operation not permitted"
 };
 

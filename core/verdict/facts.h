@@ -71,13 +71,14 @@ struct RankDoing {
   std::string beside = {};        // details of what it waits for; may be empty
   std::string text;               // its stacks
   std::int64_t processor_ms = 0;  // including all descendant processes
+  std::int64_t kernel_ms = 0;     // the part of it in the kernel
   std::int64_t bytes = 0;         // read and written, including descendants
   std::int64_t resident = 0;      // bytes in memory, including descendants; shared ones count in each
   std::int64_t faults = 0;        // page faults that waited for a disk, including descendants
   std::int64_t network = 0;       // bytes received and sent by all of its host, without loopback
   int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
   pid_t pid = 0;                  // the process that was read; not sent to other hosts
-  bool runs = false;              // on a processor, or ready to run; not sent to other hosts
+  bool runs = false;              // its main thread is on a processor, or ready to run
 
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
@@ -98,6 +99,8 @@ struct RankDoing {
     io("beside", beside);
     io("text", text);
     io("processor_ms", processor_ms, wire::kNotNegative);
+    io("kernel_ms", kernel_ms, wire::kNotNegative);
+    io("runs", runs);
     io("bytes", bytes, wire::kNotNegative);
     io("resident", resident, wire::kNotNegative);
     io("faults", faults, wire::kNotNegative);

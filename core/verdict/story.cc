@@ -97,6 +97,11 @@ struct Fold {
       RankFacts* const rank = story.Find(one.rank);
       if (rank == nullptr) continue;
       if (m.last && rank->count == 1) rank->doing = one.doing;
+      // A moment of work of its library, such as gloo's loop, does not mean that it waits no longer.
+      if (rank->doing && !facts.stalled.empty() && rank->doing->stand == stacks::Stand::kMayWait &&
+          rank->seen && rank->seen->stand == stacks::Stand::kWaits &&
+          rank->seen->phrase == rank->doing->phrase)
+        rank->doing->stand = stacks::Stand::kWaits;
       if (m.last && rank->count > 1) rank->inside.push_back(one.doing);
       rank->seen = one.doing;
       if (one.doing.waits_for >= 0) rank->lock = {one.doing.waits_for, at};

@@ -269,6 +269,28 @@ TEST(Story, ForgetsALockAfterAnErrorThatItsHolderSurvived) {
   EXPECT_FALSE(story.facts().ranks[0].lock);
 }
 
+// A thread of its library may have been at work for the moment of the last look.
+TEST(Story, KeepsThatARankOfAStallWaited) {
+  Story story;
+  const auto at = [&](int second, fact::Any fact) {
+    story.Apply({std::chrono::seconds(second), "root", std::move(fact)});
+  };
+  const auto seen = [](bool last, stacks::Stand stand, const char* phrase) {
+    return fact::Places{last, {{{0}, {.stand = stand, .phrase = phrase, .text = ""}}}};
+  };
+  at(0, fact::Opened{1, "j", "/runs/j/1", ""});
+  at(0, Generation(0));
+  at(1, seen(false, stacks::Stand::kWaits, "in backward at t.py:3"));
+  at(2, seen(true, stacks::Stand::kMayWait, "in backward at t.py:3"));
+  EXPECT_EQ(story.facts().ranks[0].doing->stand, stacks::Stand::kMayWait) << "it may have moved on since";
+  at(3, seen(false, stacks::Stand::kWaits, "in backward at t.py:3"));
+  at(3, fact::Noted{What::kStalled, "3 s"});
+  at(4, seen(true, stacks::Stand::kMayWait, "in backward at t.py:3"));
+  EXPECT_EQ(story.facts().ranks[0].doing->stand, stacks::Stand::kWaits);
+  at(5, seen(true, stacks::Stand::kMayWait, "in backward at t.py:4"));
+  EXPECT_EQ(story.facts().ranks[0].doing->stand, stacks::Stand::kMayWait);
+}
+
 TEST(EventLog, NamesTheFilesOfARunThatWasMoved) {
   File file;
   EventLog log(file.Writer());

@@ -137,7 +137,7 @@ std::string ApartText(const Facts& facts, std::size_t first) {
 }
 
 std::string ApartHint(const Facts& facts, std::size_t first) {
-  if (WaitedForEachOther(facts, first).empty()) return kComparePlaces;
+  if (WaitedForEachOther(facts, first).empty()) return PlacesHint(PlacesOf(facts), kComparePlaces);
   if (MissedCallOf(facts.ranks[first])->message.empty())
     return "call the collectives of several groups in one order on all ranks";
   return "let one of them send while the other receives, or start both messages before either is waited for "

@@ -68,13 +68,13 @@ std::string StallText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   const bool deadlock = WaitInDifferentCollectives(PlacesOf(facts));
   std::string text = fmt::format("{}: no progress for {}", Failed(facts, facts.duration), facts.stalled);
+  const std::string waits = suspected || deadlock ? "" : WhoWaitsText(PlacesOf(facts));
   if (suspected) {
     const RankFacts& suspect = facts.ranks[why.suspicion.indices.front()];
     text += fmt::format(": {}\n  host {}, pid {}\n", SuspicionText(facts, why.suspicion), suspect.host,
                         suspect.pid);
     text += Tail(suspect, facts.logs);
   } else {
-    const std::string waits = deadlock ? "" : WhoWaitsText(PlacesOf(facts));
     text += fmt::format(", and {}\n  {}{}\n",
                         deadlock ? "the ranks waited in different collectives" : "no rank at work",
                         PlacesText(PlacesOf(facts)), waits.empty() ? "" : "; " + waits);
@@ -84,7 +84,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
   const std::string hint = !stopped.empty() ? stopped
                            : suspected      ? SuspicionHint(why.suspicion.kind)
                            : deadlock       ? kComparePlaces
-                                            : "look at these places";
+                                            : PlacesHint(PlacesOf(facts), "look at these places");
   return text + Around(facts, nullptr, facts.duration,
                        hint + "; watch.on_stall = \"explain\" lets such a job continue", why.exit_class);
 }

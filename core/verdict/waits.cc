@@ -33,8 +33,8 @@ std::string CallOf(const RankDoing& doing) {
 }
 
 bool IsCollective(std::string_view call) {
-  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
-                                         "broadcast", "finalize",  "gather",   "reduce",  "scatter"};
+  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "backward", "barrier", "bcast",
+                                         "broadcast", "finalize",  "gather",   "reduce",   "scatter"};
   return std::ranges::any_of(kStems, [&](std::string_view stem) { return call.find(stem) != call.npos; });
 }
 
@@ -68,6 +68,11 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
 }
 
 }  // namespace
+
+std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise) {
+  if (ReceiversText(places).empty()) return otherwise;
+  return "look for the send that is missing: a receive needs one of that rank to this one, with the same tag";
+}
 
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
   std::set<std::string> calls;

@@ -26,6 +26,8 @@ std::vector<int> WaitedForEachOther(const Facts& facts, std::size_t first);
 // Whether all ranks wait in collectives, but not in the same one, so that none can complete. Two calls of the
 // same collective may match wherever they are in the program; so may a send and a recv.
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
+// The next step where all ranks wait and one of them in a receive; else `otherwise`.
+std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise);
 
 // Adds what the flight recorder knows to a place: a program that is not Python waits in the call that is
 // under way, or is elsewhere; a place in Python gets the call's number. Not for verdicts, which have the

@@ -153,6 +153,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddPluginCases(backend);
   AddStructCases(backend);
   AddCapabilityCases(backend);
+  AddCallerCases(backend);
   AddCollectiveCases(backend);
   AddAccuracyCases(backend);
   AddExactCases(backend);

@@ -67,17 +67,20 @@ void ASkippedCallTimesOut(const Subject& subject, std::uint32_t flags) {
   });
 }
 
-void AnUnansweredMessageTimesOut(const Subject& subject) {
-  subject.Play(2, [](Rank& rank) {
+void AnUnansweredMessageTimesOut(const Subject& subject, std::uint32_t flags) {
+  subject.Play(2, [=](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("timed out");
     float value = 1;
     dtrun_op op = RecvOp(&value, 1, DTRUN_FLOAT32, 1, 3);
+    op.flags = flags;
     op.timeout_ns = nanoseconds(kShortTimeout).count();
     const Stopwatch stopwatch;
     const Outcome outcome = rank.Do(op);
     EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
     EXPECT_TRUE(Mentions(outcome, "rank 1")) << outcome;
     stopwatch.ExpectBetween(kShortTimeout, kDeadlineBound, kUntilADeadline);
+    const Outcome later = rank.Do(SendOp(&value, 1, DTRUN_FLOAT32, 1, 4));
+    EXPECT_EQ(later.code, DTRUN_TIMEOUT) << "a call after a receive has failed (F3): " << later;
     rank.Tell("timed out");
   });
 }
@@ -311,7 +314,10 @@ void AddFailureCases(const BackendUnderTest& backend) {
           [](const Subject& subject) { ASkippedCallTimesOut(subject, DTRUN_OP_BLOCKING); });
   AddCase("Failures", "EndABlockingCallThatNobodyWaitsFor", "F1, B9, B11", backend,
           ADeadlineHoldsForABlockingCallThatNobodyWaitsFor);
-  AddCase("Failures", "EndAMessageThatNobodyAnswers", "F1", backend, AnUnansweredMessageTimesOut);
+  AddCase("Failures", "EndAMessageThatNobodyAnswers", "F1, F3", backend,
+          [](const Subject& subject) { AnUnansweredMessageTimesOut(subject, 0); });
+  AddCase("Failures", "EndABlockingMessageThatNobodyAnswers", "F1, F3, B11", backend,
+          [](const Subject& subject) { AnUnansweredMessageTimesOut(subject, DTRUN_OP_BLOCKING); });
   AddCase("Failures", "KeepTheDeadlineOfAQueuedCall", "F1, F3", backend, ADeadlineHoldsInTheQueueToo);
   AddCase("Failures", "NameARankThatLeft", "F4", backend, ARankThatLeftIsNamed);
   AddCase("Failures", "DoNotFollowARankThatIsDone", "F5, B21", backend, LeavingEarlyHarmsNobodyElse);

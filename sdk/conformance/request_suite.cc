@@ -265,16 +265,18 @@ void BlockingCallsEndLikeOthers(const Subject& subject) {
 }
 
 // The other rank comes only when enqueue has returned.
-void StartsWithoutAPeer(const Subject& subject, std::int32_t kind) {
+void StartsWithoutAPeer(const Subject& subject, std::int32_t kind, std::uint32_t flags = 0) {
   if (!Has(subject.Caps().ops, kind)) GTEST_SKIP() << "the backend does not offer it";
   subject.Play(2, [&](Rank& rank) {
     float value = 1;
     dtrun_op op = kind == DTRUN_ALLREDUCE ? AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM)
                   : rank.rank() == 0      ? SendOp(&value, 1, DTRUN_FLOAT32, 1, 0)
                                           : RecvOp(&value, 1, DTRUN_FLOAT32, 0, 0);
-    if (rank.rank() == 1) rank.Await("started");
+    op.flags = flags;
+    const int first = kind == DTRUN_RECV ? 1 : 0;
+    if (rank.rank() != first) rank.Await("started");
     const auto pending = rank.Start(op);
-    if (rank.rank() == 0) rank.Tell("started");
+    if (rank.rank() == first) rank.Tell("started");
     ASSERT_NE(pending, nullptr);
     EXPECT_TRUE(pending->Wait().ok());
   });
@@ -361,6 +363,8 @@ void AddRequestCases(const BackendUnderTest& backend) {
           [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_ALLREDUCE); });
   AddCase("Requests", "OfMessagesStartWithoutAPeer", "B6", backend,
           [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_SEND); });
+  AddCase("Requests", "ThatBlockStartWithoutAPeer", "B6, B11", backend,
+          [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_RECV, DTRUN_OP_BLOCKING); });
   AddCase("Requests", "OfMessagesStartWithoutReceives", "B6", backend, SendsStartWithoutReceives);
   AddCase("Requests", "AreTestedWithoutWaiting", "B8", backend,
           [](const Subject& subject) { TestingDoesNotWait(subject, DTRUN_BARRIER); });

@@ -316,14 +316,14 @@ Subject::Launch Subject::LaunchInfo(int host_count) const {
 }
 
 std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout,
-                                    Outcome* outcome) const {
+                                    Outcome* outcome, Hosts known) const {
   dtrun_comm_params params;
   DTRUN_INIT(params);
   params.rank = rank;
   params.size = size;
   params.host_count = 1;
   const std::vector<std::int32_t> hosts(static_cast<std::size_t>(size), 0);
-  params.hosts = hosts.data();
+  if (known == Hosts::kGiven) params.hosts = hosts.data();
   params.local_rank = rank;
   params.device_kind = DTRUN_DEVICE_HOST;
   params.device_index = -1;

@@ -150,7 +150,9 @@ class Subject {
   Launch LaunchInfo(int host_count) const;
 
   // Joins rank `rank`; null when it fails.
-  std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome) const;
+  enum class Hosts { kGiven, kUnknown };
+  std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome,
+                             Hosts hosts = Hosts::kGiven) const;
 
   // Plays `size` ranks of a fresh world on as many threads, none when the test allows fewer; or in a launched
   // process its own, and none when the launcher started another number.

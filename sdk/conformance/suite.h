@@ -23,6 +23,7 @@ void AddCase(const std::string& suite, const std::string& name, const std::strin
 // On both ranks of two: a message, and collectives where there are any.
 void MakeSomeCalls(const Subject& subject, Rank& rank);
 
+void AddCallerCases(const BackendUnderTest& backend);
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
 void AddAccuracyCases(const BackendUnderTest& backend);

@@ -122,6 +122,8 @@ class LogReader {
   }
 
   bool found() const { return !logs_.empty(); }
+  // The last rank that has a file, wanted or not; -1: none has.
+  int last() const { return last_; }
 
   // Prints what the files have gained. `tail`: only the last lines of each. `end`: also incomplete lines.
   void Print(std::optional<std::size_t> tail, bool end) {
@@ -132,9 +134,10 @@ class LogReader {
  private:
   using Files = std::map<std::pair<int, std::string>, fs::path>;
 
-  void Take(std::string_view number, const fs::path& file, Files* found) const {
+  void Take(std::string_view number, const fs::path& file, Files* found) {
     const auto rank = NumberOf<int>(number);
     if (!rank || seen_.contains(file)) return;
+    last_ = std::max(last_, *rank);
     if (wanted_ && !std::ranges::binary_search(*wanted_, *rank)) return;
     (*found)[{*rank, file.filename().string() == "stdout.log" ? ".out" : file.extension().string()}] = file;
   }
@@ -200,6 +203,7 @@ class LogReader {
   std::vector<LogOfRank> logs_;
   std::set<fs::path> seen_;
   int largest_ = 0;
+  int last_ = -1;
 };
 
 int ExitCodeOf(const fs::path& run) {
@@ -256,6 +260,11 @@ int Logs(const LogsArguments& arguments) {
     reader.Open();
     reader.Print(std::nullopt, !live);
     if (!FlushOutput()) break;
+  }
+  if (!reader.found() && reader.last() >= 0) {
+    PrintMessage("dtrun: '{}' has no output of rank {}; the last rank there is {}\n", folder.string(),
+                 arguments.ranks, reader.last());
+    return 1;
   }
   if (!reader.found()) {
     PrintMessage(

@@ -123,6 +123,7 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   if (FAULT(NEEDS_A_LIMIT) && given->timeout_ns < 0)
     return report(err, DTRUN_INVALID_ARGUMENT, -1, "it needs a time limit");
   if (FAULT(CREATE_TOUCHES)) touch_once();
+  if (FAULT(READS_HOSTS) && given->hosts[0] < 0) return DTRUN_INTERNAL;
   if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
   if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
   memcpy(&params, given, given->struct_size < sizeof params ? given->struct_size : sizeof params);
@@ -176,6 +177,8 @@ static dtrun_status outcome(dtrun_request* request, dtrun_error* err) {
   if (FAULT(CHANGES_OUTCOME) && ++request->looks > 2)
     return report(err, DTRUN_INTERNAL, -1, "a change of mind");
   if (FAULT(UNKNOWN_STATUS)) return report(err, 99, -1, "a status of its own");
+  if (FAULT(OUTCOME_FOLLOWS) && request->comm->failed != DTRUN_OK)
+    return report(err, request->comm->failed, -1, request->comm->reason);
   if (request->status == DTRUN_OK) return DTRUN_OK;
   return report(err, request->status, request->peer, request->text);
 }
@@ -226,6 +229,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   request->given = op;
   keep_arrays(request, op);
   request->deadline = deadline_of(request->op.timeout_ns);
+  if (FAULT(BLOCKING_RECEIVES) && op->kind == DTRUN_RECV && op->flags != 0) request->deadline = INT64_MAX;
   if (FAULT(LATE_DEADLINE) && request->deadline != INT64_MAX) request->deadline += 10000000000;
   pthread_mutex_lock(&lock);
   expire(comm->world);
@@ -251,7 +255,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (!FAULT(MOVES_WHEN_SEEN) || is_message(&request->op)) match(request);
   while (FAULT(SHORT_QUEUE) && request->op.kind == DTRUN_SEND && !request->done && sends(comm) > 8)
     sleep_until(INT64_MAX);
-  while (FAULT(BLOCKS) && request->op.kind == DTRUN_SEND && !request->done) sleep_until(INT64_MAX);
+  while (blocks(request) && !request->done) sleep_until(INT64_MAX);
   const int done = request->done;
   pthread_mutex_unlock(&lock);
   if (done && request->status == DTRUN_OK) {

@@ -66,7 +66,11 @@ static int64_t now(void) {
   return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-static int64_t deadline_of(int64_t timeout_ns) { return timeout_ns < 0 ? INT64_MAX : now() + timeout_ns; }
+static int64_t deadline_of(int64_t timeout_ns) {
+  const int64_t time = now();
+  if (FAULT(TIME_OVERFLOWS) && timeout_ns > INT64_MAX - time) return time;
+  return timeout_ns < 0 || timeout_ns > INT64_MAX - time ? INT64_MAX : time + timeout_ns;
+}
 
 /* Sleeps until something changes, at most until `deadline`. REQUIRES the lock. */
 static void sleep_until(int64_t deadline) {
@@ -79,6 +83,7 @@ static void sleep_until(int64_t deadline) {
 }
 
 static dtrun_status report(dtrun_error* err, dtrun_status status, int32_t peer, const char* text) {
+  if (FAULT(NEEDS_AN_ERROR)) *(volatile char*)err->message = 0;
   if (FAULT(INIT_ON_ERROR) && err != NULL) DTRUN_ERROR_INIT(*err);
   if (FAULT(NOT_UTF8) && status == DTRUN_TIMEOUT) text = "the rank \xff did not come in time";
   if (FAULT(BLAMES_NOBODY) && status == DTRUN_REMOTE_FAILURE) peer = -1;
@@ -86,6 +91,16 @@ static dtrun_status report(dtrun_error* err, dtrun_status status, int32_t peer, 
   if (FAULT(NO_NUL) && err != NULL && err->struct_size >= sizeof *err)
     memset(err->message, 'x', sizeof err->message);
   return status;
+}
+
+/* Keeps a text, cut between two characters. */
+static void keep(char kept[TEXT_BYTES], const char* text) {
+  size_t bytes = strlen(text);
+  if (FAULT(SHORT_REASON)) memcpy(kept, text, bytes);
+  if (bytes >= TEXT_BYTES) bytes = TEXT_BYTES - 1;
+  while (bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
+  memcpy(kept, text, bytes);
+  kept[bytes] = 0;
 }
 
 static int is_message(const dtrun_op* op) { return op->kind == DTRUN_SEND || op->kind == DTRUN_RECV; }
@@ -101,10 +116,17 @@ static void finish(dtrun_request* request, dtrun_status status, int32_t peer, co
   drop(request);
   request->status = status;
   request->peer = peer;
-  snprintf(request->text, sizeof request->text, "%s", text);
+  keep(request->text, text);
   request->done = 1;
   if (FAULT(LOSES_WAKE_UP) && (++number + 1) / 2 % 5000 == 0) return; /* of both ranks */
   pthread_cond_broadcast(&changed);
+}
+
+/* Whether enqueue waits for its end, which is a fault. */
+static int blocks(const dtrun_request* request) {
+  if (FAULT(RECEIVES_BLOCK))
+    return request->op.kind == DTRUN_RECV && (request->op.flags & DTRUN_OP_BLOCKING) != 0;
+  return FAULT(BLOCKS) && request->op.kind == DTRUN_SEND;
 }
 
 static int needs(const dtrun_request* request, int32_t rank) {
@@ -119,7 +141,7 @@ static void fail(dtrun_backend_comm* comm, dtrun_status status, int32_t culprit,
   if (FAULT(PRINTS_FAILURES) && status == DTRUN_TIMEOUT) puts(text);
   if (!FAULT(FORGETS_FAILURE)) comm->failed = status;
   comm->culprit = culprit;
-  snprintf(comm->reason, sizeof comm->reason, "%s", text);
+  keep(comm->reason, text);
   while (comm->running != NULL) finish(comm->running, status, culprit, text);
   snprintf(why, sizeof why, "rank %d has failed or left", first);
   for (int32_t rank = 0; rank < comm->world->size; ++rank) {
@@ -154,7 +176,10 @@ static void expire(struct world* world) {
       char text[TEXT_BYTES];
       const int32_t missing = absent(one);
       snprintf(text, sizeof text, "rank %d did not come in time", missing);
-      fail(comm, DTRUN_TIMEOUT, missing, text);
+      if (FAULT(RECEIVES_FAIL_ALONE) && is_message(&one->op))
+        finish(one, DTRUN_TIMEOUT, missing, text);
+      else
+        fail(comm, DTRUN_TIMEOUT, missing, text);
     }
   }
 }
