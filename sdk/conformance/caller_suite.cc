@@ -12,14 +12,12 @@
 namespace dtrun::conformance {
 namespace {
 
-constexpr std::chrono::milliseconds kShortTimeout{500};
-
-bool CanAbort(const Subject& subject) { return (subject.Caps().features & DTRUN_CAP_ABORT) != 0; }
+constexpr std::chrono::milliseconds kUnansweredLimit{500};
 
 // A receive that nothing answers.
 dtrun_op Unanswered(float* value) {
   dtrun_op op = RecvOp(value, 1, DTRUN_FLOAT32, 1, 9);
-  op.timeout_ns = nanoseconds(kShortTimeout).count();
+  op.timeout_ns = nanoseconds(kUnansweredLimit).count();
   return op;
 }
 
@@ -44,7 +42,7 @@ void FailuresNeedNoError(const Subject& subject) {
     if (later == DTRUN_PENDING) table.req_release(none);
     dtrun_abort_params params;
     DTRUN_INIT(params);
-    if (CanAbort(subject)) {
+    if (subject.CanAbort()) {
       EXPECT_EQ(table.comm_abort(rank.raw(), &params, nullptr), DTRUN_OK);
     }
     rank.Tell("failed");
@@ -53,7 +51,7 @@ void FailuresNeedNoError(const Subject& subject) {
 
 // Its end may be cut, between two characters: every failure is looked at for UTF-8 (E5).
 void AReasonMayBeLong(const Subject& subject) {
-  if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
+  if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
   subject.Play(2, [](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("aborted");
     float value = 0;
@@ -131,7 +129,7 @@ void AnOutcomeStaysAfterAFailure(const Subject& subject) {
     float value = 0;
     EXPECT_EQ(rank.Do(Unanswered(&value)).code, DTRUN_TIMEOUT);
     expect_same("a failure");
-    if (CanAbort(subject)) rank.Abort("the test says so");
+    if (subject.CanAbort()) rank.Abort("the test says so");
     expect_same("an abort");
     rank.Tell("failed");
   });

@@ -155,10 +155,8 @@ void LeavingEarlyHarmsNobodyElse(const Subject& subject) {
   }
 }
 
-bool CanAbort(const Subject& subject) { return (subject.Caps().features & DTRUN_CAP_ABORT) != 0; }
-
 void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
-  if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
+  if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
   subject.Play(2, [&](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("aborted");
     float value = 1;
@@ -202,7 +200,7 @@ void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
 }
 
 void AbortInTheMiddleOfATransferHangsNobody(const Subject& subject) {
-  if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
+  if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
   subject.Play(3, [](Rank& rank) {
     std::vector<float> data(4 << 20, 1);
     const dtrun_op op = AllreduceOp(data.data(), data.data(), data.size(), DTRUN_FLOAT32, DTRUN_SUM);

@@ -138,6 +138,7 @@ class Subject {
     return plugin_->abi_major == DTRUN_ABI_MAJOR && plugin_->abi_minor_built == DTRUN_ABI_MINOR;
   }
   dtrun_backend_caps Caps() const;
+  bool CanAbort() const { return (Caps().features & DTRUN_CAP_ABORT) != 0; }
   // Whether it says that sums of float32 and float64 keep no bound (C10).
   bool SumsAreLossy() const;
   // Whether it combines elements of this type in this way.
