@@ -55,7 +55,7 @@ class BadPlugin(JobTest):
 
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
         for name in ("init_exits", "exits_when_loaded", "operation_exits", "thread_exits", "shutdown_exits", "destroy_hangs", "init_hangs",
-                     "operation_hangs"):
+                     "operation_hangs", "support_hangs", "ends_thread"):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",

@@ -201,11 +201,12 @@ std::string PlaceIn(const std::vector<NativeFrame>& frames) {
 std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines, pid_t pid, int signal) {
   const std::string of_dtrun = fmt::format("dtrun: process {} got signal {};", pid, signal);
   const std::string of_open_mpi = fmt::format(":{:05}] ", pid), number = fmt::format("({})", signal);
+  const std::string of_ucx = fmt::format("] Caught signal {} (", signal), ucx_pid = fmt::format(":{} ", pid);
   std::vector<PrintedFrame> frames;
-  bool dtruns = false, open_mpis = false;  // frames of which may follow
+  bool dtruns = false, open_mpis = false, ucxs = false;  // frames of which may follow
   for (const std::string_view line : lines) {
     if (line.starts_with(of_dtrun)) {
-      dtruns = true, open_mpis = false;
+      dtruns = true, open_mpis = ucxs = false;
       frames.clear();
       continue;
     }
@@ -213,15 +214,30 @@ std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& line
     const std::string_view said =
         begin == line.npos ? std::string_view() : line.substr(begin + of_open_mpi.size());
     if (said.starts_with("Signal: ")) {
-      open_mpis = said.ends_with(number), dtruns = false;
+      open_mpis = said.ends_with(number), dtruns = ucxs = false;
       frames.clear();
       continue;
     }
-    auto frame = dtruns ? ReadFrame(line) : open_mpis ? ReadFrame(said) : std::nullopt;
+    if (const auto caught = line.find(of_ucx);
+        line.starts_with('[') && caught != line.npos && line.substr(0, caught).find(ucx_pid) != line.npos) {
+      ucxs = true, dtruns = open_mpis = false;
+      frames.clear();
+      continue;
+    }
+    const std::string_view numbered =
+        line.substr(std::min(line.find_first_not_of(" 0123456789"), line.size()));
+    auto frame = dtruns      ? ReadFrame(line)
+                 : open_mpis ? ReadFrame(said)
+                 : ucxs      ? ReadFrame(numbered)
+                             : std::nullopt;
     if (frame && frames.size() < kMostPrinted) frames.push_back(*std::move(frame));
     if (!frame) dtruns = false;
   }
-  // The first one is the return from the signal, in the C library.
+  // UCX's handler, and then the return from the signal, in the C library.
+  const auto handler = [](const PrintedFrame& frame) {
+    return frame.module.find("/libucs.") != std::string::npos;
+  };
+  frames.erase(frames.begin(), std::ranges::find_if_not(frames, handler));
   if (!frames.empty()) frames.erase(frames.begin());
   return frames;
 }

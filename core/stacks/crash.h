@@ -1,9 +1,9 @@
 // Where the program's own code crashed: from the stack that a process printed as it died, from its core file,
 // or from the kernel's log.
 //
-// The stack is one of libdtrun or Open MPI, which print them in the form of glibc's backtrace_symbols. Both
-// need a tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's own
-// and untrusted. Blocks until the deadline at most; any thread.
+// The stack is one of libdtrun, Open MPI or UCX, which print them in the form of glibc's backtrace_symbols.
+// Both need a tool of this host: eu-addr2line or addr2line; eu-stack or gdb. What they read is the program's
+// own and untrusted. Blocks until the deadline at most; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ struct PrintedFrame {
   std::uint64_t offset = 0;  // of the instruction after the call, from `symbol`, or else in the module
 };
 
-// The frames of the stack that libdtrun or Open MPI has printed in these lines when process `pid` got
+// The frames of the stack that libdtrun, Open MPI or UCX has printed in these lines when process `pid` got
 // `signal`, innermost first, without that of the signal's return.
 std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines, pid_t pid, int signal);
 

@@ -34,6 +34,26 @@ TEST(PrintedStack, HasModulesSymbolsAndOffsets) {
   EXPECT_EQ(frames[2].offset, 0x401136U);
 }
 
+// What UCX 1.13 prints, under MPICH.
+TEST(PrintedStack, OfUcxBeginsBehindItsHandler) {
+  constexpr char kOfUcx[] =
+      "[vm:6672 :0:6672] Caught signal 11 (Segmentation fault: address not mapped to object at address "
+      "(nil))\n"
+      "==== backtrace (tid:   6672) ====\n"
+      " 0  /lib/x86_64-linux-gnu/libucs.so.0(ucs_handle_error+0x2dc) [0x7fd72ce80e9c]\n"
+      " 1  /lib/x86_64-linux-gnu/libucs.so.0(+0x2908c) [0x7fd72ce8108c]\n"
+      " 2  /lib/x86_64-linux-gnu/libc.so.6(+0x3c050) [0x7fd72d05a050]\n"
+      " 3  /tmp/w/m_mpich(+0x1175) [0x55ff1c5d9175]\n"
+      "10  /tmp/w/m_mpich(+0x11c3) [0x55ff1c5d91c3]\n"
+      "=================================\n";
+  const std::vector<PrintedFrame> frames = PrintedStack(LinesOf(kOfUcx), 6672, 11);
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0].module, "/tmp/w/m_mpich");
+  EXPECT_EQ(frames[0].offset, 0x1175U);
+  EXPECT_TRUE(PrintedStack(LinesOf(kOfUcx), 667, 11).empty());
+  EXPECT_TRUE(PrintedStack(LinesOf(kOfUcx), 6672, 6).empty());
+}
+
 // Of another process, another signal, one that was printed for debugging.
 TEST(PrintedStack, IsOfThisCrash) {
   EXPECT_TRUE(PrintedStack(LinesOf(kPrinted), 4712, 11).empty());

@@ -23,6 +23,15 @@ TEST(Deadline, KnowsWhatItWasMadeOf) {
   EXPECT_EQ(Deadline(Nanoseconds(-5)).timeout(), kNoLimit);
 }
 
+TEST(LazyDeadline, OfTheLongestTimeNeverComes) {
+  LazyDeadline longest(INT64_MAX), none(-1), short_one(1'000'000'000);
+  EXPECT_EQ(longest.Left(Nanoseconds(INT64_MAX)), Nanoseconds(INT64_MAX));
+  EXPECT_EQ(longest.Left(hours(1)), hours(1));
+  EXPECT_EQ(none.Left(hours(1)), hours(1));
+  EXPECT_LE(short_one.Left(hours(1)), std::chrono::seconds(1));
+  EXPECT_FALSE(longest.Passed());
+}
+
 TEST(DurationText, SaysSecondsAndMilliseconds) {
   EXPECT_EQ(DurationText(milliseconds(200)), "200 ms");
   EXPECT_EQ(DurationText(milliseconds(1500)), "1.5 s");

@@ -45,6 +45,8 @@ DTRUN_FUZZ_TARGET(native_stacks)(const std::uint8_t* data, std::size_t size) {
   const std::vector<stacks::PrintedFrame> printed = stacks::PrintedStack(LinesOf(text), 4711, 11);
   Require(printed.size() <= 64);
   for (const stacks::PrintedFrame& frame : printed) Require(!frame.module.empty());
+  if (const auto fault = stacks::FaultIn(text, 4711))
+    Require(fault->address >= fault->begin && fault->address - fault->begin < fault->size);
   (void)stacks::CoreFile(text, "/nonexistent", 4711, {});
   return 0;
 }

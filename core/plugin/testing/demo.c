@@ -77,6 +77,7 @@ static int works(void) {
          DTRUN_TEST_FAULT == FAULT_THREAD_EXITS || DTRUN_TEST_FAULT == FAULT_REFUSES ||
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_CRASHES && DTRUN_TEST_FAULT <= FAULT_OPERATION_HANGS) ||
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_DESTROY_THROWS) ||
+         DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS || DTRUN_TEST_FAULT == FAULT_ENDS_THREAD ||
          DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD || DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
 }
 
@@ -244,6 +245,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
     sem_wait(&stays);
   }
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) exit(0);
+  if (DTRUN_TEST_FAULT == FAULT_ENDS_THREAD) pthread_exit(NULL);
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_LEAVES) _exit(0);
 #if DTRUN_TEST_FAULT == 39
   crash_on_a_thread();
@@ -267,6 +269,13 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (works()) return DTRUN_OK;
   fail(err, DTRUN_UNSUPPORTED, "the demo starts no operations");
   return DTRUN_UNSUPPORTED;
+}
+
+static dtrun_status query_support(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
+  (void)self;
+  (void)query;
+  (void)err;
+  for (;;) pause();
 }
 
 static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
@@ -319,6 +328,7 @@ static void fill(void) {
   backend.req_test = req_test;
   backend.req_wait_host = req_wait_host;
   backend.req_release = req_release;
+  if (DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS) backend.query_support = query_support;
   if (DTRUN_TEST_FAULT == FAULT_MISSING_MEMBER) backend.enqueue = NULL;
 
   DTRUN_PLUGIN_INIT(table.plugin);

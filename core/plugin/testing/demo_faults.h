@@ -53,7 +53,9 @@ enum {
   FAULT_OPERATION_THROWS = 46, /* a C++ exception: demo_throw.cc */
   FAULT_CREATE_THROWS = 47,
   FAULT_DESTROY_THROWS = 48,
-  FAULT_ENTRY_FORKS = 49
+  FAULT_ENTRY_FORKS = 49,
+  FAULT_SUPPORT_HANGS = 50,
+  FAULT_ENDS_THREAD = 51 /* that of the program, in an operation */
 };
 
 #endif

@@ -70,7 +70,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     bool Passed() { return timeout_ns_ >= 0 && Start().passed(); }
     // At most `most`, at least a moment.
     Nanoseconds Left(Nanoseconds most) {
-      if (timeout_ns_ < 0) return most;
+      if (timeout_ns_ < 0 || Start().never()) return most;
       return std::max(Nanoseconds(1), std::min(most, Start().Left()));
     }
     std::int64_t timeout_ns() const { return timeout_ns_; }
