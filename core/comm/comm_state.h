@@ -112,6 +112,16 @@ class CommState {
     return {route.carrier.name, making.report, making.MemberLimit()};
   }
 
+  // What a member answers to an operation; an exception out of it is a failure that names the plugin.
+  template <class Member>
+  dtrun_status Answer(const Route& route, dtrun_error* cause, const Member& member) const {
+    try {
+      return member();
+    } catch (...) {
+      return OperationThrew(route.carrier.name, making.report, cause);
+    }
+  }
+
   // The device's route, once it is open.
   Route* device() const { return device_.load(std::memory_order_acquire); }
   void SetDevice(std::unique_ptr<Route> route);

@@ -16,7 +16,6 @@ using dtrun::Error;
 using dtrun::PluginError;
 using dtrun::Status;
 using dtrun::comm::OperationCall;
-using dtrun::comm::OperationThrew;
 namespace comm = dtrun::comm;
 using dtrun::contract::kTraceFailed, dtrun::contract::kTraceUnseen;
 namespace sdk = dtrun::sdk;
@@ -129,12 +128,8 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   }
   // Without elements there is nothing to move on any rank; the call is only counted.
   if (comm::Moves(op, route.scope)) {
-    dtrun_status status = DTRUN_OK;
-    try {
-      status = route.carrier.table.enqueue(route.comm, &op, stream, request, cause);
-    } catch (...) {
-      status = OperationThrew(route.carrier.name, state_.making.report, cause);
-    }
+    const dtrun_status status = state_.Answer(
+        route, cause, [&] { return route.carrier.table.enqueue(route.comm, &op, stream, request, cause); });
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin left there
       state_.NoteEnd(op);
@@ -174,7 +169,8 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
   const std::int64_t began = RoughNow();
   std::int64_t left = budget;
   dtrun_status status = DTRUN_PENDING;
-  while ((status = state_.host.carrier.table.req_wait_host(request, left, &cause)) == DTRUN_PENDING) {
+  const auto wait = [&] { return state_.host.carrier.table.req_wait_host(request, left, &cause); };
+  while ((status = state_.Answer(state_.host, &cause, wait)) == DTRUN_PENDING) {
     const std::int64_t passed = Now() - began;
     if (budget >= 0 && passed >= budget) {  // the backend missed the deadline
       const dtrun_status overrun = Overrun(state_.host, op, err);
@@ -207,7 +203,9 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
   *done = 1;
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
   PluginError cause;
-  const dtrun_status status = work.route->carrier.table.req_test(work.request, &cause);
+  const OperationCall call = state_.Enter(*work.route);
+  const dtrun_status status = state_.Answer(
+      *work.route, &cause, [&] { return work.route->carrier.table.req_test(work.request, &cause); });
   if (work.began != 0 && status != DTRUN_PENDING) [[unlikely]]
     TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
   if (status == DTRUN_OK) {
@@ -250,11 +248,9 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
     dtrun_status status = DTRUN_OK;
     {
       const OperationCall call(work.route->carrier.name, state_.making.report, Limit(budget));
-      try {
-        status = work.route->carrier.table.req_wait_host(work.request, budget, &cause);
-      } catch (...) {
-        status = OperationThrew(work.route->carrier.name, state_.making.report, &cause);
-      }
+      status = state_.Answer(*work.route, &cause, [&] {
+        return work.route->carrier.table.req_wait_host(work.request, budget, &cause);
+      });
     }
     if (began != 0 && status != DTRUN_PENDING) [[unlikely]] {
       state_.TraceWait(work.op, began, Now());

@@ -45,7 +45,9 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
       rank.since = at;
       rank.used_then_ms = now.processor_ms;
       rank.kernel_then_ms = now.kernel_ms;
+      rank.waited = false;
     }
+    rank.waited = rank.waited || now.stand == stacks::Stand::kWaits;
     std::string before = std::move(rank.seen.phrase);
     rank.seen = now;
     if (!seen_anywhere) rank.seen.phrase = std::move(before);
@@ -107,8 +109,11 @@ void StallWatch::Look() {
 void StallWatch::Judge(const protocol::Inspected& now) {
   standstill_.Add(now, Clock::now());
   Stall stall{standstill_.Lasts(), now.ranks, {}};
+  for (verdict::RankDoing& rank : stall.ranks)
+    if (rank.stand == stacks::Stand::kMayWait && standstill_.Waited(rank.rank))
+      rank.stand = stacks::Stand::kWaits;
   if (stall.standstill == std::chrono::nanoseconds(0)) told_ = Told::kNothing;
-  stall.deadlock = IsDeadlock(now);
+  stall.deadlock = IsDeadlock(stall.ranks);
   if (stall.standstill < policy_.after) {
     if (!stall.deadlock || told_ != Told::kNothing || stall.standstill < policy_.deadlock_after) return;
     told_ = Told::kDeadlock;
@@ -159,9 +164,9 @@ void StallWatch::Tell(const Stall& stall) {
   events_.stalled(stall);
 }
 
-bool StallWatch::IsDeadlock(const protocol::Inspected& now) const {
-  return verdict::WaitInDifferentCollectives(now.ranks) &&
-         std::ranges::none_of(now.ranks,
+bool StallWatch::IsDeadlock(const std::vector<verdict::RankDoing>& ranks) const {
+  return verdict::WaitInDifferentCollectives(ranks) &&
+         std::ranges::none_of(ranks,
                               [&](const verdict::RankDoing& rank) { return standstill_.Works(rank.rank); });
 }
 

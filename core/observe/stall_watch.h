@@ -58,6 +58,9 @@ class Standstill {
   std::chrono::nanoseconds Lasts() const { return looked_ - moved_; }
   // How long this rank has neither moved nor worked.
   std::chrono::nanoseconds Lasts(int rank) const { return looked_ - ranks_.at(rank).since; }
+  // Whether a look found it waiting for other ranks since it became stuck. The last one may have met a moment
+  // of work of its library, such as gloo's loop.
+  bool Waited(int rank) const { return ranks_.at(rank).waited; }
   // Whether it worked between the last two looks.
   bool Works(int rank) const { return ranks_.at(rank).works; }
 
@@ -68,6 +71,7 @@ class Standstill {
     std::int64_t used_then_ms{};  // its CPU time at `since`
     std::int64_t kernel_then_ms{};
     bool works = false;
+    bool waited = false;
   };
 
   std::map<int, Rank> ranks_;
@@ -106,7 +110,7 @@ class StallWatch {
   void WaitUntil(Clock::time_point at);
   void Look();
   void Judge(const protocol::Inspected& now);
-  bool IsDeadlock(const protocol::Inspected& now) const;
+  bool IsDeadlock(const std::vector<verdict::RankDoing>& ranks) const;
   // MPI libraries wait busily: of native ranks that seem to work and would keep the job from its end, their
   // stacks say whether they wait. `unclear`: these ranks.
   void LookCloser(Stall stall, const std::vector<int>& unclear);

@@ -88,6 +88,20 @@ TEST_F(StandstillTest, APollOfALibraryIsNoWork) {
   EXPECT_TRUE(look(1000, 100));
 }
 
+TEST_F(StandstillTest, KnowsThatARankHasWaitedUntilItMoves) {
+  verdict::RankDoing rank;
+  const auto waited = [&](stacks::Stand stand, const char* phrase) {
+    rank.stand = stand;
+    rank.phrase = phrase;
+    still_.Add(protocol::Inspected{0, {rank}, 0}, at_ += seconds(1));
+    return still_.Waited(0);
+  };
+  EXPECT_FALSE(waited(stacks::Stand::kMayWait, "in backward at t.py:4"));
+  EXPECT_TRUE(waited(stacks::Stand::kWaits, "in backward at t.py:4"));
+  EXPECT_TRUE(waited(stacks::Stand::kMayWait, "in backward at t.py:4"));
+  EXPECT_FALSE(waited(stacks::Stand::kMayWait, "in backward at t.py:5"));
+}
+
 TEST_F(StandstillTest, DoesNotCountTheTimeInWhichAToolHasStoppedARank) {
   for (int i = 0; i < 3; ++i) Look(1000L * i, 7, "at t.py:5");
   verdict::RankDoing stopped;

@@ -316,7 +316,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
         text += ReportText(Who(rank), report, text);
     }
   }
-  std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
+  std::string hint = suspected ? SuspicionHint(facts, why.suspicion.kind) : Hint(cause);
   if (cause.known) {
     const bool shown = suspected && first.known && first.known->finding.line == cause.known->finding.line &&
                        first.known->finding.failure->id == cause.known->finding.failure->id;
@@ -343,7 +343,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
   if (const std::string overrides = OverridesText(facts);
       !suspected && !overrides.empty() && FailedToJoin(cause)) {
     text += fmt::format("  {}\n", overrides);
-    hint = SuspicionHint(Suspicion::Kind::kOverrode);
+    hint = SuspicionHint(facts, Suspicion::Kind::kOverrode);
   }
   if (!locked_out.empty())
     text +=

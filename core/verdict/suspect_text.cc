@@ -107,10 +107,11 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
                      ranks.size() == 1 ? "it" : "them");
 }
 
-std::string SuspicionHint(Suspicion::Kind kind) {
+std::string SuspicionHint(const Facts& facts, Suspicion::Kind kind) {
   switch (kind) {
     case Suspicion::Kind::kDiffers:
-      return "check that place: every rank has to call the same collectives, in the same order";
+      return PlacesHint(PlacesOf(facts),
+                        "check that place: every rank has to call the same collectives, in the same order");
     case Suspicion::Kind::kStoodStill:
       return "check that place: the other ranks waited for this one; the stacks have its other threads";
     case Suspicion::Kind::kLeft:

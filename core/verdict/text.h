@@ -57,7 +57,7 @@ std::string PlaceText(const RankFacts& rank);
 std::string KnownPlacesText(const Facts& facts);
 
 // What to do about it; may be empty.
-std::string SuspicionHint(Suspicion::Kind kind);
+std::string SuspicionHint(const Facts& facts, Suspicion::Kind kind);
 
 // Describes ranks that waited apart or for each other: "the ranks waited in different calls". `first`: as in
 // WaitedApart.

@@ -82,7 +82,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
   text += StacksText(facts);
   const std::string stopped = suspected ? StoppedHint(facts.ranks[why.suspicion.indices.front()]) : "";
   const std::string hint = !stopped.empty() ? stopped
-                           : suspected      ? SuspicionHint(why.suspicion.kind)
+                           : suspected      ? SuspicionHint(facts, why.suspicion.kind)
                            : deadlock       ? kComparePlaces
                                             : PlacesHint(PlacesOf(facts), "look at these places");
   return text + Around(facts, nullptr, facts.duration,
