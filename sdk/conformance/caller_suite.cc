@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kUnansweredLimit{500};
 
 // A receive that nothing answers.
 dtrun_op Unanswered(float* value) {
-  dtrun_op op = RecvOp(value, 1, DTRUN_FLOAT32, 1, 9);
+  dtrun_op op = RecvOp(value, 1, DTRUN_FLOAT32, 1, 0);
   op.timeout_ns = nanoseconds(kUnansweredLimit).count();
   return op;
 }
@@ -55,12 +55,12 @@ void AReasonMayBeLong(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("aborted");
     float value = 0;
-    const auto running = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 3));
+    const auto running = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0));
     ASSERT_NE(running, nullptr);
     std::string reason = "because";  // an odd number of bytes
     for (int i = 0; i < 2000; ++i) reason += "\u00e9";
     rank.Abort(reason);
-    for (const Outcome& outcome : {running->Wait(), rank.Do(SendOp(&value, 1, DTRUN_FLOAT32, 1, 3))}) {
+    for (const Outcome& outcome : {running->Wait(), rank.Do(SendOp(&value, 1, DTRUN_FLOAT32, 1, 0))}) {
       EXPECT_EQ(outcome.code, DTRUN_ABORTED) << outcome;
       EXPECT_NE(outcome.text.find("because\u00e9\u00e9"), std::string::npos) << outcome;
     }
@@ -75,7 +75,7 @@ void ATimeLimitMayBeAnyNumber(const Subject& subject) {
     float got = 0, sum = 1;
     const float sent = 7;
     dtrun_op message =
-        rank.rank() == 0 ? RecvOp(&got, 1, DTRUN_FLOAT32, 1, 3) : SendOp(&sent, 1, DTRUN_FLOAT32, 0, 3);
+        rank.rank() == 0 ? RecvOp(&got, 1, DTRUN_FLOAT32, 1, 0) : SendOp(&sent, 1, DTRUN_FLOAT32, 0, 0);
     message.timeout_ns = kLongest;
     const auto moved = rank.Start(message);
     dtrun_op collective = AllreduceOp(&sum, &sum, 1, DTRUN_FLOAT32, DTRUN_SUM);
@@ -111,10 +111,12 @@ void AnOutcomeStaysAfterAFailure(const Subject& subject) {
     float got = 0, sum = 1;
     const float sent = 7;
     std::vector<std::unique_ptr<Pending>> ended;
-    ended.push_back(rank.Start(rank.rank() == 0 ? RecvOp(&got, 1, DTRUN_FLOAT32, 1, 3)
-                                                : SendOp(&sent, 1, DTRUN_FLOAT32, 0, 3)));
+    if (rank.rank() == 1) rank.Await("started");  // so that the other has requests
+    ended.push_back(rank.Start(rank.rank() == 0 ? RecvOp(&got, 1, DTRUN_FLOAT32, 1, 0)
+                                                : SendOp(&sent, 1, DTRUN_FLOAT32, 0, 0)));
     if (Has(subject.Caps().ops, DTRUN_ALLREDUCE))
       ended.push_back(rank.Start(AllreduceOp(&sum, &sum, 1, DTRUN_FLOAT32, DTRUN_SUM)));
+    if (rank.rank() == 0) rank.Tell("started");
     for (const auto& one : ended) {
       ASSERT_NE(one, nullptr);
       EXPECT_TRUE(one->Wait().ok());

@@ -315,8 +315,8 @@ Subject::Launch Subject::LaunchInfo(int host_count) const {
   return launch;
 }
 
-std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout,
-                                    Outcome* outcome, Hosts known) const {
+std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome,
+                                    Hosts known) const {
   dtrun_comm_params params;
   DTRUN_INIT(params);
   params.rank = rank;

@@ -196,11 +196,10 @@ bool Group::Gone(int peer) const {
   return process && process->Ended();
 }
 
-bool Group::Record(dtrun_status code, int peer, std::string text) {
+bool Group::Record(dtrun_status code, int peer, std::string_view text) {
   FailureState none = FailureState::kNone;
   if (!failure_->state.compare_exchange_strong(none, FailureState::kBeingWritten)) return false;
-  text.resize(std::min(text.size(), sizeof failure_->text - 1));
-  std::memcpy(failure_->text, text.c_str(), text.size() + 1);
+  sdk::internal::CopyCut(failure_->text, sizeof failure_->text, text);
   failure_->code = code;
   failure_->rank = rank_;
   failure_->peer = peer;

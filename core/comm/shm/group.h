@@ -100,7 +100,7 @@ class Group {
   void Meet(const sdk::CommParams& params);
   void CheckEntries() const;
   void ThrowMismatch();
-  bool Record(dtrun_status code, int peer, std::string text);
+  bool Record(dtrun_status code, int peer, std::string_view text);
   [[noreturn]] void ThrowFailure() const;
   // Stops at the end of the record, even if it was overwritten.
   std::string RecordedText() const;

@@ -32,6 +32,7 @@ const conformance::BackendUnderTest kBackend{
         {"Groups.CompleteAsAWhole", kNoTags},
         {"Memory.MayBeRegistered", "it sends with a tag; memory_test.cc has the case without"},
         {"Failures.EndAMessageThatNobodyAnswers", kNoTags},
+        {"Failures.EndABlockingMessageThatNobodyAnswers", kNoTags},
         {"Failures.DoNotFollowARankThatIsDone", kNoTags},
         {"Failures.WriteNothingAfterTheyWereReported", kNoTags},
         {"Failures.NameARankThatWasKilled", kThreads},

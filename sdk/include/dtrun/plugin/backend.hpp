@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dtrun/abi/device.h"
+#include "dtrun/plugin/deadline.hpp"
 #include "dtrun/plugin/options.hpp"
 
 namespace dtrun::sdk {
@@ -315,7 +316,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     static dtrun_status ReqWaitHost(dtrun_request* handle, std::int64_t timeout_ns,
                                     dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        return dtrun_status{As<RequestT>(handle)->Wait(Nanoseconds(timeout_ns)) ? DTRUN_OK : DTRUN_PENDING};
+        return dtrun_status{As<RequestT>(handle)->Wait(LimitOf(timeout_ns)) ? DTRUN_OK : DTRUN_PENDING};
       });
     }
     static dtrun_status ReqWaitStream(dtrun_request* handle, const dtrun_stream* stream,

@@ -12,6 +12,14 @@
 namespace dtrun::sdk {
 inline namespace v1 __attribute__((visibility("hidden"))) {
 
+  inline constexpr Nanoseconds kForever = std::chrono::hours(24 * 3650);
+
+  // A time limit of the ABI: ten years and more are none, so that sums with the clock's time are within
+  // bounds.
+  constexpr Nanoseconds LimitOf(std::int64_t timeout_ns) {
+    return timeout_ns < 0 || timeout_ns >= kForever.count() ? kNoLimit : Nanoseconds(timeout_ns);
+  }
+
   class Deadline {
    public:
     using Clock = std::chrono::steady_clock;
@@ -51,7 +59,6 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     }
 
    private:
-    static constexpr Nanoseconds kForever = std::chrono::hours(24 * 3650);
     Clock::time_point at_ = Clock::time_point::max();
     Nanoseconds timeout_ = kNoLimit;
   };
