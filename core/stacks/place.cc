@@ -136,7 +136,8 @@ std::string Shown(const Frame& frame) {
   std::string_view module = FileName(frame.file);
   if (module.ends_with(".py")) module.remove_suffix(3);
   if (!IsStandardLibrary(frame.file)) return frame.function;
-  if (module == "__init__") module = FileName(frame.file.substr(0, frame.file.rfind('/')));  // "json"
+  if (module == "__init__")
+    module = FileName(std::string_view(frame.file).substr(0, frame.file.rfind('/')));  // "json"
   return fmt::format("{}.{}", module, frame.function);
 }
 
