@@ -18,7 +18,6 @@
 
 namespace dtrun::sdk {
 inline namespace v1 __attribute__((visibility("hidden"))) {
-
   // Bits({DTRUN_ALLREDUCE, DTRUN_BARRIER}): a mask of Caps.
   constexpr std::uint64_t Bits(std::initializer_list<int> values) {
     std::uint64_t mask = 0;
