@@ -113,6 +113,7 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   }
   if (state_.host.carrier.table.group_begin != nullptr) {
     PluginError cause;
+    const comm::OperationCall call = state_.Enter(state_.host);
     if (const dtrun_status status = state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
         status != DTRUN_OK) {
       return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name))
@@ -140,6 +141,7 @@ Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_
   group_.of_device = true;
   if (route.carrier.table.group_begin == nullptr) return {};
   PluginError cause;
+  const comm::OperationCall call = state_.Enter(route);
   const dtrun_status status = route.carrier.table.group_begin(route.comm, &kGroup, &cause);
   if (status == DTRUN_OK) return {};
   return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name));
@@ -164,6 +166,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
       if (!open || route->carrier.table.group_end == nullptr) continue;
       // End both, even if one fails: an open group would never start, and never end.
       PluginError own;
+      const comm::OperationCall call = state_.Enter(*route);
       const dtrun_status ended = route->carrier.table.group_end(route->comm, &kGroup, &own);
       if (status != DTRUN_OK || ended == DTRUN_OK) continue;
       status = ended;

@@ -175,6 +175,8 @@ class LocalHost final : public protocol::Host {
     one.folder = planned.cwd;
     std::error_code unknown;
     one.program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", one.pid), unknown);
+    if (unknown && !planned.argv.empty())  // it has ended already
+      one.program = (std::filesystem::path(planned.cwd) / planned.argv.front()).lexically_normal();
     one.process = std::make_shared<process::ChildProcess>(
         loop_, std::move(child), buffer_,
         [this, rank](output::Stream stream, std::string_view bytes) { OnOutput(rank, stream, bytes); },

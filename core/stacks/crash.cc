@@ -201,7 +201,8 @@ std::string PlaceIn(const std::vector<NativeFrame>& frames) {
 std::vector<PrintedFrame> PrintedStack(const std::vector<std::string_view>& lines, pid_t pid, int signal) {
   const std::string of_dtrun = fmt::format("dtrun: process {} got signal {};", pid, signal);
   const std::string of_open_mpi = fmt::format(":{:05}] ", pid), number = fmt::format("({})", signal);
-  const std::string of_ucx = fmt::format("] Caught signal {} (", signal), ucx_pid = fmt::format(":{} ", pid);
+  const std::string of_ucx = fmt::format("] Caught signal {} (", signal),
+                    ucx_pid = fmt::format(":{:<5}:", pid);
   std::vector<PrintedFrame> frames;
   bool dtruns = false, open_mpis = false, ucxs = false;  // frames of which may follow
   for (const std::string_view line : lines) {

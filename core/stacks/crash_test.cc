@@ -51,6 +51,9 @@ TEST(PrintedStack, OfUcxBeginsBehindItsHandler) {
   EXPECT_EQ(frames[0].module, "/tmp/w/m_mpich");
   EXPECT_EQ(frames[0].offset, 0x1175U);
   EXPECT_TRUE(PrintedStack(LinesOf(kOfUcx), 667, 11).empty());
+  std::string longer(kOfUcx);  // of a process id of five digits
+  longer.replace(longer.find("6672 :0:6672"), 12, "16672:0:16672");
+  EXPECT_EQ(PrintedStack(LinesOf(longer), 16672, 11).size(), 2U);
   EXPECT_TRUE(PrintedStack(LinesOf(kOfUcx), 6672, 6).empty());
 }
 
