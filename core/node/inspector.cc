@@ -69,7 +69,7 @@ struct Seen {
 
 Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vector<pid_t> below,
                 Unwinding& unwinding) {
-  stacks::Doing seen = stacks::LookAt(pid, below, unwinding.attached());
+  stacks::Doing seen = stacks::LookAt(pid, below, unwinding.attached(), target.detail);
   unwinding.Add(rank, &seen);
   verdict::RankDoing doing;
   doing.rank = rank;
@@ -92,7 +92,7 @@ Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vecto
     doing.text += "\n...\n";
   }
   below.push_back(pid);
-  for (const pid_t one : below) {
+  for (const pid_t one : target.detail == stacks::Detail::kAll ? below : std::vector<pid_t>()) {
     const stacks::Used used = stacks::UsedBy(one);
     doing.processor_ms += used.processor_ms;
     doing.kernel_ms += used.kernel_ms;

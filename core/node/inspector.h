@@ -18,6 +18,7 @@
 
 #include "core/base/asio.h"
 #include "core/protocol/host.h"
+#include "core/stacks/doing.h"
 #include "core/stacks/unwinder.h"
 #include "core/verdict/facts.h"
 
@@ -38,6 +39,7 @@ class Inspector {
     std::map<std::string, std::string> given = {};
     // The job's private folder, to ask torch's recorders there; empty: they are not asked.
     std::filesystem::path sockets = {};
+    stacks::Detail detail = stacks::Detail::kAll;  // kPlace: and no usage
   };
   using Done = std::function<void(std::vector<verdict::RankDoing>)>;
 

@@ -58,7 +58,10 @@ void WaitWatch::Look() {
   looking_ = true;
   paused_ = 0;
   std::vector<Inspector::Target> targets = living_();
-  for (Inspector::Target& target : targets) target.given.clear();  // saves the look at its environment
+  for (Inspector::Target& target : targets) {  // what is not kept is not read
+    target.given.clear();
+    target.detail = stacks::Detail::kPlace;
+  }
   inspector_.Look(targets, [this, look, every = every_, count = targets.size()](const auto& seen) {
     looking_ = false;
     pause_ = seen.size() < count ? std::clamp<std::uint32_t>(2 * pause_, 1, kLongestPause) : 0;

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -20,6 +20,7 @@
 #include "core/stacks/memory.h"
 #include "core/stacks/place.h"
 #include "core/stacks/python.h"
+#include "core/stacks/source.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -31,58 +32,34 @@ constexpr std::chrono::milliseconds kLongestLockPatience{
     500};  // on a machine with more runnable threads than CPUs
 constexpr std::chrono::milliseconds kLockPause{10};
 constexpr std::size_t kMostWorkersNamed = 3;
-constexpr std::size_t kLongestSource = std::size_t{4} << 20;
-
-// A source file as seen by the process; empty if it is not a regular file.
-std::string SourceText(pid_t pid, const std::string& file) {
-  const std::string root = fmt::format("/proc/{}/{}", pid, file.starts_with('/') ? "root" : "cwd/");
-  return ReadForeignFile(root + file, kLongestSource);
-}
-
-std::vector<std::string> SourceLines(std::string text) {
-  for (char& c : text) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f) c = '?';
-  }
-  const std::vector<std::string_view> lines = LinesOf(text);
-  return {lines.begin(), lines.end()};
-}
-
-Source SourceOf(pid_t pid) {
-  using Files = std::map<std::string, std::vector<std::string>>;
-  return [pid, files = Files()](const std::string& file, int line) mutable {
-    auto found = files.find(file);
-    if (found == files.end()) found = files.emplace(file, SourceLines(SourceText(pid, file))).first;
-    const auto index = static_cast<std::size_t>(line) - 1;
-    return index < found->second.size() ? found->second[index] : std::string();
-  };
-}
 
 struct Look {
   pid_t pid = 0;
-  std::vector<Task> tasks;
+  Detail detail = Detail::kAll;
+  std::vector<Task> tasks;  // kPlace: the main thread alone
   Python python;
   bool is_python = false;
 };
 
-// Where interpreters are, from earlier looks: a process with torch has thousands of mappings, and the kernel
-// takes milliseconds to list them. Any thread.
+// The readers of earlier looks: a process with torch has thousands of mappings, and the kernel takes
+// milliseconds to list them. A look takes its reader out, because another may be stuck with it. Any thread.
 class KnownPythons {
  public:
-  std::string Of(pid_t pid) {
+  std::unique_ptr<PythonReader> Take(pid_t pid) {
     const std::lock_guard lock(mutex_);
-    const auto found = lines_.find(pid);
-    return found == lines_.end() ? "" : found->second;
+    const auto found = readers_.find(pid);
+    return found == readers_.end() ? nullptr : std::move(found->second);
   }
-  void Keep(pid_t pid, std::string lines) {
+  void Keep(pid_t pid, std::unique_ptr<PythonReader> reader) {
     const std::lock_guard lock(mutex_);
-    if (lines_.size() >= kMost) lines_.clear();
-    lines_[pid] = std::move(lines);
+    if (readers_.size() >= kMost) readers_.clear();
+    readers_[pid] = std::move(reader);
   }
 
  private:
   static constexpr std::size_t kMost = 1024;
   std::mutex mutex_;
-  std::map<pid_t, std::string> lines_;
+  std::map<pid_t, std::unique_ptr<PythonReader>> readers_;
 };
 
 // The thread that answers dtrun itself.
@@ -100,22 +77,23 @@ void LeaveOutDtrun(Look* look) {
   });
 }
 
-Look ReadLook(pid_t pid) {
+Look ReadLook(pid_t pid, Detail detail) {
   static KnownPythons& known = *new KnownPythons;  // threads may use it until the process ends
-  Look look{pid, TasksOf(pid), {}};
+  Look look{pid, detail, detail == Detail::kAll ? TasksOf(pid) : MainTaskOf(pid), {}};
   const ProcessMemory memory(pid);
-  if (const std::string lines = known.Of(pid); !lines.empty()) look.python = ReadPython(memory, lines);
-  look.is_python = !look.python.threads.empty();
-  if (look.is_python) return look;
-  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));  // it is another program now
-  look.is_python = IsPython(maps);
-  look.python = ReadPython(memory, maps);
-  if (!look.python.threads.empty()) known.Keep(pid, PythonLines(maps));
+  std::unique_ptr<PythonReader> reader = known.Take(pid);
+  if (reader) look.python = reader->Read(memory);
+  if (look.python.threads.empty()) {  // it is another program now
+    reader = std::make_unique<PythonReader>(memory, ReadKernelFile(fmt::format("/proc/{}/maps", pid)));
+    look.python = reader->Read(memory);
+  }
+  look.is_python = reader->is_python();
+  if (!look.python.threads.empty()) known.Keep(pid, std::move(reader));
   return look;
 }
 
-Look LookInto(pid_t pid) {
-  Look look = ReadLook(pid);
+Look LookInto(pid_t pid, Detail detail) {
+  Look look = ReadLook(pid, detail);
   LeaveOutDtrun(&look);
   return look;
 }
@@ -191,7 +169,7 @@ const PythonThread* KeeperOfLock(const Look& look) {
   if (keeper == nullptr) return nullptr;
   const auto begin = std::chrono::steady_clock::now();
   int asked = 0;
-  for (Look now = look;; now = LookInto(look.pid)) {
+  for (Look now = look;; now = LookInto(look.pid, look.detail)) {
     const PythonThread* const holder = OtherHolder(now);
     const Asks asks = AsksForLock(now);
     if (holder == nullptr || holder->id != keeper->id || asks == Asks::kNo) return nullptr;
@@ -207,9 +185,23 @@ const PythonThread* KeeperOfLock(const Look& look) {
 // a GPU that is not known.
 bool SleepsAlone(const Look& look) {
   if (look.tasks.empty() || look.tasks.front().waits != "futex") return false;
-  return std::ranges::none_of(look.tasks, [](const Task& task) {
-    return task.state == 'R' || task.state == 'D' || task.name.starts_with("cuda");
+  return std::ranges::none_of(
+      look.detail == Detail::kAll ? look.tasks : TasksOf(look.pid), [](const Task& task) {
+        return task.state == 'R' || task.state == 'D' || task.name.starts_with("cuda");
+      });
+}
+
+// The program has ended, and threads that it has started have not. One of the program's own is named.
+void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
+  doing->what = "the wait for its threads at exit";
+  const auto& threads = look.python.threads;
+  const auto one = std::find_if(threads.begin() + 1, threads.end(), [](const PythonThread& thread) {
+    return std::ranges::any_of(thread.frames, IsOfTheUser);
   });
+  if (one == threads.end()) return;
+  const Place place = PlaceOf(one->frames, source);
+  doing->stand = place.stand;
+  doing->more = fmt::format("thread {} is {}", one->id, InThread(place));
 }
 
 void FillFromPython(const Look& look, Doing* doing) {
@@ -220,7 +212,7 @@ void FillFromPython(const Look& look, Doing* doing) {
   doing->trains = place.trains;
   doing->joins = place.joins;
   doing->saves = place.saves;
-  doing->may_handle = MayHandleError(look.python.threads.front(), source);
+  if (look.detail == Detail::kAll) doing->may_handle = MayHandleError(look.python.threads.front(), source);
   doing->what = place.what;
   doing->where = place.where;
   const Task* const task = look.tasks.empty() ? nullptr : &look.tasks.front();
@@ -236,6 +228,7 @@ void FillFromPython(const Look& look, Doing* doing) {
     doing->stand = Stand::kElsewhere;
     doing->more = task->waits;
   }
+  if (WaitsForThreads(look.python.threads.front().frames)) FillFromThreads(look, source, doing);
   const PythonThread* const keeper = KeeperOfLock(look);
   if (keeper == nullptr) return;
   doing->stand = Stand::kElsewhere;
@@ -290,11 +283,11 @@ std::string TracerOf(pid_t pid) {
 
 }  // namespace
 
-Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached) {
-  std::vector<Look> looks{LookInto(pid)};
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached, Detail detail) {
+  std::vector<Look> looks{LookInto(pid, detail)};
   for (const pid_t other : below) {
     if (looks.size() == kMostProcesses) break;
-    looks.push_back(LookInto(other));
+    looks.push_back(LookInto(other, detail));
   }
   const Look& chosen = Chosen(looks);
   Doing doing;
@@ -311,6 +304,7 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attache
   doing.loads = !chosen.python.threads.empty() && WaitsForLoader(chosen.python.threads.front().frames);
   if (doing.loads) doing.beside = "waits for its data loader" + WorkersText(looks, chosen.pid);
   if (doing.stopped) doing.stand = Stand::kElsewhere;
+  if (detail == Detail::kPlace) return doing;
   for (const Look& look : looks) doing.text += TextOf(look);
   return doing;
 }

@@ -37,9 +37,14 @@ struct Doing {
   std::string text;       // all stacks, for a file; lines
 };
 
+// How much to read: kPlace leaves `text` and `may_handle` as they are, and reads threads that Python does not
+// know only where the place depends on them. A program with torch has hundreds.
+enum class Detail { kPlace, kAll };
+
 // `below`: the process's descendants, parents first. `attached`: dtrun's own tools; a process that one of
 // them has stopped does not count as stopped.
-Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached = {});
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attached = {},
+             Detail detail = Detail::kAll);
 
 // Adds native stacks, and the location of a program that is not Python. Skips a process that a debugger has.
 // Only for one that is about to be ended.

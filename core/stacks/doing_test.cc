@@ -172,6 +172,16 @@ TEST_P(PythonTest, NamesTheThreadThatKeepsItsLock) {
   EXPECT_EQ(doing.stand, Stand::kElsewhere);
 }
 
+TEST_P(PythonTest, NamesTheThreadThatTheExitWaitsFor) {
+  if (!Python(GetParam(),
+              "import threading, time\nthreading.Thread(target=lambda: time.sleep(1000)).start()\n"))
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
+  const Doing doing = Until([](const Doing& seen) { return !seen.more.empty(); });
+  EXPECT_THAT(PhraseOf(doing), HasSubstr("in the wait for its threads at exit"));
+  EXPECT_THAT(doing.more, HasSubstr("is in time.sleep at train.py:2"));
+  EXPECT_EQ(doing.stand, Stand::kElsewhere);
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),
                          [](const auto& version) {
                            return "Python3_" + std::string(version.param).substr(2);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -168,24 +169,32 @@ std::int64_t OwnBytes(pid_t pid) {
   }
 }
 
+std::optional<Task> TaskOf(pid_t pid, pid_t id) {
+  const std::string folder = fmt::format("/proc/{}/task/{}/", pid, id);
+  const std::string stat = ReadKernelFile(folder + "stat");
+  const std::string rest = AfterName(stat);
+  if (id <= 0 || rest.empty()) return std::nullopt;
+  Task task{.id = id, .name = NameIn(stat), .state = rest.front(), .waits = {}};
+  if (task.state != 'R') AddWait(pid, ReadKernelFile(folder + "syscall"), &task);
+  return task;
+}
+
 }  // namespace
 
 std::vector<Task> TasksOf(pid_t pid) {
   std::vector<Task> tasks;
-  const std::string folder = fmt::format("/proc/{}/task", pid);
-  for (const auto& entry : EntriesOf(folder)) {
+  for (const auto& entry : EntriesOf(fmt::format("/proc/{}/task", pid))) {
     if (tasks.size() == kMostTasks) break;
-    Task task;
-    task.id = static_cast<pid_t>(std::strtol(entry.filename().c_str(), nullptr, 10));
-    const std::string stat = ReadKernelFile((entry / "stat").string());
-    const std::string rest = AfterName(stat);
-    if (task.id <= 0 || rest.empty()) continue;
-    task.name = NameIn(stat);
-    task.state = rest.front();
-    if (task.state != 'R') AddWait(pid, ReadKernelFile((entry / "syscall").string()), &task);
-    tasks.push_back(std::move(task));
+    const auto id = static_cast<pid_t>(std::strtol(entry.filename().c_str(), nullptr, 10));
+    if (auto task = TaskOf(pid, id)) tasks.push_back(*std::move(task));
   }
   std::stable_partition(tasks.begin(), tasks.end(), [&](const Task& task) { return task.id == pid; });
+  return tasks;
+}
+
+std::vector<Task> MainTaskOf(pid_t pid) {
+  std::vector<Task> tasks;
+  if (auto task = TaskOf(pid, pid)) tasks.push_back(*std::move(task));
   return tasks;
 }
 

@@ -26,6 +26,8 @@ struct Task {
 
 // Its threads, the main thread first, at most 256.
 std::vector<Task> TasksOf(pid_t pid);
+// That one alone; none if the process is gone.
+std::vector<Task> MainTaskOf(pid_t pid);
 
 // Usage since its start: CPU time of all its threads; bytes read and written, without those of torch's store
 // server.

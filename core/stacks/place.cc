@@ -130,15 +130,25 @@ std::string CalledAt(const Frame& frame, const std::string& line) {
   return std::string(name);
 }
 
+// The module of Python's library that users import for it: "subprocess", and for its packages, which hand on
+// what their files define, "json" or "concurrent.futures".
+std::string ModuleOf(std::string_view file) {
+  const auto library = file.find("/lib/python3");
+  const auto begin = library == file.npos ? file.npos : file.find('/', library + sizeof "/lib/");
+  if (begin == file.npos) return std::string(FileName(file));  // "<frozen runpy>"
+  std::string_view path = file.substr(begin + 1);
+  const auto package = path.rfind('/');
+  path = path.substr(0, package == path.npos ? path.rfind('.') : package);
+  std::string module(path);
+  std::ranges::replace(module, '/', '.');
+  return module;
+}
+
 // A library function's name as its users know it: "subprocess.Popen.wait", "all_reduce".
 std::string Shown(const Frame& frame) {
   if (IsCollectiveFile(frame.file)) return std::string(LastPart(frame.function));
-  std::string_view module = FileName(frame.file);
-  if (module.ends_with(".py")) module.remove_suffix(3);
   if (!IsStandardLibrary(frame.file)) return frame.function;
-  if (module == "__init__")
-    module = FileName(std::string_view(frame.file).substr(0, frame.file.rfind('/')));  // "json"
-  return fmt::format("{}.{}", module, frame.function);
+  return fmt::format("{}.{}", ModuleOf(frame.file), frame.function);
 }
 
 // The frame that the user knows: the innermost of the program itself. If the program is a package, the
@@ -280,6 +290,11 @@ bool WaitsForLoader(const std::vector<Frame>& frames) {
   return std::ranges::any_of(frames, [](const Frame& frame) {
     return IsFunction(frame, "/torch/utils/data/dataloader.py", "_try_get_data");
   });
+}
+
+bool WaitsForThreads(const std::vector<Frame>& frames) {
+  return std::ranges::any_of(
+      frames, [](const Frame& frame) { return IsFunction(frame, "/threading.py", "_shutdown"); });
 }
 
 bool IsWorker(const std::vector<Frame>& frames) { return std::ranges::any_of(frames, IsLoop); }

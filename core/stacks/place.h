@@ -57,6 +57,9 @@ std::string FramesText(const std::vector<Frame>& frames);
 // Otherwise the error is over.
 bool MayHandleError(const PythonThread& thread, const Source& source);
 
+// Whether the thread waits, as the interpreter exits, for the threads that the program has started.
+bool WaitsForThreads(const std::vector<Frame>& frames);
+
 // torch's DataLoader: whether a thread waits for its workers, and where in the program a worker is.
 
 // Whether the thread waits for a batch that worker processes make.

@@ -107,6 +107,15 @@ TEST(PlaceOf, AQueueOfTheProgramIsNoCollective) {
   EXPECT_EQ(place.what, "queue.Queue.get");
 }
 
+TEST(PlaceOf, NamesAModuleAsItIsImported) {
+  const auto what = [](const std::string& file, const std::string& function) {
+    return PlaceIn({At("/usr/lib/python3.11/" + file, 1, function), At("t.py", 40, "f")}).what;
+  };
+  EXPECT_EQ(what("concurrent/futures/_base.py", "Future.result"), "concurrent.futures.Future.result");
+  EXPECT_EQ(what("asyncio/base_events.py", "BaseEventLoop.run_forever"), "asyncio.BaseEventLoop.run_forever");
+  EXPECT_EQ(what("json/__init__.py", "load"), "json.load");
+}
+
 TEST(PlaceOf, KnowsCallsWhoseInsidePythonDoesNotSee) {
   EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 20)}, "comm.Allreduce(a, b)").stand, Stand::kWaits);
   EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 11)}, "work.wait()").stand, Stand::kWaits);

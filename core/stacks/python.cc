@@ -62,7 +62,7 @@ struct Offsets313 {
 };
 
 constexpr std::uint64_t kGilSize = 208;
-constexpr std::uint64_t kLargestFrame = 4096;
+constexpr std::uint64_t kLargestFrame = 4096, kLargestCode = 4096;
 
 std::optional<PythonLayout> Described(const Memory& memory, std::uint32_t version, std::uint64_t runtime) {
   const auto offsets = memory.Read<Offsets313>(runtime);
@@ -74,9 +74,16 @@ std::optional<PythonLayout> Described(const Memory& memory, std::uint32_t versio
   // A frame is copied whole and its fields are taken from the copy.
   constexpr std::uint64_t kWord = sizeof(std::uint64_t);
   const auto is_within = [&](std::uint64_t offset) { return offset <= at.frame.size - kWord; };
+  // So are the fields of a code object, all before its code.
+  const auto is_before_code = [&](std::uint64_t offset) {
+    return offset <= at.code.co_code_adaptive - kWord;
+  };
   const bool sound = at.frame.size >= kWord && is_within(at.frame.executable) &&
                      is_within(at.frame.previous) && is_within(at.frame.instr_ptr) &&
-                     at.frame.owner < at.frame.size;
+                     at.frame.owner < at.frame.size && at.code.co_code_adaptive >= kWord &&
+                     at.code.co_code_adaptive <= kLargestCode && is_before_code(at.code.filename) &&
+                     is_before_code(at.code.qualname) && is_before_code(at.code.linetable) &&
+                     is_before_code(at.code.firstlineno);
   if (!sound) return std::nullopt;
   return PythonLayout{
       .runtime = {at.runtime.interpreters_head},
@@ -95,6 +102,7 @@ constexpr int kMostThreads = 256;
 constexpr int kMostFrames = 100;
 constexpr std::size_t kLongestText = 1024;
 constexpr std::size_t kLongestTable = std::size_t{1} << 20;
+constexpr std::size_t kMostCodes = 1024;  // kept
 
 constexpr std::uint8_t kOfInterpreter = 3;  // owner of a frame
 
@@ -145,44 +153,11 @@ std::string TableAt(const Memory& memory, const PythonLayout& layout, std::uint6
   return memory.Bytes(object + layout.bytes.data, *size);
 }
 
-std::optional<Frame> FrameOf(const Memory& memory, const PythonLayout& layout, std::uint64_t code,
-                             std::uint64_t instruction) {
-  Frame frame;
-  frame.file = TextAt(memory, layout, memory.Pointer(code + layout.code.file));
-  frame.function = TextAt(memory, layout, memory.Pointer(code + layout.code.qualname));
-  const auto first_line = memory.Read<std::int32_t>(code + layout.code.first_line);
-  if (frame.file.empty() || frame.function.empty() || !first_line) return std::nullopt;
-  const std::uint64_t units = code + layout.code.units;
-  const long unit = instruction < units ? 0 : static_cast<long>((instruction - units) / 2);
-  Locate(TableAt(memory, layout, memory.Pointer(code + layout.code.table)), *first_line, unit, &frame);
-  return frame;
-}
-
-PythonThread ThreadAt(const Memory& memory, const PythonLayout& layout, std::uint64_t thread) {
-  PythonThread out;
-  out.id = static_cast<pid_t>(memory.Read<std::uint64_t>(thread + layout.thread.native_id).value_or(0));
-  std::uint64_t at = memory.Pointer(thread + layout.thread.frame);
-  if (layout.thread.in_cframe) at = memory.Pointer(at + *layout.thread.in_cframe);
-  for (int i = 0; at != 0 && i < 2 * kMostFrames; ++i) {
-    if (out.frames.size() == kMostFrames) {
-      out.cut = true;
-      break;
-    }
-    const std::string frame = memory.Bytes(at, layout.frame.size);
-    if (frame.empty()) break;
-    const auto word = [&](std::uint64_t offset) {
-      std::uint64_t value = 0;
-      frame.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
-      return value;
-    };
-    at = word(layout.frame.previous);
-    if (layout.frame.owner && static_cast<std::uint8_t>(frame[*layout.frame.owner]) == kOfInterpreter)
-      continue;
-    const auto known = FrameOf(memory, layout, word(layout.frame.code), word(layout.frame.instruction));
-    if (!known) break;
-    out.frames.push_back(*known);
-  }
-  return out;
+template <class T>
+T FieldOf(const std::string& copy, std::uint64_t offset) {
+  T value{};
+  copy.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
+  return value;
 }
 
 bool NamesPython(std::string_view path) {
@@ -278,43 +253,87 @@ void Locate(const std::string& table, int first_line, long unit, Frame* frame) {
   }
 }
 
-std::string PythonLines(const std::string& maps) {
-  std::string kept;
-  std::istringstream lines(maps);
-  for (std::string line; std::getline(lines, line);) {
-    const auto path = line.find('/');
-    if (path != std::string::npos && NamesPython(std::string_view(line).substr(path))) kept += line + "\n";
+PythonReader::PythonReader(const Memory& memory, const std::string& maps) {
+  for (const Mapped& mapped : Interpreters(maps)) {
+    is_python_ = true;
+    version_at_ = FindSymbol(memory, mapped.base, "Py_Version");
+    runtime_ = FindSymbol(memory, mapped.base, "_PyRuntime");
+    if (version_at_ == 0 || runtime_ == 0) continue;
+    version_ = memory.Read<std::uint32_t>(version_at_).value_or(0);
+    layout_ = LayoutOf(memory, version_, runtime_);
+    if (layout_) return;
   }
-  return kept;
 }
 
-bool IsPython(const std::string& maps) { return !Interpreters(maps).empty(); }
-
-Python ReadPython(const Memory& memory, const std::string& maps) {
-  for (const Mapped& mapped : Interpreters(maps)) {
-    const std::uint64_t version = FindSymbol(memory, mapped.base, "Py_Version");
-    const std::uint64_t runtime = FindSymbol(memory, mapped.base, "_PyRuntime");
-    if (version == 0 || runtime == 0) continue;
-    const auto layout = LayoutOf(memory, memory.Read<std::uint32_t>(version).value_or(0), runtime);
-    if (!layout) continue;
-    const std::uint64_t interpreter = memory.Pointer(runtime + layout->runtime.interpreters);
-    const std::uint64_t gil = layout->gil.in_runtime != 0
-                                  ? runtime + layout->gil.in_runtime
-                                  : memory.Pointer(interpreter + layout->gil.in_interpreter);
-    const bool locked = memory.Read<std::int32_t>(gil + layout->gil.locked).value_or(0) == 1;
-    const std::uint64_t holder = locked ? memory.Pointer(gil + layout->gil.holder) : 0;
-    Python python{{}, gil, gil + layout->gil.size};
-    std::uint64_t at = memory.Pointer(interpreter + layout->interpreter.threads);
-    for (int i = 0; at != 0 && i < kMostThreads; ++i, at = memory.Pointer(at + layout->thread.next)) {
-      PythonThread thread = ThreadAt(memory, *layout, at);
-      thread.holds_gil = at == holder;
-      if (!thread.frames.empty()) python.threads.push_back(std::move(thread));
-    }
-    std::stable_partition(python.threads.begin(), python.threads.end(),
-                          [&](const PythonThread& one) { return one.id == memory.pid(); });
-    return python;
+Python PythonReader::Read(const Memory& memory) {
+  if (!layout_ || memory.Read<std::uint32_t>(version_at_) != version_) return {};
+  const std::uint64_t interpreter = memory.Pointer(runtime_ + layout_->runtime.interpreters);
+  const std::uint64_t gil = layout_->gil.in_runtime != 0
+                                ? runtime_ + layout_->gil.in_runtime
+                                : memory.Pointer(interpreter + layout_->gil.in_interpreter);
+  const bool locked = memory.Read<std::int32_t>(gil + layout_->gil.locked).value_or(0) == 1;
+  const std::uint64_t holder = locked ? memory.Pointer(gil + layout_->gil.holder) : 0;
+  Python python{{}, gil, gil + layout_->gil.size};
+  std::uint64_t at = memory.Pointer(interpreter + layout_->interpreter.threads);
+  for (int i = 0; at != 0 && i < kMostThreads; ++i, at = memory.Pointer(at + layout_->thread.next)) {
+    PythonThread thread = ThreadAt(memory, at);
+    thread.holds_gil = at == holder;
+    if (!thread.frames.empty()) python.threads.push_back(std::move(thread));
   }
-  return {};
+  std::stable_partition(python.threads.begin(), python.threads.end(),
+                        [&](const PythonThread& one) { return one.id == memory.pid(); });
+  return python;
+}
+
+PythonThread PythonReader::ThreadAt(const Memory& memory, std::uint64_t thread) {
+  PythonThread out;
+  out.id = static_cast<pid_t>(memory.Read<std::uint64_t>(thread + layout_->thread.native_id).value_or(0));
+  std::uint64_t at = memory.Pointer(thread + layout_->thread.frame);
+  if (layout_->thread.in_cframe) at = memory.Pointer(at + *layout_->thread.in_cframe);
+  for (int i = 0; at != 0 && i < 2 * kMostFrames; ++i) {
+    if (out.frames.size() == kMostFrames) {
+      out.cut = true;
+      break;
+    }
+    const std::string copy = memory.Bytes(at, layout_->frame.size);
+    if (copy.empty()) break;
+    at = FieldOf<std::uint64_t>(copy, layout_->frame.previous);
+    if (layout_->frame.owner && static_cast<std::uint8_t>(copy[*layout_->frame.owner]) == kOfInterpreter)
+      continue;
+    const auto address = FieldOf<std::uint64_t>(copy, layout_->frame.code);
+    const Code* const code = CodeAt(memory, address);
+    if (code == nullptr) break;
+    Frame& frame = out.frames.emplace_back();
+    frame.file = code->file;
+    frame.function = code->function;
+    const std::uint64_t units = address + layout_->code.units;
+    const auto instruction = FieldOf<std::uint64_t>(copy, layout_->frame.instruction);
+    const long unit = instruction < units ? 0 : static_cast<long>((instruction - units) / 2);
+    Locate(code->table, code->first_line, unit, &frame);
+  }
+  return out;
+}
+
+const PythonReader::Code* PythonReader::CodeAt(const Memory& memory, std::uint64_t address) {
+  const std::string copy = memory.Bytes(address, layout_->code.units);
+  if (copy.empty()) return nullptr;
+  const auto file = FieldOf<std::uint64_t>(copy, layout_->code.file);
+  const auto function = FieldOf<std::uint64_t>(copy, layout_->code.qualname);
+  const auto table = FieldOf<std::uint64_t>(copy, layout_->code.table);
+  const auto first_line = FieldOf<std::int32_t>(copy, layout_->code.first_line);
+  if (codes_.size() >= kMostCodes && !codes_.contains(address)) codes_.clear();
+  Code& code = codes_[address];
+  if (code.file_at == file && code.function_at == function && code.table_at == table &&
+      code.first_line == first_line && !code.file.empty() && !code.function.empty())
+    return &code;
+  code = {file,
+          function,
+          table,
+          first_line,
+          TextAt(memory, *layout_, file),
+          TextAt(memory, *layout_, function),
+          TableAt(memory, *layout_, table)};
+  return code.file.empty() || code.function.empty() ? nullptr : &code;
 }
 
 }  // namespace dtrun::stacks

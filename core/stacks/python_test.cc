@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using testing::PythonImage;
 using ::testing::SizeIs;
 
-// Simulates a process in which any address can be read.
+// Simulates a process in which any address can be read, and a code object is another one at each read.
 class EverythingMapped final : public Memory {
  public:
   explicit EverythingMapped(const Memory& image) : Memory(PythonImage::kPid), image_(image) {}
@@ -25,23 +25,20 @@ class EverythingMapped final : public Memory {
   bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const override {
     copied_ += size;
     if (!image_.Copy(address, to, size)) std::memset(to, 0x0b, size);
+    if (size == kCodeSize) std::memcpy(static_cast<char*>(to) + kFirstLineAt, &++lines_, sizeof lines_);
     return true;
   }
+  static constexpr std::size_t kCodeSize = 184, kFirstLineAt = 72;
   const Memory& image_;
   mutable std::size_t copied_ = 0;
+  mutable std::int32_t lines_ = 0;
 };
 
-TEST(PythonLines, AreThoseOfTheInterpreter) {
-  const std::string python = "55d0-55d1 r--p 00000000 fe:00 7 /usr/bin/python3.11\n";
-  EXPECT_EQ(
-      PythonLines("7f00-7f01 r--p 00000000 00:00 0\n7f02-7f03 r--p 00000000 fe:00 9 /usr/lib/libtorch.so\n" +
-                  python),
-      python);
-}
+Python ReadPython(const Memory& memory) { return PythonReader(memory, PythonImage::Maps()).Read(memory); }
 
-TEST(ReadPython, ReadsTheStacksOfAllThreads) {
+TEST(PythonReader, ReadsTheStacksOfAllThreads) {
   const PythonImage image;
-  const Python python = ReadPython(image, PythonImage::Maps());
+  const Python python = ReadPython(image);
   ASSERT_THAT(python.threads, SizeIs(2));
   const PythonThread& first = python.threads[0];
   EXPECT_EQ(first.id, PythonImage::kPid);
@@ -59,50 +56,62 @@ TEST(ReadPython, ReadsTheStacksOfAllThreads) {
   EXPECT_THAT(python.threads[1].frames, SizeIs(1));
 }
 
-TEST(ReadPython, CutsAStackThatIsItsOwnCaller) {
+TEST(PythonReader, KeepsTheCodeThatItHasMet) {
+  PythonImage image;
+  PythonReader reader(image, PythonImage::Maps());
+  ASSERT_THAT(reader.Read(image).threads, SizeIs(2));
+  image.PutText(0x1600, "other");  // at the same address: not read again
+  EXPECT_EQ(reader.Read(image).threads[0].frames[0].function, "step");
+  image.PutPointer(PythonImage::kCode + 128, 0x1680);
+  EXPECT_EQ(reader.Read(image).threads[0].frames[0].function, "<module>");
+  image.Put(PythonImage::kVersion, std::uint32_t{0x030c07f0});
+  EXPECT_THAT(reader.Read(image).threads, IsEmpty());  // it is another program
+}
+
+TEST(PythonReader, CutsAStackThatIsItsOwnCaller) {
   PythonImage image;
   image.PutPointer(PythonImage::kCaller + 48, PythonImage::kFrame);
-  const Python python = ReadPython(image, PythonImage::Maps());
+  const Python python = ReadPython(image);
   ASSERT_THAT(python.threads, SizeIs(2));
   EXPECT_TRUE(python.threads[0].cut);
   EXPECT_THAT(python.threads[0].frames, SizeIs(100));
 }
 
-TEST(ReadPython, QuotesNoControlCharacters) {
+TEST(PythonReader, QuotesNoControlCharacters) {
   PythonImage image;
   image.PutText(0x1600, "\x1b[2J\x7f");
-  const Python python = ReadPython(image, PythonImage::Maps());
+  const Python python = ReadPython(image);
   ASSERT_THAT(python.threads, SizeIs(2));
   EXPECT_EQ(python.threads[0].frames[0].function, "?[2J?");
 }
 
 // 3.13's description of its structures is in memory that the rank may have overwritten.
-TEST(ReadPython, BelievesNoLayoutThatDoesNotFit) {
-  constexpr std::uint64_t kVersionAt = 0x380, kRuntimeAt = 0x400, kOffsets = 70;
+TEST(PythonReader, BelievesNoLayoutThatDoesNotFit) {
+  constexpr std::uint64_t kRuntimeAt = 0x400, kOffsets = 70;
   constexpr std::uint32_t kVersion = 0x030d00f0;
   for (const std::uint64_t offset :
        {std::uint64_t{0}, std::uint64_t{8}, ~std::uint64_t{3}, ~std::uint64_t{0}}) {
     PythonImage image;
-    image.Put(kVersionAt, kVersion);
+    image.Put(PythonImage::kVersion, kVersion);
     image.Put(kRuntimeAt, std::array<char, 8>{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'});
     image.Put(kRuntimeAt + 8, std::uint64_t{kVersion});
     image.Put(kRuntimeAt + 16, std::uint64_t{0});
     for (std::uint64_t i = 3; i < kOffsets; ++i) image.Put(kRuntimeAt + 8 * i, offset);
-    ReadPython(image, PythonImage::Maps());  // no fault
+    ReadPython(image);  // no fault
     constexpr std::uint64_t kFrameSize = 28;
     image.Put(kRuntimeAt + 8 * kFrameSize, std::uint64_t{80});
-    EXPECT_THAT(ReadPython(image, PythonImage::Maps()).threads, IsEmpty());
+    EXPECT_THAT(ReadPython(image).threads, IsEmpty());
   }
 }
 
 // 256 threads with 100 frames each, and each frame's table has the maximum length: 25 GiB.
-TEST(ReadPython, ReadsABoundedPartOfAMemoryThatLeadsAround) {
+TEST(PythonReader, ReadsABoundedPartOfAMemoryThatLeadsAround) {
   PythonImage image;
   image.PutPointer(PythonImage::kSecondThread + 8, PythonImage::kThread);
   image.PutPointer(PythonImage::kCaller + 48, PythonImage::kFrame);
   for (const std::uint64_t table : {0x1700, 0x1780}) image.Put(table + 16, std::uint64_t{1} << 20);
   const EverythingMapped memory(image);
-  const Python python = ReadPython(memory, PythonImage::Maps());
+  const Python python = ReadPython(memory);
   EXPECT_FALSE(python.threads.empty());
   EXPECT_LE(memory.copied(), Memory::kMostBytes);
   EXPECT_GT(memory.copied(), Memory::kMostBytes / 2);

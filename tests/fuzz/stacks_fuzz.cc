@@ -47,12 +47,7 @@ void Scribble(fuzz::Source& in, PythonImage& image) {
   }
 }
 
-DTRUN_FUZZ_TARGET(stacks)(const std::uint8_t* data, std::size_t size) {
-  fuzz::Source in(data, size);
-  const std::string source = in.Bytes(64);
-  PythonImage image;
-  while (!in.empty()) Scribble(in, image);
-  const stacks::Python python = stacks::ReadPython(image, PythonImage::Maps());
+void Judge(const stacks::Python& python, const std::string& source) {
   Require(python.threads.size() <= 256, "no more threads than are read");
   for (const stacks::PythonThread& thread : python.threads) {
     Require(!thread.frames.empty() && thread.frames.size() <= 100, "no more frames than are read");
@@ -65,6 +60,17 @@ DTRUN_FUZZ_TARGET(stacks)(const std::uint8_t* data, std::size_t size) {
     RequirePrintable(place.where);
     (void)stacks::FramesText(thread.frames);
   }
+}
+
+DTRUN_FUZZ_TARGET(stacks)(const std::uint8_t* data, std::size_t size) {
+  fuzz::Source in(data, size);
+  const std::string source = in.Bytes(64);
+  PythonImage image;
+  stacks::PythonReader earlier(image, PythonImage::Maps());  // has met the program before it changed
+  earlier.Read(image);
+  while (!in.empty()) Scribble(in, image);
+  Judge(earlier.Read(image), source);
+  Judge(stacks::PythonReader(image, PythonImage::Maps()).Read(image), source);
   return 0;
 }
 

@@ -24,6 +24,7 @@ class PythonImage final : public Memory {
   // Addresses of both threads, of the frames and of their code.
   static constexpr std::uint64_t kThread = 0x1000, kSecondThread = 0x1100, kFrame = 0x1200, kCaller = 0x1280,
                                  kCode = 0x1300, kCallerCode = 0x1400;
+  static constexpr std::uint64_t kVersion = 0x380;  // of Py_Version
 
   PythonImage() : Memory(kPid) {
     PutLibrary();
@@ -67,7 +68,7 @@ class PythonImage final : public Memory {
 
  private:
   static constexpr std::uint64_t kDynamic = 0x100, kSymbols = 0x200, kNames = 0x280, kHashes = 0x300,
-                                 kVersion = 0x380, kRuntime = 0x400, kInterpreter = 0x800, kCframe = 0x80;
+                                 kRuntime = 0x400, kInterpreter = 0x800, kCframe = 0x80;
 
   bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const override {
     const std::uint64_t at = address - kBase;
