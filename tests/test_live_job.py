@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -253,6 +254,8 @@ class Stop(LiveJob):
         self.run_dir(job)
         text = until(lambda: self.told(job, '"sleep"'), "the places")
         self.assertNotIn("ranks 0-2", text)
+        self.assertIn("equal states", text)
+        self.assertIn("dtrun stacks --native", self.dtrun("top", self.run_dir(job), "--seconds", "0.1").out)
         self.stop(job)
 
     def test_an_empty_word_is_no_job(self):
@@ -316,6 +319,16 @@ class Stop(LiveJob):
         subprocess.run(["cp", "-r", self.run_dir(job), copy], check=False, stderr=subprocess.DEVNULL)  # it has a socket
         self.assertEqual(self.dtrun("stacks", copy).code, 2)
         self.stop(job)
+
+    def test_a_job_without_its_run_folder_is_listed_with_the_command_that_ends_it(self):
+        job = self.sleep(1)
+        shutil.rmtree(self.run_dir(job))
+        listed = self.dtrun("ps").out
+        self.assertIn("folder removed", listed)
+        pid = int(re.search(r"kill (\d+)", listed)[1])
+        self.assertIn("folder was removed", self.dtrun("stop").err)
+        os.kill(pid, signal.SIGTERM)
+        self.assertEqual(job.finish().code, 128 + signal.SIGTERM)
 
     def test_a_stopped_rank_and_one_that_ignores_all_signals_have_stacks(self):
         job = self.start_ranks(1, sys.executable, self.write(

@@ -123,7 +123,10 @@ class Report(MetricsTest):
         with open(run / "metrics.jsonl", "a", encoding="utf-8") as metrics:
             for name, value in ((EVIL, 1), ("x", 1e308), ("x", -1e308), ("x", "NaN"), ("y", 0), ("y", None)):
                 metrics.write("\n" + json.dumps({"time": 1e9, "rank": 0, "name": name, "value": value, "step": 1e300}))
-        page = self.read(self.report(run))
+        result = self.dtrun("report", run)
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn(str(run / "config.json"), result.err)
+        page = self.read(result.out.strip())
         self.assertIn("rank 1 exited with code 1", page.text)
 
     def test_a_job_that_never_started(self):

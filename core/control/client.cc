@@ -76,6 +76,8 @@ Result<UniqueFd> Connect(const fs::path& folder) {
     if (number == EACCES && ::stat(folder.c_str(), &status) == 0 && status.st_uid != ::geteuid())
       return NoJob(folder, fmt::format("it belongs to user {}, and a job answers its own user and root alone",
                                        status.st_uid));
+    if (number == ENOENT)
+      return NoJob(folder, "its run folder was removed; 'dtrun ps' tells how to end it, if it still runs");
     return Error::System(fmt::format("open '{}'", folder.string()), number);
   }
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

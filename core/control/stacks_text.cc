@@ -109,16 +109,20 @@ std::string WithoutNumbers(const std::string& head) {
   return head.substr(name, state - name) + (in == head.npos ? "" : head.substr(in));
 }
 
+// Whether frames could be read, of Python or by a tool.
+bool HasFrames(const Stacks& stacks) {
+  return !stacks.tool.empty() ||
+         std::ranges::any_of(stacks.blocks, [](const ThreadBlock& block) { return !block.frames.empty(); });
+}
+
 // The place and the frames, without what differs between processes. The threads of a program without Python
 // frames count by what the kernel tells of them.
 std::string FoldKey(const verdict::RankDoing& doing) {
   std::string key = doing.phrase + "\n";
   const Stacks stacks = Parse(doing.text);
-  const bool python =
-      std::ranges::any_of(stacks.blocks, [](const ThreadBlock& block) { return !block.frames.empty(); });
+  const bool framed = HasFrames(stacks);
   for (const ThreadBlock& block : stacks.blocks)
-    key += stacks.tool.empty() && !python ? WithoutNumbers(block.head) + "\n"
-                                          : NativeFrames(stacks, block) + block.frames;
+    key += framed ? NativeFrames(stacks, block) + block.frames : WithoutNumbers(block.head) + "\n";
   return key;
 }
 
@@ -151,9 +155,11 @@ std::string StacksText(const Answer& answer, bool all_threads) {
     std::vector<int> ranks;
     for (const verdict::RankDoing* const doing : groups[key]) ranks.push_back(doing->rank);
     const verdict::RankDoing& first = *groups[key].front();
-    out += fmt::format(
-        "{}{} {}{}\n", verdict::FoldRanks(ranks), HostsOf(answer, ranks), first.Said(),
-        ranks.size() == 1 ? "" : fmt::format("; equal stacks, here those of rank {}", first.rank));
+    out += fmt::format("{}{} {}{}\n", verdict::FoldRanks(ranks), HostsOf(answer, ranks), first.Said(),
+                       ranks.size() == 1
+                           ? ""
+                           : fmt::format("; equal {}, here those of rank {}",
+                                         HasFrames(Parse(first.text)) ? "stacks" : "states", first.rank));
     out += Shown(first, all_threads);
   }
   return out;

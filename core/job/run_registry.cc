@@ -17,6 +17,7 @@
 
 #include "core/base/number.h"
 #include "core/base/own_file.h"
+#include "core/base/read_file.h"
 #include "core/base/text.h"
 
 namespace dtrun::job {
@@ -144,6 +145,10 @@ void Register(const fs::path& run, const std::string& job, RegisteredRun::Time n
   }
 }
 
+bool MayRun(const RegisteredRun& run) {
+  return FirstLineOf(fmt::format("/proc/{}/comm", run.pid)).starts_with("dtrun");
+}
+
 std::vector<RegisteredRun> RegisteredRuns() {
   std::vector<RegisteredRun> runs;
   const UniqueFd links = OpenLinks(false);
@@ -157,7 +162,7 @@ std::vector<RegisteredRun> RegisteredRuns() {
     if (!run) continue;
     run->folder = TargetOf(links.get(), name);
     if (!run->folder.is_absolute()) continue;
-    if (IsGone(run->folder)) {
+    if (IsGone(run->folder) && !MayRun(*run)) {
       (void)::unlinkat(links.get(), name.c_str(), 0);
       continue;
     }

@@ -34,8 +34,11 @@ struct RegisteredRun {
 // that a file system that does not answer stops no job.
 void Register(const std::filesystem::path& run, const std::string& job, RegisteredRun::Time now);
 
+// Whether a dtrun of its pid runs: the job's own, unless the pid has been used again.
+bool MayRun(const RegisteredRun& run);
+
 // The runs that were started on this host, newest first, each folder once. Removes links to folders that are
-// gone.
+// gone, but for runs that MayRun.
 std::vector<RegisteredRun> RegisteredRuns();
 
 // What a link's name tells: "20261128-211507.042-JOB-4711@HOST". Nullopt: it is no such name, or of another

@@ -44,6 +44,7 @@ void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_poin
     rank.use = UseOf(doing);
     rank.gpu = doing.gpu;
     rank.now = doing.Said();
+    rank.in_source = doing.in_source;
     rank.waits += Waits(doing) ? 1 : 0;
     rank.input += doing.loads ? 1 : 0;
     rank.saves += doing.saves ? 1 : 0;
@@ -69,6 +70,7 @@ std::vector<RankShare> Shares::Ranks() const {
     share.gpu = rank.gpu;
     share.delays = of_looks(rank.delays);
     share.now = rank.now;
+    share.in_source = rank.in_source;
     const auto usual =
         std::ranges::max_element(rank.places, {}, [](const auto& place) { return place.second; });
     if (usual != rank.places.end()) share.usual = usual->first;

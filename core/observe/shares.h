@@ -32,8 +32,9 @@ struct RankShare {
   // At the last look.
   std::int64_t resident = 0;  // bytes in memory, with all descendants
   std::optional<verdict::GpuUse> gpu = {};
-  std::string now;    // its place at the last look
-  std::string usual;  // its most frequent place while it delayed others; empty: it never did
+  std::string now;         // its place at the last look
+  bool in_source = false;  // whether that names a line
+  std::string usual;       // its most frequent place while it delayed others; empty: it never did
 };
 
 class Shares {
@@ -65,6 +66,7 @@ class Shares {
     Clock::time_point first{}, last{};
     std::optional<verdict::GpuUse> gpu;
     std::string now;
+    bool in_source = false;
     std::map<std::string, int> places;  // while it delayed others
   };
 

@@ -111,6 +111,7 @@ std::optional<fs::path> NewestRunIn(const fs::path& folder) {
   if (found.empty() && fs::is_directory(folder, none)) {
     ForEachIn(folder, [&](const fs::path& job) { AddRun(job / "latest", &found); });
   }
+  if (found.empty()) AddRunsOf(folder, &found);
   const auto newest = std::ranges::max_element(found, {}, &FoundRun::time);
   return newest == found.end() ? std::nullopt : std::optional(newest->folder);
 }
@@ -145,10 +146,7 @@ std::vector<fs::path> RunsBelow(const fs::path& folder) {
   return runs;
 }
 
-bool IsLiveRun(const job::RegisteredRun& run) {
-  if (const std::optional<bool> live = job::IsLive(run.folder)) return *live;
-  return FirstLineOf(fmt::format("/proc/{}/comm", run.pid)).starts_with("dtrun");
-}
+bool IsLiveRun(const job::RegisteredRun& run) { return job::IsLive(run.folder).value_or(job::MayRun(run)); }
 
 std::optional<fs::path> RunNamed(const std::string& word) {
   const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();

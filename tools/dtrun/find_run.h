@@ -20,7 +20,8 @@ namespace dtrun::cli {
 // user's own folders count there. Unset: there is none.
 std::optional<std::filesystem::path> LatestRun();
 
-// "runs" or "runs/JOB": the newest run in `folder`. Unset: it contains none, or is itself a run.
+// "runs", "runs/JOB" or another folder above runs: the newest run in it. Unset: it contains none, or is
+// itself a run.
 std::optional<std::filesystem::path> NewestRunIn(const std::filesystem::path& folder);
 
 // Whether the folder has the records of a run.

@@ -189,8 +189,11 @@ int NewPlugin(const NewPluginArguments& arguments) {
       error.text += fmt::format("; mkdir -p {}", Quoted({fs::path(folder).parent_path().string()}));
     return Complain(error);
   }
-  if (const Status written = Write(*source, arguments, sdk, folder); !written)
+  if (const Status written = Write(*source, arguments, sdk, folder); !written) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);  // it is new
     return Complain(written.error());
+  }
   PrintOutput("made {} from the example {}; README.md has the commands to build, check, verify and run it\n",
               folder, source->folder);
   return 0;

@@ -114,6 +114,12 @@ JobRow RowOf(const job::RegisteredRun& run, bool live, WallClock::time_point now
   row.age = std::max(now - run.began, WallClock::duration::zero());
   row.folder = run.folder.string();
   if (live) row.state = "starting";
+  std::error_code none;
+  if (live && !fs::exists(run.folder, none)) {
+    row.state = "folder removed";
+    row.places = fmt::format("nothing can ask it; to end it: kill {}", run.pid);
+    return row;
+  }
   ReadBegin(run.folder, &row);
   if (live) AskJob(run.folder, deadline, &row);
   if (!live) ReadEnd(run.folder, &row);

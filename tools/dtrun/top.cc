@@ -169,6 +169,8 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
     const std::string trouble = ranks[i].gpu ? ranks[i].gpu->Trouble() : "";
     if (!trouble.empty()) out += Line(fmt::format("{:>5} {}", "", trouble), columns);
   }
+  if (!ranks.empty() && std::ranges::none_of(ranks, &observe::RankShare::in_source))
+    out += "dtrun stacks --native shows the lines of C and C++ programs\n";
   return out;
 }
 

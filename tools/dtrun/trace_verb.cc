@@ -41,6 +41,7 @@ int Trace(const TraceArguments& arguments) {
         fmt::format("--out '{}': this dtrun does not compress; name it .json and use gzip", arguments.out));
   const auto run = FindRun(arguments.job);
   if (!run) return Refuse(run.error().text);
+  if (Status may = MayRead(*run); !may) return Refuse(may.error().text);
   std::error_code none;
   const std::filesystem::path real = std::filesystem::canonical(*run, none);
   Result<trace::Timeline> timeline = trace::ReadRunFolder(real.empty() ? *run : real);

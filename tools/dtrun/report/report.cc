@@ -7,6 +7,7 @@
 
 #include "core/base/own_file.h"
 #include "core/base/standard_output.h"
+#include "core/output/display.h"
 #include "tools/dtrun/find_run.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/report/page.h"
@@ -65,15 +66,17 @@ int Report(const ReportArguments& arguments) {
   const auto records = report::ReadRecordsOf(folder);
   if (!records) return Refuse(records.error().text);
   const std::string page = report::Page(*records);
+  for (const std::string& one : records->story.unread) PrintMessage("dtrun: {}\n", output::Tamed(one));
+  const int code = records->story.unread.empty() ? 0 : kUserError;
   if (arguments.out == "-") {
     WriteOutput(page);
-    return FinishOutput(0);
+    return FinishOutput(code);
   }
   const Status written =
       arguments.out.empty() ? WriteInto(folder, page) : WriteNamedFile(arguments.out, page);
   if (!written) return Refuse(written.error().text);
   PrintOutput("{}\n", arguments.out.empty() ? (folder / kReportFile).string() : arguments.out);
-  return FinishOutput(0);
+  return FinishOutput(code);
 }
 
 }  // namespace dtrun::cli
