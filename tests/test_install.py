@@ -105,6 +105,16 @@ class Install(JobTest):
         plugin = self.prefix / "lib/dtrun/plugins/libdtrun_launcher_per_process.so"
         self.assertIn(" 0 failed", self.run_here(f"dtrun-conformance --plugin {plugin}"))
 
+    def test_the_conformance_tool_counts_no_memory_of_another_malloc(self):
+        if shutil.which("cc") is None:
+            self.skipTest("there is no C compiler")
+        self.write("#include <stddef.h>\nvoid* __libc_malloc(size_t);\nvoid* malloc(size_t n) { return __libc_malloc(n); }\n", "other.c")
+        other = self.folder / "other.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", self.folder / "other.c", "-o", other], check=True)
+        plugin = self.prefix / "lib/dtrun/plugins/libdtrun_backend_gloo.so"
+        said = self.run_here(f"dtrun-conformance --plugin {plugin} --only NeedsNoMoreMemory", LD_PRELOAD=str(other))
+        self.assertRegex(said, r"\b0 passed, 0 failed, 3 skipped")
+
     def test_a_program_in_c(self):
         """That of docs/install.md, by its own commands."""
         if shutil.which("pkg-config") is None:

@@ -54,6 +54,11 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
 
 // What one layer does not support, the whole does not.
 dtrun_status QuerySupport(const Layers& layers, const dtrun_support_query* query, dtrun_error* err) {
+  const dtrun_status understood = sdk::Guard(err, [&] {
+    sdk::internal::ReadKnown(query, "dtrun_support_query");
+    return dtrun_status{DTRUN_OK};
+  });
+  if (understood != DTRUN_OK) return understood;
   for (const auto& [table, instance] :
        {std::pair(&layers.local, layers.local_instance), std::pair(&layers.wire, layers.wire_instance)}) {
     if (table->query_support == nullptr) continue;

@@ -47,10 +47,11 @@ dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query
   return Hierarchy().query_support(dtrun::comm::AsInstance(&ranks.layers.front()), query, err);
 }
 
-dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
-  const dtrun_host* const host = params->host;
-  const dtrun_options* const options = params->options;
+dtrun_status Init(const dtrun_init_params* given, dtrun_instance** out, dtrun_error* err) {
   return dtrun::sdk::Guard(err, [&] {
+    const dtrun_init_params params = dtrun::sdk::internal::ReadKnown(given, "dtrun_init_params");
+    const dtrun_host* const host = params.host;
+    const dtrun_options* const options = params.options;
     const dtrun::sdk::Options values(dtrun::sdk::Host(host), options);
     auto ranks = std::make_unique<Ranks>();
     ranks->cards = values.EnumIndex(kDeal) == 1;

@@ -49,10 +49,11 @@ dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query
   return Table().query_support(dtrun::comm::AsInstance(&Of(self).staging), query, err);
 }
 
-dtrun_status Init(const dtrun_init_params* params, dtrun_instance** out, dtrun_error* err) {
-  const dtrun_host* const host = params->host;
-  const dtrun_options* const options = params->options;
+dtrun_status Init(const dtrun_init_params* given, dtrun_instance** out, dtrun_error* err) {
   return sdk::Guard(err, [&] {
+    const dtrun_init_params params = sdk::internal::ReadKnown(given, "dtrun_init_params");
+    const dtrun_host* const host = params.host;
+    const dtrun_options* const options = params.options;
     const sdk::Options values(sdk::Host(host), options);
     auto parts = std::make_unique<Parts>();
     const std::string wire = values.String("wire");
