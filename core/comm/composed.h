@@ -42,7 +42,10 @@ const dtrun_backend& ComposedBackend() {
       });
     };
     t.query_support = [](dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
-      return support(*reinterpret_cast<const State*>(self), query, err);
+      return sdk::Guard(err, [&] {
+        sdk::internal::ReadKnown(query, "dtrun_support_query");
+        return support(*reinterpret_cast<const State*>(self), query, err);
+      });
     };
     t.comm_create = [](dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
                        dtrun_error* err) {

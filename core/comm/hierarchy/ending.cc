@@ -39,6 +39,22 @@ void Ending::Fail(const sdk::Failure& failure) {
   throw sdk::Failure(*failure_);
 }
 
+void Ending::FailToJoin(const sdk::Failure& failure) {
+  std::optional<sdk::Membership::Published> first;
+  try {
+    members_.PublishFailure(failure);
+    first = members_.FirstPublished();
+  } catch (const sdk::Failure&) {
+    throw sdk::Failure(failure);  // the store is gone with the job
+  }
+  if (!first || first->rank == members_.rank() || first->failure.peer() < 0 ||
+      first->failure.peer() == members_.rank())
+    throw sdk::Failure(failure);
+  throw sdk::Failure(first->failure.code(),
+                     fmt::format("rank {} could not join: {}", first->rank, first->failure.what()),
+                     first->failure.peer());
+}
+
 void Ending::AwaitEnd(std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   ended_.wait_for(lock, patience, [this] { return static_cast<bool>(failure_); });

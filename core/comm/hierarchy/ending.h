@@ -32,6 +32,9 @@ class Ending {
   // The same without the throw.
   void End(const sdk::Failure& failure);
   void Abort(const std::string& reason);
+  // Publishes why this rank could not join. Throws the first such failure of all ranks: who waited in vain
+  // for a rank that waited for another one names that other one.
+  [[noreturn]] void FailToJoin(const sdk::Failure& failure);
   void ThrowIfFailed() const { failure_.ThrowIfSet(); }
   // Waits at most `patience` until the communicator has ended.
   void AwaitEnd(std::chrono::nanoseconds patience);

@@ -54,11 +54,6 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
 
 // What one layer does not support, the whole does not.
 dtrun_status QuerySupport(const Layers& layers, const dtrun_support_query* query, dtrun_error* err) {
-  const dtrun_status understood = sdk::Guard(err, [&] {
-    sdk::internal::ReadKnown(query, "dtrun_support_query");
-    return dtrun_status{DTRUN_OK};
-  });
-  if (understood != DTRUN_OK) return understood;
   for (const auto& [table, instance] :
        {std::pair(&layers.local, layers.local_instance), std::pair(&layers.wire, layers.wire_instance)}) {
     if (table->query_support == nullptr) continue;
@@ -111,11 +106,19 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
       calls_(sdk::Host(layers.services), *this, "host-calls", params.size) {
   const bool together = topology_.Together();
   const bool apart = topology_.Apart() && !together;
+  const auto make = [&](std::optional<Layer>& layer, const dtrun_backend& table, dtrun_instance* instance,
+                        Layer::Place place) {
+    try {
+      layer.emplace(table, instance, std::move(place), params, deadline, ending_);
+    } catch (const sdk::Failure& failure) {
+      ending_.FailToJoin(failure);
+    }
+  };
   const auto local = [&](Layer::Place place) {
-    local_.emplace(layers.local, layers.local_instance, std::move(place), params, deadline, ending_);
+    make(local_, layers.local, layers.local_instance, std::move(place));
   };
   const auto wire = [&](std::optional<Layer>& layer, Layer::Place place) {
-    layer.emplace(layers.wire, layers.wire_instance, std::move(place), params, deadline, ending_);
+    make(layer, layers.wire, layers.wire_instance, std::move(place));
   };
   if (together || apart) {
     local({name_, topology_.Mine(), 1, local_kv_.raw(), true});
@@ -129,7 +132,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
   // Before the leaders' wire, for wires that start with all ranks or not at all.
   if (params.size <= kMessageRanks || (caps.features & DTRUN_CAP_LAZY_CONNECT) != 0) {
-    wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
+    wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw(), false, kGrace});
   }
   if (leads) {
     wire(wire_, {name_ + " (between hosts)", topology_.Leaders(), hosts, wire_kv_.raw(), false, kGrace});

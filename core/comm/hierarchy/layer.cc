@@ -79,7 +79,10 @@ Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, 
   params.local_processors = whole.local_processors;
   params.name = sdk::internal::View(place_.name);
   params.kv = place_.kv;
-  params.timeout_ns = whole.timeout.count() < 0 ? -1 : deadline.Left(whole.timeout).count();
+  params.timeout_ns = -1;
+  if (deadline.timeout_ns() >= 0)
+    params.timeout_ns =
+        (deadline.Left(std::chrono::nanoseconds(deadline.timeout_ns())) + place_.grace).count();
   std::vector<std::int32_t> hosts;
   for (const int rank : place_.ranks) {
     if (!whole.hosts.empty()) hosts.push_back(whole.hosts[static_cast<std::size_t>(rank)]);

@@ -226,7 +226,7 @@ bool StagingCommunicator::AdvanceAll() {
 bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool first) {
   // For an operation on the wire, the wire knows which rank is missing; one that waits for its turn behind
   // another has nothing to report.
-  const bool speaks = first && !operation.sent();
+  const bool speaks = first && !operation.sent() && operation.Waiting() == nullptr;
   if (operation.deadline().passed() &&
       (speaks || sdk::Deadline::Clock::now() > operation.deadline().at() + kWireSpeaks)) {
     throw TimedOut(operation, name_);
@@ -242,7 +242,8 @@ bool StagingCommunicator::AdvanceOne(Staged& operation, bool may_send, bool firs
 Failure StagingCommunicator::TimedOut(const Staged& operation, const std::string& name) {
   const std::string what = fmt::format("{} did not end within {}", Describe(operation.op(), name),
                                        sdk::DurationText(operation.deadline().timeout()));
-  if (operation.sent()) return Failure(DTRUN_TIMEOUT, what + "; the ranks wait for each other");
+  if (operation.sent() || operation.Waiting() != nullptr)
+    return Failure(DTRUN_TIMEOUT, what + "; the ranks wait for each other");
   return Failure(DTRUN_TIMEOUT,
                  what + "; earlier work on the stream still runs, so this rank's device has not started it");
 }

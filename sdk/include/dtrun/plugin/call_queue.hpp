@@ -16,7 +16,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -27,6 +26,7 @@
 #include "dtrun/plugin/block_signals.hpp"
 #include "dtrun/plugin/deadline.hpp"
 #include "dtrun/plugin/op.hpp"
+#include "dtrun/plugin/recycled.hpp"
 
 namespace dtrun::sdk {
 inline namespace v1 __attribute__((visibility("hidden"))) {
@@ -68,28 +68,6 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     ~Runner() = default;
   };
 
-  namespace internal {
-
-  // A thread keeps the memory of the last T that it deleted for its next one: a blocking call allocates
-  // nothing.
-  template <class T>
-  class Recycled {
-   public:
-    static void* operator new(std::size_t bytes) {
-      void* const kept = kept_.release();
-      return kept != nullptr ? kept : ::operator new(bytes);
-    }
-    static void operator delete(void* memory) { kept_.reset(memory); }
-
-   private:
-    struct Free {
-      void operator()(void* memory) const { ::operator delete(memory); }
-    };
-    inline static thread_local std::unique_ptr<void, Free> kept_;
-  };
-
-  }  // namespace internal
-
   class CallQueue {
    public:
     // Of a communicator of `size` ranks; `thread` is a literal of at most 15 bytes. `look`: how often a
@@ -112,6 +90,9 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     std::optional<Failure> Execute(Call& call);
     bool Wait(Call& call, Nanoseconds timeout);
     bool GiveUp(Call& call, std::unique_lock<std::mutex>& lock);
+    // Whether the call before it is over in a moment by its own deadline. REQUIRES mutex_.
+    bool EndsSoon(Call& call);
+    static constexpr std::chrono::milliseconds kMoment{250};
     // Whether the queue's thread deletes the call, because it still has it.
     bool LeaveBehind(Call& call);
     // Has the worker run `call`. REQUIRES mutex_, and that the threads were started.
@@ -138,6 +119,7 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     std::condition_variable changed_;
     Call* first_ = nullptr;  // of those that wait for the worker
     Call* last_ = nullptr;
+    Call* running_ = nullptr;  // on the worker
     // When the calls of the worker will have ended by their own deadlines, once there are any.
     Deadline::Clock::time_point busy_until_ = Deadline::Clock::time_point::min();
     bool stop_ = false;
@@ -305,6 +287,13 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
     return true;
   }
 
+  // Calls of one time limit end together, and the one that runs knows for whom it has waited.
+  inline bool CallQueue::EndsSoon(Call & call) {
+    const auto end =
+        call.deadline() == Deadline::Clock::time_point::max() ? call.deadline() : call.deadline() + kMoment;
+    return running_ != nullptr && running_->deadline() < end && Deadline::Clock::now() < end;
+  }
+
   inline bool CallQueue::Wait(Call & call, Nanoseconds timeout) {
     Call* mine = &call;
     if (waiting_.load(std::memory_order_relaxed) == &call) {
@@ -333,11 +322,15 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
         // A call that waits for its turn may be behind one without a deadline; its own ends both.
         const bool queued = call.queued.load(std::memory_order_acquire);
         const bool behind = queued && !call.started;
-        if (behind && call.running.deadline.Passed()) runner_.Abandon(call.running);
+        const bool over = behind && call.running.deadline.Passed();
+        const bool soon = over && EndsSoon(call);
+        if (over && !soon) runner_.Abandon(call.running);
         if (queued && look_ != kNoLimit && (GiveUp(call, lock) || call.done)) break;
         if (patience.Passed()) return false;
         const Nanoseconds most = look_ != kNoLimit ? look_ : std::chrono::hours(1);
-        const Nanoseconds limit = patience.Left(behind ? call.running.deadline.Left(most) : most);
+        const Nanoseconds limit = patience.Left(soon     ? std::chrono::milliseconds(1)
+                                                : behind ? call.running.deadline.Left(most)
+                                                         : most);
         changed_.wait_for(lock, std::max<Nanoseconds>(limit, std::chrono::microseconds(50)));
       }
     }
@@ -355,10 +348,12 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
       if (first_ == nullptr) last_ = nullptr;
       std::optional<Failure> failure;
       if (!call.done) {  // else it was given up
+        running_ = &call;
         lock.unlock();
         call.running.beside = true;
         failure = Execute(call);
         lock.lock();
+        running_ = nullptr;
       }
       queued_.fetch_sub(1);
       call.held = false;
@@ -380,12 +375,13 @@ inline namespace v1 __attribute__((visibility("hidden"))) {
       for (Call* call = first_; call != nullptr; call = call->next) {
         if (next == nullptr || call->deadline() < next->deadline()) next = call;
       }
-      const bool over = next != nullptr && next->deadline() <= Deadline::Clock::now();
+      const bool passed = next != nullptr && next->deadline() <= Deadline::Clock::now();
+      const bool over = passed && !EndsSoon(*next);
       if (over) runner_.Abandon(next->running);  // what runs returns soon, and wakes this thread
       if (over || next == nullptr || next->deadline() == Deadline::Clock::time_point::max()) {
         changed_.wait(lock);
       } else {
-        changed_.wait_until(lock, next->deadline());
+        changed_.wait_until(lock, passed ? next->deadline() + kMoment : next->deadline());
       }
     }
   }
