@@ -50,22 +50,27 @@ void FailuresNeedNoError(const Subject& subject) {
 }
 
 // Its end may be cut, between two characters: every failure is looked at for UTF-8 (E5).
-void AReasonMayBeLong(const Subject& subject) {
-  if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
-  subject.Play(2, [](Rank& rank) {
+// `begin`: odd and even numbers of bytes, so that no place to cut is always between two characters.
+void PlayWithALongReason(const Subject& subject, const std::string& begin) {
+  subject.Play(2, [&](Rank& rank) {
     if (rank.rank() == 1) return rank.Await("aborted");
     float value = 0;
     const auto running = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0));
     ASSERT_NE(running, nullptr);
-    std::string reason = "because";  // an odd number of bytes
+    std::string reason = begin;
     for (int i = 0; i < 2000; ++i) reason += "\u00e9";
     rank.Abort(reason);
     for (const Outcome& outcome : {running->Wait(), rank.Do(SendOp(&value, 1, DTRUN_FLOAT32, 1, 0))}) {
       EXPECT_EQ(outcome.code, DTRUN_ABORTED) << outcome;
-      EXPECT_NE(outcome.text.find("because\u00e9\u00e9"), std::string::npos) << outcome;
+      EXPECT_NE(outcome.text.find(begin + "\u00e9\u00e9"), std::string::npos) << outcome;
     }
     rank.Tell("aborted");
   });
+}
+
+void AReasonMayBeLong(const Subject& subject) {
+  if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
+  for (const char* begin : {"because", "because "}) PlayWithALongReason(subject, begin);
 }
 
 void ATimeLimitMayBeAnyNumber(const Subject& subject) {

@@ -106,6 +106,34 @@ void MessagesOfOneTagKeepTheirOrder(const Subject& subject) {
   });
 }
 
+// Small ones behind large ones, as for a transport with another way for each; received late, then early.
+void MessagesKeepTheirOrderWhateverTheirSize(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    for (const bool early : {false, true}) {
+      std::vector<std::vector<std::int32_t>> data;
+      for (const std::size_t count : {300'000u, 2u, 20'000u, 1u, 0u, 300'000u, 3u}) {
+        const auto first = static_cast<std::int32_t>(data.size());
+        data.push_back(rank.rank() == 0 ? Ramp(count, first) : std::vector<std::int32_t>(count, kNothing));
+      }
+      const std::string round = early ? "early" : "late";
+      if (rank.rank() == (early ? 0 : 1)) rank.Await("started " + round);
+      std::vector<std::unique_ptr<Pending>> pending;
+      for (auto& one : data)
+        pending.push_back(rank.Start(rank.rank() == 0 ? SendOp(one.data(), one.size(), DTRUN_INT32, 1, 0)
+                                                      : RecvOp(one.data(), one.size(), DTRUN_INT32, 0, 0)));
+      if (rank.rank() == (early ? 1 : 0)) rank.Tell("started " + round);
+      for (const auto& one : pending) {
+        ASSERT_NE(one, nullptr);
+        const Outcome outcome = one->Wait();
+        ASSERT_TRUE(outcome.ok()) << outcome;
+      }
+      for (std::size_t i = 0; i < data.size(); ++i)
+        EXPECT_EQ(FirstDifference(data[i], Ramp(data[i].size(), static_cast<std::int32_t>(i))), "")
+            << "in message " << i << " of one tag, received " << round;
+    }
+  });
+}
+
 // A receive that nothing answers yet holds up neither collectives nor other messages.
 void WaitingReceivesHoldUpNothing(const Subject& subject) {
   const bool collectives = Has(subject.Caps().ops, DTRUN_BARRIER);
@@ -313,6 +341,8 @@ void AddPointToPointCases(const BackendUnderTest& backend) {
   AddCase("Messages", "AreNotTakenByCollectives", "M1, M2", backend, CollectivesTakeNoMessages);
   AddCase("Messages", "AreToldApartByTag", "M1", backend, TagsTellMessagesApart);
   AddCase("Messages", "OfOneTagKeepTheirOrder", "M1", backend, MessagesOfOneTagKeepTheirOrder);
+  AddCase("Messages", "OfOneTagKeepTheirOrderWhateverTheirSize", "M1", backend,
+          MessagesKeepTheirOrderWhateverTheirSize);
   AddCase("Messages", "ThatAreLateHoldUpNothing", "M2, B6, B8", backend, WaitingReceivesHoldUpNothing);
   AddCase("Messages", "MayBeWaitedForBySeveralThreads", "T4, M2", backend, SeveralThreadsMayWaitForAMessage);
   AddCase("Messages", "OfAnyoneAreReceived", "M5", backend, MessagesOfAnyoneAreReceived);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <thread>
 
 #include "subject.h"
 
@@ -90,9 +91,13 @@ ProcessState ProcessState::Now() {
 }
 
 ProcessState ProcessState::Settled(std::size_t threads) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  constexpr std::chrono::seconds kMoment{5};  // on a busy machine
+  const auto deadline = std::chrono::steady_clock::now() + kMoment;
   ProcessState now = Now();
-  while (now.threads > threads && std::chrono::steady_clock::now() < deadline) now = Now();
+  while (now.threads > threads && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    now = Now();
+  }
   return now;
 }
 

@@ -31,6 +31,26 @@ struct Parts {
   }
 };
 
+// A buffer for elements of `width` bytes that begins one element late, or not: no transport may count on more
+// alignment than an element's.
+class Place {
+ public:
+  void Assign(std::size_t size, std::size_t late) {
+    bytes_.assign(late + size, kUntouched);
+    late_ = late;
+  }
+  unsigned char* data() { return bytes_.data() + late_; }
+  const unsigned char* data() const { return bytes_.data() + late_; }
+  std::size_t size() const { return bytes_.size() - late_; }
+  bool empty() const { return size() == 0; }
+  void Clear() { Assign(0, 0); }
+  bool operator==(const Place&) const = default;
+
+ private:
+  Buffer bytes_;
+  std::size_t late_ = 0;
+};
+
 // What a part holds: element i of part p.
 using Content = std::function<Number(std::size_t part, std::uint64_t index)>;
 
@@ -155,16 +175,17 @@ class Call {
     GiveParts();
   }
 
+  std::size_t Late() const { return trial_.count % 2 == 0 ? 0 : trial_.type.width; }
   void Send(Parts parts, const Content& content) {
     send_parts_ = std::move(parts);
-    send_buffer_.assign(send_parts_.extent * trial_.type.width + 1, kUntouched);
+    send_buffer_.Assign(send_parts_.extent * trial_.type.width + 1, Late());
     Fill(send_buffer_, send_parts_, content);
     op_.send = send_buffer_.data();
     send_kept_ = true;
   }
   void Recv(Parts parts, Content result) {
     recv_parts_ = std::move(parts);
-    recv_buffer_.assign(recv_parts_.extent * trial_.type.width + 1, kUntouched);
+    recv_buffer_.Assign(recv_parts_.extent * trial_.type.width + 1, Late());
     result_ = std::move(result);
     op_.recv = recv_buffer_.data();
     reads_ = true;
@@ -172,13 +193,13 @@ class Call {
   unsigned char* recv() { return static_cast<unsigned char*>(op_.recv); }
   void SendLiesInRecv(std::size_t part) {
     unsigned char* const place = recv_buffer_.data() + recv_parts_.offsets[part] * trial_.type.width;
-    std::copy(send_buffer_.begin(), send_buffer_.end() - 1, place);
+    std::copy_n(send_buffer_.data(), send_buffer_.size() - 1, place);
     op_.send = place;
     send_kept_ = false;
   }
   void RecvLiesInSend() {
     op_.recv = send_buffer_.data() + send_parts_.offsets[me_] * trial_.type.width;
-    recv_buffer_.clear();
+    recv_buffer_.Clear();
     send_kept_ = false;  // other parts of a reduction in place are the backend's to use
   }
   void GiveParts() {
@@ -209,7 +230,7 @@ class Call {
     sent_ = send_buffer_;
   }
 
-  void Fill(Buffer& buffer, const Parts& parts, const Content& content) const {
+  void Fill(Place& buffer, const Parts& parts, const Content& content) const {
     for (std::size_t p = 0; p < parts.counts.size(); ++p) {
       unsigned char* const at = buffer.data() + parts.offsets[p] * trial_.type.width;
       for (std::uint64_t i = 0; i < parts.counts[p]; ++i) {
@@ -252,7 +273,7 @@ class Call {
       std::fill(begin, begin + static_cast<std::ptrdiff_t>(recv_parts_.counts[p] * trial_.type.width), true);
     }
     for (std::size_t i = 0; i < part.size(); ++i) {
-      ASSERT_TRUE(part[i] || recv_buffer_[i] == kUntouched)
+      ASSERT_TRUE(part[i] || recv_buffer_.data()[i] == kUntouched)
           << Name() << " wrote byte " << i << ", which is no part";
     }
   }
@@ -276,9 +297,9 @@ class Call {
   dtrun_op op_;
   Parts send_parts_;
   Parts recv_parts_;
-  Buffer send_buffer_;
-  Buffer recv_buffer_;  // empty where the result lies in the send buffer
-  Buffer sent_;
+  Place send_buffer_;
+  Place recv_buffer_;  // empty where the result lies in the send buffer
+  Place sent_;
   Content result_;
   bool reads_ = false;
   bool send_kept_ = false;

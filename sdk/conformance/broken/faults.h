@@ -35,7 +35,7 @@
   X(LEAKS_OF_ABORTED)                                                                               \
   /* of the process */                                                                              \
   X(OPEN_THREAD) X(UNDECLARED_THREAD) X(PRINTS) X(PRINTS_ERRORS) X(WRONG_IN_SOME_RUNS)             \
-  X(PRINTS_FAILURES)                                                                                \
+  X(PRINTS_FAILURES) X(THREAD_STAYS)                                                                \
   /* of ranks that are processes */                                                                 \
   X(BLAMES_NEIGHBOUR) X(BLAMES_RANK_ONE) X(REPORTS_NOBODY) X(LATE_NOTICE) X(LATE_CREATE)            \
   X(IMPATIENT) X(LARGE_HAVE_NO_DEADLINE)                                                            \
@@ -54,7 +54,7 @@
   X(LEAKS_ARRAYS) X(LEAKS_OF_COMMUNICATORS) X(TAKES_MESSAGES) X(RECEIVES_RELEASED_EARLY)            \
   X(SCATTERS_AS_DOUBLE) X(NOT_UTF8) X(NEEDS_A_LIMIT) X(OUTCOME_FOLLOWS) X(NEEDS_AN_ERROR)           \
   X(RECEIVES_FAIL_ALONE) X(SHORT_REASON) X(TIME_OVERFLOWS) X(READS_HOSTS) X(BLOCKING_RECEIVES)      \
-  X(RECEIVES_BLOCK)                                                                                 \
+  X(RECEIVES_BLOCK) X(SMALL_OVERTAKES) X(NEEDS_ALIGNMENT)                                           \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

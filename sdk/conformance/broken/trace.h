@@ -39,7 +39,14 @@ static void start_idle(dtrun_backend_comm* comm) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void* stay(void* nothing) {
+  pause_for(30000000000);
+  return nothing;
+}
+
 static void stop_idle(dtrun_backend_comm* comm) {
+  pthread_t thread;
+  if (FAULT(THREAD_STAYS) && pthread_create(&thread, NULL, stay, NULL) == 0) pthread_detach(thread);
   if (!comm->has_idle) return;
   pthread_mutex_lock(&lock);
   comm->leaves = 1;
