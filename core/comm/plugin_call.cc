@@ -145,7 +145,8 @@ PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,
     : call_(std::move(call)),
       report_(std::move(report)),
       in_vain_(std::move(in_vain)),
-      mark_(contract::InMember::Of(call_, due.count())) {
+      due_(due.count() == 0 && outer_ != nullptr ? outer_->due_ : due),
+      mark_(contract::InMember::Of(call_, due_.count())) {
   if (!report_) return;
   if (outer_ != nullptr) {
     const std::lock_guard lock(root_.mutex_);
@@ -163,7 +164,7 @@ PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,
 PluginCall::~PluginCall() {
   current_ = outer_;
   if (outer_ != nullptr) {
-    (void)contract::InMember::Of(outer_->call_);  // the mark names it again
+    (void)contract::InMember::Of(outer_->call_, outer_->due_.count());  // the mark names it again
     const std::lock_guard lock(root_.mutex_);
     root_.inner_ = outer_->call_;
   }

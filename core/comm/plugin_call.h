@@ -76,8 +76,9 @@ class PluginCall {
   const std::string call_;
   const PluginReport report_;
   const std::function<std::string()> in_vain_;
-  const contract::InMember mark_;
   PluginCall* const outer_ = current_;  // a plugin may make another one's communicator
+  const Nanoseconds due_;               // one without its own has that of the outer call
+  const contract::InMember mark_;
   PluginCall& root_ = outer_ == nullptr ? *this : outer_->root_;
   std::mutex mutex_;
   std::condition_variable returned_;

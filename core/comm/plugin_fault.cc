@@ -140,6 +140,8 @@ bool FindFault(const siginfo_t& fault, const void* context) {
     if (caller != nullptr && caller->of == Code::Of::kPlugin)
       return MarkFault(*caller, call, back - 1 - caller->begin);
   }
+  // In a constructor of the plugin's file or of a library of it.
+  if (call != nullptr && plugin::IsLoading(call)) return contract::MemberMarks::Fault(call);
   const Code* const called = call == nullptr ? nullptr : plugin::CodeOf(call);
   // What remains if the stack cannot be walked, which then ends the process.
   const bool marked = called != nullptr && MarkFault(*called, call, 0);

@@ -7,6 +7,7 @@
 #include "core/comm/plugin_fault.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
+#include "core/plugin/plugin_code.h"
 #include "core/plugin/search_path.h"
 #include "dtrun/plugin/failure.hpp"
 #include "dtrun/plugin/names.hpp"
@@ -31,7 +32,8 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
   StartedPlugin started;
   WatchForFaults();
   {
-    PluginCall entry(who + ", being loaded", limit, report, {}, PluginCall::DueOf(limit));
+    PluginCall entry(fmt::format("{}, {}", who, plugin::kBeingLoaded), limit, report, {},
+                     PluginCall::DueOf(limit));
     Result<const plugin::Plugin*> loaded = plugin::Load(file);
     if (!loaded && report && loaded.error().id == ErrorId::kPluginReplaced) report(loaded.error());
     if (!loaded) return std::move(loaded).error();

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <vector>
 
@@ -80,6 +81,11 @@ const Code* CodeOf(const char* text) {
     if (codes[i].of == Code::Of::kPlugin && IsOf(codes[i], text)) return &codes[i];
   }
   return nullptr;
+}
+
+bool IsLoading(const char* text) {
+  const std::size_t size = std::strlen(text), end = sizeof kBeingLoaded - 1;
+  return size > end && std::strcmp(text + size - end, kBeingLoaded) == 0;
 }
 
 void CountThread(const void* code) {

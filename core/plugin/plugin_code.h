@@ -28,6 +28,10 @@ const Code* CodeAt(std::uintptr_t address);
 bool IsOf(const Code& code, const char* text);
 const Code* CodeOf(const char* text);
 
+// How the text of a call ends while the plugin's file is being loaded. Its code is not known yet.
+inline constexpr char kBeingLoaded[] = "being loaded";
+bool IsLoading(const char* text);
+
 // Counts the thread that calls for the plugin with that code, until the thread ends. Any thread.
 void CountThread(const void* code);
 // Threads of the plugin that the text names, which have been counted and live. Any thread.

@@ -13,6 +13,7 @@
 #include "core/options/snapshot.h"
 #include "core/plugin/host.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/plugin_code.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
 #include "dtrun/plugin/failure.hpp"
@@ -171,7 +172,7 @@ dtrun_status Open(const dtrun_host* host, const dtrun_options* options, const ch
     opened->wrapped = *std::move(wrapped);
     const std::string& name = opened->wrapped->name;
     {
-      const auto watch = Watch(name, "being loaded");
+      const auto watch = Watch(name, kBeingLoaded);
       auto loaded = Load(FileOf(*opened->wrapped), host->in_probe != 0);
       if (!loaded) return std::move(loaded).error();
       opened->loaded = *loaded;
