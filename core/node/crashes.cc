@@ -39,8 +39,7 @@ std::vector<protocol::CrashedAt> Crashes::Look(std::chrono::milliseconds patienc
   if (const auto printed = printed_.find(first_->rank); printed != printed_.end())
     crash.printed = printed->second;
   if (first_->has_core)
-    crash.core =
-        stacks::CoreFile(ReadKernelFile("/proc/sys/kernel/core_pattern"), folder, pid, begun_);
+    crash.core = stacks::CoreFile(ReadKernelFile("/proc/sys/kernel/core_pattern"), folder, pid, begun_);
   const char* const path = std::getenv("PATH");
   std::string place =
       stacks::CrashPlace(crash, path == nullptr ? "" : path, std::chrono::steady_clock::now() + patience);

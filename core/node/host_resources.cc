@@ -293,10 +293,18 @@ void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
     const contract::Overdue overdue = contract::MembersOverdue(memory, doing.rank, kSoon);
     doing.plugin = Printable(overdue.members);
     doing.due_soon = overdue.soon;
+  }
+  AddCalls(ranks);
+  use_.AddTo(ranks);
+}
+
+void HostResources::AddCalls(std::vector<verdict::RankDoing>& ranks) const {
+  const contract::RecorderMemory& memory = recorder_memory();
+  for (verdict::RankDoing& doing : ranks) {
+    if (doing.rank >= memory.ranks) continue;
     auto call = contract::CallOf(memory, doing.rank);
     if (call && (!doing.call || call->under_way || !doing.call->under_way)) doing.call = *std::move(call);
   }
-  use_.AddTo(ranks);
 }
 
 void HostResources::WatchPipes() {

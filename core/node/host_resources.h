@@ -48,6 +48,8 @@ class HostResources {
   void Enter(const std::vector<contract::Window>& windows) const;
   // Adds what the flight recorder tells of the ranks, and what they use.
   void AddRecorded(std::vector<verdict::RankDoing>& ranks) const;
+  // Their recorded calls alone.
+  void AddCalls(std::vector<verdict::RankDoing>& ranks) const;
   // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
   // cannot listen.
   std::vector<std::string> WhoElseListens() const;

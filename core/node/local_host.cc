@@ -145,7 +145,11 @@ class LocalHost final : public protocol::Host {
           loop_, Living(), [this](const protocol::RendezvousSeen& looked) { Emit(looked); },
           OverrideWatch::Times());
     if (start.watches_waits) {
-      waits_.emplace(loop_, [this] { return suspended_ ? std::vector<Inspector::Target>() : Living(); });
+      waits_.emplace(
+          loop_, [this] { return suspended_ ? std::vector<Inspector::Target>() : Living(); },
+          [this](std::vector<verdict::RankDoing>& seen) {
+            if (held_ != nullptr) held_->AddCalls(seen);
+          });
     }
     call_check_.emplace(
         loop_, held_->recorder_memory(), std::move(ranks),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/stacks/doing.h"
+
 namespace dtrun::node {
 namespace {
 
@@ -12,6 +14,14 @@ constexpr std::size_t kMostKeys = 256;  // places or rivals of a rank that are t
 constexpr std::uint32_t kLongestPause = 4096;
 // Share of the time for which a rank waited for a processor from which on a rival is looked for.
 constexpr double kLacksProcessor = 0.2;
+
+// Of a program without Python frames only its recorded calls are known. One that sleeps outside of them may
+// wait for a message.
+void AddCall(verdict::RankDoing* doing) {
+  if (doing->stand != stacks::Stand::kUnknown || !doing->call) return;
+  if (doing->call->under_way && doing->phrase != stacks::kRunning) doing->stand = stacks::Stand::kWaits;
+  if (!doing->call->under_way && doing->runs) doing->stand = stacks::Stand::kElsewhere;
+}
 
 char LetterOf(const verdict::RankDoing& doing) {
   if (doing.joins) return RankLooks::kOther;
@@ -32,8 +42,13 @@ auto MostFrequent(const std::map<Key, int>& counts) {
 
 }  // namespace
 
-WaitWatch::WaitWatch(boost::asio::io_context& loop, Living living, std::chrono::milliseconds interval)
-    : timer_(loop), inspector_(loop), living_(std::move(living)), interval_(interval) {
+WaitWatch::WaitWatch(boost::asio::io_context& loop, Living living, Calls calls,
+                     std::chrono::milliseconds interval)
+    : timer_(loop),
+      inspector_(loop),
+      living_(std::move(living)),
+      calls_(std::move(calls)),
+      interval_(interval) {
   Wait();
 }
 
@@ -76,13 +91,15 @@ void WaitWatch::Halve() {
   };
   for (auto& [number, rank] : ranks_) {
     halve(rank.letters);
-    halve(rank.sleeps);
+    halve(rank.waits);
   }
   interval_ *= 2;
   every_ *= 2;
 }
 
-void WaitWatch::Add(std::size_t look, const std::vector<verdict::RankDoing>& seen) {
+void WaitWatch::Add(std::size_t look, std::vector<verdict::RankDoing> seen) {
+  calls_(seen);
+  for (verdict::RankDoing& doing : seen) AddCall(&doing);
   // The others have not begun either: where a late rank is now is its start.
   const bool joining = std::ranges::any_of(seen, &verdict::RankDoing::joins);
   for (auto& [number, rank] : ranks_)
@@ -90,10 +107,11 @@ void WaitWatch::Add(std::size_t look, const std::vector<verdict::RankDoing>& see
   for (const verdict::RankDoing& doing : seen) {
     Rank& rank = ranks_[doing.rank];
     rank.letters.resize(look, RankLooks::kMissed);
-    rank.sleeps.resize(look, rank.last.sleeps);
+    rank.waits.resize(look, rank.last.sleeps);
     AddUse(rank, doing.pid);
     rank.letters.push_back(LetterOf(doing));
-    rank.sleeps.push_back(rank.last.sleeps);
+    const bool calls = doing.call && doing.call->under_way;
+    rank.waits.push_back(calls ? -static_cast<std::int64_t>(doing.call->number) : rank.last.sleeps);
     if (doing.stand == stacks::Stand::kElsewhere && !joining) Count(rank.places, doing.Said());
   }
 }
@@ -122,7 +140,7 @@ std::vector<RankLooks> WaitWatch::Seen() const {
     looks.letters = rank.letters;
     for (std::size_t i = 1; i < rank.letters.size(); ++i) {
       const bool same = rank.letters[i] == RankLooks::kWaits && rank.letters[i - 1] == RankLooks::kWaits &&
-                        rank.sleeps[i] == rank.sleeps[i - 1];
+                        rank.waits[i] == rank.waits[i - 1];
       if (same) looks.letters[i] = RankLooks::kStillWaits;
     }
     looks.active_percent =

@@ -27,9 +27,11 @@ class WaitWatch {
  public:
   static constexpr std::size_t kMostLooks = 256;  // even
   using Living = std::function<std::vector<Inspector::Target>()>;
+  using Calls = std::function<void(std::vector<verdict::RankDoing>&)>;
 
-  // `living`: the ranks to look at now. `interval`: the first one.
-  WaitWatch(boost::asio::io_context& loop, Living living,
+  // `living`: the ranks to look at now. `calls` adds the calls that they have recorded. `interval`: the first
+  // one.
+  WaitWatch(boost::asio::io_context& loop, Living living, Calls calls,
             std::chrono::milliseconds interval = std::chrono::milliseconds(250));
   ~WaitWatch() { *ended_ = true; }
   WaitWatch(const WaitWatch&) = delete;
@@ -41,8 +43,10 @@ class WaitWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Rank {
-    std::string letters;                // by look
-    std::vector<std::int64_t> sleeps;   // by look: how often its first thread had gone to sleep
+    std::string letters;  // by look
+    // By look, what tells one wait from the next: the number of its recorded call, negative, or how often its
+    // first thread had gone to sleep.
+    std::vector<std::int64_t> waits;
     std::map<std::string, int> places;  // where it was elsewhere
     std::map<Rival, int> rivals;        // that kept its processors busy
     stacks::Scheduled last = {};
@@ -52,13 +56,14 @@ class WaitWatch {
 
   void Wait();
   void Look();
-  void Add(std::size_t look, const std::vector<verdict::RankDoing>& seen);
+  void Add(std::size_t look, std::vector<verdict::RankDoing> seen);
   void AddUse(Rank& rank, pid_t pid);
   void Halve();
 
   boost::asio::steady_timer timer_;
   Inspector inspector_;
   const Living living_;
+  const Calls calls_;
   const Clock::time_point begun_ = Clock::now();
   std::chrono::milliseconds interval_;
   std::uint32_t every_ = 1;  // in units of the first interval

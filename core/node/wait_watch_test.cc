@@ -39,11 +39,12 @@ class Child {
   const pid_t pid_;
 };
 
-std::vector<protocol::RankLooks> Watch(const Child& child, std::size_t looks) {
+std::vector<protocol::RankLooks> Watch(
+    const Child& child, std::size_t looks, const WaitWatch::Calls& calls = [](auto&) {}) {
   boost::asio::io_context loop;
   const Inspector::Target target{3, child.pid()};
   WaitWatch watch(
-      loop, [&] { return std::vector{target}; }, milliseconds(10));
+      loop, [&] { return std::vector{target}; }, calls, milliseconds(10));
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < until) {
     loop.run_one_for(milliseconds(100));
@@ -63,6 +64,29 @@ TEST(WaitWatch, TellsARankAsleepFromOneAtWork) {
   EXPECT_LT(asleep[0].active_percent, 50);
   ASSERT_THAT(at_work, SizeIs(1));
   EXPECT_GT(at_work[0].active_percent, 50);  // counts the time for which it lacks a processor
+}
+
+// A C program: its places are not known from outside.
+TEST(WaitWatch, TakesTheWaitsOfAProgramFromItsRecordedCalls) {
+  const Child sleeps(false);
+  std::uint64_t number = 5;
+  const auto in_call = [&](std::vector<verdict::RankDoing>& seen) {
+    seen[0].stand = stacks::Stand::kUnknown;
+    contract::RecordedCall& call = seen[0].call.emplace();
+    call.under_way = number % 5 != 0;
+    call.number = std::max<std::uint64_t>(number, 9);
+    ++number;
+  };
+  const auto seen = Watch(sleeps, 7, in_call);
+  ASSERT_THAT(seen, SizeIs(1));
+  // Outside a call, four looks at call 9, outside, and at call 11.
+  using protocol::RankLooks;
+  std::string letters = seen[0].letters;
+  std::erase(letters, RankLooks::kMissed);
+  const std::string wanted = {RankLooks::kOther,      RankLooks::kWaits,      RankLooks::kStillWaits,
+                              RankLooks::kStillWaits, RankLooks::kStillWaits, RankLooks::kOther,
+                              RankLooks::kWaits};
+  EXPECT_EQ(letters.substr(0, wanted.size()), wanted);
 }
 
 TEST(WaitWatch, KeepsEverySecondLookOfALongJob) {
