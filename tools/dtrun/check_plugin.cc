@@ -86,6 +86,11 @@ void AskHost(const ConfigArguments& arguments, plugin::Kind kind, Verdict* verdi
   verdict->file = *file;
   verdict->it = (*probe)->description();
   verdict->warnings = file->warnings;
+  for (const auto& [what, text] : {std::pair("version", &verdict->it.version),
+                                   {"vendor", &verdict->it.vendor},
+                                   {"license", &verdict->it.license},
+                                   {"summary", &verdict->it.summary}})
+    if (text->empty()) verdict->problems.push_back(fmt::format("its table has no {} (V9)", what));
   const auto here = FoundHere(arguments, *file, **probe);
   verdict->unusable = here ? plugin::Unusable(*here) : here.error().text;
   if (!here && !IsAbsence(here.error().code)) verdict->refusal = here.error().text;

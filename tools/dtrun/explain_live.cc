@@ -49,6 +49,10 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
   }
   std::error_code none;
   auto straggler = StragglerOf(folder, *answer);
+  if (answer->quiet < kQuiet) {  // it goes on: where it was before those looks is past
+    question.native.clear();
+    if (auto now = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(now);
+  }
   return LiveLook{*std::move(answer), std::move(straggler), fs::proximate(folder, none).string()};
 }
 

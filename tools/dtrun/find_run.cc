@@ -91,9 +91,16 @@ Result<fs::path> FindLatest(const std::vector<job::RegisteredRun>& runs, Needs n
                   live.empty() ? "" : fmt::format(", and {} are live", live.size()))};
 }
 
+// Whether the job was started in the current folder, or keeps its run below it.
+bool IsOfThisFolder(const fs::path& run) {
+  std::error_code gone;
+  const fs::path here = fs::current_path(gone);
+  return !gone && (StartedIn(here, run) || run.string().starts_with(here.string() + "/"));
+}
+
 // "job", "job/20261128-211507", "20261128-211507".
 bool IsNamed(const job::RegisteredRun& run, const std::string& word) {
-  return run.job == word || run.folder.string().ends_with("/" + word);
+  return run.job == word || run.folder == word || run.folder.string().ends_with("/" + word);
 }
 
 }  // namespace
@@ -194,7 +201,11 @@ Result<fs::path> FindOnlyLiveRun(const std::string& word) {
     live.push_back(run.folder);
     folders += (folders.empty() ? "" : ", ") + run.folder.string();
   }
-  if (live.size() == 1) return live.front();
+  if (live.size() == 1 && (!any || IsOfThisFolder(live.front()))) return live.front();
+  if (live.size() == 1)
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        fmt::format("the only live job was started in another folder; name it: dtrun stop {}", folders)};
   if (!live.empty()) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("{} live jobs{}: {}; name one by its run folder", live.size(),

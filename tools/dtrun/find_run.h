@@ -48,7 +48,7 @@ Status MayRead(const std::filesystem::path& path);
 void AddJobWord(CLI::App* verb, std::string* to, const char* description);
 
 // For verbs that end a job. `word` as for FindRun; but a name, or no word, must leave just one live job of
-// the user on this host.
+// the user on this host, and no word one that was started in this folder.
 Result<std::filesystem::path> FindOnlyLiveRun(const std::string& word);
 
 // Whether the job is live: by the lock of its folder or, on a file system without locks, by its process.

@@ -185,7 +185,7 @@ int NewPlugin(const NewPluginArguments& arguments) {
     Error error = Error::System(fmt::format("cannot make the folder '{}'", folder), errno);
     if (errno == EEXIST)
       error.text = fmt::format("'{}' already exists; write --output and a folder that does not", folder);
-    if (errno == ENOENT)
+    if (errno == ENOENT && fs::path(folder).has_parent_path())
       error.text += fmt::format("; mkdir -p {}", Quoted({fs::path(folder).parent_path().string()}));
     return Complain(error);
   }

@@ -15,8 +15,9 @@ namespace dtrun::cli {
 
 CLI::App* AddStop(CLI::App& app, StopArguments* to) {
   CLI::App* verb = app.add_subcommand("stop", "Ends a running job on all its hosts, and waits for its end");
-  AddJobWord(verb, &to->job,
-             "A job's name or run folder; may be left out if just one job of yours runs on this host");
+  AddJobWord(
+      verb, &to->job,
+      "A job's name or run folder; may be left out for your only live job, if it was started in this folder");
   verb->add_option("-t,--grace", to->grace,
                    "Time from SIGTERM to SIGKILL, instead of job.grace; 0s kills at once")
       ->type_name("TIME");
