@@ -191,17 +191,18 @@ bool SleepsAlone(const Look& look) {
       });
 }
 
-// The program has ended, and threads that it has started have not. One of the program's own is named.
+// The place of a thread that the main thread may wait for: one that runs the program's code, best in a
+// collective.
 void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
-  doing->what = "the wait for its threads at exit";
-  const auto& threads = look.python.threads;
-  const auto one = std::find_if(threads.begin() + 1, threads.end(), [](const PythonThread& thread) {
-    return std::ranges::any_of(thread.frames, IsOfTheUser);
-  });
-  if (one == threads.end()) return;
-  const Place place = PlaceOf(one->frames, source);
-  doing->stand = place.stand;
-  doing->more = fmt::format("thread {} is {}", one->id, InThread(place));
+  for (auto one = look.python.threads.begin() + 1; one != look.python.threads.end(); ++one) {
+    if (std::ranges::none_of(one->frames, IsOfTheUser)) continue;
+    const Place place = PlaceOf(one->frames, source);
+    const bool waits = place.stand == Stand::kWaits;
+    if (waits || doing->beside.empty()) doing->beside = "a thread is " + InThread(place);
+    if (!waits) continue;
+    if (doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;
+    return;
+  }
 }
 
 void FillFromPython(const Look& look, Doing* doing) {
@@ -228,7 +229,9 @@ void FillFromPython(const Look& look, Doing* doing) {
     doing->stand = Stand::kElsewhere;
     doing->more = task->waits;
   }
-  if (WaitsForThreads(look.python.threads.front().frames)) FillFromThreads(look, source, doing);
+  const std::vector<Frame>& main = look.python.threads.front().frames;
+  if (WaitsForThreads(main)) doing->what = "the wait for its threads at exit";
+  if (WaitsForThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);
   const PythonThread* const keeper = KeeperOfLock(look);
   if (keeper == nullptr) return;
   doing->stand = Stand::kElsewhere;

@@ -176,10 +176,20 @@ TEST_P(PythonTest, NamesTheThreadThatTheExitWaitsFor) {
   if (!Python(GetParam(),
               "import threading, time\nthreading.Thread(target=lambda: time.sleep(1000)).start()\n"))
     GTEST_SKIP() << "no CPython " << GetParam() << " here";
-  const Doing doing = Until([](const Doing& seen) { return !seen.more.empty(); });
+  const Doing doing = Until([](const Doing& seen) { return !seen.beside.empty(); });
   EXPECT_THAT(PhraseOf(doing), HasSubstr("in the wait for its threads at exit"));
-  EXPECT_THAT(doing.more, HasSubstr("is in time.sleep at train.py:2"));
+  EXPECT_EQ(doing.beside, "a thread is in time.sleep at train.py:2");
   EXPECT_EQ(doing.stand, Stand::kElsewhere);
+}
+
+TEST_P(PythonTest, NamesTheThreadOfAFutureThatItWaitsFor) {
+  if (!Python(GetParam(),
+              "import concurrent.futures, time\ndef work():\n  time.sleep(1000)\n"
+              "concurrent.futures.ThreadPoolExecutor().submit(work).result()\n"))
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
+  const Doing doing = Until([](const Doing& seen) { return !seen.beside.empty(); });
+  EXPECT_EQ(PhraseOf(doing), "in concurrent.futures.Future.result at train.py:4");
+  EXPECT_EQ(doing.beside, "a thread is in time.sleep at train.py:3");
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),

@@ -21,8 +21,8 @@ struct NativeFrame {
   int line = 0;
 };
 
-// "std::this_thread::sleep_for" for "void std::this_thread::sleep_for<long>(long const&)": without brackets and
-// their content, and the type before the name. At most 120 bytes.
+// "std::this_thread::sleep_for" for "void std::this_thread::sleep_for<long>(long const&)": without brackets
+// and their content, and the type before the name. At most 120 bytes.
 std::string WithoutArguments(std::string_view signature);
 
 inline constexpr pid_t kAllThreads = -1;

@@ -297,6 +297,14 @@ bool WaitsForThreads(const std::vector<Frame>& frames) {
       frames, [](const Frame& frame) { return IsFunction(frame, "/threading.py", "_shutdown"); });
 }
 
+bool MayWaitForThread(const std::vector<Frame>& frames) {
+  constexpr std::string_view kFiles[] = {"/threading.py", "/queue.py", "/selectors.py",
+                                         "/concurrent/futures/_base.py"};
+  const std::string_view file = frames.front().file;
+  return IsStandardLibrary(file) &&
+         std::ranges::any_of(kFiles, [&](std::string_view known) { return file.ends_with(known); });
+}
+
 bool IsWorker(const std::vector<Frame>& frames) { return std::ranges::any_of(frames, IsLoop); }
 
 std::optional<Place> PlaceInWorker(const std::vector<Frame>& frames, const Source& source) {

@@ -60,6 +60,10 @@ bool MayHandleError(const PythonThread& thread, const Source& source);
 // Whether the thread waits, as the interpreter exits, for the threads that the program has started.
 bool WaitsForThreads(const std::vector<Frame>& frames);
 
+// Whether it waits, in Python's library, for another thread of the program: for a queue, a lock, a future, or
+// in an event loop.
+bool MayWaitForThread(const std::vector<Frame>& frames);
+
 // torch's DataLoader: whether a thread waits for its workers, and where in the program a worker is.
 
 // Whether the thread waits for a batch that worker processes make.
