@@ -72,6 +72,7 @@ class BadPlugin(JobTest):
                 ("thread_overflows", "sum", "SIGSEGV", True, r", on a thread of its own, at 0x[0-9a-f]+ of its file"),
                 ("thread_jumps", "sum", "SIGSEGV", True, r", on a thread of its own, at 0x[0-9a-f]+ of its file"),
                 ("library_crashes", "sum", "SIGSEGV", True, ", on a thread of its own"),
+                ("crashes_when_loaded", "sum", "SIGSEGV", True, ", being loaded"),
                 ("operation_hangs", "crash", "SIGSEGV", False, None)):
             with self.subTest(name=name):
                 shutil.copy(WRONG / "libbrought.so", self.plugins)

@@ -42,6 +42,25 @@ TEST(HangWatch, NotesACallThatIsOverdue) {
   EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3), "^overdue: backend 'slow', in its init\n$");
 }
 
+// Of a wrapper, which has made the call inside.
+TEST(HangWatch, NotesACallInsideThatOutlastsTheTimeOfTheOuterOne) {
+  const contract::RecorderMapping recorder = *contract::RecorderMapping::Create(1);
+  const auto hang = [&] {
+    contract::MemberMarks::Use(recorder.fd(), 0);
+    const HangWatch watch(Say);
+    const PluginCall outer("backend 'delay', in its init", std::chrono::hours(1), Say, {}, milliseconds(1));
+    const PluginCall inner("backend 'slow', in its init", milliseconds(-1), Say);
+    std::string overdue;
+    while (overdue.empty()) {
+      overdue = contract::MembersOverdue(recorder.recorder_memory(), 0, {}).members;
+      ::usleep(10'000);
+    }
+    fprintf(stderr, "overdue: %s\n", overdue.c_str());
+    ::_exit(3);
+  };
+  EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3), "^overdue: backend 'slow', in its init\n$");
+}
+
 TEST(PluginCall, EndsAProcessWhosePluginStaysInACallThatIsInVain) {
   const auto hang = [] {
     PluginCall call("backend 'deaf', making 'world'", milliseconds(-1), Say, [] { return "rank 1 cannot"; });

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -123,6 +124,9 @@ Status CheckUnchanged(const Identity& identity, const OpenedFile& opened) {
 Status CheckLoaded(const Identity& identity, const OpenedFile& opened,
                    const boost::dll::shared_library& library) {
   if (opened.IsLoadedAs(library.native()) && opened.IsUnchanged()) return {};
+  if (::fcntl(opened.descriptor(), F_GETFD) < 0)
+    return identity.Refuse(DTRUN_INTERNAL, "loading it closed a descriptor that it has not opened",
+                           "report it to the plugin's author");
   return Replaced(identity, "it was loaded");
 }
 

@@ -21,6 +21,7 @@ struct dtrun_instance {
 };
 
 __attribute__((constructor)) static void construct(void) {
+  if (DTRUN_TEST_FAULT == FAULT_CRASHES_WHEN_LOADED && getenv("DTRUN_RANK") != NULL) raise(SIGSEGV);
   const char* const path = FAULT_CONSTRUCTS == DTRUN_TEST_FAULT ? getenv("DEMO_CONSTRUCTED") : NULL;
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
   if (file != NULL) fclose(file);
