@@ -168,7 +168,9 @@ std::optional<fs::path> RunNamed(const std::string& word) {
   return past == runs.end() ? std::nullopt : std::optional(past->folder);
 }
 
-Result<fs::path> FindRun(const std::string& word, Needs needs) {
+namespace {
+
+Result<fs::path> Search(const std::string& word, Needs needs) {
   std::error_code none;
   const std::vector<job::RegisteredRun> runs = job::RegisteredRuns();
   if (word.empty() || word == "latest") return FindLatest(runs, needs);
@@ -188,6 +190,18 @@ Result<fs::path> FindRun(const std::string& word, Needs needs) {
       fmt::format("there is no job '{0}': neither a folder '{0}' here nor a run of that name{1}; 'dtrun ps "
                   "--all' lists the jobs of this user on this host",
                   word, nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")};
+}
+
+}  // namespace
+
+Result<fs::path> FindRun(const std::string& word, Needs needs) {
+  Result<fs::path> found = Search(word, needs);
+  std::error_code none;
+  if (!found || fs::exists(*found, none)) return found;
+  return Error{
+      DTRUN_NOT_FOUND,
+      fmt::format("the run folder '{}' was removed; 'dtrun ps' tells how to end its job, if that still runs",
+                  found->string())};
 }
 
 Result<fs::path> FindOnlyLiveRun(const std::string& word) {

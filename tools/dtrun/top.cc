@@ -170,7 +170,7 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
     if (!trouble.empty()) out += Line(fmt::format("{:>5} {}", "", trouble), columns);
   }
   if (!ranks.empty() && std::ranges::none_of(ranks, &observe::RankShare::in_source))
-    out += "dtrun stacks --native shows the lines of C and C++ programs\n";
+    out += "dtrun explain shows who waits for whom, dtrun stacks --native the lines of C and C++ programs\n";
   return out;
 }
 

@@ -112,6 +112,8 @@ std::vector<std::string> CommandOf(const Arguments& arguments, const std::vector
 }
 
 int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
+  std::error_code gone;
+  if (fs::current_path(gone).empty()) throw UsageError("the current folder was removed; cd to another one");
   const std::int32_t kind = KindOf(arguments);
   const std::string profile = ProfileFor(kind, arguments.profile);
   Register(arguments, kind, {});
