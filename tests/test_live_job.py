@@ -295,6 +295,18 @@ class Stop(LiveJob):
         text = self.dtrun("stacks", self.run_dir(job)).out
         return text if word in text else None
 
+    @unittest.skipUnless(shutil.which("eu-stack") or shutil.which("gdb"), "there is neither eu-stack nor gdb")
+    def test_a_receive_without_a_send_is_no_straggler(self):
+        job = self.start_ranks(2, RANK, "receive")
+        folder = self.run_dir(job)
+
+        def explained():
+            now = json.loads(self.dtrun("explain", folder, "--json").out)["live"]
+            return now if now["quiet_seconds"] > 8 and "dtrun_recv" in str(now["places"][1]) else None
+
+        self.assertIsNone(until(explained, "a look at the hang")["straggler"])
+        self.stop(job)
+
     def test_a_grace_of_zero_kills_ranks_that_ignore_sigterm(self):
         job = self.start_ranks(1, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done",
                                sets=["job.grace=1h"])

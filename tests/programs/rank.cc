@@ -13,6 +13,7 @@
 //   rank mixed KIND           rank 0 sends from memory of that kind, host or device, and the last
 //                             rank receives into the other; the fake accelerator is the device
 //   rank ring                 passes its number on to the next rank, by a message
+//   rank receive              rank 1 receives what no rank sends; the others go on to a barrier
 //   rank crash                a thread of the program crashes during an allreduce
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
@@ -168,6 +169,7 @@ int Main(int argc, char** argv) {
         std::fflush(stdout);
       }
     }
+    if (mode == "receive" && rank == 1) world.recv(data.data(), data.size(), 0, 7);
     world.barrier();
   }
   death.MaybeHere("at-exit", rank);
