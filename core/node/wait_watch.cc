@@ -16,11 +16,14 @@ constexpr std::uint32_t kLongestPause = 4096;
 constexpr double kLacksProcessor = 0.2;
 
 // Of a program without Python frames only its recorded calls are known. One that sleeps outside of them may
-// wait for a message.
+// wait for a message, or sleep between two looks at it.
 void AddCall(verdict::RankDoing* doing) {
-  if (doing->stand != stacks::Stand::kUnknown || !doing->call) return;
-  if (doing->call->under_way && doing->phrase != stacks::kRunning) doing->stand = stacks::Stand::kWaits;
-  if (!doing->call->under_way && doing->runs) doing->stand = stacks::Stand::kElsewhere;
+  using stacks::Stand;
+  if (!doing->call || doing->in_source) return;
+  if (doing->stand == Stand::kElsewhere && !doing->runs) doing->stand = Stand::kUnknown;
+  if (doing->stand != Stand::kUnknown) return;
+  if (doing->call->under_way && doing->phrase != stacks::kRunning) doing->stand = Stand::kWaits;
+  if (!doing->call->under_way && doing->runs) doing->stand = Stand::kElsewhere;
 }
 
 char LetterOf(const verdict::RankDoing& doing) {

@@ -71,7 +71,7 @@ TEST(WaitWatch, TakesTheWaitsOfAProgramFromItsRecordedCalls) {
   const Child sleeps(false);
   std::uint64_t number = 5;
   const auto in_call = [&](std::vector<verdict::RankDoing>& seen) {
-    seen[0].stand = stacks::Stand::kUnknown;
+    seen[0].stand = number % 2 == 0 ? stacks::Stand::kUnknown : stacks::Stand::kElsewhere;
     contract::RecordedCall& call = seen[0].call.emplace();
     call.under_way = number % 5 != 0;
     call.number = std::max<std::uint64_t>(number, 9);

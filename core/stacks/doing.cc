@@ -197,7 +197,8 @@ void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
   for (auto one = look.python.threads.begin() + 1; one != look.python.threads.end(); ++one) {
     if (std::ranges::none_of(one->frames, IsOfTheUser)) continue;
     const Place place = PlaceOf(one->frames, source);
-    const bool waits = place.stand == Stand::kWaits;
+    // Not by the name of a call alone: a socket has a recv, too.
+    const bool waits = place.stand == Stand::kWaits && !IsOfTheUser(one->frames.front());
     if (waits || doing->beside.empty()) doing->beside = "a thread is " + InThread(place);
     if (!waits) continue;
     if (doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;

@@ -198,6 +198,20 @@ TEST_P(PythonTest, NamesTheThreadOfAFutureThatItWaitsFor) {
   EXPECT_TRUE(waits(doing)) << PhraseOf(doing) << ": " << doing.beside;
 }
 
+TEST_P(PythonTest, TakesASocketsRecvInAThreadForNoWaitForRanks) {
+  if (!Python(GetParam(),
+              "import concurrent.futures, socket\nend, other = socket.socketpair()\n"
+              "concurrent.futures.ThreadPoolExecutor().submit(lambda: end.recv(1)).result()\n"))
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
+  const auto waits = [](const Doing& seen) {
+    return seen.what == "concurrent.futures.Future.result" &&
+           seen.beside == "a thread is in end.recv at train.py:3";
+  };
+  const Doing doing = Until(waits);
+  EXPECT_TRUE(waits(doing)) << PhraseOf(doing) << ": " << doing.beside;
+  EXPECT_EQ(doing.stand, Stand::kElsewhere);
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),
                          [](const auto& version) {
                            return "Python3_" + std::string(version.param).substr(2);
