@@ -304,7 +304,8 @@ class Stop(LiveJob):
             now = json.loads(self.dtrun("explain", folder, "--json").out)["live"]
             return now if now["quiet_seconds"] > 8 and "dtrun_recv" in str(now["places"][1]) else None
 
-        self.assertIsNone(until(explained, "a look at the hang")["straggler"])
+        live = until(explained, "the hang")
+        self.assertIsNone(live["straggler"])
         self.stop(job)
 
     def test_a_grace_of_zero_kills_ranks_that_ignore_sigterm(self):
