@@ -49,8 +49,7 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
   }
   std::error_code none;
   auto straggler = StragglerOf(folder, *answer);
-  // The looks that find stragglers do not see native frames: a receive is a place there that waits for
-  // nobody.
+  // The looks that find stragglers see no native frames: a rank in a receive does not wait, for them.
   const auto waits = [](const verdict::RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; };
   if (answer->quiet >= kQuiet && std::ranges::all_of(answer->places, waits)) straggler.reset();
   if (answer->quiet < kQuiet) {  // it goes on: where it was before those looks is past
