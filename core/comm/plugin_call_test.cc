@@ -25,19 +25,24 @@ TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
               "reported: backend 'slow', in its init, has not returned for 50ms, far beyond backend.timeout");
 }
 
+// Says which call of rank 0 is overdue, once one is.
+[[noreturn]] void ExitWhenOverdue(const contract::RecorderMapping& recorder) {
+  std::string overdue;
+  while (overdue.empty()) {
+    overdue = contract::MembersOverdue(recorder.recorder_memory(), 0, {}).members;
+    ::usleep(10'000);
+  }
+  fprintf(stderr, "overdue: %s\n", overdue.c_str());
+  ::_exit(3);
+}
+
 TEST(HangWatch, NotesACallThatIsOverdue) {
   const contract::RecorderMapping recorder = *contract::RecorderMapping::Create(1);
   const auto hang = [&] {
     contract::MemberMarks::Use(recorder.fd(), 0);
     const HangWatch watch(Say);
     const PluginCall call("backend 'slow', in its init", std::chrono::hours(1), Say, {}, milliseconds(1));
-    std::string overdue;
-    while (overdue.empty()) {
-      overdue = contract::MembersOverdue(recorder.recorder_memory(), 0, {}).members;
-      ::usleep(10'000);
-    }
-    fprintf(stderr, "overdue: %s\n", overdue.c_str());
-    ::_exit(3);
+    ExitWhenOverdue(recorder);
   };
   EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3), "^overdue: backend 'slow', in its init\n$");
 }
@@ -50,13 +55,7 @@ TEST(HangWatch, NotesACallInsideThatOutlastsTheTimeOfTheOuterOne) {
     const HangWatch watch(Say);
     const PluginCall outer("backend 'delay', in its init", std::chrono::hours(1), Say, {}, milliseconds(1));
     const PluginCall inner("backend 'slow', in its init", milliseconds(-1), Say);
-    std::string overdue;
-    while (overdue.empty()) {
-      overdue = contract::MembersOverdue(recorder.recorder_memory(), 0, {}).members;
-      ::usleep(10'000);
-    }
-    fprintf(stderr, "overdue: %s\n", overdue.c_str());
-    ::_exit(3);
+    ExitWhenOverdue(recorder);
   };
   EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3), "^overdue: backend 'slow', in its init\n$");
 }

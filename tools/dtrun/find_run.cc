@@ -197,7 +197,7 @@ Result<fs::path> Search(const std::string& word, Needs needs) {
 Result<fs::path> FindRun(const std::string& word, Needs needs) {
   Result<fs::path> found = Search(word, needs);
   std::error_code none;
-  if (!found || fs::exists(*found, none)) return found;
+  if (!found || fs::exists(*found, none) || none) return found;  // an error: it cannot be told here
   return Error{
       DTRUN_NOT_FOUND,
       fmt::format("the run folder '{}' was removed; 'dtrun ps' tells how to end its job, if that still runs",

@@ -115,7 +115,7 @@ JobRow RowOf(const job::RegisteredRun& run, bool live, WallClock::time_point now
   row.folder = run.folder.string();
   if (live) row.state = "starting";
   std::error_code none;
-  if (live && !fs::exists(run.folder, none)) {
+  if (live && !fs::exists(run.folder, none) && !none) {
     row.state = "folder removed";
     row.places = fmt::format("nothing can ask it; to end it: kill {}", run.pid);
     return row;
