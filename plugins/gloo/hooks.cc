@@ -1,14 +1,17 @@
-// libglpH.so.0: two functions that the private copy of Gloo calls here. private_gloo.cmake has renamed its
-// bind(2) to glpb; tcp::Address::str() the dynamic linker finds here before the copy's own. Any thread.
+// libglpH.so.0: three functions that the private copy of Gloo calls here. private_gloo.cmake has renamed its
+// bind(2) to glpb and its close(2) to glpcl; tcp::Address::str() the dynamic linker finds here before the
+// copy's own. Any thread.
 #include <gloo/transport/tcp/address.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "graceful_close.h"
 #include "port_range.h"
 
 // As bind(2); a port that Gloo leaves to the system is one of DTRUN_PORT_RANGE, where that is set.
@@ -29,6 +32,14 @@ extern "C" __attribute__((visibility("default"))) int glpb(int socket, const soc
     if (errno != EADDRINUSE && errno != EACCES) return -1;
   }
   return -1;
+}
+
+// As close(2), or when the peer has read everything, where the thread closes so.
+extern "C" __attribute__((visibility("default"))) int glpcl(int descriptor) {
+  auto* const graceful = dtrun::gloo_plugin::GracefulClose::Current();
+  if (graceful == nullptr) return ::close(descriptor);
+  graceful->Take(descriptor);
+  return 0;
 }
 
 namespace gloo::transport::tcp {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "dtrun/plugin/block_signals.hpp"
+#include "graceful_close.h"
 #include "mesh.h"
 #include "transfer.h"
 
@@ -57,8 +58,8 @@ class Monitor {
   }
 
  private:
-  // How long a goodbye may take to reach the kernel. The peer has asked for it in advance, so
-  // only a connection full of unread bytes delays it.
+  // How long the peers may take to read the goodbye and what came before it. Gloo's own thread reads there;
+  // only a lost packet or a stopped process delays it.
   static constexpr std::chrono::milliseconds kGoodbyeLimit{1000};
 
   void Run() {
@@ -140,6 +141,8 @@ class Monitor {
         continue;  // gone meanwhile, or too slow to hear it: it will see the connection close
       }
     }
+    const GracefulClose close(std::chrono::steady_clock::now() + deadline.LeftMilliseconds());
+    mesh_.context()->closeConnections();
   }
 
   const sdk::Host host_;

@@ -17,7 +17,7 @@ function(run output)
   set(${output} "${text}" PARENT_SCOPE)
 endfunction()
 
-execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${SED} -e "s/4gloo/4glpN/g; s/libgloo\\.so/libglpN.so/g; s/\\x00bind\\x00/\\x00glpb\\x00/"
+execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${SED} -e "s/4gloo/4glpN/g; s/libgloo\\.so/libglpN.so/g; s/\\x00bind\\x00/\\x00glpb\\x00/; s/\\x00close\\x00/\\x00glpcl\\x00/"
                         ${ORIGINAL}
                 OUTPUT_FILE ${COPY}.new COMMAND_ERROR_IS_FATAL ANY)
 
@@ -39,9 +39,15 @@ list(LENGTH renamed renamed_count)
 if(left_count GREATER 0 OR renamed_count EQUAL 0)
   message(FATAL_ERROR "${ORIGINAL}: ${renamed_count} names of Gloo renamed, ${left_count} left; this is not a Gloo we know")
 endif()
-# bind(2), of which libglpH.so.0 has its own (hooks.cc). The name of an undefined symbol is in no hash table.
+# bind(2) and close(2), of which libglpH.so.0 has its own (hooks.cc). The name of an undefined symbol is in no
+# hash table.
 run(undefined ${NM} --dynamic --undefined-only ${COPY}.new)
-if(NOT undefined MATCHES " glpb" OR undefined MATCHES " bind[@\n]")
-  message(FATAL_ERROR "${ORIGINAL}: its call of bind(2) was not renamed; this is not a Gloo we know")
-endif()
+foreach(names "bind glpb" "close glpcl")
+  separate_arguments(names)
+  list(GET names 0 old)
+  list(GET names 1 new)
+  if(NOT undefined MATCHES " ${new}" OR undefined MATCHES " ${old}[@\n]")
+    message(FATAL_ERROR "${ORIGINAL}: its call of ${old}(2) was not renamed; this is not a Gloo we know")
+  endif()
+endforeach()
 file(RENAME ${COPY}.new ${COPY})
