@@ -9,13 +9,20 @@
 
 namespace dtrun::network {
 
-double LossOf(int socket) {
+LossMeter::LossMeter(int socket) : socket_(socket), before_(Read(socket)) {}
+
+double LossMeter::Share() const {
+  const Counts now = Read(socket_);
+  const std::int64_t sent = now.sent - before_.sent, lost = now.lost - before_.lost;
+  if (lost < 2 || sent <= 0) return 0;
+  return std::min(1.0, static_cast<double>(lost) / static_cast<double>(sent));
+}
+
+LossMeter::Counts LossMeter::Read(int socket) {
   tcp_info info{};  // older kernels fill only a part
   socklen_t size = sizeof info;
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  const std::int64_t lost = std::int64_t{info.tcpi_total_retrans} - info.tcpi_dsack_dups;
-  if (lost < 2 || info.tcpi_data_segs_out == 0) return 0;
-  return std::min(1.0, static_cast<double>(lost) / info.tcpi_data_segs_out);
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return {info.tcpi_data_segs_out, std::int64_t{info.tcpi_total_retrans} - info.tcpi_dsack_dups};
 }
 
 void Pace(int socket, double bits_per_s) {

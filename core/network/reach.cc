@@ -211,15 +211,15 @@ void BandwidthProbe::State::Begin() {
   Dial(session, call, [self = shared_from_this()](const Handshake& handshake) {
     if (!handshake.why.empty()) return self->Finish({});
     if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
+    const LossMeter loss(self->session->socket.native_handle());
     self->Write();
     self->session->Receive(
-        sizeof(ProbeCount), [self, handshake](const error_code& error, const std::string& answer) {
+        sizeof(ProbeCount), [self, handshake, loss](const error_code& error, const std::string& answer) {
           if (error) return self->Finish({});
           ProbeCount count;
           answer.copy(reinterpret_cast<char*>(&count), sizeof count);
           const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
-          self->Finish({8 * static_cast<double>(count.bytes) / seconds, handshake.round_trip,
-                        LossOf(self->session->socket.native_handle())});
+          self->Finish({8 * static_cast<double>(count.bytes) / seconds, handshake.round_trip, loss.Share()});
         });
   });
 }
