@@ -50,12 +50,21 @@ class BadPlugin(JobTest):
             self.assertIn("/caf\ufffd/libdtrun_backend_gloo.so", result.out)
             json.loads(result.out)
 
+    def test_a_path_of_another_plugin_is_refused(self):
+        self.place(WRONG / "libdtrun_backend_init_exits.so", "init_exits")
+        file = self.plugins / "libdtrun_backend_init_exits.so"
+        result = self.dtrun("--set", "backend.name=gloo", "--set", f"backend.path={file}", "--", "true")
+        self.assert_user_error(result)
+        self.assertIn("'init_exits'", result.err)
+        self.assertIn("backend.name", result.err)
+
     def test_a_name_that_is_a_path_is_refused(self):
         self.check("../evil", "'../evil'")
 
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
         for name in ("init_exits", "exits_when_loaded", "operation_exits", "thread_exits", "shutdown_exits", "destroy_hangs", "init_hangs",
-                     "operation_hangs", "support_hangs", "ends_thread"):
+                     "operation_hangs", "support_hangs", "ends_thread", "loading_ends_thread",
+                     "shutdown_ends_thread"):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",

@@ -41,7 +41,8 @@ Result<void*> CommMemory::Allocate(std::uint64_t bytes) {
     if (Status usable = state_.Usable(); !usable) return std::move(usable).error();
     PluginError cause;
     const OperationCall call = state_.Enter(state_.host);
-    if (const dtrun_status status = mem_alloc(state_.host.comm, &params, &memory, &cause);
+    if (const dtrun_status status = state_.Answer(
+            state_.host, &cause, [&] { return mem_alloc(state_.host.comm, &params, &memory, &cause); });
         status != DTRUN_OK) {
       return Answered(state_.making, status, cause,
                       fmt::format("alloc of {} bytes on '{}'", bytes, state_.making.name));
@@ -71,9 +72,10 @@ Result<void*> CommMemory::AllocateOn(std::uint64_t bytes, std::int32_t kind, std
   PluginError cause;
   const OperationCall call = state_.Enter(route);
   const bool own = route.carrier.table.mem_alloc != nullptr;
-  const dtrun_status status =
-      own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
-          : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, &cause);
+  const dtrun_status status = state_.Answer(route, &cause, [&] {
+    return own ? route.carrier.table.mem_alloc(route.comm, &params, &memory, &cause)
+               : devices_.plugin().table->mem_alloc(devices_.plugin().instance, &params, &memory, &cause);
+  });
   if (status != DTRUN_OK) {
     return Answered(state_.making, status, cause,
                     fmt::format("alloc_on of {} bytes on {} {}", bytes, KindName(kind), index));
@@ -99,7 +101,8 @@ void CommMemory::Free(void* memory) {
   const Route& route = block.of_device && block.of_backend ? *state_.device() : state_.host;
   const OperationCall call = state_.Enter(route);
   if (block.of_backend) {
-    route.carrier.table.mem_free(route.comm, memory);
+    Guard(route.carrier.name, "in its mem_free", state_.making.report,
+          [&] { route.carrier.table.mem_free(route.comm, memory); });
   } else if (block.of_device) {
     devices_.plugin().table->mem_free(devices_.plugin().instance, &block.params, memory);
   } else {
@@ -142,7 +145,8 @@ Status CommMemory::Register(void* memory, std::uint64_t bytes, std::int32_t kind
   params.device_index = kind == DTRUN_DEVICE_HOST ? -1 : index;
   PluginError cause;
   const OperationCall call = state_.Enter(*route);
-  const dtrun_status status = mem_register(route->comm, &params, memory, &cause);
+  const dtrun_status status =
+      state_.Answer(*route, &cause, [&] { return mem_register(route->comm, &params, memory, &cause); });
   const std::lock_guard lock(mutex_);
   if (status == DTRUN_OK) {
     registered_.at(begin).ready = true;
@@ -164,7 +168,9 @@ void CommMemory::Deregister(void* memory) {
   }
   const Route& route = *registration.route;
   const OperationCall call = state_.Enter(route);
-  if (registration.ready) route.carrier.table.mem_deregister(route.comm, memory);
+  if (!registration.ready) return;
+  Guard(route.carrier.name, "in its mem_deregister", state_.making.report,
+        [&] { route.carrier.table.mem_deregister(route.comm, memory); });
 }
 
 }  // namespace dtrun::comm

@@ -159,7 +159,8 @@ void CommState::Abort(std::string_view reason) {
     if (route == nullptr || !route->CanAbort()) continue;
     PluginError error;
     const OperationCall call = Enter(*route);
-    if (route->carrier.table.comm_abort(route->comm, &params, &error) == DTRUN_OK) continue;
+    const auto abort = [&] { return route->carrier.table.comm_abort(route->comm, &params, &error); };
+    if (Answer(*route, &error, abort) == DTRUN_OK) continue;
     // Its calls still end with their deadlines, and the first failure remains.
     if (!making.warn) continue;
     making.warn(fmt::format("backend '{}' has not aborted '{}': {}", route->carrier.name, making.name,

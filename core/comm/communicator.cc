@@ -114,8 +114,10 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   if (state_.host.carrier.table.group_begin != nullptr) {
     PluginError cause;
     const comm::OperationCall call = state_.Enter(state_.host);
-    if (const dtrun_status status = state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
-        status != DTRUN_OK) {
+    const auto begin = [&] {
+      return state_.host.carrier.table.group_begin(state_.host.comm, &kGroup, &cause);
+    };
+    if (const dtrun_status status = state_.Answer(state_.host, &cause, begin); status != DTRUN_OK) {
       return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name))
           .CopyTo(err);
     }
@@ -142,7 +144,8 @@ Status dtrun_comm::JoinGroup(comm::Route& route, const dtrun_op& op, bool wants_
   if (route.carrier.table.group_begin == nullptr) return {};
   PluginError cause;
   const comm::OperationCall call = state_.Enter(route);
-  const dtrun_status status = route.carrier.table.group_begin(route.comm, &kGroup, &cause);
+  const dtrun_status status = state_.Answer(
+      route, &cause, [&] { return route.carrier.table.group_begin(route.comm, &kGroup, &cause); });
   if (status == DTRUN_OK) return {};
   return Answered(state_.making, status, cause, fmt::format("group on '{}'", state_.making.name));
 }
@@ -167,7 +170,8 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
       // End both, even if one fails: an open group would never start, and never end.
       PluginError own;
       const comm::OperationCall call = state_.Enter(*route);
-      const dtrun_status ended = route->carrier.table.group_end(route->comm, &kGroup, &own);
+      const dtrun_status ended = state_.Answer(
+          *route, &own, [&] { return route->carrier.table.group_end(route->comm, &kGroup, &own); });
       if (status != DTRUN_OK || ended == DTRUN_OK) continue;
       status = ended;
       cause = own;

@@ -295,7 +295,8 @@ void dtrun_comm::ReleaseRequest(const comm::Route& route, dtrun_request* request
     PluginError ignored;
     if (table.req_test(request, &ignored) == DTRUN_PENDING) return;
   }
-  table.req_release(request);
+  comm::Guard(route.carrier.name, "in its req_release", state_.making.report,
+              [&] { table.req_release(request); });
 }
 
 void dtrun_comm::Release(dtrun_work* work) {
@@ -370,7 +371,8 @@ dtrun_status dtrun_comm::OrderBefore(const dtrun_stream& stream, dtrun_work& wor
     const OperationCall call = state_.Enter(route);
     std::unique_lock lock(state_.order, std::defer_lock);
     if (!route.carrier.orders_on_host) lock.lock();  // [comm-serial]
-    const dtrun_status status = route.carrier.table.req_wait_stream(work.request, &stream, &cause);
+    const dtrun_status status = state_.Answer(
+        route, &cause, [&] { return route.carrier.table.req_wait_stream(work.request, &stream, &cause); });
     if (lock) lock.unlock();
     if (status != DTRUN_OK) return state_.Fail(work.op, status, cause, err);
   }

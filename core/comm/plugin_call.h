@@ -39,6 +39,16 @@ Error Threw(const std::string& call, const PluginReport& report);
 // The same of an operation, as the member's answer.
 dtrun_status OperationThrew(const std::string& backend, const PluginReport& report, dtrun_error* cause);
 
+// Calls a member of `backend` that answers nothing. A Threw is reported; `where`: "in its shutdown".
+template <class Member>
+void Guard(const std::string& backend, const char* where, const PluginReport& report, const Member& member) {
+  try {
+    member();
+  } catch (...) {
+    (void)Threw("backend '" + backend + "', " + where, report);
+  }
+}
+
 // For members that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has
 // its own thread.
 class PluginCall {

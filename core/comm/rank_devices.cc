@@ -32,9 +32,14 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
   StartedPlugin started;
   WatchForFaults();
   {
-    PluginCall entry(fmt::format("{}, {}", who, plugin::kBeingLoaded), limit, report, {},
-                     PluginCall::DueOf(limit));
-    Result<const plugin::Plugin*> loaded = plugin::Load(file);
+    const std::string loading = fmt::format("{}, {}", who, plugin::kBeingLoaded);
+    PluginCall entry(loading, limit, report, {}, PluginCall::DueOf(limit));
+    Result<const plugin::Plugin*> loaded = Error{DTRUN_INTERNAL, {}};
+    try {
+      loaded = plugin::Load(file);
+    } catch (...) {  // out of a constructor
+      return Threw(loading, report);
+    }
     if (!loaded && report && loaded.error().id == ErrorId::kPluginReplaced) report(loaded.error());
     if (!loaded) return std::move(loaded).error();
     started.plugin = *loaded;
@@ -57,9 +62,10 @@ Result<StartedPlugin> StartPlugin(plugin::Kind kind, const PluginSetting& settin
 RankDevices::~RankDevices() {
   if (stuck_) return;
   if (device_backend_.instance != nullptr) {
-    const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.device_backend.name),
-                          limit_, report_);
-    device_backend_.plugin->table().shutdown(device_backend_.instance);
+    const std::string& name = environment_.device_backend.name;
+    const PluginCall call(fmt::format("backend '{}', in its shutdown", name), limit_, report_);
+    Guard(name, "in its shutdown", report_,
+          [&] { device_backend_.plugin->table().shutdown(device_backend_.instance); });
   }
   for (const auto& [path, started] : plugins_) started.plugin->table().shutdown(started.instance);
 }

@@ -48,9 +48,14 @@ Result<dtrun_backend_caps> CapsOf(const Carrier& carrier, Nanoseconds limit, con
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
   PluginError error;
-  const PluginCall call(fmt::format("backend '{}', in query_caps", carrier.name), limit, report, {},
-                        PluginCall::DueOf(limit));
-  const dtrun_status asked = carrier.table.query_caps(carrier.instance, &caps, &error);
+  const std::string who = fmt::format("backend '{}', in query_caps", carrier.name);
+  const PluginCall call(who, limit, report, {}, PluginCall::DueOf(limit));
+  dtrun_status asked = DTRUN_OK;
+  try {
+    asked = carrier.table.query_caps(carrier.instance, &caps, &error);
+  } catch (...) {
+    return Threw(who, report);
+  }
   if (asked == DTRUN_OK) {
     plugin::RemoveOtherDraft(carrier.table, &caps);
     if (caps.device_kinds != 0 || (carrier.table.flags & plugin::kOtherDeviceDraft) == 0) return caps;

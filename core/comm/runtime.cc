@@ -89,7 +89,8 @@ Runtime::~Runtime() {
   if (instance_ != nullptr && !stuck_) {
     const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.backend.name),
                           PluginLimit(), PluginReports());
-    plugin_->table().shutdown(instance_);
+    Guard(environment_.backend.name, "in its shutdown", PluginReports(),
+          [&] { plugin_->table().shutdown(instance_); });
     const std::string who = fmt::format("backend '{}'", environment_.backend.name);
     if (const int left = plugin::LivingThreads(who.c_str()); left > 0)
       Warn(fmt::format("{} has left {} of its threads running after its shutdown; report it to its author",
@@ -98,6 +99,7 @@ Runtime::~Runtime() {
   plugin::SetHealthHooks({}, {});
   plugin::SetCallWatch({});
   // A rank that failed to join does not sign off, so that the agent sees it as failed.
+  if (turn_) turn_->End();
   if (joined && client_ != nullptr) client_->Goodbye();
 }
 
@@ -139,9 +141,10 @@ Status Runtime::JoinJob() {
       store::Client::Connect({e.store, e.job_key, e.generation, e.rank});
   if (!client) return std::move(client).error();
   client_ = *std::move(client);
-  // Keys that this process left in the store when it joined before are kept apart.
-  static std::atomic<int> joined{0};
-  const std::string time = joined == 0 ? "" : fmt::format("again.{}/", joined.load());
+  Result<Turn> turn = Turn::Take(client_->Space("turns/"), e.rank);
+  if (!turn) return std::move(turn).error();
+  turn_ = *std::move(turn);
+  const std::string time = turn_->number() == 0 ? "" : fmt::format("again.{}/", turn_->number());
   const auto space = [to = client_, time](std::string prefix) { return to->Space(time + std::move(prefix)); };
   OpenSpaces(space, "world");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); }, HealthReport());
@@ -165,7 +168,6 @@ Status Runtime::JoinJob() {
   family_ = std::make_unique<Family>(space);
   kCommLog.Info("joined job '{}', generation {}, as rank {} of {} over {}", e.job, e.generation, e.rank,
                 e.world_size, e.backend.name);
-  ++joined;
   return {};
 }
 

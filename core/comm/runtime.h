@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -22,6 +23,7 @@
 #include "core/comm/family.h"
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/rank_devices.h"
+#include "core/comm/turn.h"
 #include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/store/client.h"
@@ -71,6 +73,7 @@ class Runtime {
   // What plugins read through dtrun.health/1; shared with the hook, which may outlive this.
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
+  std::optional<Turn> turn_;
   std::unique_ptr<dtrun_kv> kv_, device_kv_, making_kv_;
   std::unique_ptr<contract::Recorder> recorder_;
   std::unique_ptr<TraceWriter> trace_;  // null: calls are not traced

@@ -22,6 +22,7 @@ struct dtrun_instance {
 
 __attribute__((constructor)) static void construct(void) {
   if (DTRUN_TEST_FAULT == FAULT_CRASHES_WHEN_LOADED && getenv("DTRUN_RANK") != NULL) raise(SIGSEGV);
+  if (DTRUN_TEST_FAULT == FAULT_LOADING_ENDS_THREAD && getenv("DTRUN_RANK") != NULL) pthread_exit(NULL);
   const char* const path = FAULT_CONSTRUCTS == DTRUN_TEST_FAULT ? getenv("DEMO_CONSTRUCTED") : NULL;
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
   if (file != NULL) fclose(file);
@@ -79,11 +80,13 @@ static int works(void) {
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_CRASHES && DTRUN_TEST_FAULT <= FAULT_OPERATION_HANGS) ||
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_DESTROY_THROWS) ||
          DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS || DTRUN_TEST_FAULT == FAULT_ENDS_THREAD ||
-         DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD || DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
+         DTRUN_TEST_FAULT == FAULT_SHUTDOWN_ENDS_THREAD || DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD ||
+         DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
   if (DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS && self->host->in_probe == 0) exit(0);
+  if (DTRUN_TEST_FAULT == FAULT_SHUTDOWN_ENDS_THREAD && self->host->in_probe == 0) pthread_exit(NULL);
   free(self);
 }
 

@@ -55,8 +55,10 @@ enum {
   FAULT_DESTROY_THROWS = 48,
   FAULT_ENTRY_FORKS = 49,
   FAULT_SUPPORT_HANGS = 50,
-  FAULT_ENDS_THREAD = 51,        /* that of the program, in an operation */
-  FAULT_CRASHES_WHEN_LOADED = 52 /* in a rank, before the entry */
+  FAULT_ENDS_THREAD = 51,         /* that of the program, in an operation */
+  FAULT_CRASHES_WHEN_LOADED = 52, /* in a rank, before the entry */
+  FAULT_LOADING_ENDS_THREAD = 53, /* in a rank, that of the program */
+  FAULT_SHUTDOWN_ENDS_THREAD = 54
 };
 
 #endif
