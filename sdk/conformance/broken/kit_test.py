@@ -232,6 +232,7 @@ class CommandLine(unittest.TestCase):
             (*plugin, "--set", "retries=12"): ("'retries' is '12'", "at most 9"),
             (*plugin, "--junit", "/nowhere/x.xml"): ("'--junit'", "another file"),
             (*plugin, "--launch", "/nowhere/mpirun"): ("no case can be started", "/nowhere/mpirun"),
+            (*plugin, "--launch", "false"): ("no case can be started", "--launch", "exit code 1"),
         }.items():
             with self.subTest(words=words):
                 text = self.refused(*words)

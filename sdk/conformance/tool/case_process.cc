@@ -72,7 +72,11 @@ std::string LastLines(const std::string& file) {
   return text;
 }
 
-bool NotStarted(int status) { return WIFEXITED(status) && WEXITSTATUS(status) >= kNotStarted; }
+// "ended with exit code 1"
+std::string EndText(int status) {
+  return WIFSIGNALED(status) ? std::string("died of ") + strsignal(WTERMSIG(status))
+                             : "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
 
 // What a case has left behind; "" when that is nothing.
 std::string LeftBehind(const std::map<pid_t, std::string>& left, bool launched) {
@@ -100,11 +104,9 @@ std::string BadEnd(int status, bool in_time, bool too_many, std::chrono::seconds
   }
   if (!in_time) return "it did not end within " + std::to_string(limit.count()) + " s and was killed";
   const char* const when = record.over ? " after the case was over" : " in the middle of the case";
-  if (WIFSIGNALED(status)) return std::string("the process died of ") + strsignal(WTERMSIG(status)) + when;
+  if (WIFSIGNALED(status)) return "the process " + EndText(status) + when;
   if (record.over || !record.failures.empty()) return "";
-  if (NotStarted(status)) return "the case could not be started";
-  return "the process ended with exit code " + std::to_string(WEXITSTATUS(status)) + when +
-         "; the plugin or its library called exit (T8)";
+  return "the process " + EndText(status) + when + "; the plugin or its library called exit (T8)";
 }
 
 Record Merged(const std::string& folder) {
@@ -114,6 +116,7 @@ Record Merged(const std::string& folder) {
     if (entry.path().filename().string().rfind(kRecord, 0) != 0) continue;
     ++files;
     const Record one = ReadRecord(entry.path());
+    all.begun = all.begun || one.begun;
     all.failures.insert(all.failures.end(), one.failures.begin(), one.failures.end());
     over += one.over ? 1 : 0;
     if (one.skipped) all.skip = one.skip;
@@ -195,7 +198,13 @@ CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::s
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const Record record = Merged(folder);
   result.failures = record.failures;
-  result.started = !NotStarted(status) || record.over;
+  if (!record.begun) {
+    const std::string said = LastLines(output) + LastLines(printed);
+    throw NotStarted(
+        std::string("no case can be started: ") + (launched ? "the command of --launch " : "its process ") +
+        (in_time ? EndText(status) : "did not end within " + std::to_string(limit.count()) + " s") +
+        (said.empty() ? " and printed nothing" : "; its output:\n" + said));
+  }
   result.over = record.over;
   result.complained = !record.failures.empty();
   if (const std::string text = Printed(printed); !text.empty() && !launched) result.failures.push_back(text);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,14 @@ struct CaseResult {
   std::vector<std::string> failures;  // what was expected, one text each
   std::string output;                 // the last lines on stderr of a process that did not end well
   double seconds = 0;
-  bool started = true;      // else `output` says why not
   bool over = false;        // it has said all
   bool complained = false;  // it has said a failure itself
 };
 
-// Exit code of a process that could not start its case.
-inline constexpr int kNotStarted = 125;
+// No process of the case has run, which is no fault of the plugin. The text says what ended instead.
+struct NotStarted : std::runtime_error {
+  using runtime_error::runtime_error;
+};
 
 // Thrown when a signal asks this program to end; no process of a case is left then.
 struct Interrupted {
@@ -50,7 +52,8 @@ class CaseRunner {
   // Starts `command`, which ends with arguments of this program that name the case. Results are in `folder`,
   // which is the case's own, as files that begin with "record"; kRecord is the first of them. No process of
   // the case is left; a plugin's that was fails it. `launched`: the command is a launcher's, which may leave
-  // processes of its own. Throws Interrupted.
+  // processes of its own. Throws Interrupted and
+  // NotStarted.
   CaseResult Run(const std::vector<std::string>& command, const std::string& folder,
                  std::chrono::seconds limit, bool launched);
 

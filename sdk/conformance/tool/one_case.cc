@@ -172,7 +172,7 @@ int TryOneCase(const Arguments& arguments) {
   } catch (const std::exception& error) {
     EndIfCopied();
     std::cerr << error.what() << "\n";
-    return kNotStarted;
+    return 2;
   }
 }
 

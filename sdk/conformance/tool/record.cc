@@ -15,6 +15,7 @@ namespace dtrun::conformance::tool {
 RecordWriter::RecordWriter(const std::string& file)
     : file_(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
   if (file_ < 0) throw std::runtime_error("cannot write '" + file + "'");
+  Write('B', "");
 }
 
 void RecordWriter::Write(char what, const std::string& text) const {
@@ -30,6 +31,7 @@ Record ReadRecord(const std::string& file) {
   for (std::size_t bytes = 0; in.get(what) && in >> bytes && in.get() == '\n';) {
     std::string text(bytes, '\0');
     if (!in.read(text.data(), static_cast<std::streamsize>(bytes))) break;
+    record.begun = true;
     if (what == 'F') record.failures.push_back(text);
     if (what == 'O') record.over = true;
     if (what != 'S') continue;

@@ -12,7 +12,7 @@ namespace dtrun::conformance::tool {
 class RecordWriter {
  public:
   // Throws std::runtime_error when the file cannot be made.
-  explicit RecordWriter(const std::string& file);
+  explicit RecordWriter(const std::string& file);  // notes that the process has begun
   void Failure(const std::string& text) const { Write('F', text); }
   void Skip(const std::string& reason) const { Write('S', reason); }
   void Over() const { Write('O', ""); }
@@ -25,6 +25,7 @@ class RecordWriter {
 struct Record {
   std::vector<std::string> failures;
   std::string skip;
+  bool begun = false;  // the process of the case ran
   bool skipped = false;
   bool over = false;
 };

@@ -139,7 +139,10 @@ void PrintSummary(const std::vector<CaseResult>& results, double seconds) {
 }
 
 void PrintProblem(const std::string& text) {
-  std::fprintf(stderr, "dtrun-conformance: %s\n", Visible(text).c_str());
+  const char* before = "dtrun-conformance: ";
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line); before = "  ")
+    std::fprintf(stderr, "%s%s\n", before, Visible(line).c_str());
 }
 
 void PrintNote(const std::string& text) { std::printf("%s\n", Visible(text).c_str()); }
