@@ -31,6 +31,11 @@ std::string NameOfFile(std::string_view path, std::string_view kind) {
   return std::string(path.substr(before.size(), path.size() - before.size() - kAfter.size()));
 }
 
+const std::string& OnlyName(const std::string& name) { return name; }
+std::string OnlyName(const std::vector<std::string>& names) {
+  return names.size() == 1 && names.front().find(':') == std::string::npos ? names.front() : "";
+}
+
 // The name of the backend that the text names, or that has this file, with '_' for '-'.
 std::string NameIn(std::string text) {
   if (const std::string name = NameOfFile(text, kBackendKind); !name.empty()) text = name;
@@ -42,8 +47,18 @@ std::string NameIn(std::string text) {
 
 template <class Name>
 void Loader::NameByFile(Name& name, const PathField& path, std::string_view kind) {
-  if (name.given() || builder_.Failed(name) || !path.has() || builder_.Failed(path)) return;
+  if (builder_.Failed(name) || !path.has() || builder_.Failed(path)) return;
   std::string of_file = NameOfFile(*path, kind);
+  if (name.given()) {
+    const std::string given = OnlyName(name.value.data);
+    if (!of_file.empty() && !given.empty() && NameIn(given) != of_file) {
+      builder_.Fail(path,
+                    fmt::format("it is the file of {0} '{1}', and {0}.name is \"{2}\"; name one plugin in "
+                                "both, or leave {0}.name away",
+                                kind, of_file, given));
+    }
+    return;
+  }
   std::ranges::replace(of_file, '_', '-');
   if (!of_file.empty()) {
     name.value = {of_file, path.value.origin};

@@ -332,6 +332,9 @@ std::string RankText(const Facts& facts, const Cause& why) {
     hint = fmt::format(
         "report it to the author of {}{}, or choose another", PluginAtFault(cause),
         suspected || cause.ending->signal == 0 ? "" : ", if the program frees no buffer during a call");
+    if (!suspected && cause.ending->signal == SIGBUS)
+      hint = "if the plugin's file was overwritten during the job, replace it by mv and start again; else " +
+             hint;
   }
   if (!DifferenceOf(facts, cause).empty()) hint = kMakeSameCalls;
   if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {
