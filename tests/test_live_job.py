@@ -308,6 +308,21 @@ class Stop(LiveJob):
         self.assertIsNone(live["straggler"])
         self.stop(job)
 
+    def test_a_rank_that_polls_a_message_waits(self):
+        job = self.start_ranks(3, RANK, "receive", "polls")
+        folder = self.run_dir(job)
+        until(lambda: "ranks 1, 2 wait for rank 0" in self.dtrun("explain", folder).out, "the hang")
+        places = json.loads(self.dtrun("explain", folder, "--json").out)["live"]["places"]
+        self.assertIn("(recv from rank 0 with tag 7 on 'world')", str(places[1]))
+
+        def shares():
+            ranks = json.loads(self.dtrun("top", folder, "--json", "--seconds", "2").out)["ranks"]
+            return {rank["rank"]: rank for rank in ranks}
+
+        until(lambda: shares()[0]["delays_others"] > 0.5, "the rank that delays the others")
+        self.assertEqual(shares()[1]["delays_others"], 0)
+        self.stop(job)
+
     def test_a_grace_of_zero_kills_ranks_that_ignore_sigterm(self):
         job = self.start_ranks(1, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done",
                                sets=["job.grace=1h"])

@@ -69,13 +69,26 @@ void CommState::StopRecording() {
   making.recorder->Release(std::exchange(ring_, nullptr));
 }
 
+namespace {
+
+contract::Message MessageOf(const dtrun_op& op, bool on_device) {
+  return {.sends = op.kind == DTRUN_SEND,
+          .peer = op.peer,
+          .tag = op.tag,
+          .on_device = on_device,
+          .counted = (op.flags & DTRUN_OP_DETACHED) == 0};
+}
+
+}  // namespace
+
 std::optional<contract::MessageLog> CommState::NoteMessage(const Route& route, const dtrun_op& op) {
   if (ring_ == nullptr || op.count == 0) return std::nullopt;
-  return contract::Note(*ring_, {.sends = op.kind == DTRUN_SEND,
-                                 .peer = op.peer,
-                                 .tag = op.tag,
-                                 .on_device = route.OfDevice(),
-                                 .counted = (op.flags & DTRUN_OP_DETACHED) == 0});
+  return contract::Note(*ring_, MessageOf(op, route.OfDevice()));
+}
+
+void CommState::NoteMessageEnd(const dtrun_op& op) {
+  if (ring_ == nullptr || op.count == 0 || sdk::IsCollective(op.kind)) return;
+  contract::NoteEnd(*ring_, MessageOf(op, false));
 }
 
 std::uint64_t CommState::Announce(const sdk::Signature& signature, const std::string& device) {

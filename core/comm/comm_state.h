@@ -142,6 +142,8 @@ class CommState {
   void NoteEnd(const dtrun_op& op) {
     if (sdk::IsCollective(op.kind)) End(op.sequence);
   }
+  // A message that NoteMessage began has ended, or its handle was released.
+  void NoteMessageEnd(const dtrun_op& op);
   std::optional<contract::MessageLog> NoteMessage(const Route& route, const dtrun_op& op);
   void TakeBack(const contract::MessageLog& before) { contract::TakeBack(*ring_, before); }
   bool records() const { return ring_ != nullptr; }

@@ -105,6 +105,12 @@ struct dtrun_comm {
   dtrun_status Overrun(const dtrun::comm::Route& route, const dtrun_op& op, dtrun_error* err);
   // Releases a request, or leaks it if it will never end.
   void ReleaseRequest(const dtrun::comm::Route& route, dtrun_request* request);
+  // The answer of a work that has ended with `status`.
+  dtrun_status Concluded(dtrun_work& work, dtrun_status status, const dtrun_error& cause, dtrun_error* err);
+  // For the flight recorder; only the first call counts.
+  void EndMessage(dtrun_work& work) {
+    if (!work.over.exchange(true, std::memory_order_relaxed)) state_.NoteMessageEnd(work.op);
+  }
   // Deletes a work that is no longer watched.
   void Forget(dtrun_work* work);
   // Ends what runs on devices; dropped operations may finish first.

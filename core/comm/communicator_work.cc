@@ -102,6 +102,7 @@ dtrun_status dtrun_comm::StartOn(comm::Route& route, dtrun_op& op, const dtrun_s
     return DTRUN_OK;
   }
   status = WaitBlocking(op, request, cause, err);
+  state_.NoteMessageEnd(op);
   if (began != 0) [[unlikely]]
     state_.Trace(op, began, given, Now(), state_.making.trace->Thread(),
                  status == DTRUN_OK ? 0 : kTraceFailed);
@@ -150,15 +151,16 @@ dtrun_status dtrun_comm::Enqueue(comm::Route& route, dtrun_op& op, const dtrun_s
   if (collective) ++state_.sequence;
   if (!collective && !route.OfDevice())
     static_cast<void>(state_.NoteMessage(route, op));  // the message is in flight
+  if (*request == nullptr) state_.NoteMessageEnd(op);
   if (work == nullptr) return DTRUN_OK;
+  work->over = *request == nullptr;
   work->comm = this;
   work->route = &route;
   work->request = *request;
   work->op = op;
   if (stream != nullptr) work->stream = *stream;
   work->op.send_counts = work->op.send_offsets = work->op.recv_counts = work->op.recv_offsets = nullptr;
-  work->deadline =
-      op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, state_.making.patience.count()));
+  work->deadline = op.timeout_ns < 0 ? kNever : Add(Now(), Limit(op.timeout_ns));
   Link(*work);
   return DTRUN_OK;
 }
@@ -208,12 +210,7 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
       *work.route, &cause, [&] { return work.route->carrier.table.req_test(work.request, &cause); });
   if (work.began != 0 && status != DTRUN_PENDING) [[unlikely]]
     TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
-  if (status == DTRUN_OK) {
-    work.succeeded = true;
-    state_.NoteEnd(work.op);
-    return DTRUN_OK;
-  }
-  if (status != DTRUN_PENDING) return state_.Fail(work.op, status, cause, err);
+  if (status != DTRUN_PENDING) return Concluded(work, status, cause, err);
   if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
   *done = 0;
   return DTRUN_OK;
@@ -256,12 +253,7 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
       state_.TraceWait(work.op, began, Now());
       TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
     }
-    if (status == DTRUN_OK) {
-      work.succeeded = true;
-      state_.NoteEnd(work.op);
-      return DTRUN_OK;
-    }
-    if (status != DTRUN_PENDING) return state_.Fail(work.op, status, cause, err);
+    if (status != DTRUN_PENDING) return Concluded(work, status, cause, err);
     const std::int64_t now = Now();
     if (work.deadline != kNever && now >= work.deadline) return Overrun(*work.route, work.op, err);
     if (given != kNever && now >= given) return DTRUN_PENDING;
@@ -310,9 +302,19 @@ void dtrun_comm::Release(dtrun_work* work) {
   }
 }
 
+dtrun_status dtrun_comm::Concluded(dtrun_work& work, dtrun_status status, const dtrun_error& cause,
+                                   dtrun_error* err) {
+  EndMessage(work);
+  if (status != DTRUN_OK) return state_.Fail(work.op, status, cause, err);
+  work.succeeded = true;
+  state_.NoteEnd(work.op);
+  return DTRUN_OK;
+}
+
 void dtrun_comm::Forget(dtrun_work* work) {
   if (work->began != 0) [[unlikely]]
     TraceEnded(*work, kTraceUnseen);
+  EndMessage(*work);
   if (work->request != nullptr) ReleaseRequest(*work->route, work->request);
   if (work->link != nullptr) {
     const std::lock_guard lock(state_.order);

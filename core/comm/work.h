@@ -32,6 +32,7 @@ struct dtrun_work {
   std::uint16_t traced = 0;             // flags
   std::atomic<bool> succeeded = false;  // reported; the backend is not polled again
   std::atomic<bool> ordered = false;    // a stream waits for it
+  std::atomic<bool> over = false;       // the flight recorder has its end
   bool dropped = false;                 // has no handle: the watch releases it. Guarded by the watch
   dtrun_work* together = nullptr;       // the next operation of its group
   dtrun_work* next = nullptr;           // of the communicator's list

@@ -3,20 +3,29 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "core/base/text.h"
+#include "core/contract/messages.h"
 #include "core/contract/ring.h"
 
 namespace dtrun::contract {
 
 std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int rank) {
-  std::optional<RecordedCall> last;
+  std::optional<RecordedCall> last, message;
   std::uint64_t most = 0;
   for (int index = 0; index < kRings; ++index) {
     const Ring& ring = recorder_memory.RingOf(rank, index);
     const auto [heading, damage] = ReadHeading(ring, recorder_memory.ranks);
     if (damage != nullptr) return std::nullopt;
-    if (!heading || heading->started == 0) continue;
+    if (!heading) continue;
+    if (auto found = message ? std::nullopt : FindUnderWay(ring)) {
+      message = RecordedCall{.under_way = true,
+                             .message = true,
+                             .group = Printable(heading->name),
+                             .number = found->number,
+                             .name = std::move(found->text)};
+    }
     sdk::Signature call;
     std::uint64_t chain = 0;
     const std::uint64_t number = heading->ended + 1;
@@ -30,11 +39,11 @@ std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int ra
                           .name = text.substr(0, space),
                           .details = text.substr(std::min(space + 1, text.size()))};
     }
-    if (heading->started <= most) continue;
+    if (last && heading->started <= most) continue;
     most = heading->started;
     last = RecordedCall{.group = Printable(heading->name), .number = heading->started};
   }
-  return last;
+  return message ? message : last;
 }
 
 }  // namespace dtrun::contract

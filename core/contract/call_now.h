@@ -1,4 +1,4 @@
-// Which collective a rank is in, by dtrun's flight recorder.
+// Which collective or message a rank is in, by dtrun's flight recorder.
 //
 // Pure functions over shared memory; the agent's loop thread.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace dtrun::contract {
 
-// The oldest call under way of world rank `rank`, else its last one. Unset: it has called no collective, or
-// its pages are invalid.
+// The oldest collective under way of world rank `rank`, else a message, else its last collective. Unset: it
+// has not joined, or its pages are invalid.
 std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int rank);
 
 }  // namespace dtrun::contract

@@ -115,7 +115,10 @@ std::string MemoryOf(const Ring& ring, bool on_device) {
 std::optional<MessageLog> Note(Ring& ring, const Message& message) {
   const std::uint64_t key = KeyOf(message.sends, message.peer, message.tag);
   MessageRow* const row = RowFor(ring, key);
-  if (row == nullptr) return std::nullopt;
+  if (row == nullptr) {
+    ring.others_under_way.fetch_add(1, std::memory_order_relaxed);
+    return std::nullopt;
+  }
   const MessageLog before{key, row->last.load(std::memory_order_relaxed),
                           row->first.load(std::memory_order_relaxed)};
   if (before.last == kUncounted) return before;
@@ -123,6 +126,32 @@ std::optional<MessageLog> Note(Ring& ring, const Message& message) {
   if (!message.counted) after.last = kUncounted;
   Store(*row, after);
   return before;
+}
+
+void NoteEnd(Ring& ring, const Message& message) {
+  MessageRow* const row = RowFor(ring, KeyOf(message.sends, message.peer, message.tag));
+  if (row != nullptr)
+    row->ended.fetch_add(1, std::memory_order_relaxed);
+  else
+    ring.others_under_way.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::optional<MessageUnderWay> FindUnderWay(const Ring& ring) {
+  std::optional<MessageUnderWay> found;
+  if (ring.others_under_way.load(std::memory_order_relaxed) > 0) found = {"a message", 0};
+  for (const MessageRow& row : ring.messages) {
+    const std::optional<MessageLog> log = Load(row);
+    if (!log || log->key == 0 || log->last == kUncounted) continue;
+    if (CountOf(*log) <= row.ended.load(std::memory_order_relaxed)) continue;
+    const bool receives = (log->key & kReceives) != 0;
+    const int peer = static_cast<int>(log->key >> 33) - 1;
+    found = {fmt::format("{} {} with tag {}", receives ? "recv from" : "send to",
+                         peer < 0 ? std::string("any rank") : fmt::format("rank {}", peer),
+                         static_cast<std::uint32_t>(log->key)),
+             CountOf(*log)};
+    if (receives) break;
+  }
+  return found;
 }
 
 void TakeBack(Ring& ring, const MessageLog& before) {
@@ -135,7 +164,9 @@ void ClearMessages(Ring& ring) {
     row.last = 0;
     row.first = 0;
     row.seal = 0;
+    row.ended = 0;
   }
+  ring.others_under_way = 0;
 }
 
 std::vector<MessageLog> ReadMessages(const Ring& ring) {

@@ -1,4 +1,5 @@
-// The messages between two ranks, in the flight recorder: which kind of memory each side used.
+// The messages between two ranks, in the flight recorder: which kind of memory each side used, and which are
+// under way.
 //
 // A message from host memory does not meet a receive on a device, because the two use different routes. So
 // both sides record their calls, and a reader of both finds the first message that differs. Messages pair by
@@ -40,8 +41,17 @@ struct Message {
 
 // Records that a message begins. TakeBack takes the result if it is refused; null: not recorded.
 std::optional<MessageLog> Note(Ring& ring, const Message& message);
+// Records that one that began has ended, or was released. Any thread.
+void NoteEnd(Ring& ring, const Message& message);
 void TakeBack(Ring& ring, const MessageLog& before);
 void ClearMessages(Ring& ring);
+
+struct MessageUnderWay {
+  std::string text;          // "recv from rank 0 with tag 5"; "a message" if there is no row for it
+  std::uint64_t number = 0;  // of the last one of its row
+};
+// One of a rank of this host, a receive if there is one.
+std::optional<MessageUnderWay> FindUnderWay(const Ring& ring);
 
 // All that are valid at the moment.
 std::vector<MessageLog> ReadMessages(const Ring& ring);

@@ -1,4 +1,4 @@
-// A collective that a rank is in, or its last one, as a flight recorder has it: dtrun's own, or torch's.
+// A call that a rank is in, or its last collective, as a flight recorder has it: dtrun's own, or torch's.
 //
 // A value; any thread.
 #pragma once
@@ -12,6 +12,8 @@ namespace dtrun::contract {
 
 struct RecordedCall {
   bool under_way = false;
+  bool message =
+      false;  // under way, and no collective is: `name` says which, `number` is that of its peer and tag
   std::string group;         // the name of the communicator or process group
   std::uint64_t number = 0;  // of the call in the group, from 1; not under way: of the last one
   // If under way:
@@ -20,8 +22,11 @@ struct RecordedCall {
   // What all ranks of the group have to agree on; empty: others compare it (contract/checker.h).
   std::string signature = {};
 
-  // "allreduce #7 on 'world'"; not under way: "no collective after #6 on 'world'"
+  // "allreduce #7 on 'world'", "recv from rank 0 with tag 5 on 'world'"; not under way: "no collective after
+  // #6 on 'world'"
   std::string Brief() const {
+    if (message) return name + " on '" + group + "'";
+    if (number == 0 && !under_way) return "no collective yet on '" + group + "'";
     return (under_way ? name : "no collective after") + " #" + std::to_string(number) + " on '" + group + "'";
   }
   // "allreduce #7 on 'world' (float32 x 8, sum)"
@@ -29,6 +34,7 @@ struct RecordedCall {
 
   void Fields(auto& io) {
     io("under_way", under_way);
+    io("message", message);
     io("group", group, wire::kMostName, wire::kPrintable);
     io("number", number);
     io("name", name, wire::kMostName, wire::kPrintable);

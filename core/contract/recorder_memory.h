@@ -19,7 +19,7 @@
 
 namespace dtrun::contract {
 
-inline constexpr std::uint32_t kRecorderVersion = 8;
+inline constexpr std::uint32_t kRecorderVersion = 9;
 inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
@@ -53,7 +53,8 @@ struct MessageRow {
   std::atomic<std::uint64_t> key{0};  // 0: free
   std::atomic<std::uint64_t> last{0};
   std::atomic<std::uint64_t> first{0};
-  std::atomic<std::uint64_t> seal{0};  // digest of these, written last; 0: they are changing
+  std::atomic<std::uint64_t> seal{0};   // digest of these, written last; 0: they are changing
+  std::atomic<std::uint64_t> ended{0};  // how many have ended; of a rank elsewhere unknown
 };
 
 // One communicator of one rank. Written by that rank; by the agent if the rank is on another host.
@@ -69,6 +70,7 @@ struct alignas(64) Ring {
   Entry entries[kEntries];
   Checkpoint checkpoints[kCheckpoints];
   MessageRow messages[kMessageRows];
+  std::atomic<std::int64_t> others_under_way{0};  // messages that have no row
 };
 
 inline constexpr std::uint8_t kByThread = 1, kByMainThread = 2;

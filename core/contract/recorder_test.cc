@@ -57,7 +57,7 @@ TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
 }
 
 TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
-  EXPECT_FALSE(CallOf(recorder_memory_.recorder_memory(), 0));
+  EXPECT_EQ(CallOf(recorder_memory_.recorder_memory(), 0)->Text(), "no collective yet on 'world'");
   const auto call = [this](int rank) { return *CallOf(recorder_memory_.recorder_memory(), rank); };
   Call(0, 1, Summed(8));
   EXPECT_TRUE(call(0).under_way);
@@ -71,6 +71,32 @@ TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
   Ring* const other = recorders_[0]->Claim("other", 0, 3);
   Begin(*other, 1, Summed(3));
   EXPECT_EQ(call(0).Text(), "allreduce #1 on 'other' (float32 x 3, sum)");
+}
+
+TEST_F(RecorderTest, TellsAMessageUnderWayIfNoCollectiveIs) {
+  const auto call = [this] { return CallOf(recorder_memory_.recorder_memory(), 0); };
+  const Message send{.sends = true, .peer = 1, .tag = 7}, receive{.sends = false, .peer = -1, .tag = 5};
+  Note(*rings_[0], send);
+  EXPECT_EQ(call()->Text(), "send to rank 1 with tag 7 on 'world'");
+  Note(*rings_[0], receive);
+  EXPECT_EQ(call()->Text(), "recv from any rank with tag 5 on 'world'");
+  EXPECT_TRUE(call()->under_way);
+  Call(0, 1, Summed(8));
+  EXPECT_EQ(call()->name, "allreduce");
+  End(*rings_[0], 1);
+  NoteEnd(*rings_[0], receive);
+  EXPECT_EQ(call()->name, "send to rank 1 with tag 7");
+  NoteEnd(*rings_[0], send);
+  EXPECT_FALSE(call()->under_way);
+}
+
+TEST_F(RecorderTest, CountsMessagesUnderWayThatHaveNoRow) {
+  const auto message = [](std::uint32_t tag) { return Message{.sends = true, .peer = 1, .tag = tag}; };
+  constexpr std::uint32_t kTags = 3 * kMessageRows;
+  for (std::uint32_t tag = 0; tag < kTags; ++tag) Note(*rings_[0], message(tag));
+  EXPECT_TRUE(FindUnderWay(*rings_[0]));
+  for (std::uint32_t tag = 0; tag < kTags; ++tag) NoteEnd(*rings_[0], message(tag));
+  EXPECT_FALSE(FindUnderWay(*rings_[0]));
 }
 
 TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {

@@ -147,7 +147,8 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
     fact::Places looked{true, {}};
     bool still = false, soon = false;
     for (verdict::RankDoing doing : all.ranks) {
-      if (!facts_.stalled.empty()) verdict::AddCallTo(&doing);  // else a rank that failed has said the number
+      // A rank that failed has said the number.
+      if (!facts_.stalled.empty() || facts_.interrupt != 0) verdict::AddCallTo(&doing);
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
       soon = soon || doing.due_soon;

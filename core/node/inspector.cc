@@ -81,6 +81,7 @@ Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vecto
   doing.saves = seen.saves;
   doing.pid = seen.pid;
   doing.runs = seen.runs;
+  doing.naps = seen.naps;
   doing.phrase = stacks::PhraseOf(seen);
   doing.in_source = !seen.where.empty();
   doing.beside = seen.beside;

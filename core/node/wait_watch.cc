@@ -15,15 +15,24 @@ constexpr std::uint32_t kLongestPause = 4096;
 // Share of the time for which a rank waited for a processor from which on a rival is looked for.
 constexpr double kLacksProcessor = 0.2;
 
-// Of a program without Python frames only its recorded calls are known. One that sleeps outside of them may
-// wait for a message, or sleep between two looks at it.
+// A program waits that takes naps between two looks at a call under way. Of one without Python frames only
+// its recorded calls are known: while one is under way, it waits, unless it computes. Outside of them one
+// that naps may wait by means of its own.
 void AddCall(verdict::RankDoing* doing) {
   using stacks::Stand;
-  if (!doing->call || doing->in_source) return;
-  if (doing->stand == Stand::kElsewhere && !doing->runs) doing->stand = Stand::kUnknown;
+  if (!doing->call) return;
+  if (doing->stand != Stand::kUnknown && doing->stand != Stand::kElsewhere) return;
+  const bool under_way = doing->call->under_way;
+  if (doing->in_source && !(under_way && doing->naps)) return;
+  if (doing->stand == Stand::kElsewhere && (under_way || doing->naps)) doing->stand = Stand::kUnknown;
   if (doing->stand != Stand::kUnknown) return;
-  if (doing->call->under_way && doing->phrase != stacks::kRunning) doing->stand = Stand::kWaits;
-  if (!doing->call->under_way && doing->runs) doing->stand = Stand::kElsewhere;
+  if (under_way && doing->phrase != stacks::kRunning) doing->stand = Stand::kWaits;
+  if (!under_way && doing->runs) doing->stand = Stand::kElsewhere;
+}
+
+// Unlike every number of sleeps, and that of other calls.
+std::int64_t IdOf(const contract::RecordedCall& call) {
+  return -2 * static_cast<std::int64_t>(call.number) - (call.message ? 1 : 0);
 }
 
 char LetterOf(const verdict::RankDoing& doing) {
@@ -113,8 +122,7 @@ void WaitWatch::Add(std::size_t look, std::vector<verdict::RankDoing> seen) {
     rank.waits.resize(look, rank.last.sleeps);
     AddUse(rank, doing.pid);
     rank.letters.push_back(LetterOf(doing));
-    const bool calls = doing.call && doing.call->under_way;
-    rank.waits.push_back(calls ? -static_cast<std::int64_t>(doing.call->number) : rank.last.sleeps);
+    rank.waits.push_back(doing.call && doing.call->under_way ? IdOf(*doing.call) : rank.last.sleeps);
     if (doing.stand == stacks::Stand::kElsewhere && !joining) Count(rank.places, doing.Said());
   }
 }

@@ -79,11 +79,11 @@ TEST(WaitWatch, TakesTheWaitsOfAProgramFromItsRecordedCalls) {
   };
   const auto seen = Watch(sleeps, 7, in_call);
   ASSERT_THAT(seen, SizeIs(1));
-  // Outside a call, four looks at call 9, outside, and at call 11.
+  // Asleep outside a call, four looks at call 9, outside, and at call 11.
   using protocol::RankLooks;
   std::string letters = seen[0].letters;
   std::erase(letters, RankLooks::kMissed);
-  const std::string wanted = {RankLooks::kOther,      RankLooks::kWaits,      RankLooks::kStillWaits,
+  const std::string wanted = {RankLooks::kElsewhere,  RankLooks::kWaits,      RankLooks::kStillWaits,
                               RankLooks::kStillWaits, RankLooks::kStillWaits, RankLooks::kOther,
                               RankLooks::kWaits};
   EXPECT_EQ(letters.substr(0, wanted.size()), wanted);

@@ -31,9 +31,12 @@ std::string NameOfFile(std::string_view path, std::string_view kind) {
   return std::string(path.substr(before.size(), path.size() - before.size() - kAfter.size()));
 }
 
-const std::string& OnlyName(const std::string& name) { return name; }
-std::string OnlyName(const std::vector<std::string>& names) {
-  return names.size() == 1 && names.front().find(':') == std::string::npos ? names.front() : "";
+// Of a text or a list of names; empty: several, or one for each kind of memory.
+std::string OnlyName(const options::Data& names) {
+  const auto* const list = std::get_if<std::vector<std::string>>(&names);
+  if (list != nullptr && list->size() != 1) return {};
+  const auto* const text = list != nullptr ? &list->front() : std::get_if<std::string>(&names);
+  return text == nullptr || text->find(':') != std::string::npos ? std::string() : *text;
 }
 
 // The name of the backend that the text names, or that has this file, with '_' for '-'.

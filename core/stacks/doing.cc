@@ -192,18 +192,23 @@ bool SleepsAlone(const Look& look) {
 }
 
 // The place of a thread that the main thread may wait for: one that runs the program's code, best in a
-// collective.
+// collective. If all such threads are in collectives, nothing else of the process can end the main thread's
+// wait for a thread.
 void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
+  bool one_waits = false, all_wait = true;
   for (auto one = look.python.threads.begin() + 1; one != look.python.threads.end(); ++one) {
     if (std::ranges::none_of(one->frames, IsOfTheUser)) continue;
     const Place place = PlaceOf(one->frames, source);
     // Not by the name of a call alone: a socket has a recv, too.
     const bool waits = place.stand == Stand::kWaits && !IsOfTheUser(one->frames.front());
-    if (waits || doing->beside.empty()) doing->beside = "a thread is " + InThread(place);
-    if (!waits) continue;
-    if (doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;
-    return;
+    all_wait = all_wait && waits;
+    if (waits ? !one_waits : doing->beside.empty()) doing->beside = "a thread is " + InThread(place);
+    one_waits = one_waits || waits;
   }
+  if (!one_waits) return;
+  if (doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;
+  if (all_wait && WaitsForThreads(look.python.threads.front().frames) && SleepsAlone(look))
+    doing->stand = Stand::kWaits;
 }
 
 void FillFromPython(const Look& look, Doing* doing) {
@@ -231,8 +236,10 @@ void FillFromPython(const Look& look, Doing* doing) {
     doing->more = task->waits;
   }
   const std::vector<Frame>& main = look.python.threads.front().frames;
-  if (WaitsForThreads(main)) doing->what = "the wait for its threads at exit";
-  if (WaitsForThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);
+  if (task != nullptr && task->naps && doing->stand == Stand::kElsewhere && PollsARequest(main, source))
+    doing->stand = Stand::kWaits;
+  if (EndsThreads(main)) doing->what = "the wait for its threads at exit";
+  if (EndsThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);
   const PythonThread* const keeper = KeeperOfLock(look);
   if (keeper == nullptr) return;
   doing->stand = Stand::kElsewhere;
@@ -300,6 +307,7 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attache
   if (!chosen.tasks.empty()) {
     const char state = chosen.tasks.front().state;
     doing.runs = state == 'R';
+    doing.naps = chosen.tasks.front().naps;
     doing.stopped = (state == 'T' || state == 't') && !attached.Has(chosen.pid);
     if (doing.stopped && state == 't') doing.tracer = TracerOf(chosen.pid);
   }

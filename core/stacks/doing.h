@@ -19,6 +19,7 @@ struct Doing {
   pid_t pid = 0;  // pid of the process that was read; for a wrapper the Python below it
   Stand stand = Stand::kUnknown;
   bool runs = false;     // on a CPU
+  bool naps = false;     // sleeps for less than a second
   bool stopped = false;  // stopped by a signal or a debugger
   std::string tracer;    // the debugger that stopped it: "gdb (pid 12)"; empty: none
   bool trains = false;

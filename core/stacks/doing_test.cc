@@ -18,6 +18,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/stacks/kernel.h"
 #include "core/stacks/memory.h"
@@ -116,6 +117,28 @@ TEST_F(DoingTest, NamesTheDescriptorThatIsRead) {
   ::close(ends[1]);
 }
 
+TEST_F(DoingTest, TellsANapFromALongSleep) {
+  for (const bool absolute : {false, true}) {
+    for (const bool naps : {true, false}) {
+      Fork([=] {
+        for (;;) {
+          timespec time{naps ? 0 : 1000, 990'000'000};
+          timespec now{};
+          if (absolute) ::clock_gettime(CLOCK_MONOTONIC, &now);
+          time.tv_sec += now.tv_sec;
+          ::clock_nanosleep(CLOCK_MONOTONIC, absolute ? TIMER_ABSTIME : 0, &time, nullptr);
+        }
+      });
+      const Doing doing = Until([&](const Doing& seen) { return seen.what == "clock_nanosleep"; });
+      EXPECT_EQ(doing.naps, naps) << absolute;
+      EXPECT_EQ(doing.stand, Stand::kElsewhere);
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+  child_ = -1;
+}
+
 TEST_F(DoingTest, LooksAtAProcessThatIsStopped) {
   Fork([] {
     for (;;) ::pause();
@@ -210,6 +233,33 @@ TEST_P(PythonTest, TakesASocketsRecvInAThreadForNoWaitForRanks) {
   const Doing doing = Until(waits);
   EXPECT_TRUE(waits(doing)) << PhraseOf(doing) << ": " << doing.beside;
   EXPECT_EQ(doing.stand, Stand::kElsewhere);
+}
+
+TEST_P(PythonTest, WaitsForRanksInTheThreadThatItWaitsFor) {
+  std::string root = "/tmp/dtrun-package-XXXXXX";
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const std::string packages = root + "/site-packages";
+  std::filesystem::create_directories(packages + "/horovod/common");
+  std::ofstream(packages + "/horovod/common/ops.py") << "def all_reduce(lock):\n  lock.acquire()\n";
+  for (const char* folder : {"/horovod", "/horovod/common"})
+    std::ofstream(packages + folder + "/__init__.py");
+  for (const std::string work : {"dist.all_reduce(lock)", "threading.Event().wait()"}) {
+    const std::string script = "import concurrent.futures, sys, threading\nsys.path[0:0] = ['" + packages +
+                               "']\nfrom horovod.common import ops as dist\nlock = "
+                               "threading.Lock(); lock.acquire()\n"
+                               "def work():\n  " +
+                               work + "\nconcurrent.futures.ThreadPoolExecutor().submit(work).result()\n";
+    if (!Python(GetParam(), script)) break;
+    const auto waits = [](const Doing& seen) {
+      return seen.what == "concurrent.futures.Future.result" && seen.beside.ends_with(" at train.py:6");
+    };
+    const Doing doing = Until(waits);
+    EXPECT_TRUE(waits(doing)) << PhraseOf(doing) << ": " << doing.beside;
+    EXPECT_EQ(doing.stand == Stand::kWaits, work.starts_with("dist")) << doing.beside;
+    ::kill(child_, SIGKILL);
+    ::waitpid(std::exchange(child_, -1), nullptr, 0);
+  }
+  std::filesystem::remove_all(root);
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -16,6 +18,7 @@
 
 #include "core/base/read_file.h"
 #include "core/base/text.h"
+#include "core/stacks/memory.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -99,11 +102,27 @@ std::string Described(const std::string& link) {
   return link;
 }
 
+// Whether a sleep has less than a second left, by the arguments of nanosleep(2) or clock_nanosleep(2).
+bool Naps(pid_t pid, long number, const std::array<std::uint64_t, 3>& arguments) {
+  if (number != SYS_nanosleep && number != SYS_clock_nanosleep) return false;
+  const bool by_clock = number == SYS_clock_nanosleep;
+  const auto time = ProcessMemory(pid).Read<timespec>(arguments[by_clock ? 2 : 0]);
+  timespec now{};
+  const bool absolute = by_clock && (arguments[1] & TIMER_ABSTIME) != 0;
+  if (absolute && ::clock_gettime(static_cast<clockid_t>(arguments[0]), &now) != 0) return false;
+  return time && time->tv_sec - now.tv_sec < 1;
+}
+
 void AddWait(pid_t pid, const std::string& syscall, Task* task) {
   std::istringstream fields(syscall);
   long number = -1;
-  std::string first;
-  if (!(fields >> number >> first)) return;  // "running"
+  std::array<std::uint64_t, 3> arguments{};
+  if (!(fields >> number)) return;  // "running"
+  for (std::uint64_t& argument : arguments) {
+    std::string text;
+    if (!(fields >> text)) return;
+    argument = std::strtoull(text.c_str(), nullptr, 16);
+  }
   const auto* const call = std::ranges::find(kCalls, number, &Call::number);
   if (call == std::end(kCalls)) {
     if (number >= 0) task->waits = fmt::format("system call {}", number);
@@ -111,7 +130,8 @@ void AddWait(pid_t pid, const std::string& syscall, Task* task) {
   }
   task->waits = call->name;
   task->elsewhere = call->elsewhere;
-  task->argument = std::strtoull(first.c_str(), nullptr, 16);
+  task->argument = arguments[0];
+  task->naps = Naps(pid, number, arguments);
   if (!call->takes_descriptor) return;
   const auto descriptor = static_cast<int>(task->argument);
   const std::string link = LinkOf(pid, descriptor);

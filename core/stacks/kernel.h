@@ -22,6 +22,7 @@ struct Task {
   // It waits for something that does not depend on another rank: time, a child, a terminal, a pipe, a file
   // lock.
   bool elsewhere = false;
+  bool naps = false;  // it sleeps, and for less than a second: as between two looks at something
 };
 
 // Its threads, the main thread first, at most 256.

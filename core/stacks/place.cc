@@ -243,27 +243,57 @@ bool Opens(std::string_view statement, std::string_view keyword) {
          rest.front() == '*';
 }
 
+std::size_t Indentation(std::string_view line) { return line.size() - Statement(line).size(); }
+
+bool OpensFunction(std::string_view statement) {
+  return Opens(statement, "def") || Opens(statement, "async def") || Opens(statement, "class");
+}
+
 bool InClause(const Frame& frame, const Source& source) {
-  const auto indentation = [](std::string_view line, std::string_view statement) {
-    return line.size() - statement.size();
-  };
   if (frame.file.starts_with("<frozen")) return false;
   const std::string own = frame.line > 0 ? source(frame.file, frame.line) : "";
   if (Statement(own).empty()) return true;  // for example of `python3 -c`
   if (Opens(Statement(own), "except") || Opens(Statement(own), "finally")) return true;  // all on one line
-  std::size_t deepest = indentation(own, Statement(own));
+  std::size_t deepest = Indentation(own);
   for (int at = frame.line; at-- > std::max(1, frame.line - kMostLines) && deepest > 0;) {
     const std::string line = source(frame.file, at);
     const std::string_view statement = Statement(line);
-    if (statement.empty() || indentation(line, statement) >= deepest) continue;
+    if (statement.empty() || Indentation(line) >= deepest) continue;
     if (Opens(statement, "except") || Opens(statement, "finally")) return true;
-    if (Opens(statement, "def") || Opens(statement, "async def") || Opens(statement, "class")) return false;
-    deepest = indentation(line, statement);
+    if (OpensFunction(statement)) return false;
+    deepest = Indentation(line);
   }
   return false;
 }
 
+// Whether the line asks a request of torch, of dtrun or of mpi4py whether it is done.
+bool AsksARequest(std::string_view line) {
+  constexpr std::string_view kQuestions[] = {".is_completed(", ".test(",   ".Test(",  ".Testall(",
+                                             ".testall(",      ".Iprobe(", ".iprobe("};
+  return std::ranges::any_of(kQuestions, [&](std::string_view asks) { return line.find(asks) != line.npos; });
+}
+
 }  // namespace
+
+bool PollsARequest(const std::vector<Frame>& frames, const Source& source) {
+  const auto own = std::ranges::find_if(frames, IsOfTheUser);
+  if (own == frames.end() || own->line <= 0) return false;
+  const std::string current = source(own->file, own->line);
+  bool asks = AsksARequest(current);
+  if (Opens(Statement(current), "while")) return asks;  // all on one line
+  const std::size_t depth = Indentation(current);
+  for (int at = own->line; at-- > std::max(1, own->line - kMostLines) && depth > 0;) {
+    const std::string line = source(own->file, at);
+    const std::string_view statement = Statement(line);
+    if (statement.empty()) continue;
+    if (OpensFunction(statement) && Indentation(line) < depth) return false;
+    asks = asks || AsksARequest(statement);
+    if (Indentation(line) < depth && (Opens(statement, "while") || Opens(statement, "for"))) return asks;
+  }
+  return false;
+}
+
+namespace {}  // namespace
 
 bool MayHandleError(const PythonThread& thread, const Source& source) {
   const auto is_script = [](const Frame& frame) { return frame.function == "<module>"; };
@@ -292,9 +322,17 @@ bool WaitsForLoader(const std::vector<Frame>& frames) {
   });
 }
 
-bool WaitsForThreads(const std::vector<Frame>& frames) {
+bool EndsThreads(const std::vector<Frame>& frames) {
   return std::ranges::any_of(
       frames, [](const Frame& frame) { return IsFunction(frame, "/threading.py", "_shutdown"); });
+}
+
+bool WaitsForThreads(const std::vector<Frame>& frames) {
+  return EndsThreads(frames) || std::ranges::any_of(frames, [](const Frame& frame) {
+           return IsFunction(frame, "/threading.py", "join") ||
+                  IsFunction(frame, "/concurrent/futures/_base.py", "result") ||
+                  IsFunction(frame, "/concurrent/futures/thread.py", "shutdown");
+         });
 }
 
 bool MayWaitForThread(const std::vector<Frame>& frames) {

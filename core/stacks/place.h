@@ -57,7 +57,14 @@ std::string FramesText(const std::vector<Frame>& frames);
 // Otherwise the error is over.
 bool MayHandleError(const PythonThread& thread, const Source& source);
 
+// Whether the thread is in a loop of the program that asks a request whether it is done: `while not
+// work.is_completed(): ...`.
+bool PollsARequest(const std::vector<Frame>& frames, const Source& source);
+
 // Whether the thread waits, as the interpreter exits, for the threads that the program has started.
+bool EndsThreads(const std::vector<Frame>& frames);
+
+// Whether it waits until another thread of the program ends, or has done a piece of work: join, a future.
 bool WaitsForThreads(const std::vector<Frame>& frames);
 
 // Whether it waits, in Python's library, for another thread of the program: for a queue, a lock, a future, or

@@ -160,5 +160,20 @@ TEST(Locate, EndsWithAnyTable) {
   }
 }
 
+TEST(PollsARequest, InALoopAboveTheLine) {
+  const auto polls = [](std::vector<std::string> lines) {
+    Frame frame = At("t.py", static_cast<int>(lines.size()), "f", 0, 0);
+    return PollsARequest(
+        {frame}, [&](const std::string&, int line) { return lines[static_cast<std::size_t>(line - 1)]; });
+  };
+  EXPECT_TRUE(polls({"while not work.is_completed(): time.sleep(0.001)"}));
+  EXPECT_TRUE(polls({"while not request.Test():", "  time.sleep(0.001)"}));
+  EXPECT_TRUE(polls({"while True:", "  if request.test(): break", "", "  time.sleep(0.001)"}));
+  EXPECT_FALSE(polls({"while not ready():", "  time.sleep(0.001)"}));
+  EXPECT_FALSE(polls({"work.is_completed()", "while True:", "  time.sleep(0.001)"}));
+  EXPECT_FALSE(polls({"while not work.is_completed():", "  def f():", "    time.sleep(0.001)"}));
+  EXPECT_FALSE(polls({"time.sleep(0.001)"}));
+}
+
 }  // namespace
 }  // namespace dtrun::stacks

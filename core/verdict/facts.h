@@ -79,6 +79,7 @@ struct RankDoing {
   int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
   pid_t pid = 0;                  // the process that was read; not sent to other hosts
   bool runs = false;              // its main thread is on a processor, or ready to run
+  bool naps = false;              // it sleeps for less than a second
 
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
@@ -101,6 +102,7 @@ struct RankDoing {
     io("processor_ms", processor_ms, wire::kNotNegative);
     io("kernel_ms", kernel_ms, wire::kNotNegative);
     io("runs", runs);
+    io("naps", naps);
     io("bytes", bytes, wire::kNotNegative);
     io("resident", resident, wire::kNotNegative);
     io("faults", faults, wire::kNotNegative);

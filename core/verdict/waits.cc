@@ -93,6 +93,7 @@ void AddCallTo(RankDoing* doing) {
     if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call->Brief();
     return;
   }
+  if (doing->naps && doing->stand == Stand::kElsewhere) doing->stand = Stand::kWaits;  // between two looks at it
   // A rank that computes may have a call under way.
   if (unknown && doing->phrase != stacks::kRunning) {
     doing->stand = Stand::kWaits;

@@ -30,8 +30,8 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
 std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise);
 
 // Adds what the flight recorder knows to a place: a program that is not Python waits in the call that is
-// under way, or is elsewhere; a place in Python gets the call's number. Not for verdicts, which have the
-// ranks' reports.
+// under way, or is elsewhere; one that naps while a call is under way waits for it; a place in Python gets the
+// call's number. Not for verdicts, which have the ranks' reports.
 void AddCallTo(RankDoing* doing);
 
 // The first collective that ranks of a group have called differently, by torch's flight recorder: "collective

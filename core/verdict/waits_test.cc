@@ -38,6 +38,23 @@ TEST(CallOfAPlace, AddsItsNumberToAKnownPlace) {
             "in load at t.py:6 (no collective after #6 on 'world')");
 }
 
+TEST(CallOfAPlace, ANapWhileACallIsUnderWayIsAWait) {
+  const auto seen = [](bool naps, bool in_call) {
+    RankDoing doing;
+    doing.stand = Stand::kElsewhere;
+    doing.naps = naps;
+    doing.phrase = "in time.sleep at t.py:9";
+    doing.call = {
+        .under_way = in_call, .message = in_call, .group = "world", .name = "recv from rank 0 with tag 5"};
+    AddCallTo(&doing);
+    return doing;
+  };
+  EXPECT_EQ(seen(true, true).stand, Stand::kWaits);
+  EXPECT_EQ(seen(true, true).Said(), "in time.sleep at t.py:9 (recv from rank 0 with tag 5 on 'world')");
+  EXPECT_EQ(seen(false, true).stand, Stand::kElsewhere);
+  EXPECT_EQ(seen(true, false).stand, Stand::kElsewhere);
+}
+
 TEST(CallOfAPlace, ARankThatComputesMayHaveACallUnderWay) {
   EXPECT_EQ(At(Stand::kUnknown, stacks::kRunning, true).stand, Stand::kUnknown);
   EXPECT_EQ(At(Stand::kElsewhere, "in load at t.py:6", true).Said(), "in load at t.py:6");

@@ -13,7 +13,9 @@
 //   rank mixed KIND           rank 0 sends from memory of that kind, host or device, and the last
 //                             rank receives into the other; the fake accelerator is the device
 //   rank ring                 passes its number on to the next rank, by a message
-//   rank receive              rank 1 receives what no rank sends; the others go on to a barrier
+//   rank receive [polls]      rank 1 receives what no rank sends, and looks at it between naps; rank 0 pauses
+//   if
+//                             it polls; the others go on to a barrier
 //   rank crash                a thread of the program crashes during an allreduce
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
@@ -43,6 +45,15 @@ struct Death {
     std::raise(std::atoi(how.c_str()));
   }
 };
+
+// Rank 1 waits for a message of rank 0, which sleeps.
+void Poll(const dtrun::Communicator& world) {
+  float data = 0;
+  if (world.rank() == 0) ::pause();
+  if (world.rank() != 1) return;
+  dtrun::Work work = world.recv_async(&data, 1, 0, 7);
+  while (!work.test()) ::usleep(1000);
+}
 
 // The tenth call of this rank; `odd`: it is the one that is wrong.
 void TenthCall(const dtrun::Communicator& world, const std::string& what, bool odd) {
@@ -169,6 +180,7 @@ int Main(int argc, char** argv) {
         std::fflush(stdout);
       }
     }
+    if (mode == "receive" && argc > 2) Poll(world);
     if (mode == "receive" && rank == 1) world.recv(data.data(), data.size(), 0, 7);
     world.barrier();
   }

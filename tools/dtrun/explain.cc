@@ -123,20 +123,18 @@ int ExplainWords(const ExplainArguments& arguments) {
   }
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text.empty() || text == "latest") {
-    const auto latest = LatestRun();
-    if (!latest) {
-      return Refuse(
-          "there is no run under 'runs' in this folder, and 'dtrun torchrun' has not run here; name the "
-          "run's folder (line 'logs' of the job's header)");
-    }
-    return ExplainRun(*latest, arguments, Chosen::kByDtrun);
+    const auto latest = FindRun(text);
+    return latest ? ExplainRun(*latest, arguments, Chosen::kByDtrun) : Refuse(latest.error().text);
   }
   std::error_code none;
   if (const auto newest = NewestRunIn(text)) return ExplainRun(*newest, arguments, Chosen::kByDtrun);
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
   if (arguments.words.size() == 1) {
-    if (const auto run = RunNamed(text)) return ExplainRun(*run, arguments, Chosen::kByDtrun);
+    if (RunNamed(text)) {
+      const auto run = FindRun(text);
+      return run ? ExplainRun(*run, arguments, Chosen::kByDtrun) : Refuse(run.error().text);
+    }
   }
   text = WithExitCode(text);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
