@@ -144,6 +144,10 @@ class CommState {
   }
   // A message that NoteMessage began has ended, or its handle was released.
   void NoteMessageEnd(const dtrun_op& op);
+  // The rank was told that a call of it is not done yet.
+  void NoteAsked() {
+    if (ring_ != nullptr) contract::NoteAsked(*ring_);
+  }
   std::optional<contract::MessageLog> NoteMessage(const Route& route, const dtrun_op& op);
   void TakeBack(const contract::MessageLog& before) { contract::TakeBack(*ring_, before); }
   bool records() const { return ring_ != nullptr; }

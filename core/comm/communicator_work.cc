@@ -212,6 +212,7 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
     TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
   if (status != DTRUN_PENDING) return Concluded(work, status, cause, err);
   if (work.deadline != kNever && Now() >= work.deadline) return Overrun(*work.route, work.op, err);
+  state_.NoteAsked();
   *done = 0;
   return DTRUN_OK;
 }
@@ -256,7 +257,10 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
     if (status != DTRUN_PENDING) return Concluded(work, status, cause, err);
     const std::int64_t now = Now();
     if (work.deadline != kNever && now >= work.deadline) return Overrun(*work.route, work.op, err);
-    if (given != kNever && now >= given) return DTRUN_PENDING;
+    if (given != kNever && now >= given) {
+      state_.NoteAsked();
+      return DTRUN_PENDING;
+    }
     std::this_thread::sleep_for(kAfterEarlyReturn);
   }
 }

@@ -22,6 +22,7 @@ std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int ra
     if (auto found = message ? std::nullopt : FindUnderWay(ring)) {
       message = RecordedCall{.under_way = true,
                              .message = true,
+                             .polled = AskedLately(ring),
                              .group = Printable(heading->name),
                              .number = found->number,
                              .name = std::move(found->text)};
@@ -34,6 +35,7 @@ std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int ra
           Read(ring, number, &call, &chain) ? CallText(call, DeviceOf(ring)) : "a collective";
       const std::size_t space = std::min(text.find(' '), text.size());
       return RecordedCall{.under_way = true,
+                          .polled = AskedLately(ring),
                           .group = Printable(heading->name),
                           .number = number,
                           .name = text.substr(0, space),

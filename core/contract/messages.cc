@@ -136,9 +136,22 @@ void NoteEnd(Ring& ring, const Message& message) {
     ring.others_under_way.fetch_sub(1, std::memory_order_relaxed);
 }
 
+std::uint64_t MessagesOf(const RecorderMemory& recorder_memory, int rank) {
+  std::uint64_t all = 0;
+  for (int index = 0; index < kRings; ++index) {
+    const Ring& ring = recorder_memory.RingOf(rank, index);
+    all += static_cast<std::uint64_t>(ring.others_under_way.load(std::memory_order_relaxed));
+    for (const MessageRow& row : ring.messages) {
+      all += row.ended.load(std::memory_order_relaxed);
+      if (const std::optional<MessageLog> log = Load(row)) all += CountOf(*log);
+    }
+  }
+  return all;
+}
+
 std::optional<MessageUnderWay> FindUnderWay(const Ring& ring) {
   std::optional<MessageUnderWay> found;
-  if (ring.others_under_way.load(std::memory_order_relaxed) > 0) found = {"a message", 0};
+  if (ring.others_under_way.load(std::memory_order_relaxed) > 0) found = {"a send or recv", 0};
   for (const MessageRow& row : ring.messages) {
     const std::optional<MessageLog> log = Load(row);
     if (!log || log->key == 0 || log->last == kUncounted) continue;
@@ -167,6 +180,7 @@ void ClearMessages(Ring& ring) {
     row.ended = 0;
   }
   ring.others_under_way = 0;
+  ring.asked = 0;
 }
 
 std::vector<MessageLog> ReadMessages(const Ring& ring) {

@@ -14,6 +14,7 @@ struct RecordedCall {
   bool under_way = false;
   bool message =
       false;  // under way, and no collective is: `name` says which, `number` is that of its peer and tag
+  bool polled = false;       // under way, and the rank has asked lately whether it is done
   std::string group;         // the name of the communicator or process group
   std::uint64_t number = 0;  // of the call in the group, from 1; not under way: of the last one
   // If under way:
@@ -35,6 +36,7 @@ struct RecordedCall {
   void Fields(auto& io) {
     io("under_way", under_way);
     io("message", message);
+    io("polled", polled);
     io("group", group, wire::kMostName, wire::kPrintable);
     io("number", number);
     io("name", name, wire::kMostName, wire::kPrintable);

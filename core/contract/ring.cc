@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 #include "core/base/text.h"
@@ -12,6 +13,12 @@ namespace dtrun::contract {
 namespace {
 
 using Words = sdk::SignatureWords;
+
+std::int64_t RoughNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 // The words of a call that ranks must agree on.
 Words Compared(const Words& call) {
@@ -89,6 +96,14 @@ void End(Ring& ring, std::uint64_t number) {
   if (number > ring.ended.load(std::memory_order_relaxed)) {
     ring.ended.store(number, std::memory_order_release);
   }
+}
+
+void NoteAsked(Ring& ring) { ring.asked.store(RoughNow(), std::memory_order_relaxed); }
+
+bool AskedLately(const Ring& ring) {
+  constexpr std::int64_t kLately = 2'000'000'000;
+  const std::int64_t asked = ring.asked.load(std::memory_order_relaxed);
+  return asked > 0 && RoughNow() - asked < kLately;
 }
 
 bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain) {

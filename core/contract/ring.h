@@ -40,6 +40,10 @@ std::string DeviceOf(const Ring& ring);
 void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call);
 // Records that it has ended; calls may end in any order.
 void End(Ring& ring, std::uint64_t number);
+// Records that the rank has asked whether a call is done, and has learnt that it is not. Any thread.
+void NoteAsked(Ring& ring);
+// Whether that was less than two seconds ago.
+bool AskedLately(const Ring& ring);
 // The call with that number, if it is still remembered.
 bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain);
 // Writes a call with a known chain.

@@ -298,6 +298,13 @@ void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
   use_.AddTo(ranks);
 }
 
+std::uint64_t HostResources::Messages() const {
+  const contract::RecorderMemory& memory = recorder_memory();
+  std::uint64_t all = 0;
+  for (int rank = 0; rank < memory.ranks; ++rank) all += contract::MessagesOf(memory, rank);
+  return all;
+}
+
 void HostResources::AddCalls(std::vector<verdict::RankDoing>& ranks) const {
   const contract::RecorderMemory& memory = recorder_memory();
   for (verdict::RankDoing& doing : ranks) {

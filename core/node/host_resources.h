@@ -50,6 +50,8 @@ class HostResources {
   void AddRecorded(std::vector<verdict::RankDoing>& ranks) const;
   // Their recorded calls alone.
   void AddCalls(std::vector<verdict::RankDoing>& ranks) const;
+  // Changes when a rank of this host begins or ends a message of dtrun's API.
+  std::uint64_t Messages() const;
   // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
   // cannot listen.
   std::vector<std::string> WhoElseListens() const;

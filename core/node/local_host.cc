@@ -250,7 +250,8 @@ class LocalHost final : public protocol::Host {
   }
 
   void On(const protocol::Inspect& inspect) {
-    const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
+    std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
+    if (held_ != nullptr) calls += held_->Messages();
     inspector_.Look(
         Living(inspect.recorders ? options_.socket_dir : std::filesystem::path()),
         [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {

@@ -20,7 +20,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 
 constexpr std::string_view kAnswer =
-    R"json({"under_way": true, "message": false, "group": "default_pg", "number": 4, "name": "all_reduce", "details": "(float32 [8])",
+    R"json({"under_way": true, "message": false, "polled": false, "group": "default_pg", "number": 4, "name": "all_reduce", "details": "(float32 [8])",
         "signature": "all_reduce (float32 [8])"})json";
 
 class TorchRecorder : public ::testing::Test {

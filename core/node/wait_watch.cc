@@ -22,9 +22,11 @@ void AddCall(verdict::RankDoing* doing) {
   using stacks::Stand;
   if (!doing->call) return;
   if (doing->stand != Stand::kUnknown && doing->stand != Stand::kElsewhere) return;
-  const bool under_way = doing->call->under_way;
-  if (doing->in_source && !(under_way && doing->naps)) return;
-  if (doing->stand == Stand::kElsewhere && (under_way || doing->naps)) doing->stand = Stand::kUnknown;
+  const bool under_way = doing->call->under_way, polls = under_way && doing->naps && doing->call->polled;
+  if (doing->in_source && !polls) return;
+  // One that naps with a call under way, and never asks for it, has other things to do.
+  const bool may_wait = under_way ? polls || !doing->naps : doing->naps;
+  if (doing->stand == Stand::kElsewhere && may_wait) doing->stand = Stand::kUnknown;
   if (doing->stand != Stand::kUnknown) return;
   if (under_way && doing->phrase != stacks::kRunning) doing->stand = Stand::kWaits;
   if (!under_way && doing->runs) doing->stand = Stand::kElsewhere;

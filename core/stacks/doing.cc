@@ -207,8 +207,17 @@ void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
   }
   if (!one_waits) return;
   if (doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;
-  if (all_wait && WaitsForThreads(look.python.threads.front().frames) && SleepsAlone(look))
-    doing->stand = Stand::kWaits;
+  const std::vector<Frame>& main = look.python.threads.front().frames;
+  const bool naps = doing->naps;  // then it sleeps in no futex
+  const bool for_them = naps ? PollsAThread(main, source) : WaitsForThreads(main) && SleepsAlone(look);
+  if (all_wait && for_them && !WaitsForLoader(main)) doing->stand = Stand::kWaits;
+}
+
+// A thread in a collective, while the main thread sleeps between two looks at something.
+void FillFromNap(const Look& look, const Source& source, Doing* doing) {
+  Doing polls = *doing;
+  FillFromThreads(look, source, &polls);
+  if (polls.stand != Stand::kElsewhere) *doing = polls;
 }
 
 void FillFromPython(const Look& look, Doing* doing) {
@@ -236,8 +245,9 @@ void FillFromPython(const Look& look, Doing* doing) {
     doing->more = task->waits;
   }
   const std::vector<Frame>& main = look.python.threads.front().frames;
-  if (task != nullptr && task->naps && doing->stand == Stand::kElsewhere && PollsARequest(main, source))
-    doing->stand = Stand::kWaits;
+  if (doing->naps && doing->stand == Stand::kElsewhere) {
+    PollsARequest(main, source) ? void(doing->stand = Stand::kWaits) : FillFromNap(look, source, doing);
+  }
   if (EndsThreads(main)) doing->what = "the wait for its threads at exit";
   if (EndsThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);
   const PythonThread* const keeper = KeeperOfLock(look);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -113,7 +114,8 @@ std::string CalledAt(const Frame& frame, const std::string& line) {
   const auto to = static_cast<std::size_t>(std::max(frame.end_column, 0));
   if (frame.column < 0 || to <= from || to > line.size()) return {};
   const std::string_view expression = std::string_view(line).substr(from, to - from);
-  if (!expression.ends_with(')')) return {};
+  // "with lock: step()" waits for the lock.
+  if (!expression.ends_with(')') || expression.starts_with("with ")) return {};
   // "loader(2).next(f(x))": the function before the last pair of brackets.
   std::size_t open = expression.size();
   for (int depth = 0; open-- > 0;) {
@@ -266,39 +268,45 @@ bool InClause(const Frame& frame, const Source& source) {
   return false;
 }
 
-// Whether the line asks a request of torch, of dtrun or of mpi4py whether it is done.
-bool AsksARequest(std::string_view line) {
-  constexpr std::string_view kQuestions[] = {".is_completed(", ".test(",   ".Test(",  ".Testall(",
-                                             ".testall(",      ".Iprobe(", ".iprobe("};
-  return std::ranges::any_of(kQuestions, [&](std::string_view asks) { return line.find(asks) != line.npos; });
+bool Holds(std::string_view line, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return line.find(word) != line.npos; });
 }
 
-}  // namespace
-
-bool PollsARequest(const std::vector<Frame>& frames, const Source& source) {
+// Whether a loop of the program around its current line has one of these calls, above that line or in it.
+bool LoopHas(std::initializer_list<std::string_view> calls, const std::vector<Frame>& frames,
+             const Source& source) {
   const auto own = std::ranges::find_if(frames, IsOfTheUser);
   if (own == frames.end() || own->line <= 0) return false;
   const std::string current = source(own->file, own->line);
-  bool asks = AsksARequest(current);
-  if (Opens(Statement(current), "while")) return asks;  // all on one line
+  bool has = Holds(current, calls);
+  if (Opens(Statement(current), "while")) return has;  // all on one line
   const std::size_t depth = Indentation(current);
   for (int at = own->line; at-- > std::max(1, own->line - kMostLines) && depth > 0;) {
     const std::string line = source(own->file, at);
     const std::string_view statement = Statement(line);
     if (statement.empty()) continue;
     if (OpensFunction(statement) && Indentation(line) < depth) return false;
-    asks = asks || AsksARequest(statement);
-    if (Indentation(line) < depth && (Opens(statement, "while") || Opens(statement, "for"))) return asks;
+    has = has || Holds(statement, calls);
+    if (Indentation(line) < depth && (Opens(statement, "while") || Opens(statement, "for"))) return has;
   }
   return false;
 }
 
-namespace {}  // namespace
+}  // namespace
 
 bool MayHandleError(const PythonThread& thread, const Source& source) {
   const auto is_script = [](const Frame& frame) { return frame.function == "<module>"; };
   if (!thread.cut && std::ranges::none_of(thread.frames, is_script)) return true;
   return std::ranges::any_of(thread.frames, [&](const Frame& frame) { return InClause(frame, source); });
+}
+
+bool PollsARequest(const std::vector<Frame>& frames, const Source& source) {
+  return LoopHas({".is_completed(", ".test(", ".Test(", ".testall(", ".Testall(", ".iprobe(", ".Iprobe("},
+                 frames, source);
+}
+
+bool PollsAThread(const std::vector<Frame>& frames, const Source& source) {
+  return LoopHas({".is_alive(", ".done(", ".is_set(", ".empty("}, frames, source);
 }
 
 namespace {
@@ -329,7 +337,7 @@ bool EndsThreads(const std::vector<Frame>& frames) {
 
 bool WaitsForThreads(const std::vector<Frame>& frames) {
   return EndsThreads(frames) || std::ranges::any_of(frames, [](const Frame& frame) {
-           return IsFunction(frame, "/threading.py", "join") ||
+           return IsFunction(frame, "/threading.py", "join") || IsFunction(frame, "/threading.py", "wait") ||
                   IsFunction(frame, "/concurrent/futures/_base.py", "result") ||
                   IsFunction(frame, "/concurrent/futures/thread.py", "shutdown");
          });

@@ -60,6 +60,8 @@ bool MayHandleError(const PythonThread& thread, const Source& source);
 // Whether the thread is in a loop of the program that asks a request whether it is done: `while not
 // work.is_completed(): ...`.
 bool PollsARequest(const std::vector<Frame>& frames, const Source& source);
+// The same of a thread, a future, an event or a queue of the program: `while thread.is_alive(): ...`.
+bool PollsAThread(const std::vector<Frame>& frames, const Source& source);
 
 // Whether the thread waits, as the interpreter exits, for the threads that the program has started.
 bool EndsThreads(const std::vector<Frame>& frames);

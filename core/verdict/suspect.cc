@@ -1,6 +1,7 @@
 #include "core/verdict/suspect.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -31,9 +32,7 @@ std::string WithoutNumbers(std::string_view text) {
 }
 
 std::string Joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
 // Errors of dtrun's Python calls (python/dtrun/errors.py): a rank was lost or did not join.
@@ -105,7 +104,18 @@ std::vector<std::size_t> Missing(const Facts& facts) {
   return out;
 }
 
+// Whether the rank reported a peer that was alive and had no trouble itself: it had left their communicator.
+bool MissesALivingPeer(const Facts& facts, const RankFacts& rank) {
+  return std::ranges::any_of(rank.reports, [&](const PeerReport& report) {
+    if (!rank.IsOfAnother(report) || report.id != ErrorId::kPeerFailed) return false;
+    const auto peer = std::ranges::find(facts.ranks, report.peer, &RankFacts::rank);
+    return peer != facts.ranks.end() && peer->reports.empty() && (!peer->ending || peer->signal_sent != 0) &&
+           !SaysPeerIsMissing(peer->before);
+  });
+}
+
 std::vector<std::size_t> Left(const Facts& facts, std::size_t first, const std::set<int>& members) {
+  if (MissesALivingPeer(facts, facts.ranks[first])) return {};
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
@@ -249,9 +259,8 @@ Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
 
 Suspicion SuspectOfPlugin(const Facts& facts) {
   Suspicion found;
-  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i)
     if (facts.ranks[i].doing && !facts.ranks[i].doing->plugin.empty()) found.indices.push_back(i);
-  }
   if (!found.indices.empty()) found.kind = Suspicion::Kind::kStuck;
   return found;
 }

@@ -70,6 +70,15 @@ TEST_F(SuspectTest, IsNotARankThatPrintedAnErrorBecauseItWasStopped) {
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
 }
 
+TEST_F(SuspectTest, IsNoRankThatLeftWhereALivingOneIsMissed) {
+  facts_.ranks[0].reports = {
+      {1, "rank 1 left 'world.1:0' without making this call", {0, 1, 2}, ErrorId::kPeerFailed}};
+  facts_.ranks[2].ending = process::Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+}
+
 TEST_F(SuspectTest, IsARankThatLeftWhileOthersNeededIt) {
   facts_.ranks[0].tail = kClosed;
   facts_.ranks[2].ending = process::Ending{};

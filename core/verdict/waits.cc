@@ -26,10 +26,20 @@ constexpr std::chrono::seconds kLookedWithin{30};
 
 // "allreduce" of a rank "in dist.all_reduce at t.py:3"; empty: it is in no call that is known.
 std::string CallOf(const RankDoing& doing) {
+  if (doing.call && doing.call->under_way && (doing.call->message || doing.call->polled || !doing.in_source))
+    return doing.call->name;
   const std::string_view phrase = doing.phrase;
   const std::size_t end = phrase.find(" at ");
   if (!phrase.starts_with("in ") || end == phrase.npos) return {};
   return stacks::Plain(phrase.substr(3, end - 3));
+}
+
+// Whether two ranks are in calls of different communicators, of which each may have other members.
+bool AreInDifferentGroups(const std::vector<RankDoing>& ranks) {
+  std::set<std::string> groups;
+  for (const RankDoing& doing : ranks)
+    if (doing.call && doing.call->under_way) groups.insert(doing.call->group);
+  return groups.size() > 1;
 }
 
 bool IsCollective(std::string_view call) {
@@ -75,6 +85,7 @@ std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwi
 }
 
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
+  if (AreInDifferentGroups(ranks)) return false;
   std::set<std::string> calls;
   for (const RankDoing& doing : ranks) {
     const std::string call = CallOf(doing);
@@ -93,7 +104,8 @@ void AddCallTo(RankDoing* doing) {
     if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call->Brief();
     return;
   }
-  if (doing->naps && doing->stand == Stand::kElsewhere) doing->stand = Stand::kWaits;  // between two looks at it
+  // Between two looks at it.
+  if (doing->naps && doing->call->polled && doing->stand == Stand::kElsewhere) doing->stand = Stand::kWaits;
   // A rank that computes may have a call under way.
   if (unknown && doing->phrase != stacks::kRunning) {
     doing->stand = Stand::kWaits;
@@ -128,8 +140,9 @@ std::string DifferingCallsText(const std::vector<RankDoing>& places) {
 std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited) {
   if (std::string differing = DifferingCallsText(places); !differing.empty()) return differing;
   if (WaitInDifferentCollectives(places))
-    return "all ranks wait, in different collectives, so none can complete: every rank has to call the same "
-           "ones, in the same order";
+    return "all ranks wait, in different collectives: if that lasts, none can complete; every rank has to "
+           "call the "
+           "same ones, in the same order";
   if (std::string receivers = ReceiversText(places); exited.empty() && !receivers.empty()) return receivers;
   std::vector<int> waits, elsewhere;
   std::map<int, std::vector<int>> locked_out;  // by the rank that holds the lock

@@ -44,8 +44,11 @@ TEST(CallOfAPlace, ANapWhileACallIsUnderWayIsAWait) {
     doing.stand = Stand::kElsewhere;
     doing.naps = naps;
     doing.phrase = "in time.sleep at t.py:9";
-    doing.call = {
-        .under_way = in_call, .message = in_call, .group = "world", .name = "recv from rank 0 with tag 5"};
+    doing.call = {.under_way = in_call,
+                  .message = in_call,
+                  .polled = true,
+                  .group = "world",
+                  .name = "recv from rank 0 with tag 5"};
     AddCallTo(&doing);
     return doing;
   };

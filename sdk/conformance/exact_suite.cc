@@ -20,14 +20,17 @@ namespace {
 constexpr int kRanks = 3;
 constexpr std::uint64_t kFirstCount = 17, kLastCount = 32;  // one vector, and every rest of a second one
 
-// The same on all ranks: any bits for integers, any finite number for floats.
+// The same on all ranks: any bits for integers, any finite number for floats. Every third integer differs
+// from those of the other ranks in its lowest bits alone.
 template <class T>
 std::vector<T> Drawn(std::uint64_t count, int rank) {
-  std::mt19937_64 draw(static_cast<std::uint64_t>(rank) * 1000 + count);
+  std::mt19937_64 draw(static_cast<std::uint64_t>(rank) * 1000 + count), common(count);
+  constexpr std::uint64_t kLowest = 7;
   std::vector<T> numbers(count);
   for (T& number : numbers) {
     if constexpr (std::is_integral_v<T>) {
-      number = static_cast<T>(draw());
+      const std::uint64_t any = draw(), near = (common() & ~kLowest) | (any & kLowest);
+      number = static_cast<T>((&number - numbers.data()) % 3 == 2 ? near : any);
     } else {
       using Limits = std::numeric_limits<T>;
       const T unit = static_cast<T>(1 + static_cast<double>(draw() >> 12) * 0x1p-52);

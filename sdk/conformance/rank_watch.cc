@@ -58,7 +58,7 @@ void RankWatch::Await(std::chrono::seconds limit) {
   const auto all_left = [this] { return std::ranges::all_of(ranks_, &Rank::left); };
   if (changed_.wait_for(lock, limit, all_left)) return;
   std::ostringstream text;
-  text << "its ranks did not end within " << limit.count() << " s\n";
+  text << "its ranks did not end within " << limit.count() << " s (F1)\n";
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     text << "  rank " << i << ": " << (rank.left ? "has returned" : rank.action);

@@ -92,7 +92,7 @@ def call_of(dump: Dump) -> Optional[dict[str, Any]]:
     if not collectives:
         return None
     last = collectives[-1]
-    return {"under_way": False, "message": False, "group": _group(last), "number": last["collective_seq_id"], "name": "",
+    return {"under_way": False, "message": False, "polled": False, "group": _group(last), "number": last["collective_seq_id"], "name": "",
             "details": "", "signature": ""}
 
 
@@ -105,8 +105,8 @@ def _under_way(entry: dict[str, Any], alone: bool) -> dict[str, Any]:
     types, sizes = entry["input_dtypes"], entry["input_sizes"]
     details = "({})".format(", ".join(f"{kind.lower()} {size}" for kind, size in zip(types, sizes))) if sizes else ""
     compared = f"{name} {details}".rstrip() if name in ALIKE else name
-    return {"under_way": True, "message": False, "group": _group(entry), "number": entry["collective_seq_id"], "name": name, "details": details,
-            "signature": compared if alone else ""}
+    return {"under_way": True, "message": False, "polled": False, "group": _group(entry), "number": entry["collective_seq_id"],
+            "name": name, "details": details, "signature": compared if alone else ""}
 
 
 def _group(entry: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ constexpr Flag kFlags[] = {
      "of the calls that are drawn at random (default 20261121); the same seed draws the same calls"},
     {"--junit", "FILE", "writes the results as JUnit XML, too"},
     {"--list", nullptr, "prints the cases and the rules that each proves, and runs none"},
-    {"--timeout", "SECONDS", "the time that a case has (default 120)"},
+    {"--timeout", "SECONDS", "the time that a case has, and 5 s more to start and end (default 120)"},
     {"--set", "OPTION=VALUE",
      "a value of an option of the plugin, in the spelling of its type; may be repeated"},
     {"--env", "NAME=VALUE",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -28,8 +29,10 @@ constexpr std::size_t kLines = 20;         // of its output
 
 // More processes of one case than any plugin needs: a plugin that forks doubles them at each call.
 constexpr std::size_t kMostProcesses = 256;
-constexpr std::chrono::milliseconds kCount{200};  // between two looks at how many there are
-constexpr int kShare = 20;                        // a look takes at most one part of these of the time
+constexpr std::array kPrints{"/output", "/printed"};  // standard error and output, in the folder of the case
+constexpr std::uintmax_t kMostPrinted = 64 << 20;     // bytes on standard output or error
+constexpr std::chrono::milliseconds kCount{200};      // between two looks at how many there are
+constexpr int kShare = 20;                            // a look takes at most one part of these of the time
 
 void Redirect(int to, const char* file, int flags) {
   const int opened = open(file, flags, 0600);
@@ -64,6 +67,9 @@ pid_t Start(const std::vector<std::string>& command, const std::string& printed,
 
 std::string LastLines(const std::string& file) {
   std::ifstream in(file);
+  constexpr std::streamoff kMost = 64 << 10;
+  std::error_code none;
+  if (fs::file_size(file, none) > kMost && !none) in.seekg(-kMost, std::ios::end);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   std::string text;
@@ -95,14 +101,39 @@ std::string Printed(const std::string& file) {
   return text;
 }
 
+bool PrintsTooMuch(const std::string& folder) {
+  std::error_code none;
+  return std::ranges::any_of(kPrints, [&](const char* file) {
+    const std::uintmax_t bytes = fs::file_size(folder + file, none);
+    return !none && bytes > kMostPrinted;
+  });
+}
+
+// Of a command of --launch, which may end otherwise than its ranks.
+std::string BadLaunch(int status, const Record& record) {
+  if (record.over && (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) && record.failures.empty())
+    return "all ranks had ended the case, and the command of --launch " + EndText(status) +
+           ", as when a rank dies afterwards";
+  if (record.over || !record.failures.empty()) return "";
+  return "the command of --launch " + EndText(status) + " before its ranks had ended the case";
+}
+
 // "" when the process ended as one that has said all.
-std::string BadEnd(int status, bool in_time, bool too_many, std::chrono::seconds limit,
-                   const Record& record) {
-  if (too_many) {
+std::string BadEnd(int status, CaseRunner::Ending ending, std::chrono::seconds limit, const Record& record,
+                   bool launched) {
+  using Ending = CaseRunner::Ending;
+  if (ending == Ending::kTooMany) {
     return "it had more than " + std::to_string(kMostProcesses) +
            " processes and was killed; the plugin or its library forks without exec (T8)";
   }
-  if (!in_time) return "it did not end within " + std::to_string(limit.count()) + " s and was killed";
+  if (ending == Ending::kTooLoud)
+    return "it printed more than " + std::to_string(kMostPrinted >> 20) + " MiB and was killed";
+  if (ending == Ending::kTooLate) {
+    return (launched && record.over ? "its ranks had ended the case, and the command of --launch"
+                                    : std::string("it")) +
+           " did not end within " + std::to_string(limit.count()) + " s and was killed";
+  }
+  if (launched) return BadLaunch(status, record);
   const char* const when = record.over ? " after the case was over" : " in the middle of the case";
   if (WIFSIGNALED(status)) return "the process " + EndText(status) + when;
   if (record.over || !record.failures.empty()) return "";
@@ -156,7 +187,8 @@ CaseRunner::CaseRunner() {
   sigprocmask(SIG_BLOCK, &awaited_, nullptr);
 }
 
-CaseRunner::Ending CaseRunner::Await(pid_t child, Clock::time_point deadline, int* status) const {
+CaseRunner::Ending CaseRunner::Await(pid_t child, const std::string& folder, Clock::time_point deadline,
+                                     int* status) const {
   Clock::time_point look = Clock::now() + kCount;
   for (;;) {
     if (waitpid(child, status, WNOHANG) == child) return Ending::kByItself;
@@ -164,6 +196,7 @@ CaseRunner::Ending CaseRunner::Await(pid_t child, Clock::time_point deadline, in
     if (now >= deadline) return Ending::kTooLate;
     if (now >= look) {
       if (family_.Descendants().size() > kMostProcesses) return Ending::kTooMany;
+      if (PrintsTooMuch(folder)) return Ending::kTooLoud;
       look = Clock::now() + std::max<Clock::duration>(kCount, kShare * (Clock::now() - now));
     }
     const auto left = std::min(deadline, look) - Clock::now();
@@ -180,15 +213,16 @@ CaseRunner::Ending CaseRunner::Await(pid_t child, Clock::time_point deadline, in
 
 CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::string& folder,
                            std::chrono::seconds limit, bool launched) {
-  const std::string output = folder + "/output", printed = folder + "/printed";
+  const std::string output = folder + kPrints[0], printed = folder + kPrints[1];
   const auto start = Clock::now();
   const pid_t child = Start(command, printed, output);
   int status = 0;
-  const Ending ending = Await(child, start + limit, &status);
+  const Ending ending = Await(child, folder, start + limit, &status);
   const bool in_time = ending == Ending::kByItself;
   if (ending == Ending::kTooLate) kill(-child, SIGTERM);
-  if (ending == Ending::kTooMany ||
-      (ending == Ending::kTooLate && Await(child, Clock::now() + kGrace, &status) != Ending::kByItself)) {
+  if (ending == Ending::kTooMany || ending == Ending::kTooLoud ||
+      (ending == Ending::kTooLate &&
+       Await(child, folder, Clock::now() + kGrace, &status) != Ending::kByItself)) {
     kill(-child, SIGKILL);
     waitpid(child, &status, 0);
   }
@@ -202,13 +236,15 @@ CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::s
     const std::string said = LastLines(output) + LastLines(printed);
     throw NotStarted(
         std::string("no case can be started: ") + (launched ? "the command of --launch " : "its process ") +
-        (in_time ? EndText(status) : "did not end within " + std::to_string(limit.count()) + " s") +
+        (in_time                      ? EndText(status)
+         : ending == Ending::kTooLoud ? "printed too much"
+                                      : "did not end within " + std::to_string(limit.count()) + " s") +
         (said.empty() ? " and printed nothing" : "; its output:\n" + said));
   }
   result.over = record.over;
   result.complained = !record.failures.empty();
   if (const std::string text = Printed(printed); !text.empty() && !launched) result.failures.push_back(text);
-  std::string end = BadEnd(status, in_time, ending == Ending::kTooMany, limit, record);
+  std::string end = BadEnd(status, ending, limit, record, launched);
   // Of a case that was killed, what is left may be the suite's own.
   if (end.empty()) end = in_time ? left : "";
   if (!end.empty()) {

@@ -44,6 +44,7 @@ CaseResult RunRepeatedly(int times, const std::function<CaseResult()>& run);
 
 class CaseRunner {
  public:
+  enum class Ending { kByItself, kTooLate, kTooMany, kTooLoud };
   // Blocks SIGCHLD and the signals that ask a program to end, and stays the parent of orphans.
   CaseRunner();
   CaseRunner(const CaseRunner&) = delete;
@@ -58,9 +59,9 @@ class CaseRunner {
                  std::chrono::seconds limit, bool launched);
 
  private:
-  enum class Ending { kByItself, kTooLate, kTooMany };
-  // Waits for `child` until `deadline`.
-  Ending Await(pid_t child, std::chrono::steady_clock::time_point deadline, int* status) const;
+  // Waits for `child`, with files in `folder`, until `deadline`.
+  Ending Await(pid_t child, const std::string& folder, std::chrono::steady_clock::time_point deadline,
+               int* status) const;
 
   sigset_t awaited_;
   const Family family_;

@@ -46,8 +46,8 @@ LaunchedProcess PlaceOf(const Arguments& arguments) {
   }
   std::string names;
   for (const auto& variables : kRankVariables)
-    names += (names.empty() ? "" : ", ") + std::string(variables[0]);
-  throw std::runtime_error("the command of --launch has set none of " + names);
+    names += (names.empty() ? "" : ", ") + std::string(variables[0]) + " and " + variables[1];
+  throw std::runtime_error("the command of --launch has set no pair of these variables: " + names);
 }
 
 void Register(const Arguments& arguments, std::int32_t kind, const LaunchedProcess& place) {
