@@ -62,7 +62,7 @@ class Stalls final : public StallObserver {
     finding.line =
         fmt::format("dtrun: no progress for {}{}: {}{}{}{}", quiet,
                     stall.deadlock ? ", and the ranks wait in different collectives"
-                                   : " (no output, no collective that is recorded)",
+                                   : " (no output, no call that is recorded)",
                     verdict::PlacesText(ranks), who.empty() || stall.deadlock ? "" : "; ",
                     stall.deadlock ? "; every rank has to call the same ones, in the same order" : who,
                     file.empty() ? "" : "; stacks: " + file) +

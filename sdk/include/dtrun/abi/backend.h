@@ -179,7 +179,8 @@ typedef struct dtrun_backend {
   /* DTRUN_OK: it has completed. DTRUN_PENDING: it still runs. Never blocks. [any] */
   dtrun_status (*req_test)(dtrun_request* request, dtrun_error* err);
   /* Sleeps until it has ended, at most timeout_ns (0: not at all, -1: no limit): DTRUN_PENDING when it still
-   * runs then. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. [any] */
+   * runs then. The first one of an operation with DTRUN_OP_BLOCKING may take until the operation ends, unless
+   * timeout_ns is 0. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. [any] */
   dtrun_status (*req_wait_host)(dtrun_request* request, int64_t timeout_ns, dtrun_error* err);
   /* Of the device draft: orders later work on `stream` after the result. NULL without streams. [comm-serial] */
   dtrun_status (*req_wait_stream)(dtrun_request* request, const dtrun_stream* stream, dtrun_error* err);

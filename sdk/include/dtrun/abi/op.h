@@ -11,7 +11,8 @@
 /* Bits of dtrun_op.flags. */
 enum {
   /* A hint: the thread that enqueues will wait for this request at once, so the backend may
-   * do the work inside req_wait_host instead of handing it to a thread of its own. */
+   * do the work inside req_wait_host instead of handing it to a thread of its own; but the
+   * operation must progress, and end, without that call too. */
   DTRUN_OP_BLOCKING = 1 /* 24 to 27 belong to the device draft */
 };
 
