@@ -153,7 +153,7 @@ class Explain(JobTest):
         self.golden(result.out)
 
     def test_what_cannot_be_read_is_a_user_error(self):
-        self.golden_error(self.dtrun("explain", "latest"), "'runs'")
+        self.golden_error(self.dtrun("explain", "latest"), "in this folder")
         self.golden_error(self.dtrun("explain", self.folder), "plan.json")
         (self.folder / "runs/job/latest").mkdir(parents=True)
         for folder in ("runs", "runs/job"):

@@ -69,7 +69,7 @@ class Latest(JobTest):
         if os.geteuid() == 0:
             for logs in self.folder.glob("torchelastic_*"):
                 os.chown(logs, 65534, 65534)
-            self.golden_error(self.dtrun("explain", "latest"), "'runs'")
+            self.golden_error(self.dtrun("explain", "latest"), "in this folder")
 
 
 class ExplainRun(JobTest):
