@@ -290,7 +290,8 @@ class Hangs(JobTest):
         place = self.folder / "marks"
         place.mkdir()
         result = self.ranks(3, sys.executable, "-c", script, env=self.environment(DIR=str(place)))
-        self.assertRegex(result.err, " all 3 ranks .*FileNotFoundError: ")
+        self.assertRegex(result.err, "dtrun: job .* FileNotFoundError: ")
+        self.assertIn("  all 3 ranks ", result.err)
 
     def test_healthy_jobs_are_not_accused(self):
         result, _, _ = self.hang("-", sets=["job.isolated_ranks=fail", "watch.stall=30s"])
