@@ -255,12 +255,10 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
       TraceEnded(work, status == DTRUN_OK ? 0 : kTraceFailed);
     }
     if (status != DTRUN_PENDING) return Concluded(work, status, cause, err);
+    state_.NoteAsked();
     const std::int64_t now = Now();
     if (work.deadline != kNever && now >= work.deadline) return Overrun(*work.route, work.op, err);
-    if (given != kNever && now >= given) {
-      state_.NoteAsked();
-      return DTRUN_PENDING;
-    }
+    if (given != kNever && now >= given) return DTRUN_PENDING;
     std::this_thread::sleep_for(kAfterEarlyReturn);
   }
 }

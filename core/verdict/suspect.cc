@@ -1,7 +1,6 @@
 #include "core/verdict/suspect.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
