@@ -46,12 +46,12 @@ void NoteEnd(Ring& ring, const Message& message);
 void TakeBack(Ring& ring, const MessageLog& before);
 void ClearMessages(Ring& ring);
 
+// Changes when a rank of this host begins or ends a message.
+std::uint64_t MessagesOf(const RecorderMemory& recorder_memory, int rank);
 struct MessageUnderWay {
   std::string text;          // "recv from rank 0 with tag 5"; "a send or recv" if there is no row for it
   std::uint64_t number = 0;  // of the last one of its row
 };
-// Changes when a rank of this host begins or ends a message.
-std::uint64_t MessagesOf(const RecorderMemory& recorder_memory, int rank);
 // One of a rank of this host, a receive if there is one.
 std::optional<MessageUnderWay> FindUnderWay(const Ring& ring);
 

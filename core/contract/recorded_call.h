@@ -12,8 +12,7 @@ namespace dtrun::contract {
 
 struct RecordedCall {
   bool under_way = false;
-  bool message =
-      false;  // under way, and no collective is: `name` says which, `number` is that of its peer and tag
+  bool message = false;      // a send or receive: `number` counts those of its peer and tag
   bool polled = false;       // under way, and the rank has asked lately whether it is done
   std::string group;         // the name of the communicator or process group
   std::uint64_t number = 0;  // of the call in the group, from 1; not under way: of the last one

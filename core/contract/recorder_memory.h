@@ -71,8 +71,7 @@ struct alignas(64) Ring {
   Checkpoint checkpoints[kCheckpoints];
   MessageRow messages[kMessageRows];
   std::atomic<std::int64_t> others_under_way{0};  // messages that have no row
-  std::atomic<std::int64_t> asked{
-      0};  // when the rank last asked whether a call was done; ns of the coarse clock
+  std::atomic<std::int64_t> asked{0};  // when a call was last asked for and not done, ns of the coarse clock
 };
 
 inline constexpr std::uint8_t kByThread = 1, kByMainThread = 2;

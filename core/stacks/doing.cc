@@ -246,7 +246,10 @@ void FillFromPython(const Look& look, Doing* doing) {
   }
   const std::vector<Frame>& main = look.python.threads.front().frames;
   if (doing->naps && doing->stand == Stand::kElsewhere) {
-    PollsARequest(main, source) ? void(doing->stand = Stand::kWaits) : FillFromNap(look, source, doing);
+    if (PollsARequest(main, source))
+      doing->stand = Stand::kWaits;
+    else
+      FillFromNap(look, source, doing);
   }
   if (EndsThreads(main)) doing->what = "the wait for its threads at exit";
   if (EndsThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);

@@ -49,9 +49,6 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
   }
   std::error_code none;
   auto straggler = StragglerOf(folder, *answer);
-  // The looks that find stragglers see no native frames: a rank in a receive does not wait, for them.
-  const auto waits = [](const verdict::RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; };
-  if (answer->quiet >= kQuiet && std::ranges::all_of(answer->places, waits)) straggler.reset();
   if (answer->quiet < kQuiet) {  // it goes on: where it was before those looks is past
     question.native.clear();
     if (auto now = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(now);

@@ -53,8 +53,7 @@ class CaseRunner {
   // Starts `command`, which ends with arguments of this program that name the case. Results are in `folder`,
   // which is the case's own, as files that begin with "record"; kRecord is the first of them. No process of
   // the case is left; a plugin's that was fails it. `launched`: the command is a launcher's, which may leave
-  // processes of its own. Throws Interrupted and
-  // NotStarted.
+  // processes of its own. Throws Interrupted and NotStarted.
   CaseResult Run(const std::vector<std::string>& command, const std::string& folder,
                  std::chrono::seconds limit, bool launched);
 
