@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <limits>
 #include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/error_id.h"
+#include "core/base/rough_clock.h"
 #include "core/comm/communicator.h"
 
 using dtrun::Error;
@@ -22,16 +22,10 @@ namespace sdk = dtrun::sdk;
 
 namespace {
 
+using dtrun::RoughNow;
 using dtrun::comm::Now;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-// A tick of the kernel early at most, for a fraction of the cost.
-std::int64_t RoughNow() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // Before a backend that has returned from a wait too early is asked again.
 constexpr std::chrono::milliseconds kAfterEarlyReturn{1};

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 
+#include "core/base/rough_clock.h"
 #include "core/base/text.h"
 #include "core/contract/messages.h"
 
@@ -13,12 +13,6 @@ namespace dtrun::contract {
 namespace {
 
 using Words = sdk::SignatureWords;
-
-std::int64_t RoughNow() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // The words of a call that ranks must agree on.
 Words Compared(const Words& call) {
