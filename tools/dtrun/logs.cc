@@ -124,6 +124,8 @@ class LogReader {
   bool found() const { return !logs_.empty(); }
   // The last rank that has a file, wanted or not; -1: none has.
   int last() const { return last_; }
+  // Whether any line of a file that was read has been met, printed or not.
+  bool met() const { return met_; }
 
   // Prints what the files have gained. `tail`: only the last lines of each. `end`: also incomplete lines.
   void Print(std::optional<std::size_t> tail, bool end) {
@@ -163,6 +165,7 @@ class LogReader {
     constexpr std::size_t kPiece = std::size_t{64} << 10;
     std::string piece(kPiece, '\0');
     const auto take = [&](std::string_view line) {
+      met_ = true;
       const std::string shown = LastUpdate(line);
       if (!filter.Takes(shown)) return;
       if (!tail) return Show(log, shown);
@@ -204,6 +207,7 @@ class LogReader {
   std::set<fs::path> seen_;
   int largest_ = 0;
   int last_ = -1;
+  bool met_ = false;
 };
 
 int ExitCodeOf(const fs::path& run) {
@@ -273,6 +277,8 @@ int Logs(const LogsArguments& arguments) {
         folder.string(), ranks ? "rank " + arguments.ranks : "any rank", folder.string());
     return 1;
   }
+  if (!reader.met() && !live)
+    PrintMessage("dtrun: these ranks have printed nothing: '{}'\n", folder.string());
   return arguments.follow ? ExitCodeOf(folder) : 0;
 }
 
