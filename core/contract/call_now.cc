@@ -10,42 +10,90 @@
 #include "core/contract/ring.h"
 
 namespace dtrun::contract {
+namespace {
 
-std::optional<RecordedCall> CallOf(const RecorderMemory& recorder_memory, int rank) {
-  std::optional<RecordedCall> last, message;
+CallNow MessageNow(const Ring& ring, const Heading& heading, MessageUnderWay found) {
+  CallNow now;
+  now.call = {.under_way = true,
+              .message = true,
+              .polled = AskedLately(ring),
+              .group = Printable(heading.name),
+              .number = found.number,
+              .name = std::move(found.text)};
+  now.awaited.emplace();
+  if (!found.known) return now;
+  now.awaited->communicator = heading.communicator;
+  now.awaited->either = found.peers.size() != 1;
+  now.awaited->ranks = std::move(found.peers);
+  return now;
+}
+
+CallNow CollectiveNow(const Ring& ring, const Heading& heading) {
+  sdk::Signature call;
+  std::uint64_t chain = 0;
+  const std::uint64_t number = heading.ended + 1;
+  const std::string text =
+      Read(ring, number, &call, &chain) ? CallText(call, DeviceOf(ring)) : "a collective";
+  const std::size_t space = std::min(text.find(' '), text.size());
+  return {RecordedCall{.under_way = true,
+                       .polled = AskedLately(ring),
+                       .group = Printable(heading.name),
+                       .number = number,
+                       .name = text.substr(0, space),
+                       .details = text.substr(std::min(space + 1, text.size()))},
+          Awaited{.communicator = heading.communicator, .number = number}};
+}
+
+}  // namespace
+
+std::optional<CallNow> CallOf(const RecorderMemory& recorder_memory, int rank) {
+  std::optional<CallNow> last, message, collective;
   std::uint64_t most = 0;
   for (int index = 0; index < kRings; ++index) {
     const Ring& ring = recorder_memory.RingOf(rank, index);
     const auto [heading, damage] = ReadHeading(ring, recorder_memory.ranks);
     if (damage != nullptr) return std::nullopt;
     if (!heading) continue;
-    if (auto found = message ? std::nullopt : FindUnderWay(ring)) {
-      message = RecordedCall{.under_way = true,
-                             .message = true,
-                             .polled = AskedLately(ring),
-                             .group = Printable(heading->name),
-                             .number = found->number,
-                             .name = std::move(found->text)};
+    if (heading->ended < heading->started) {
+      if (collective) {
+        collective->awaited.emplace();
+      } else {
+        collective = CollectiveNow(ring, *heading);
+      }
+      continue;
     }
-    sdk::Signature call;
-    std::uint64_t chain = 0;
-    const std::uint64_t number = heading->ended + 1;
-    if (number <= heading->started) {
-      const std::string text =
-          Read(ring, number, &call, &chain) ? CallText(call, DeviceOf(ring)) : "a collective";
-      const std::size_t space = std::min(text.find(' '), text.size());
-      return RecordedCall{.under_way = true,
-                          .polled = AskedLately(ring),
-                          .group = Printable(heading->name),
-                          .number = number,
-                          .name = text.substr(0, space),
-                          .details = text.substr(std::min(space + 1, text.size()))};
+    if (auto found = FindUnderWay(ring)) {
+      if (message) {
+        message->awaited.emplace();
+      } else {
+        message = MessageNow(ring, *heading, *std::move(found));
+      }
     }
     if (last && heading->started <= most) continue;
     most = heading->started;
-    last = RecordedCall{.group = Printable(heading->name), .number = heading->started};
+    last = CallNow{RecordedCall{.group = Printable(heading->name), .number = heading->started}, {}};
   }
+  if (collective) return collective;
   return message ? message : last;
+}
+
+std::vector<Membership> GroupsOf(const RecorderMemory& recorder_memory, int rank) {
+  std::vector<Membership> groups;
+  for (int index = 0; index < kRings; ++index) {
+    const auto [heading, damage] = ReadHeading(recorder_memory.RingOf(rank, index), recorder_memory.ranks);
+    if (heading) groups.push_back({heading->communicator, heading->rank, heading->started});
+  }
+  return groups;
+}
+
+std::uint64_t ProgressOf(const RecorderMemory& recorder_memory, int rank) {
+  std::uint64_t all = 0;
+  for (int index = 0; index < kRings; ++index) {
+    const Ring& ring = recorder_memory.RingOf(rank, index);
+    all += ring.started.load(std::memory_order_relaxed) + ring.ended.load(std::memory_order_relaxed) +
+           MessagesOf(ring);
+  }
+  return all;
 }
 
 }  // namespace dtrun::contract

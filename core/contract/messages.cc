@@ -136,33 +136,40 @@ void NoteEnd(Ring& ring, const Message& message) {
     ring.others_under_way.fetch_sub(1, std::memory_order_relaxed);
 }
 
-std::uint64_t MessagesOf(const RecorderMemory& recorder_memory, int rank) {
-  std::uint64_t all = 0;
-  for (int index = 0; index < kRings; ++index) {
-    const Ring& ring = recorder_memory.RingOf(rank, index);
-    all += static_cast<std::uint64_t>(ring.others_under_way.load(std::memory_order_relaxed));
-    for (const MessageRow& row : ring.messages) {
-      all += row.ended.load(std::memory_order_relaxed);
-      if (const std::optional<MessageLog> log = Load(row)) all += CountOf(*log);
-    }
+std::uint64_t MessagesOf(const Ring& ring) {
+  auto all = static_cast<std::uint64_t>(ring.others_under_way.load(std::memory_order_relaxed));
+  for (const MessageRow& row : ring.messages) {
+    all += row.ended.load(std::memory_order_relaxed);
+    if (const std::optional<MessageLog> log = Load(row)) all += CountOf(*log);
   }
   return all;
 }
 
 std::optional<MessageUnderWay> FindUnderWay(const Ring& ring) {
   std::optional<MessageUnderWay> found;
-  if (ring.others_under_way.load(std::memory_order_relaxed) > 0) found = {"a send or recv", 0};
+  const bool others = ring.others_under_way.load(std::memory_order_relaxed) > 0;
+  bool receives = false;
   for (const MessageRow& row : ring.messages) {
     const std::optional<MessageLog> log = Load(row);
     if (!log || log->key == 0 || log->last == kUncounted) continue;
     if (CountOf(*log) <= row.ended.load(std::memory_order_relaxed)) continue;
-    const bool receives = (log->key & kReceives) != 0;
+    const bool receive = (log->key & kReceives) != 0;
+    if (receives && !receive) continue;
     const int peer = static_cast<int>(log->key >> 33) - 1;
-    found = {fmt::format("{} {} with tag {}", receives ? "recv from" : "send to",
-                         peer < 0 ? std::string("any rank") : fmt::format("rank {}", peer),
-                         static_cast<std::uint32_t>(log->key)),
-             CountOf(*log)};
-    if (receives) break;
+    if (!found || receive != receives) {
+      found = {fmt::format("{} {} with tag {}", receive ? "recv from" : "send to",
+                           peer < 0 ? std::string("any rank") : fmt::format("rank {}", peer),
+                           static_cast<std::uint32_t>(log->key)),
+               CountOf(*log),
+               {}};
+    }
+    receives = receive;
+    if (std::ranges::count(found->peers, peer) == 0) found->peers.push_back(peer);
+  }
+  if (others && !found) found = {"a send or recv", 0, {}};
+  if (found) {
+    found->known = !others;
+    if (others || std::ranges::count(found->peers, -1) > 0) found->peers.clear();
   }
   return found;
 }

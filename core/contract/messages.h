@@ -47,10 +47,13 @@ void TakeBack(Ring& ring, const MessageLog& before);
 void ClearMessages(Ring& ring);
 
 // Changes when a rank of this host begins or ends a message.
-std::uint64_t MessagesOf(const RecorderMemory& recorder_memory, int rank);
+std::uint64_t MessagesOf(const Ring& ring);
 struct MessageUnderWay {
   std::string text;          // "recv from rank 0 with tag 5"; "a send or recv" if there is no row for it
   std::uint64_t number = 0;  // of the last one of its row
+  // Of all its receives, or sends if it has none; empty: from any rank, or not known.
+  std::vector<int> peers;
+  bool known = true;
 };
 // One of a rank of this host, a receive if there is one.
 std::optional<MessageUnderWay> FindUnderWay(const Ring& ring);

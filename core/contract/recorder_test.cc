@@ -57,8 +57,8 @@ TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
 }
 
 TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
-  EXPECT_EQ(CallOf(recorder_memory_.recorder_memory(), 0)->Text(), "no collective yet on 'world'");
-  const auto call = [this](int rank) { return *CallOf(recorder_memory_.recorder_memory(), rank); };
+  EXPECT_EQ(CallOf(recorder_memory_.recorder_memory(), 0)->call.Text(), "no collective yet on 'world'");
+  const auto call = [this](int rank) { return CallOf(recorder_memory_.recorder_memory(), rank)->call; };
   Call(0, 1, Summed(8));
   EXPECT_TRUE(call(0).under_way);
   EXPECT_EQ(call(0).Text(), "allreduce #1 on 'world' (float32 x 8, sum)");
@@ -74,20 +74,39 @@ TEST_F(RecorderTest, TellsTheOldestCallUnderWayOrTheLastOne) {
 }
 
 TEST_F(RecorderTest, TellsAMessageUnderWayIfNoCollectiveIs) {
-  const auto call = [this] { return CallOf(recorder_memory_.recorder_memory(), 0); };
+  const auto call = [this] { return CallOf(recorder_memory_.recorder_memory(), 0)->call; };
   const Message send{.sends = true, .peer = 1, .tag = 7}, receive{.sends = false, .peer = -1, .tag = 5};
   Note(*rings_[0], send);
-  EXPECT_EQ(call()->Text(), "send to rank 1 with tag 7 on 'world'");
+  EXPECT_EQ(call().Text(), "send to rank 1 with tag 7 on 'world'");
   Note(*rings_[0], receive);
-  EXPECT_EQ(call()->Text(), "recv from any rank with tag 5 on 'world'");
-  EXPECT_TRUE(call()->under_way);
+  EXPECT_EQ(call().Text(), "recv from any rank with tag 5 on 'world'");
+  EXPECT_TRUE(call().under_way);
   Call(0, 1, Summed(8));
-  EXPECT_EQ(call()->name, "allreduce");
+  EXPECT_EQ(call().name, "allreduce");
   End(*rings_[0], 1);
   NoteEnd(*rings_[0], receive);
-  EXPECT_EQ(call()->name, "send to rank 1 with tag 7");
+  EXPECT_EQ(call().name, "send to rank 1 with tag 7");
   NoteEnd(*rings_[0], send);
-  EXPECT_FALSE(call()->under_way);
+  EXPECT_FALSE(call().under_way);
+}
+
+TEST_F(RecorderTest, TellsForWhomARankWaits) {
+  const auto awaited = [this] { return CallOf(recorder_memory_.recorder_memory(), 0)->awaited; };
+  const std::uint64_t world = NameDigest("world");
+  EXPECT_EQ(GroupsOf(recorder_memory_.recorder_memory(), 0), (std::vector<Membership>{{world, 0, 0}}));
+  EXPECT_FALSE(awaited());
+  Note(*rings_[0], {.sends = true, .peer = 2, .tag = 7});
+  EXPECT_EQ(awaited(), (Awaited{world, 0, {2}, false}));
+  Note(*rings_[0], {.sends = false, .peer = 1, .tag = 5});
+  EXPECT_EQ(awaited(), (Awaited{world, 0, {1}, false}));
+  Note(*rings_[0], {.sends = false, .peer = 2, .tag = 5});
+  EXPECT_THAT(awaited()->ranks, ::testing::UnorderedElementsAre(1, 2));
+  EXPECT_TRUE(awaited()->either);
+  Call(0, 1, Summed(8));
+  EXPECT_EQ(awaited(), (Awaited{world, 1, {}, false}));
+  EXPECT_EQ(GroupsOf(recorder_memory_.recorder_memory(), 0), (std::vector<Membership>{{world, 0, 1}}));
+  Begin(*recorders_[0]->Claim("other", 0, 3), 1, Summed(3));
+  EXPECT_EQ(awaited(), Awaited{});  // it may wait in either
 }
 
 TEST_F(RecorderTest, CountsMessagesUnderWayThatHaveNoRow) {

@@ -35,6 +35,7 @@ struct Question {
   std::optional<std::chrono::nanoseconds> grace = {};  // kStop: instead of job.grace
   // kPlaces: with the call that torch's own recorder has, for which each rank works up to 30 ms.
   bool recorders = false;
+  bool straggler = false;  // kPlaces: judge by all looks so far
 
   void Fields(auto& io) {
     io("version", version);
@@ -42,6 +43,7 @@ struct Question {
     io("native", native, wire::kMostEntries, wire::kAnyRank);
     io("grace", grace, wire::kUpToADay);
     io("recorders", recorders, wire::kMayMiss);
+    io("straggler", straggler, wire::kMayMiss);
   }
 };
 
@@ -77,6 +79,7 @@ struct Answer {
   std::chrono::nanoseconds quiet = {};  // since the last output; 0: no rank runs
   std::vector<RankNow> ranks = {};
   std::vector<verdict::RankDoing> places = {};  // of the ranks that could be read
+  std::optional<verdict::Straggler> straggler = {};
 
   // The process of `rank`; null: the job has no such rank.
   const RankNow* Find(int rank) const {
@@ -95,6 +98,7 @@ struct Answer {
     io("quiet", quiet, wire::kNotNegative);
     io("ranks", ranks, wire::kMostEntries);
     io("places", places, wire::kMostEntries);
+    io("straggler", straggler);
   }
 };
 

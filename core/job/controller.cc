@@ -368,10 +368,13 @@ void Controller::Answer(const control::Question& question, control::Answer answe
     if (stalls_ != nullptr) stalls_->Resumed(native, all);
     control::Answer whole = answer;
     whole.places = all.ranks;
-    for (verdict::RankDoing& doing : whole.places) verdict::AddCallTo(&doing);
+    verdict::AddCalls(&whole.places);
+    whole.straggler = observe::StragglerOf(all.looks);
     reply(std::move(whole));
   };
-  inspection_.Wish([this] { return RunningHosts(); }, done, question.native, question.recorders);
+  inspection_.Wish(
+      [this] { return RunningHosts(); }, done,
+      {.closely = question.native, .recorders = question.recorders, .looks = question.straggler});
 }
 
 Inspection::Done Controller::Observed(Inspection::Done done) {
@@ -389,7 +392,7 @@ void Controller::LookInTurn(Inspection::Done done, std::vector<int> closely) {
   const auto unless_over = [this, done = Observed(std::move(done))](const protocol::Inspected& all) {
     if (phase_ == Phase::kRunning && !all.ranks.empty()) done(all);
   };
-  inspection_.Wish([this] { return RunningHosts(); }, unless_over, std::move(closely));
+  inspection_.Wish([this] { return RunningHosts(); }, unless_over, {.closely = std::move(closely)});
 }
 
 }  // namespace dtrun::job

@@ -146,9 +146,10 @@ void Controller::LookAndStop(int signal, int looks, const std::vector<int>& clos
     if (phase_ != Phase::kLooking) return;
     fact::Places looked{true, {}};
     bool still = false, soon = false;
-    for (verdict::RankDoing doing : all.ranks) {
-      // A rank that failed has said the number.
-      if (!facts_.stalled.empty() || facts_.interrupt != 0) verdict::AddCallTo(&doing);
+    std::vector<verdict::RankDoing> ranks = all.ranks;
+    // A rank that failed has said the number.
+    if (!facts_.stalled.empty() || facts_.interrupt != 0) verdict::AddCalls(&ranks);
+    for (const verdict::RankDoing& doing : ranks) {
       looked.ranks.push_back({{doing.rank}, doing});
       still = still || doing.stand == stacks::Stand::kElsewhere;
       soon = soon || doing.due_soon;

@@ -17,32 +17,37 @@ constexpr std::chrono::milliseconds kOnTheWay{500};
 void Inspection::Begin(const Hosts& hosts, Done done, const std::vector<int>& closely) {
   Reset();
   done_ = std::move(done);
-  Start(hosts, closely, true);
+  Start(hosts, {.closely = closely});
 }
 
-void Inspection::Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely, bool recorders) {
-  wishes_.push_back({std::move(hosts), std::move(done), std::move(closely), recorders});
+void Inspection::Wish(std::function<Hosts()> hosts, Done done, protocol::Inspect wanted) {
+  wishes_.push_back({std::move(hosts), std::move(done), std::move(wanted)});
   if (!done_ && granted_.empty()) Grant();
 }
 
 void Inspection::Grant() {
   if (wishes_.empty()) return;
   granted_ = std::exchange(wishes_, {});
-  std::vector<int> closely;
-  for (const Wished& wish : granted_) closely.insert(closely.end(), wish.closely.begin(), wish.closely.end());
-  std::ranges::sort(closely);
-  closely.erase(std::unique(closely.begin(), closely.end()), closely.end());
-  Start(granted_.front().hosts(), closely, std::ranges::any_of(granted_, &Wished::recorders));
+  protocol::Inspect all{.recorders = false};
+  for (const Wished& wish : granted_) {
+    all.closely.insert(all.closely.end(), wish.wanted.closely.begin(), wish.wanted.closely.end());
+    all.recorders = all.recorders || wish.wanted.recorders;
+    all.looks = all.looks || wish.wanted.looks;
+  }
+  std::ranges::sort(all.closely);
+  all.closely.erase(std::unique(all.closely.begin(), all.closely.end()), all.closely.end());
+  Start(granted_.front().hosts(), std::move(all));
 }
 
-void Inspection::Start(const Hosts& hosts, const std::vector<int>& closely, bool recorders) {
+void Inspection::Start(const Hosts& hosts, protocol::Inspect wanted) {
   for (const auto& [number, host] : hosts) answered_[number] = false;
   const auto patience = hosts.empty() ? std::chrono::milliseconds(0) : node::kLookPatience + kOnTheWay;
   timer_.expires_after(patience);
   timer_.async_wait([this, number = number_](const boost::system::error_code& error) {
     if (!error && number == number_) Finish();
   });
-  for (const auto& [number, host] : hosts) host->Do(protocol::Inspect{number_, closely, recorders});
+  wanted.number = number_;
+  for (const auto& [number, host] : hosts) host->Do(wanted);
 }
 
 void Inspection::Answer(std::size_t host, const protocol::Inspected& inspected) {
@@ -50,6 +55,7 @@ void Inspection::Answer(std::size_t host, const protocol::Inspected& inspected) 
   const auto found = answered_.find(host);
   if (found == answered_.end() || std::exchange(found->second, true)) return;
   all_.ranks.insert(all_.ranks.end(), inspected.ranks.begin(), inspected.ranks.end());
+  all_.looks.insert(all_.looks.end(), inspected.looks.begin(), inspected.looks.end());
   all_.calls = all_.calls * 31 + inspected.calls * (host + 1);
   if (std::ranges::all_of(answered_, [](const auto& one) { return one.second; })) Finish();
 }

@@ -28,8 +28,8 @@ class Inspection {
   // The same for a user who asks: waits for its turn, and neither cancels nor delays one of Begin, which
   // answers it instead, without native stacks. All who wait get one answer. `hosts` is called when the turn
   // comes.
-  // `recorders`: see Inspect.
-  void Wish(std::function<Hosts()> hosts, Done done, std::vector<int> closely, bool recorders = true);
+  // `wanted`: without its number.
+  void Wish(std::function<Hosts()> hosts, Done done, protocol::Inspect wanted);
   void Answer(std::size_t host, const protocol::Inspected& inspected);
   // Cancels all. Wishes get an empty answer.
   void Cancel();
@@ -38,11 +38,10 @@ class Inspection {
   struct Wished {
     std::function<Hosts()> hosts;
     Done done;
-    std::vector<int> closely;
-    bool recorders;
+    protocol::Inspect wanted;
   };
 
-  void Start(const Hosts& hosts, const std::vector<int>& closely, bool recorders);
+  void Start(const Hosts& hosts, protocol::Inspect wanted);
   void Reset();
   void Finish();
   void Grant();

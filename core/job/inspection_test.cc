@@ -25,7 +25,7 @@ class InspectionTest : public ::testing::Test {
     };
   }
   void Wish(const std::string& who, std::vector<int> native) {
-    inspection_.Wish([this] { return Inspection::Hosts{{0, &host_}}; }, Note(who), std::move(native));
+    inspection_.Wish([this] { return Inspection::Hosts{{0, &host_}}; }, Note(who), {.closely = std::move(native)});
   }
   void AnswerLast() {
     protocol::Inspected inspected;

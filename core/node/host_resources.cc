@@ -286,22 +286,28 @@ std::vector<std::string> HostResources::WhoElseListens() const {
   return lines;
 }
 
-void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks) const {
+void HostResources::AddRecorded(std::vector<verdict::RankDoing>& ranks,
+                                const std::vector<std::uint64_t>& before) const {
   const contract::RecorderMemory& memory = recorder_memory();
   for (verdict::RankDoing& doing : ranks) {
     if (doing.rank >= memory.ranks) continue;
     const contract::Overdue overdue = contract::MembersOverdue(memory, doing.rank, kSoon);
     doing.plugin = Printable(overdue.members);
     doing.due_soon = overdue.soon;
+    const auto rank = static_cast<std::size_t>(doing.rank);
+    if (rank < before.size() && before[rank] != contract::ProgressOf(memory, doing.rank)) {
+      doing.stand = stacks::Stand::kMayWait;
+      doing.beside = "it has gone on since";
+    }
   }
   AddCalls(ranks);
   use_.AddTo(ranks);
 }
 
-std::uint64_t HostResources::Messages() const {
+std::vector<std::uint64_t> HostResources::Progress() const {
   const contract::RecorderMemory& memory = recorder_memory();
-  std::uint64_t all = 0;
-  for (int rank = 0; rank < memory.ranks; ++rank) all += contract::MessagesOf(memory, rank);
+  std::vector<std::uint64_t> all;
+  for (int rank = 0; rank < memory.ranks; ++rank) all.push_back(contract::ProgressOf(memory, rank));
   return all;
 }
 
@@ -309,8 +315,11 @@ void HostResources::AddCalls(std::vector<verdict::RankDoing>& ranks) const {
   const contract::RecorderMemory& memory = recorder_memory();
   for (verdict::RankDoing& doing : ranks) {
     if (doing.rank >= memory.ranks) continue;
-    auto call = contract::CallOf(memory, doing.rank);
-    if (call && (!doing.call || call->under_way || !doing.call->under_way)) doing.call = *std::move(call);
+    doing.groups = contract::GroupsOf(memory, doing.rank);
+    auto now = contract::CallOf(memory, doing.rank);
+    if (!now || (doing.call && !now->call.under_way && doing.call->under_way)) continue;
+    if (now->call.under_way) doing.awaited = std::move(now->awaited);
+    doing.call = std::move(now->call);
   }
 }
 

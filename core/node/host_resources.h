@@ -46,12 +46,13 @@ class HostResources {
   const contract::RecorderMemory& recorder_memory() const { return recorder_->recorder_memory(); }
   // Passes calls of another host's ranks to this host's ranks and call check.
   void Enter(const std::vector<contract::Window>& windows) const;
-  // Adds what the flight recorder tells of the ranks, and what they use.
-  void AddRecorded(std::vector<verdict::RankDoing>& ranks) const;
+  // Adds what the flight recorder tells of the ranks, and what they use. `before`: their progress when the
+  // look began, if that takes so long that a rank's place may be past.
+  void AddRecorded(std::vector<verdict::RankDoing>& ranks, const std::vector<std::uint64_t>& before) const;
   // Their recorded calls alone.
   void AddCalls(std::vector<verdict::RankDoing>& ranks) const;
-  // Changes when a rank of this host begins or ends a message of dtrun's API.
-  std::uint64_t Messages() const;
+  // By rank of the world; changes when one of this host begins or ends a call of dtrun's API.
+  std::vector<std::uint64_t> Progress() const;
   // Lines about unrelated programs that listen at the held port, which SO_REUSEADDR allows: then rank 0
   // cannot listen.
   std::vector<std::string> WhoElseListens() const;

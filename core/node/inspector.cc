@@ -82,12 +82,19 @@ Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vecto
   doing.pid = seen.pid;
   doing.runs = seen.runs;
   doing.naps = seen.naps;
+  doing.sleeps = stacks::ScheduledOf(seen.pid).sleeps;
   doing.phrase = stacks::PhraseOf(seen);
   doing.in_source = !seen.where.empty();
   doing.beside = seen.beside;
   doing.text = seen.text;
-  if (seen.python && !seen.stopped && !target.sockets.empty())
-    doing.call = AskTorch(target.sockets, seen.pid);
+  if (seen.awaited) doing.awaited = contract::Awaited{.ranks = *std::move(seen.awaited)};
+  if (seen.python && !seen.stopped && !target.sockets.empty()) {
+    if (std::optional<TorchCall> torch = AskTorch(target.sockets, seen.pid)) {
+      const bool waits = torch->call.under_way && !torch->members.empty();
+      if (waits) doing.awaited = contract::Awaited{.ranks = std::move(torch->members)};
+      doing.call = std::move(torch->call);
+    }
+  }
   if (doing.text.size() > kMostText) {
     doing.text.resize(kMostText);
     doing.text += "\n...\n";

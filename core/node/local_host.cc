@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <numeric>
 
 #include "core/base/secrets.h"
 #include "core/base/visit.h"
@@ -251,12 +252,15 @@ class LocalHost final : public protocol::Host {
 
   void On(const protocol::Inspect& inspect) {
     std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
-    if (held_ != nullptr) calls += held_->Messages();
+    std::vector<std::uint64_t> before = held_ == nullptr ? std::vector<std::uint64_t>() : held_->Progress();
+    calls = std::accumulate(before.begin(), before.end(), calls);
+    if (inspect.closely.empty()) before.clear();  // it takes a moment
     inspector_.Look(
         Living(inspect.recorders ? options_.socket_dir : std::filesystem::path()),
-        [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
-          if (held_ != nullptr) held_->AddRecorded(ranks);
-          Emit(protocol::Inspected{number, std::move(ranks), calls});
+        [this, inspect, calls, before](std::vector<verdict::RankDoing> ranks) {
+          if (held_ != nullptr) held_->AddRecorded(ranks, before);
+          auto looks = inspect.looks && waits_ ? waits_->Seen() : std::vector<protocol::RankLooks>();
+          Emit(protocol::Inspected{inspect.number, std::move(ranks), calls, std::move(looks)});
         },
         inspect.closely);
   }

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostAnswer = std::size_t{16} << 10;
+constexpr std::size_t kMostAnswer = std::size_t{64} << 10;
 
 UniqueFd Connect(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -54,15 +54,14 @@ std::string ReadAll(const UniqueFd& socket, Clock::time_point deadline) {
 
 }  // namespace
 
-std::optional<contract::RecordedCall> AskTorch(const std::filesystem::path& folder, pid_t pid,
-                                               std::chrono::milliseconds limit) {
+std::optional<TorchCall> AskTorch(const std::filesystem::path& folder, pid_t pid,
+                                  std::chrono::milliseconds limit) {
   const Clock::time_point deadline = Clock::now() + limit;
   const UniqueFd socket = Connect(folder / ("torch." + std::to_string(pid)));
   if (!socket) return std::nullopt;
   const std::string answer = ReadAll(socket, deadline);
   if (answer.empty()) return std::nullopt;
-  Result<contract::RecordedCall> call =
-      wire::FromJson<contract::RecordedCall>(ParseJson(answer), "the answer of torch's recorder");
+  Result<TorchCall> call = wire::FromJson<TorchCall>(ParseJson(answer), "the answer of torch's recorder");
   if (!call) return std::nullopt;
   return *std::move(call);
 }

@@ -9,17 +9,28 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "core/contract/recorded_call.h"
+#include "core/wire/limits.h"
 
 namespace dtrun::node {
 
 // Time for an answer. A rank needs Python's lock for it.
 inline constexpr std::chrono::milliseconds kTorchPatience{200};
 
+struct TorchCall {
+  contract::RecordedCall call;
+  std::vector<int> members;  // of its group, ranks of the world; empty: not known
+  void Fields(auto& io) {
+    call.Fields(io);
+    io("members", members, wire::kMostEntries, wire::kAnyRank);
+  }
+};
+
 // `folder`: the job's private one on this host. Unset: process `pid` offers no recorder, does not answer in
 // time, or has recorded no collective.
-std::optional<contract::RecordedCall> AskTorch(const std::filesystem::path& folder, pid_t pid,
-                                               std::chrono::milliseconds limit = kTorchPatience);
+std::optional<TorchCall> AskTorch(const std::filesystem::path& folder, pid_t pid,
+                                  std::chrono::milliseconds limit = kTorchPatience);
 
 }  // namespace dtrun::node

@@ -21,7 +21,7 @@ using std::chrono_literals::operator""ms;
 
 constexpr std::string_view kAnswer =
     R"json({"under_way": true, "message": false, "polled": false, "group": "default_pg", "number": 4, "name": "all_reduce", "details": "(float32 [8])",
-        "signature": "all_reduce (float32 [8])"})json";
+        "signature": "all_reduce (float32 [8])", "members": [0, 2]})json";
 
 class TorchRecorder : public ::testing::Test {
  protected:
@@ -55,8 +55,9 @@ class TorchRecorder : public ::testing::Test {
 TEST_F(TorchRecorder, SaysWhichCallIsUnderWay) {
   const auto call = AskOneThatSays(std::string(kAnswer));
   ASSERT_TRUE(call);
-  EXPECT_EQ(call->Text(), "all_reduce #4 on 'default_pg' (float32 [8])");
-  EXPECT_EQ(call->signature, "all_reduce (float32 [8])");
+  EXPECT_EQ(call->call.Text(), "all_reduce #4 on 'default_pg' (float32 [8])");
+  EXPECT_EQ(call->call.signature, "all_reduce (float32 [8])");
+  EXPECT_EQ(call->members, (std::vector<int>{0, 2}));
 }
 
 TEST_F(TorchRecorder, IsNotBelievedBeyondItsForm) {

@@ -20,7 +20,6 @@ constexpr double kLacksProcessor = 0.2;
 // that naps may wait by means of its own.
 void AddCall(verdict::RankDoing* doing) {
   using stacks::Stand;
-  if (!doing->call) return;
   if (doing->stand != Stand::kUnknown && doing->stand != Stand::kElsewhere) return;
   const bool under_way = doing->call->under_way, polls = under_way && doing->naps && doing->call->polled;
   if (doing->in_source && !polls) return;
@@ -32,9 +31,15 @@ void AddCall(verdict::RankDoing* doing) {
   if (!under_way && doing->runs) doing->stand = Stand::kElsewhere;
 }
 
-// Unlike every number of sleeps, and that of other calls.
-std::int64_t IdOf(const contract::RecordedCall& call) {
-  return -2 * static_cast<std::int64_t>(call.number) - (call.message ? 1 : 0);
+void AddCalls(std::vector<verdict::RankDoing>* seen) {
+  using stacks::Stand;
+  for (verdict::RankDoing& doing : *seen) {
+    if (!doing.call) continue;
+    AddCall(&doing);
+    // Another thread of it is in a collective.
+    if (doing.call->under_way && !doing.call->message && doing.stand == Stand::kElsewhere)
+      doing.stand = Stand::kMayWait;
+  }
 }
 
 char LetterOf(const verdict::RankDoing& doing) {
@@ -42,6 +47,27 @@ char LetterOf(const verdict::RankDoing& doing) {
   if (doing.stand == stacks::Stand::kWaits) return RankLooks::kWaits;
   if (doing.stand != stacks::Stand::kElsewhere) return RankLooks::kOther;
   return doing.runs ? RankLooks::kComputes : RankLooks::kElsewhere;
+}
+
+// The letter for whom it waits, which the list may be made longer for.
+char WhomOf(const verdict::RankDoing& doing, std::vector<contract::Awaited>* known) {
+  constexpr std::size_t kMost = RankLooks::kLastAwaited - RankLooks::kFirstAwaited + 1;
+  if (!doing.awaited || doing.stand != stacks::Stand::kWaits) return RankLooks::kAnyone;
+  contract::Awaited awaited = *doing.awaited;
+  awaited.number = 0;
+  if (known->empty()) known->emplace_back();  // the first one: none
+  auto found = std::ranges::find(*known, awaited);
+  if (found == known->end() && known->size() < kMost) found = known->insert(found, std::move(awaited));
+  if (found == known->end()) found = known->begin();
+  return static_cast<char>(RankLooks::kFirstAwaited + (found - known->begin()));
+}
+
+void AddGroups(const verdict::RankDoing& doing, std::vector<contract::Membership>* known) {
+  for (const contract::Membership& group : doing.groups) {
+    const bool fresh =
+        std::ranges::find(*known, group.communicator, &contract::Membership::communicator) == known->end();
+    if (fresh && known->size() < RankLooks::kMostGroups) known->push_back(group);
+  }
 }
 
 template <class Key>
@@ -105,6 +131,7 @@ void WaitWatch::Halve() {
   };
   for (auto& [number, rank] : ranks_) {
     halve(rank.letters);
+    halve(rank.whom);
     halve(rank.waits);
   }
   interval_ *= 2;
@@ -113,7 +140,7 @@ void WaitWatch::Halve() {
 
 void WaitWatch::Add(std::size_t look, std::vector<verdict::RankDoing> seen) {
   calls_(seen);
-  for (verdict::RankDoing& doing : seen) AddCall(&doing);
+  AddCalls(&seen);
   // The others have not begun either: where a late rank is now is its start.
   const bool joining = std::ranges::any_of(seen, &verdict::RankDoing::joins);
   for (auto& [number, rank] : ranks_)
@@ -121,10 +148,13 @@ void WaitWatch::Add(std::size_t look, std::vector<verdict::RankDoing> seen) {
   for (const verdict::RankDoing& doing : seen) {
     Rank& rank = ranks_[doing.rank];
     rank.letters.resize(look, RankLooks::kMissed);
-    rank.waits.resize(look, rank.last.sleeps);
+    rank.waits.resize(look, doing.sleeps);
     AddUse(rank, doing.pid);
+    rank.whom.resize(look, RankLooks::kAnyone);
     rank.letters.push_back(LetterOf(doing));
-    rank.waits.push_back(doing.call && doing.call->under_way ? IdOf(*doing.call) : rank.last.sleeps);
+    rank.whom.push_back(WhomOf(doing, &rank.awaited));
+    AddGroups(doing, &rank.groups);
+    rank.waits.push_back(doing.Wait());
     if (doing.stand == stacks::Stand::kElsewhere && !joining) Count(rank.places, doing.Said());
   }
 }
@@ -151,6 +181,9 @@ std::vector<RankLooks> WaitWatch::Seen() const {
     looks.rank = number;
     looks.every = every_;
     looks.letters = rank.letters;
+    looks.whom = rank.whom;
+    looks.awaited = rank.awaited;
+    looks.groups = rank.groups;
     for (std::size_t i = 1; i < rank.letters.size(); ++i) {
       const bool same = rank.letters[i] == RankLooks::kWaits && rank.letters[i - 1] == RankLooks::kWaits &&
                         rank.waits[i] == rank.waits[i - 1];

@@ -44,9 +44,10 @@ class WaitWatch {
   using Clock = std::chrono::steady_clock;
   struct Rank {
     std::string letters;  // by look
-    // By look, what tells one wait from the next: the number of its recorded call, negative, or how often its
-    // first thread had gone to sleep.
-    std::vector<std::int64_t> waits;
+    std::vector<std::int64_t> waits;  // by look: RankDoing::Wait
+    std::string whom;  // see protocol::RankLooks
+    std::vector<contract::Awaited> awaited;
+    std::vector<contract::Membership> groups;
     std::map<std::string, int> places;  // where it was elsewhere
     std::map<Rival, int> rivals;        // that kept its processors busy
     stacks::Scheduled last = {};

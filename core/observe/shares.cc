@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+
+#include "core/verdict/awaiting.h"
+#include "core/verdict/verdict.h"
 
 namespace dtrun::observe {
 namespace {
@@ -26,14 +30,43 @@ double AtLeast(int more, int less) {
   return sum;
 }
 
-bool IsElsewhere(const verdict::RankDoing& doing) { return doing.stand == stacks::Stand::kElsewhere; }
 bool Waits(const verdict::RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; }
+
+// Those that at least half of the others wait for, directly or not, and who these are. The others are the
+// ranks on the way to it.
+std::map<int, std::set<int>> Delaying(const std::vector<verdict::RankDoing>& looked) {
+  const verdict::Awaiting awaiting(looked);
+  struct Late {
+    std::set<int> waiters, others;
+  };
+  std::map<int, Late> by_rank;
+  for (const verdict::Awaiting::Way& way : awaiting.Ways()) {
+    for (const int rank : way.found.late) {
+      Late& late = by_rank[rank];
+      late.waiters.insert(way.from.begin(), way.from.end());
+      late.others.insert(way.found.passed.begin(), way.found.passed.end());
+    }
+  }
+  std::map<int, std::set<int>> out;
+  for (auto& [rank, late] : by_rank) {
+    late.others.insert(late.waiters.begin(), late.waiters.end());
+    if (2 * late.waiters.size() >= late.others.size() - 1) out[rank] = std::move(late.waiters);
+  }
+  return out;
+}
 
 }  // namespace
 
-void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_point at, bool anew) {
+void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_point at) {
   ++looks_;
-  const auto waiting = std::ranges::count_if(looked, Waits);
+  const std::map<int, std::set<int>> delaying = Delaying(looked);
+  std::set<int> anew;  // in another wait than at the look before
+  for (const verdict::RankDoing& doing : looked) {
+    std::optional<std::int64_t>& wait = ranks_[doing.rank].wait;
+    const auto now = Waits(doing) ? std::optional(doing.Wait()) : std::nullopt;
+    if (now && wait != now) anew.insert(doing.rank);
+    wait = now;
+  }
   for (const verdict::RankDoing& doing : looked) {
     Rank& rank = ranks_[doing.rank];
     if (rank.looks++ == 0) {
@@ -48,10 +81,11 @@ void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_poin
     rank.waits += Waits(doing) ? 1 : 0;
     rank.input += doing.loads ? 1 : 0;
     rank.saves += doing.saves ? 1 : 0;
-    const bool delays = IsElsewhere(doing) && waiting > 0 && 2 * waiting >= std::ssize(looked) - 1;
-    if (!delays) continue;
+    const auto late = delaying.find(doing.rank);
+    if (late == delaying.end()) continue;
     ++rank.delays;
-    rank.counted += anew ? 1 : 0;
+    for (const int waiter : late->second) ++rank.whom[waiter];
+    if (std::ranges::any_of(late->second, [&](int waiter) { return anew.contains(waiter); })) ++rank.counted;
     if (rank.places.size() < kMostPlaces || rank.places.contains(doing.phrase)) ++rank.places[doing.phrase];
   }
 }
@@ -74,6 +108,9 @@ std::vector<RankShare> Shares::Ranks() const {
     const auto usual =
         std::ranges::max_element(rank.places, {}, [](const auto& place) { return place.second; });
     if (usual != rank.places.end()) share.usual = usual->first;
+    for (const auto& [waiter, count] : rank.whom)
+      if (2 * count >= rank.delays) share.whom.push_back(waiter);
+    if (share.whom.size() + 1 == ranks_.size()) share.whom.clear();
     const double seconds = std::chrono::duration<double>(rank.last - rank.first).count();
     if (seconds <= 0) continue;
     // Processes that have ended take their counts along.
@@ -100,10 +137,12 @@ std::optional<RankShare> Shares::Straggler(double least) const {
 }
 
 std::string StragglerText(const RankShare& straggler) {
-  return fmt::format(
-      "rank {} makes the others wait: in {:.0f} % of {} looks it was elsewhere{}{}, while they waited",
-      straggler.rank, 100 * straggler.delays, straggler.looks, straggler.usual.empty() ? "" : ", mostly ",
-      straggler.usual);
+  const std::string whom =
+      straggler.whom.empty() ? std::string("the others") : verdict::FoldRanks(straggler.whom);
+  return fmt::format("rank {} makes {} wait: in {:.0f} % of {} looks it was elsewhere{}{}, while {} waited",
+                     straggler.rank, whom, 100 * straggler.delays, straggler.looks,
+                     straggler.usual.empty() ? "" : ", mostly ", straggler.usual,
+                     straggler.whom.size() == 1 ? "that" : "they");
 }
 
 }  // namespace dtrun::observe

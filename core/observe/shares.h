@@ -23,7 +23,7 @@ struct RankShare {
   double waits = 0;   // for other ranks
   double input = 0;   // for its data loader
   double saves = 0;   // in which it wrote a checkpoint
-  double delays = 0;  // elsewhere, while at least half of the others waited
+  double delays = 0;  // elsewhere, while at least half of those that may wait for it did
   // Since the first look, per second.
   double processors = 0;  // CPU seconds, with all descendants
   double bytes = 0;       // read and written, with all descendants
@@ -35,15 +35,16 @@ struct RankShare {
   std::string now;         // its place at the last look
   bool in_source = false;  // whether that names a line
   std::string usual;       // its most frequent place while it delayed others; empty: it never did
+  std::vector<int> whom;   // it delayed, in at least half of those looks; empty: all others, or none
 };
 
 class Shares {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `at` must increase from look to look. `anew`: whether the ranks that wait have gone on since the look
-  // before; the sign test counts no others.
-  void Add(const std::vector<verdict::RankDoing>& looked, Clock::time_point at, bool anew = true);
+  // `looked`: resolved (verdict/awaiting.h). `at` must increase from look to look. The sign test counts only
+  // looks between which a rank that waits has gone on.
+  void Add(const std::vector<verdict::RankDoing>& looked, Clock::time_point at);
   int looks() const { return looks_; }
 
   // By rank.
@@ -68,6 +69,8 @@ class Shares {
     std::string now;
     bool in_source = false;
     std::map<std::string, int> places;  // while it delayed others
+    std::map<int, int> whom;            // looks in which it delayed that rank
+    std::optional<std::int64_t> wait;   // at its last look
   };
 
   int looks_ = 0;

@@ -19,16 +19,19 @@ verdict::RankDoing At(int rank, Stand stand, const std::string& phrase, std::int
   return doing;
 }
 
+// Ranks 0 and 2 wait again at each look, for rank 1 but for every fifth.
 TEST(Shares, NamesTheRankThatTheOthersWaitFor) {
   Shares shares;
   Clock::time_point at{};
   for (int look = 0; look < 15; ++look, at += std::chrono::milliseconds(250)) {
     const bool meets = look % 5 == 4;
-    shares.Add({At(0, Stand::kWaits, "in all_reduce at t.py:8"),
-                meets ? At(1, Stand::kWaits, "in all_reduce at t.py:8")
-                      : At(1, Stand::kElsewhere, "in time.sleep at t.py:6", 100 * look),
-                At(2, Stand::kWaits, "in all_reduce at t.py:8")},
-               at);
+    std::vector<verdict::RankDoing> looked = {
+        At(0, Stand::kWaits, "in all_reduce at t.py:8"),
+        meets ? At(1, Stand::kWaits, "in all_reduce at t.py:8")
+              : At(1, Stand::kElsewhere, "in time.sleep at t.py:6", 100 * look),
+        At(2, Stand::kWaits, "in all_reduce at t.py:8")};
+    for (verdict::RankDoing& doing : looked) doing.sleeps = look;
+    shares.Add(looked, at);
   }
   const auto straggler = shares.Straggler();
   ASSERT_TRUE(straggler.has_value());
@@ -66,12 +69,31 @@ TEST(Shares, AccusesNoRankOfHealthyJobs) {
       for (int rank = 0; rank < ranks; ++rank) {
         const bool elsewhere = rank == late || random() % 4 == 0;
         looked.push_back(At(rank, elsewhere ? Stand::kElsewhere : Stand::kWaits, "p"));
+        looked.back().sleeps = look;
       }
       shares.Add(looked, Clock::time_point() + std::chrono::seconds(look));
     }
     accused += shares.Straggler() ? 1 : 0;
   }
   EXPECT_LE(accused, 20);  // 0.2 %
+}
+
+TEST(Shares, NamesNoRankForOneLongWaitAndWhomItDelays) {
+  Shares shares;
+  for (int look = 0; look < 50; ++look) {
+    std::vector<verdict::RankDoing> looked = {At(0, Stand::kWaits, "w"), At(1, Stand::kElsewhere, "e"),
+                                              At(2, Stand::kElsewhere, "e")};
+    looked[0].awaited = contract::Awaited{.ranks = {1}};
+    if (look >= 20) looked[0].sleeps = look;
+    shares.Add(looked, Clock::time_point() + std::chrono::seconds(look));
+    if (look == 20) {
+      EXPECT_FALSE(shares.Straggler().has_value());
+    }
+  }
+  ASSERT_TRUE(shares.Straggler().has_value());
+  EXPECT_EQ(shares.Straggler()->whom, std::vector<int>{0});
+  EXPECT_EQ(StragglerText(*shares.Straggler()),
+            "rank 1 makes rank 0 wait: in 100 % of 50 looks it was elsewhere, mostly e, while that waited");
 }
 
 TEST(Shares, CountsUseBetweenTheFirstAndTheLastLook) {

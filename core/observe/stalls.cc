@@ -48,9 +48,9 @@ class Stalls final : public StallObserver {
  private:
   Finding Found(const Stall& stall) const {
     std::vector<verdict::RankDoing> ranks = stall.ranks;
+    verdict::AddCalls(&ranks);
     fact::Places looked;
     for (verdict::RankDoing& rank : ranks) {
-      verdict::AddCallTo(&rank);
       looked.ranks.push_back({{rank.rank}, rank});
       if (!IsDebugged(rank) && std::ranges::find(stall.working, rank.rank) != stall.working.end())
         rank.phrase = "at work " + rank.phrase;

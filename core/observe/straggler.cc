@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "core/observe/shares.h"
+#include "core/verdict/awaiting.h"
 
 namespace dtrun::observe {
 namespace {
@@ -22,14 +24,16 @@ bool WaitsAt(char letter) { return letter == RankLooks::kWaits || letter == Rank
 
 // At each position the moment that is `times` as late as before.
 void Widen(RankLooks* looks, std::uint32_t times) {
-  std::string letters;
+  std::string letters, whom;
   for (std::size_t i = times - 1; i < looks->letters.size(); i += times) {
     const std::string_view passed = std::string_view(looks->letters).substr(i + 1 - times, times);
     const bool still =
         std::ranges::all_of(passed, [](char letter) { return letter == RankLooks::kStillWaits; });
     letters += passed.back() == RankLooks::kStillWaits && !still ? RankLooks::kWaits : passed.back();
+    if (i < looks->whom.size()) whom += looks->whom[i];
   }
   looks->letters = std::move(letters);
+  looks->whom = std::move(whom);
   looks->every *= times;
 }
 
@@ -45,7 +49,7 @@ double BusierBy(const std::vector<RankLooks>& all, const RankLooks& one) {
   return known == 0 || one.active_percent < 0 ? 1 : one.active_percent / 100.0 - others / known;
 }
 
-verdict::RankDoing DoingAt(const RankLooks& looks, std::size_t at) {
+verdict::RankDoing DoingAt(const RankLooks& looks, std::size_t at, std::int64_t wait) {
   verdict::RankDoing doing;
   doing.rank = looks.rank;
   const char letter = looks.letters[at];
@@ -53,6 +57,11 @@ verdict::RankDoing DoingAt(const RankLooks& looks, std::size_t at) {
                 : IsElsewhereAt(letter) ? stacks::Stand::kElsewhere
                                         : stacks::Stand::kUnknown;
   doing.phrase = looks.place;
+  doing.sleeps = wait;
+  doing.groups = looks.groups;
+  const char whom = at < looks.whom.size() ? looks.whom[at] : RankLooks::kAnyone;
+  const auto index = static_cast<std::size_t>(whom - RankLooks::kFirstAwaited);
+  if (whom != RankLooks::kAnyone && index < looks.awaited.size()) doing.awaited = looks.awaited[index];
   return doing;
 }
 
@@ -68,19 +77,18 @@ std::optional<verdict::Straggler> StragglerOf(std::vector<RankLooks> looks) {
     length = std::max(length, one.letters.size());
   }
   Shares shares;
-  bool met = false;  // before any rank waited, they were starting
+  bool met = false;                  // before any rank waited, they were starting
+  std::map<int, std::int64_t> wait;  // by rank: when it began
   for (std::size_t at = 0; at < length; ++at) {
     std::vector<verdict::RankDoing> looked;
-    bool waits = false, anew = false;
     for (const RankLooks& one : looks) {
       if (at >= one.letters.size() || one.letters[at] == RankLooks::kMissed) continue;
-      looked.push_back(DoingAt(one, at));
-      waits = waits || WaitsAt(one.letters[at]);
-      anew = anew || one.letters[at] == RankLooks::kWaits;
+      if (one.letters[at] == RankLooks::kWaits) wait[one.rank] = static_cast<std::int64_t>(at);
+      looked.push_back(DoingAt(one, at, wait[one.rank]));
+      met = met || WaitsAt(one.letters[at]);
     }
-    met = met || waits;
-    if (met && !looked.empty())
-      shares.Add(looked, Shares::Clock::time_point(std::chrono::seconds(at)), anew || !waits);
+    verdict::ResolveAwaited(&looked);
+    if (met && !looked.empty()) shares.Add(looked, Shares::Clock::time_point(std::chrono::seconds(at)));
   }
   const auto late = shares.Straggler(kWithRival);
   if (!late) return std::nullopt;
@@ -98,6 +106,7 @@ std::optional<verdict::Straggler> StragglerOf(std::vector<RankLooks> looks) {
   if (delays < (rival ? kWithRival : kWithoutRival)) return std::nullopt;
   verdict::Straggler straggler{late->rank, static_cast<int>(std::lround(100 * late->delays)), late->looks,
                                late->usual};
+  straggler.whom = late->whom;
   if (rival) {
     straggler.rival = found->rival;
     straggler.rival_command = found->rival_command;

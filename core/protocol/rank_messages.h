@@ -106,10 +106,12 @@ struct Inspect {
   std::uint32_t number = 0;
   std::vector<int> closely = {};  // ranks
   bool recorders = true;          // asks torch's recorder in each rank, which takes the rank up to 30 ms
+  bool looks = false;             // tells what the regular looks have seen so far
   void Fields(auto& io) {
     io("number", number);
     io("closely", closely, wire::kMostProcesses);
     io("recorders", recorders);
+    io("looks", looks);
   }
 };
 
@@ -246,17 +248,6 @@ struct RendezvousSeen {
     io("overrides", overrides, wire::kMostEntries);
   }
 };
-struct Inspected {
-  static constexpr Rule kRule{"Inspected", kWithRanks, kMayBeLate};
-  std::uint32_t number = 0;               // of the request
-  std::vector<verdict::RankDoing> ranks;  // only living ones
-  std::uint64_t calls = 0;                // changes when any of them has called a recorded collective
-  void Fields(auto& io) {
-    io("number", number);
-    io("ranks", ranks, wire::kMostProcesses);
-    io("calls", calls);
-  }
-};
 // What regular looks at a rank have seen: a letter for each moment, the same moments on all hosts.
 struct RankLooks {
   static constexpr char kMissed = ' ', kOther = '.';
@@ -272,6 +263,12 @@ struct RankLooks {
   pid_t rival = 0;  // the process of another program that most often kept its processors busy; 0: none
   std::string rival_command = {};
   int rival_looks = 0;  // in so many looks it, or another such process, did so
+  // Whom it waited for at each moment: kAnyone, or the index into `awaited` above kFirstAwaited.
+  static constexpr char kAnyone = ' ', kFirstAwaited = '!', kLastAwaited = '~';
+  std::string whom = {};
+  std::vector<contract::Awaited> awaited = {};
+  static constexpr std::size_t kMostGroups = 64;
+  std::vector<contract::Membership> groups = {};  // that it has been in
   void Fields(auto& io) {
     io("rank", rank, wire::kAnyRank);
     io("every", every, wire::Between{1u, 1u << 30});
@@ -281,6 +278,22 @@ struct RankLooks {
     io("rival", rival, wire::Between{0, wire::kAnyPid.most});
     io("rival_command", rival_command, wire::kMostName, wire::kPrintable);
     io("rival_looks", rival_looks, wire::Between{0, 1 << 20});
+    io("whom", whom, wire::kMostName, wire::kPrintable);
+    io("awaited", awaited, wire::Most{kLastAwaited - kFirstAwaited + 1});
+    io("groups", groups, wire::Most{kMostGroups});
+  }
+};
+struct Inspected {
+  static constexpr Rule kRule{"Inspected", kWithRanks, kMayBeLate};
+  std::uint32_t number = 0;               // of the request
+  std::vector<verdict::RankDoing> ranks;  // only living ones
+  std::uint64_t calls = 0;                // changes when any of them has called a recorded collective
+  std::vector<RankLooks> looks = {};
+  void Fields(auto& io) {
+    io("number", number);
+    io("ranks", ranks, wire::kMostProcesses);
+    io("calls", calls);
+    io("looks", looks, wire::kMostProcesses);
   }
 };
 // Where the program's own code crashed: "in step at solver.c:42".

@@ -213,8 +213,8 @@ void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
   if (all_wait && for_them && !WaitsForLoader(main)) doing->stand = Stand::kWaits;
 }
 
-// A thread in a collective, while the main thread sleeps between two looks at something.
-void FillFromNap(const Look& look, const Source& source, Doing* doing) {
+// A thread in a collective, while the main thread sleeps: between two looks at it, or for its own reasons.
+void FillFromSleep(const Look& look, const Source& source, Doing* doing) {
   Doing polls = *doing;
   FillFromThreads(look, source, &polls);
   if (polls.stand != Stand::kElsewhere) *doing = polls;
@@ -224,6 +224,7 @@ void FillFromPython(const Look& look, Doing* doing) {
   const Source source = SourceOf(look.pid);
   const Place place = PlaceOf(look.python.threads.front().frames, source);
   doing->stand = place.stand;
+  doing->awaited = look.python.awaited;
   if (place.stand == Stand::kMayWait && place.waits_below && SleepsAlone(look)) doing->stand = Stand::kWaits;
   doing->trains = place.trains;
   doing->joins = place.joins;
@@ -245,11 +246,12 @@ void FillFromPython(const Look& look, Doing* doing) {
     doing->more = task->waits;
   }
   const std::vector<Frame>& main = look.python.threads.front().frames;
-  if (doing->naps && doing->stand == Stand::kElsewhere) {
-    if (PollsARequest(main, source))
+  const bool sleeps = task != nullptr && task->waits.ends_with("nanosleep");
+  if (sleeps && doing->stand == Stand::kElsewhere) {
+    if (doing->naps && PollsARequest(main, source))
       doing->stand = Stand::kWaits;
     else
-      FillFromNap(look, source, doing);
+      FillFromSleep(look, source, doing);
   }
   if (EndsThreads(main)) doing->what = "the wait for its threads at exit";
   if (EndsThreads(main) || MayWaitForThread(main)) FillFromThreads(look, source, doing);

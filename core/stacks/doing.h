@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Doing {
   // What it waits for, as shown by other processes: "waits for its data loader; a worker is in time.sleep at
   // data.py:6"; may be empty.
   std::string beside;
+  std::optional<std::vector<int>> awaited = {};  // ranks; unset: unknown (torch_call.h)
   pid_t lock_holder = 0;  // process with the file lock that it waits for; 0: it waits for none, or unknown
   std::string text;       // all stacks, for a file; lines
 };

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Frame {
   // Byte columns of the current expression, if it is on one line; otherwise -1.
   int column = -1;
   int end_column = -1;
+  // Addresses in the process, of the frame and of its code; 0: it is no frame of Python.
+  std::uint64_t at = 0, code = 0;
 };
 
 struct PythonThread {

@@ -20,7 +20,15 @@ constexpr PythonLayout k311 = {.runtime = {40},
                                .frame = {32, 48, 56, 72, {}},
                                .code = {72, 112, 128, 136, 184},
                                .text = {16, 32, 48, 72},
-                               .bytes = {16, 32}};
+                               .bytes = {16, 32},
+                               .objects = PythonObjects{.frame = {8, 72},
+                                                        .code = {96},
+                                                        .size = 16,
+                                                        .items = 24,
+                                                        .dict = {16, 32},
+                                                        .keys = {9, 10, 24, 32},
+                                                        .digits = 16,
+                                                        .digits_at = 24}};
 constexpr PythonLayout k312 = {.runtime = {40},
                                .interpreter = {72},
                                .gil = {0, 384, 8, 16, 208},
@@ -28,7 +36,8 @@ constexpr PythonLayout k312 = {.runtime = {40},
                                .frame = {0, 8, 56, 80, 70},
                                .code = {68, 112, 128, 136, 192},
                                .text = {16, 32, 40, 56},
-                               .bytes = {16, 32}};
+                               .bytes = {16, 32},
+                               .objects = {}};
 
 // _Py_DebugOffsets of 3.13, at the start of _PyRuntime.
 struct Offsets313 {
@@ -95,7 +104,8 @@ std::optional<PythonLayout> Described(const Memory& memory, std::uint32_t versio
       .code = {at.code.firstlineno, at.code.filename, at.code.qualname, at.code.linetable,
                at.code.co_code_adaptive},
       .text = {at.text.length, at.text.state, at.text.asciiobject_size, at.text.asciiobject_size + 16},
-      .bytes = {at.bytes.ob_size, at.bytes.ob_sval}};
+      .bytes = {at.bytes.ob_size, at.bytes.ob_sval},
+      .objects = {}};
 }
 
 constexpr int kMostThreads = 256;
@@ -123,28 +133,6 @@ void AppendUtf8(std::uint32_t c, std::string* to) {
     to->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3f)));
     to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
   }
-}
-
-// A str object, with '?' for characters that could move a terminal's cursor.
-std::string TextAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
-  const auto length = memory.Read<std::uint64_t>(object + layout.text.length);
-  const auto state = memory.Read<std::uint32_t>(object + layout.text.state);
-  if (!length || !state || *length > kLongestText) return {};
-  const std::uint32_t kind = (*state >> 2) & 7U;
-  const bool compact = ((*state >> 5) & 1U) != 0;
-  const bool ascii = ((*state >> 6) & 1U) != 0;
-  if (!compact || (kind != 1 && kind != 2 && kind != 4)) return {};
-  const std::string bytes =
-      memory.Bytes(object + (ascii ? layout.text.ascii : layout.text.compact), *length * kind);
-  std::string text;
-  for (std::size_t at = 0; at + kind <= bytes.size(); at += kind) {
-    std::uint32_t c = 0;
-    for (std::uint32_t i = 0; i < kind; ++i) {
-      c |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-    }
-    AppendUtf8(c, &text);
-  }
-  return text;
 }
 
 std::string TableAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
@@ -203,6 +191,26 @@ long SignedVarint(const std::string& table, std::size_t* at) {
 }
 
 }  // namespace
+
+std::string TextAt(const Memory& memory, const PythonText& at, std::uint64_t object) {
+  const auto length = memory.Read<std::uint64_t>(object + at.length);
+  const auto state = memory.Read<std::uint32_t>(object + at.state);
+  if (!length || !state || *length > kLongestText) return {};
+  const std::uint32_t kind = (*state >> 2) & 7U;
+  const bool compact = ((*state >> 5) & 1U) != 0;
+  const bool ascii = ((*state >> 6) & 1U) != 0;
+  if (!compact || (kind != 1 && kind != 2 && kind != 4)) return {};
+  const std::string bytes = memory.Bytes(object + (ascii ? at.ascii : at.compact), *length * kind);
+  std::string text;
+  for (std::size_t i = 0; i + kind <= bytes.size(); i += kind) {
+    std::uint32_t c = 0;
+    for (std::uint32_t j = 0; j < kind; ++j) {
+      c |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i + j])) << (8 * j);
+    }
+    AppendUtf8(c, &text);
+  }
+  return text;
+}
 
 std::optional<PythonLayout> LayoutOf(const Memory& memory, std::uint32_t version, std::uint64_t runtime) {
   switch (version >> 16) {  // the minor version
@@ -282,6 +290,8 @@ Python PythonReader::Read(const Memory& memory) {
   }
   std::stable_partition(python.threads.begin(), python.threads.end(),
                         [&](const PythonThread& one) { return one.id == memory.pid(); });
+  if (!python.threads.empty())
+    python.awaited = torch_calls_.AwaitedIn(memory, *layout_, python.threads.front().frames);
   return python;
 }
 
@@ -297,6 +307,7 @@ PythonThread PythonReader::ThreadAt(const Memory& memory, std::uint64_t thread) 
     }
     const std::string copy = memory.Bytes(at, layout_->frame.size);
     if (copy.empty()) break;
+    const std::uint64_t frame_at = at;
     at = FieldOf<std::uint64_t>(copy, layout_->frame.previous);
     if (layout_->frame.owner && static_cast<std::uint8_t>(copy[*layout_->frame.owner]) == kOfInterpreter)
       continue;
@@ -306,6 +317,8 @@ PythonThread PythonReader::ThreadAt(const Memory& memory, std::uint64_t thread) 
     Frame& frame = out.frames.emplace_back();
     frame.file = code->file;
     frame.function = code->function;
+    frame.at = frame_at;
+    frame.code = address;
     const std::uint64_t units = address + layout_->code.units;
     const auto instruction = FieldOf<std::uint64_t>(copy, layout_->frame.instruction);
     const long unit = instruction < units ? 0 : static_cast<long>((instruction - units) / 2);
@@ -330,8 +343,8 @@ const PythonReader::Code* PythonReader::CodeAt(const Memory& memory, std::uint64
           function,
           table,
           first_line,
-          TextAt(memory, *layout_, file),
-          TextAt(memory, *layout_, function),
+          TextAt(memory, layout_->text, file),
+          TextAt(memory, layout_->text, function),
           TableAt(memory, *layout_, table)};
   return code.file.empty() || code.function.empty() ? nullptr : &code;
 }

@@ -14,44 +14,10 @@
 
 #include "core/stacks/frame.h"
 #include "core/stacks/memory.h"
+#include "core/stacks/python_layout.h"
+#include "core/stacks/torch_call.h"
 
 namespace dtrun::stacks {
-
-// Field offsets, in bytes, in the structures of one CPython version.
-//
-// 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime` (_Py_DebugOffsets). Other versions
-// are untested. Reads the process's memory; any thread that may block.
-struct PythonLayout {
-  struct {
-    std::uint64_t interpreters;
-  } runtime;
-  struct {
-    std::uint64_t threads;
-  } interpreter;
-  // The GIL: in the runtime at `in_runtime`, or at the target of the interpreter's pointer at
-  // `in_interpreter`.
-  struct {
-    std::uint64_t in_runtime, in_interpreter, holder, locked, size;
-  } gil;
-  struct {
-    std::uint64_t next, native_id;
-    std::uint64_t frame;  // a pointer to the innermost frame, or to a structure that has one:
-    std::optional<std::uint64_t> in_cframe;
-  } thread;
-  struct {
-    std::uint64_t code, previous, instruction, size;
-    std::optional<std::uint64_t> owner;  // a byte; 3: a frame of the interpreter
-  } frame;
-  struct {
-    std::uint64_t first_line, file, qualname, table, units;
-  } code;
-  struct {
-    std::uint64_t length, state, ascii, compact;
-  } text;
-  struct {
-    std::uint64_t size, data;
-  } bytes;
-};
 
 // `version` is Py_Version of the process; nullopt for unknown versions.
 std::optional<PythonLayout> LayoutOf(const Memory& memory, std::uint32_t version, std::uint64_t runtime);
@@ -60,6 +26,7 @@ struct Python {
   std::vector<PythonThread> threads;  // main thread first; empty: no readable Python
   // The address range of its GIL: a thread that waits at an address in it waits for the GIL.
   std::uint64_t lock_begin = 0, lock_end = 0;
+  std::optional<std::vector<int>> awaited = {};  // by its main thread (torch_call.h)
 };
 
 // Reads the stacks of one process, at best many times: keeps where the interpreter is and the code objects
@@ -90,6 +57,7 @@ class PythonReader {
   std::uint32_t version_ = 0;  // Py_Version
   std::uint64_t version_at_ = 0, runtime_ = 0;
   std::map<std::uint64_t, Code> codes_;  // by address
+  TorchCalls torch_calls_;
 };
 
 // The source location of an instruction: the entry for code unit `unit` in a code object's location table

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/contract/awaited.h"
 #include "core/contract/recorded_call.h"
 #include "core/failures/finding.h"
 #include "core/process/ending.h"
@@ -80,11 +81,14 @@ struct RankDoing {
   pid_t pid = 0;                  // the process that was read; not sent to other hosts
   bool runs = false;              // its main thread is on a processor, or ready to run
   bool naps = false;              // it sleeps for less than a second
+  std::int64_t sleeps = 0;        // how often its main thread has gone to sleep
 
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
   bool due_soon = false;    // it is in another, the time of which is over soon
   std::optional<contract::RecordedCall> call = {};  // unset: it has made none that a recorder has
+  std::optional<contract::Awaited> awaited = {};    // by the call under way; unset: unknown
+  std::vector<contract::Membership> groups = {};    // whose collectives dtrun records
   std::optional<GpuUse> gpu = {};                   // of NVIDIA, that the process uses
   bool in_source = false;                           // the phrase names a line of a source file
 
@@ -103,6 +107,7 @@ struct RankDoing {
     io("kernel_ms", kernel_ms, wire::kNotNegative);
     io("runs", runs);
     io("naps", naps);
+    io("sleeps", sleeps, wire::kNotNegative);
     io("bytes", bytes, wire::kNotNegative);
     io("resident", resident, wire::kNotNegative);
     io("faults", faults, wire::kNotNegative);
@@ -112,10 +117,17 @@ struct RankDoing {
     io("plugin", plugin, wire::kMostName);
     io("due_soon", due_soon);
     io("call", call);
+    io("awaited", awaited);
+    io("groups", groups, wire::Most{64});
     io("gpu", gpu);
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
+  // Tells one wait from the next: by the call that it is in, or else by how often it has gone to sleep.
+  std::int64_t Wait() const {
+    if (!call || !call->under_way) return sleeps;
+    return -2 * static_cast<std::int64_t>(call->number) - (call->message ? 1 : 0);
+  }
 };
 
 // A rank that clearly made the others wait, most of the time of a generation.
@@ -127,11 +139,13 @@ struct Straggler {
   // A process of another program that kept its processor busy; 0: none is known.
   pid_t rival = 0;
   std::string rival_command = {};
+  std::vector<int> whom = {};  // it made wait; empty: all others
   void Fields(auto& io) {
     io("rank", rank, wire::kAnyRank), io("percent", percent, wire::Between{0, 100});
     io("looks", looks, wire::Between{0, 1 << 20}), io("place", place, wire::kMayMiss);
     io("rival", rival, wire::Between{0, wire::kAnyPid.most}, wire::kMayMiss);
     io("rival_command", rival_command, wire::kMayMiss);
+    io("whom", whom, wire::kMostEntries, wire::kAnyRank, wire::kMayMiss);
   }
 };
 

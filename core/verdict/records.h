@@ -216,6 +216,7 @@ struct Places {
       io("phrase", doing.phrase), io("beside", doing.beside, kMayMiss),
           io("waits_for", doing.waits_for, wire::kAnyRankOrNone);
       io("plugin", doing.plugin, wire::kMostName, kMayMiss);
+      io("awaited", doing.awaited, kMayMiss);
       doing.rank = rank;
     }
   };

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/failures/finding.h"
 #include "core/stacks/doing.h"
+#include "core/verdict/awaiting.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -171,6 +172,18 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_
   return {};
 }
 
+// Those of `still` that others waited for, as far as that is known.
+std::vector<std::size_t> Awaited(const Facts& facts, std::vector<std::size_t> still) {
+  const std::vector<RankDoing> places = PlacesOf(facts);
+  const Awaiting awaiting(places);
+  std::set<int> late;
+  for (const Awaiting::Way& way : awaiting.Ways())
+    late.insert(way.found.late.begin(), way.found.late.end());
+  if (!late.empty())
+    std::erase_if(still, [&](std::size_t index) { return !late.contains(facts.ranks[index].rank); });
+  return still;
+}
+
 // All waited, but exactly one of them in a different call.
 std::optional<std::size_t> Differs(const Facts& facts, const std::set<int>& members = {}) {
   const std::vector<RankDoing> places = PlacesOf(facts);
@@ -300,7 +313,7 @@ Suspicion SuspectOfStall(const Facts& facts) {
   if (Suspicion overrode = joining ? Overrode(facts) : Suspicion(); overrode.kind != Kind::kNone)
     return overrode;
   if (std::ranges::none_of(facts.ranks, Waited)) return {};
-  if (auto still = StoodStill(facts, std::nullopt); !still.empty())
+  if (auto still = Awaited(facts, StoodStill(facts, std::nullopt)); !still.empty())
     return {Kind::kStoodStill, std::move(still)};
   if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
   return {};
@@ -374,27 +387,6 @@ std::vector<int> FailedAlike(const Facts& facts, std::size_t index) {
     if (!failure.empty() && rank.count == 1 && KindOfFailure(rank) == failure) ranks.push_back(rank.rank);
   }
   return ranks;
-}
-
-std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but,
-                       const std::pair<std::string_view, std::string_view>& verb) {
-  std::vector<std::pair<std::string, std::vector<int>>> places;
-  for (const RankDoing& doing : ranks) {
-    if (std::ranges::find(but, doing.rank) != but.end()) continue;
-    const auto known =
-        std::ranges::find(places, doing.Said(), &std::pair<std::string, std::vector<int>>::first);
-    if (known != places.end()) {
-      known->second.push_back(doing.rank);
-    } else {
-      places.push_back({doing.Said(), {doing.rank}});
-    }
-  }
-  std::string text;
-  for (const auto& [place, at] : places) {
-    text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", FoldRanks(at),
-                        at.size() == 1 ? verb.first : verb.second, place);
-  }
-  return text;
 }
 
 }  // namespace dtrun::verdict

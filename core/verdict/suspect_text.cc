@@ -170,4 +170,25 @@ std::string AlikeText(const Facts& facts, std::size_t index, std::string_view sa
   return fmt::format("  {} failed the same way{}\n", who, told ? "" : ": " + error);
 }
 
+std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but,
+                       const std::pair<std::string_view, std::string_view>& verb) {
+  std::vector<std::pair<std::string, std::vector<int>>> places;
+  for (const RankDoing& doing : ranks) {
+    if (std::ranges::find(but, doing.rank) != but.end()) continue;
+    const auto known =
+        std::ranges::find(places, doing.Said(), &std::pair<std::string, std::vector<int>>::first);
+    if (known != places.end()) {
+      known->second.push_back(doing.rank);
+    } else {
+      places.push_back({doing.Said(), {doing.rank}});
+    }
+  }
+  std::string text;
+  for (const auto& [place, at] : places) {
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", FoldRanks(at),
+                        at.size() == 1 ? verb.first : verb.second, place);
+  }
+  return text;
+}
+
 }  // namespace dtrun::verdict

@@ -177,9 +177,11 @@ std::string CauseText(const Facts& facts) {
 
 }  // namespace
 
-std::string StragglerText(const Straggler& straggler) {
-  std::string text = fmt::format("rank {} made the others wait {} % of the time ({} looks)", straggler.rank,
-                                 straggler.percent, straggler.looks);
+std::string StragglerText(const Straggler& straggler, bool goes_on) {
+  std::string text = fmt::format(
+      "rank {} {} {} wait {} % of the time ({} looks)", straggler.rank, goes_on ? "makes" : "made",
+      straggler.whom.empty() ? std::string("the others") : FoldRanks(straggler.whom), straggler.percent,
+      straggler.looks);
   if (!straggler.place.empty()) text += ", mostly " + straggler.place;
   if (straggler.rival > 0)
     text +=

@@ -25,7 +25,7 @@ inline constexpr char kOpenEnd[] = " is running, or dtrun was killed, ";
 
 // "rank 1 made the others wait 84 % of the time (120 looks), mostly in time.sleep at train.py:6; its
 // processor was busy with pid 4711 (yes)"
-std::string StragglerText(const Straggler& straggler);
+std::string StragglerText(const Straggler& straggler, bool goes_on = false);
 
 // One line for success; otherwise a block that names the first cause. A last line names the straggler, if
 // there is one. Ends in a newline.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/stacks/doing.h"
+#include "core/verdict/awaiting.h"
 #include "core/verdict/facts.h"
 #include "core/verdict/suspect.h"
 #include "core/verdict/verdict.h"
@@ -77,24 +78,7 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
   return mine.communicator != theirs.communicator;
 }
 
-}  // namespace
-
-std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise) {
-  if (ReceiversText(places).empty()) return otherwise;
-  return "look for the send that is missing: a receive needs one of that rank to this one, with the same tag";
-}
-
-bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
-  if (AreInDifferentGroups(ranks)) return false;
-  std::set<std::string> calls;
-  for (const RankDoing& doing : ranks) {
-    const std::string call = CallOf(doing);
-    if (doing.stand != stacks::Stand::kWaits || !IsCollective(call)) return false;
-    calls.insert(call);
-  }
-  return calls.size() > 1;
-}
-
+// What its recorder knows of one rank.
 void AddCallTo(RankDoing* doing) {
   using stacks::Stand;
   if (!doing->call) return;
@@ -113,6 +97,29 @@ void AddCallTo(RankDoing* doing) {
   } else if (doing->stand != Stand::kElsewhere && doing->beside.empty()) {
     doing->beside = doing->call->Brief();
   }
+}
+
+}  // namespace
+
+std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise) {
+  if (ReceiversText(places).empty()) return otherwise;
+  return "look for the send that is missing: a receive needs one of that rank to this one, with the same tag";
+}
+
+bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
+  if (AreInDifferentGroups(ranks)) return false;
+  std::set<std::string> calls;
+  for (const RankDoing& doing : ranks) {
+    const std::string call = CallOf(doing);
+    if (doing.stand != stacks::Stand::kWaits || !IsCollective(call)) return false;
+    calls.insert(call);
+  }
+  return calls.size() > 1;
+}
+
+void AddCalls(std::vector<RankDoing>* ranks) {
+  for (RankDoing& doing : *ranks) AddCallTo(&doing);
+  ResolveAwaited(ranks);
 }
 
 std::string ExitedText(const std::vector<int>& exited) {
@@ -144,30 +151,41 @@ std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector
            "call the "
            "same ones, in the same order";
   if (std::string receivers = ReceiversText(places); exited.empty() && !receivers.empty()) return receivers;
-  std::vector<int> waits, elsewhere;
-  std::map<int, std::vector<int>> locked_out;  // by the rank that holds the lock
-  for (const RankDoing& doing : places) {
-    if (doing.waits_for >= 0) {
-      locked_out[doing.waits_for].push_back(doing.rank);
-      continue;
-    }
-    if (doing.stand != stacks::Stand::kWaits && doing.stand != stacks::Stand::kElsewhere) return {};
-    (doing.stand == stacks::Stand::kWaits ? waits : elsewhere).push_back(doing.rank);
-  }
   std::string out;
   const auto add = [&out](const std::vector<int>& ranks, const std::string& what) {
     out += fmt::format("{}{} {} for {}", out.empty() ? "" : "; ", FoldRanks(ranks),
                        ranks.size() == 1 ? "waits" : "wait", what);
   };
+  std::map<int, std::vector<int>> locked_out;  // by the rank that holds the lock
+  for (const RankDoing& doing : places)
+    if (doing.waits_for >= 0) locked_out[doing.waits_for].push_back(doing.rank);
   for (const auto& [holder, ranks] : locked_out) add(ranks, fmt::format("a lock that rank {} holds", holder));
-  if (!waits.empty() && !elsewhere.empty()) add(waits, FoldRanks(elsewhere));
-  if (!waits.empty() && elsewhere.empty() && !locked_out.empty())
-    add(waits, "the ranks that wait for the lock");
-  if (!waits.empty() && out.empty() && !exited.empty()) {
-    return fmt::format("{} {} for others, and {}", FoldRanks(waits), waits.size() == 1 ? "waits" : "wait",
-                       ExitedText(exited));
+  const Awaiting awaiting(places);
+  std::map<std::set<int>, std::vector<int>> waits;  // by those that are late
+  bool unclear = false;
+  for (const auto& [from, found] : awaiting.Ways()) {
+    unclear = unclear || found.unclear;
+    if (found.unclear || (found.late.empty() && !found.locked)) continue;
+    std::vector<int>& ranks = waits[found.late];
+    ranks.insert(ranks.end(), from.begin(), from.end());
   }
-  return out;
+  for (auto& [late, ranks] : waits) {
+    std::ranges::sort(ranks);
+    add(ranks, late.empty() ? "the ranks that wait for the lock" : FoldRanks({late.begin(), late.end()}));
+  }
+  if (!out.empty() || unclear) return out;
+  if (const std::vector<int> circle = awaiting.Circle(); !circle.empty()) {
+    return fmt::format(
+        "{} wait for each other, in collectives of different communicators: if that lasts, none "
+        "of them can complete; all ranks have to call those in the same order",
+        FoldRanks(circle));
+  }
+  std::vector<int> all;
+  for (const auto& [from, found] : awaiting.Ways()) all.insert(all.end(), from.begin(), from.end());
+  std::ranges::sort(all);
+  if (all.empty() || exited.empty()) return {};
+  return fmt::format("{} {} for others, and {}", FoldRanks(all), all.size() == 1 ? "waits" : "wait",
+                     ExitedText(exited));
 }
 
 bool WaitedApart(const Facts& facts, std::size_t first) {

@@ -29,18 +29,19 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
 // The next step where all ranks wait and one of them in a receive; else `otherwise`.
 std::string PlacesHint(const std::vector<RankDoing>& places, const char* otherwise);
 
-// Adds what the flight recorder knows to a place: a program that is not Python waits in the call that is
-// under way, or is elsewhere; one that naps while a call is under way waits for it; a place in Python gets the
-// call's number. Not for verdicts, which have the ranks' reports.
-void AddCallTo(RankDoing* doing);
+// Adds what the flight recorders know to the places of all ranks: a program that is not Python waits in the
+// call that is under way, or is elsewhere; one that naps while a call is under way waits for it; a place in
+// Python gets the call's number; who waits for whom is resolved (awaiting.h). Not for verdicts of ranks that
+// failed, which have the ranks' reports.
+void AddCalls(std::vector<RankDoing>* ranks);
 
 // The first collective that ranks of a group have called differently, by torch's flight recorder: "collective
 // #4 on 'default_pg' is not the same on all ranks: rank 0 calls all_reduce (float32 [8]), rank 1 ...". Empty:
 // none.
 std::string DifferingCallsText(const std::vector<RankDoing>& places);
 
-// Which ranks wait for which: "ranks 0, 2 wait for rank 1". Empty if the places do not make that clear.
-// `exited`: ranks that have ended while others run.
+// Which ranks wait for which, directly or not: "ranks 0, 2 wait for rank 1". Empty if the places do not make
+// that clear. `exited`: ranks that have ended while others run.
 std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited = {});
 
 // "ranks 1, 2 have exited"; empty: none has.

@@ -12,14 +12,19 @@ namespace {
 
 using stacks::Stand;
 
+RankDoing Added(const RankDoing& doing) {
+  std::vector<RankDoing> ranks = {doing};
+  AddCalls(&ranks);
+  return ranks.front();
+}
+
 RankDoing At(Stand stand, const std::string& phrase, bool in_call) {
   RankDoing doing;
   doing.stand = stand;
   doing.phrase = phrase;
   doing.call = {.under_way = in_call, .group = "world", .number = in_call ? 7U : 6U};
   if (in_call) doing.call->name = "allreduce", doing.call->details = "(float32 x 8, sum)";
-  AddCallTo(&doing);
-  return doing;
+  return Added(doing);
 }
 
 TEST(CallOfAPlace, IsWhereAProgramThatIsNotPythonWaits) {
@@ -49,8 +54,7 @@ TEST(CallOfAPlace, ANapWhileACallIsUnderWayIsAWait) {
                   .polled = true,
                   .group = "world",
                   .name = "recv from rank 0 with tag 5"};
-    AddCallTo(&doing);
-    return doing;
+    return Added(doing);
   };
   EXPECT_EQ(seen(true, true).stand, Stand::kWaits);
   EXPECT_EQ(seen(true, true).Said(), "in time.sleep at t.py:9 (recv from rank 0 with tag 5 on 'world')");
@@ -66,7 +70,7 @@ TEST(CallOfAPlace, ARankThatComputesMayHaveACallUnderWay) {
 TEST(CallOfAPlace, ARankWithoutCallsStaysAsItWasSeen) {
   RankDoing doing;
   doing.phrase = "in futex";
-  AddCallTo(&doing);
+  doing = Added(doing);
   EXPECT_EQ(doing.stand, Stand::kUnknown);
   EXPECT_EQ(doing.Said(), "in futex");
 }

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <thread>
 #include <vector>
 
 #include "core/control/client.h"
-#include "core/observe/shares.h"
 #include "core/verdict/suspect.h"
 #include "core/verdict/verdict.h"
 #include "core/verdict/waits.h"
@@ -21,25 +19,10 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kQuiet{5};
 
-// From a few looks.
-std::optional<observe::RankShare> StragglerOf(const fs::path& folder, const control::Answer& first) {
-  constexpr int kLooks = 20;
-  constexpr std::chrono::milliseconds kBetween{150};
-  observe::Shares shares;
-  shares.Add(first.places, std::chrono::steady_clock::now());
-  while (first.places.size() > 1 && shares.looks() < kLooks) {
-    std::this_thread::sleep_for(kBetween);
-    const auto answer = control::AskJob(folder, {.what = control::What::kPlaces}, control::kPlacesLimit);
-    if (!answer || answer->places.empty()) break;
-    shares.Add(answer->places, std::chrono::steady_clock::now());
-  }
-  return shares.Straggler();
-}
-
 }  // namespace
 
 Result<LiveLook> LookAtLive(const fs::path& folder) {
-  control::Question question{.what = control::What::kPlaces, .recorders = true};
+  control::Question question{.what = control::What::kPlaces, .recorders = true, .straggler = true};
   auto answer = control::AskJob(folder, question, control::kPlacesLimit);
   if (!answer) return answer.error();
   for (const verdict::RankDoing& doing : answer->places)
@@ -48,12 +31,7 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
     if (auto closer = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(closer);
   }
   std::error_code none;
-  auto straggler = StragglerOf(folder, *answer);
-  if (answer->quiet < kQuiet) {  // it goes on: where it was before those looks is past
-    question.native.clear();
-    if (auto now = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(now);
-  }
-  return LiveLook{*std::move(answer), std::move(straggler), fs::proximate(folder, none).string()};
+  return LiveLook{*std::move(answer), fs::proximate(folder, none).string()};
 }
 
 std::string StateOf(const LiveLook& live) {
@@ -83,11 +61,11 @@ std::string ToText(const LiveLook& live) {
   line("now", places);
   // Of a job that makes progress, one look may contradict what all of them say.
   const auto is_late = [&](const verdict::RankDoing& doing) {
-    return doing.stand == stacks::Stand::kElsewhere && doing.rank != live.straggler->rank;
+    return doing.stand == stacks::Stand::kElsewhere && doing.rank != live.answer.straggler->rank;
   };
-  const bool agrees = !live.straggler || std::ranges::none_of(live.answer.places, is_late);
+  const bool agrees = !live.answer.straggler || std::ranges::none_of(live.answer.places, is_late);
   if (agrees || live.answer.quiet >= kQuiet) line("", verdict::WhoWaitsText(live.answer.places, exited));
-  if (live.straggler) line("", observe::StragglerText(*live.straggler));
+  if (live.answer.straggler) line("", verdict::StragglerText(*live.answer.straggler, true));
   line("stacks", "dtrun stacks " + live.folder);
   return out;
 }
@@ -103,7 +81,8 @@ Json ToJson(const LiveLook& live) {
           {"generation", live.answer.generation},
           {"age_seconds", seconds(live.answer.age)},
           {"quiet_seconds", seconds(live.answer.quiet)},
-          {"straggler", live.straggler ? Json(observe::StragglerText(*live.straggler)) : Json(nullptr)},
+          {"straggler", live.answer.straggler ? Json(verdict::StragglerText(*live.answer.straggler, true))
+                                              : Json(nullptr)},
           {"places", places}};
 }
 

@@ -1,23 +1,20 @@
 // What `dtrun explain` adds about a job that runs: where its ranks are, and which one the others wait for.
 //
-// Asks the job several times within about three seconds; any thread.
+// Asks the job, which has looked at its ranks since they began; any thread.
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/control/messages.h"
-#include "core/observe/shares.h"
 
 namespace dtrun::cli {
 
 struct LiveLook {
-  control::Answer answer;                       // to the first question
-  std::optional<observe::RankShare> straggler;  // makes the others wait; unset: none clearly does
-  std::string folder;                           // of the run, as a user may type it
+  control::Answer answer;
+  std::string folder;  // of the run, as a user may type it
 };
 
 // Errors: as AskJob.

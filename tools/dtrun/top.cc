@@ -59,6 +59,12 @@ std::vector<observe::RankShare> Sorted(const observe::Shares& shares) {
   return ranks;
 }
 
+// Where the rank is, or that it has left.
+std::string PlaceOf(const control::Answer& answer, const observe::RankShare& share) {
+  const control::RankNow* const process = answer.Find(share.rank);
+  return process != nullptr && process->ended ? "has exited" : share.now;
+}
+
 std::string Line(std::string text, std::size_t columns) {
   if (text.size() > columns) text = text.substr(0, columns - 3) + "...";
   return text + "\n";
@@ -80,7 +86,7 @@ Json Document(const control::Answer& answer, const observe::Shares& shares) {
                      {"major_faults_per_second", rank.faults},
                      {"host_network_bytes_per_second", rank.network},
                      {"gpu", wire::ToJson(rank.gpu)},
-                     {"place", rank.now}});
+                     {"place", PlaceOf(answer, rank)}});
   }
   const auto straggler = shares.Straggler();
   return {{"job", answer.job},
@@ -165,7 +171,7 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
     if (i == rows) return out + fmt::format("and {} more ranks\n", ranks.size() - rows);
     std::string line;
     for (const Column& column : table) line += column.Cell(column.text(ranks[i]));
-    out += Line(line + " " + ranks[i].now, columns);
+    out += Line(line + " " + PlaceOf(answer, ranks[i]), columns);
     const std::string trouble = ranks[i].gpu ? ranks[i].gpu->Trouble() : "";
     if (!trouble.empty()) out += Line(fmt::format("{:>5} {}", "", trouble), columns);
   }
@@ -182,7 +188,7 @@ CLI::App* AddTop(CLI::App& app, TopArguments* to) {
   AddJobWord(verb, &to->job, "A job's name or run folder; the newest one of this folder if left out");
   verb->add_option(
           "--seconds", to->seconds,
-          "Look for so long, print once and end; 3 where the output is no terminal. Otherwise until Ctrl-C")
+          "Look for so long, print once and end; 4 where the output is no terminal. Otherwise until Ctrl-C")
       ->type_name("S")
       ->check([](const std::string& word) {
         const auto seconds = NumberOf<double>(word);
@@ -206,7 +212,7 @@ int Top(const TopArguments& arguments) {
   if (!run) return Refuse(run.error().text);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const bool once = arguments.json || arguments.seconds > 0 || !terminal;
-  constexpr double kSeconds = 3;
+  constexpr double kSeconds = 4;
   const auto until =
       Clock::now() + std::chrono::duration<double>(arguments.seconds > 0 ? arguments.seconds : kSeconds);
   observe::Shares shares;

@@ -2,7 +2,7 @@
 
 torch calls dtrun.torch:_autoload at the end of its import, and that start(). From its first process group on, a thread of the rank listens
 on the socket `torch.<pid>` in the job's private folder on this host, and answers each connection with one JSON object: the collective that
-is under way, else the last one (core/contract/recorded_call.h). It asks torch only then. The agent connects for `dtrun explain`, `stacks`
+is under way, else the last one (core/node/torch_recorder.h). It asks torch only then. The agent connects for `dtrun explain`, `stacks`
 and the line about a stall (core/node/torch_recorder.h).
 
 torch records collectives of gloo and NCCL, no send and no recv of gloo. The backend "dtrun" has dtrun's own recorder.
@@ -93,7 +93,7 @@ def call_of(dump: Dump) -> Optional[dict[str, Any]]:
         return None
     last = collectives[-1]
     return {"under_way": False, "message": False, "polled": False, "group": _group(last), "number": last["collective_seq_id"], "name": "",
-            "details": "", "signature": ""}
+            "details": "", "signature": "", "members": []}
 
 
 def _same(entry: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -106,7 +106,16 @@ def _under_way(entry: dict[str, Any], alone: bool) -> dict[str, Any]:
     details = "({})".format(", ".join(f"{kind.lower()} {size}" for kind, size in zip(types, sizes))) if sizes else ""
     compared = f"{name} {details}".rstrip() if name in ALIKE else name
     return {"under_way": True, "message": False, "polled": False, "group": _group(entry), "number": entry["collective_seq_id"],
-            "name": name, "details": details, "signature": compared if alone else ""}
+            "name": name, "details": details, "signature": compared if alone else "", "members": _members(entry)}
+
+
+def _members(entry: dict[str, Any]) -> list[int]:
+    """Ranks of the world; empty: the group is not known."""
+    name = entry["process_group"][0]
+    for group, named in list(c10d._world.pg_names.items()):
+        if str(named) == str(name):
+            return sorted(c10d._world.pg_group_ranks.get(group, {}))
+    return []
 
 
 def _group(entry: dict[str, Any]) -> str:
