@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -187,6 +189,20 @@ void CommunicatorsAreAbortedAndGo(const Subject& subject) {
   NothingIsKept(subject, 3, PlayToAnAbort);
 }
 
+// Its plugin may refuse a second one.
+void AnotherInstanceMayEnd(const BackendUnderTest& backend, const Subject& subject) {
+  if (!subject.InOneProcess()) GTEST_SKIP() << "the ranks are processes";
+  std::optional<Subject> other;
+  try {
+    other.emplace(backend);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << "the plugin makes no second instance: " << error.what();
+  }
+  PlayOnce(*other);
+  other.reset();
+  PlayOnce(subject);
+}
+
 constexpr char kOtherMalloc[] = "memory is counted where malloc is the C library's";
 
 // Whether it is. mallinfo2 crashes where malloc is another's: a sanitizer's, jemalloc's.
@@ -355,6 +371,8 @@ void AddPluginCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "NeedsNoMoreMemoryForEachCall", "T13", backend, CallsNeedNoMoreMemory);
   AddCase("Plugin", "NeedsNoMoreMemoryForEachCommunicator", "T9", backend, CommunicatorsNeedNoMoreMemory);
   AddCase("Plugin", "NeedsNoMoreMemoryForEarlyMessages", "T13", backend, EarlyMessagesNeedNoMoreMemory);
+  AddCase("Plugin", "OutlivesAnotherInstance", "T5", backend,
+          [=](const Subject& subject) { AnotherInstanceMayEnd(backend, subject); });
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatFailed", "T7, T9", backend, CommunicatorsFailAndGo);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWereAborted", "T7, T9", backend,

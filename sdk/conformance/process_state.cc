@@ -50,6 +50,16 @@ std::map<int, std::string> Files() {
   return files;
 }
 
+std::size_t SharedMappings() {
+  std::size_t count = 0;
+  std::ifstream maps("/proc/self/maps");  // "7f00-7f01 rw-s ..."
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t mode = line.find(' ') + 1;
+    count += line.size() > mode + 3 && line[mode + 3] == 's' ? 1 : 0;
+  }
+  return count;
+}
+
 template <class Map>
 void CompareAll(const Map& before, const Map& after, const char* what, std::string* out) {
   const auto name = [&](const auto& key) {
@@ -85,6 +95,7 @@ ProcessState ProcessState::Now() {
   now.settings["umask"] = Umask();
   now.settings["locale"] = setlocale(LC_ALL, nullptr);
   now.files = Files();
+  now.mappings = SharedMappings();
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   now.threads = static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
   return now;
@@ -109,6 +120,8 @@ std::string Changes(const ProcessState& before, const ProcessState& after, bool 
   if (after.threads > before.threads) {
     text += std::to_string(after.threads - before.threads) + " more threads\n";
   }
+  if (after.mappings > before.mappings)
+    text += std::to_string(after.mappings - before.mappings) + " more mappings of shared memory\n";
   return text;
 }
 

@@ -13,6 +13,7 @@ struct ProcessState {
   std::map<std::string, std::string> settings;
   std::map<int, std::string> files;  // open descriptors: what they lead to
   std::size_t threads = 0;
+  std::size_t mappings = 0;  // of shared memory
 
   // Of this process; the mask is the calling thread's.
   static ProcessState Now();
@@ -21,7 +22,8 @@ struct ProcessState {
   static ProcessState Settled(std::size_t threads);
 };
 
-// "" when they are alike, else what differs, a line each. Files and threads count only when `resources`.
+// "" when they are alike, else what differs, a line each. Files, threads and mappings count only when
+// `resources`.
 std::string Changes(const ProcessState& before, const ProcessState& after, bool resources);
 
 }  // namespace dtrun::conformance

@@ -120,12 +120,13 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   dtrun_status status;
   if (!FAULT(IGNORES_COMM_FLAGS) && (given->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return refuse(err);
   if (FAULT(EXITS)) exit(0);
+  if (has_ended) return report(err, DTRUN_FAILED_PRECONDITION, -1, "it has been shut down");
   if (FAULT(NEEDS_A_LIMIT) && given->timeout_ns < 0)
     return report(err, DTRUN_INVALID_ARGUMENT, -1, "it needs a time limit");
   if (FAULT(CREATE_TOUCHES)) touch_once();
   if (FAULT(READS_HOSTS) && given->hosts[0] < 0) return DTRUN_INTERNAL;
   if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
-  if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
+  leak_of_create();
   memcpy(&params, given, given->struct_size < sizeof params ? given->struct_size : sizeof params);
   pthread_once(&once, make_changed);
   dtrun_backend_comm* const comm = calloc(1, sizeof *comm);
@@ -143,12 +144,12 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
 
 static void comm_destroy(dtrun_backend_comm* comm) {
   struct world* const world = comm->world;
-  const int64_t patience = now() + 1000000000;
+  const int64_t patience = now() + (FAULT(DROPS_SENT) ? 1000000000 : 60000000000);
   if (FAULT(FORKS_AND_WAITS)) fork_and_wait();
   if (FAULT(SLOW_DESTROY) && comm->failed != DTRUN_OK) pause_for(20000000000);
   stop_idle(comm);
   pthread_mutex_lock(&lock);
-  while (FAULT(DROPS_SENT) && comm->running != NULL && now() < patience) sleep_until(patience);
+  while (hands_over(comm) && now() < patience) sleep_until(patience);
   world->blamed[comm->rank] = comm->failed == DTRUN_REMOTE_FAILURE ? comm->culprit : comm->rank;
   leak_descriptor(comm);
   fail(comm, DTRUN_REMOTE_FAILURE, comm->rank, "the rank has left");

@@ -189,7 +189,8 @@ static void match_message(dtrun_request* request) {
     const int overtakes = FAULT(SMALL_OVERTAKES) && op->kind == DTRUN_RECV && one->op.count < 16;
     if (meets && (found == NULL || FAULT(WRONG_ORDER) || (overtakes && found->op.count > 16384))) found = one;
   }
-  if (found == NULL && FAULT(DROPS_SENT) && op->kind == DTRUN_SEND) send_early(request);
+  const int early = FAULT(DROPS_SENT) || (FAULT(DROPS_MANY_SENT) && op->count <= 64);
+  if (found == NULL && early && op->kind == DTRUN_SEND) send_early(request);
   if (found == NULL || FAULT(NEVER_COMPLETES)) return;
   dtrun_request* const sender = op->kind == DTRUN_SEND ? request : found;
   dtrun_request* const receiver = sender == request ? found : request;
@@ -209,6 +210,12 @@ static int sends(const dtrun_backend_comm* comm) {
   for (const dtrun_request* one = comm->running; one != NULL; one = one->next)
     count += one->op.kind == DTRUN_SEND;
   return count;
+}
+
+/* Whether it keeps messages of ended sends for their receivers, as it should. */
+static int hands_over(const dtrun_backend_comm* comm) {
+  if (FAULT(DROPS_MANY_SENT)) return sends(comm) > 0 && sends(comm) <= 16;
+  return FAULT(DROPS_SENT) && comm->running != NULL;
 }
 
 /* A rank that the operation needs and that has failed or left; -1: none. */

@@ -50,7 +50,12 @@ static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, 
   return DTRUN_OK;
 }
 
-static void shutdown_instance(dtrun_instance* self) { free(self); }
+static int has_ended;
+
+static void shutdown_instance(dtrun_instance* self) {
+  has_ended = FAULT(ENDS_OTHERS);
+  free(self);
+}
 
 static const void* get_extension(dtrun_instance* self, const char* id) {
   (void)self;

@@ -2,7 +2,9 @@
 #ifndef DTRUN_BROKEN_TRACE_H
 #define DTRUN_BROKEN_TRACE_H
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "world.h"
@@ -37,6 +39,12 @@ static void start_idle(dtrun_backend_comm* comm) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   comm->has_idle = pthread_create(&comm->idle, NULL, idle, comm) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void leak_of_create(void) {
+  if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
+  if (!FAULT(LEAKS_MAPPING)) return;
+  if (mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) abort();
 }
 
 static void* stay(void* nothing) {
