@@ -12,7 +12,7 @@ namespace {
 
 using stacks::Stand;
 
-// Members of a communicator whose id is its number; each has made `started` collectives on it.
+// A member of the communicator with the id `group`, which has made `started` collectives there.
 contract::Membership In(std::uint64_t group, int rank, std::uint64_t started = 0) {
   return {group, rank, started};
 }

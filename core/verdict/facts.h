@@ -88,7 +88,7 @@ struct RankDoing {
   bool due_soon = false;    // it is in another, the time of which is over soon
   std::optional<contract::RecordedCall> call = {};  // unset: it has made none that a recorder has
   std::optional<contract::Awaited> awaited = {};    // by the call under way; unset: unknown
-  std::vector<contract::Membership> groups = {};    // whose collectives dtrun records
+  std::vector<contract::Membership> groups = {};    // its communicators that dtrun records
   std::optional<GpuUse> gpu = {};                   // of NVIDIA, that the process uses
   bool in_source = false;                           // the phrase names a line of a source file
 
