@@ -1,6 +1,7 @@
 #include "core/node/wait_watch.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/stacks/doing.h"
@@ -20,6 +21,7 @@ constexpr double kLacksProcessor = 0.2;
 // that naps may wait by means of its own.
 void AddCall(verdict::RankDoing* doing) {
   using stacks::Stand;
+  if (doing->MayPoll()) doing->stand = Stand::kElsewhere;
   if (doing->stand != Stand::kUnknown && doing->stand != Stand::kElsewhere) return;
   const bool under_way = doing->call->under_way, polls = under_way && doing->naps && doing->call->polled;
   if (doing->in_source && !polls) return;
@@ -184,10 +186,11 @@ std::vector<RankLooks> WaitWatch::Seen() const {
     looks.whom = rank.whom;
     looks.awaited = rank.awaited;
     looks.groups = rank.groups;
-    for (std::size_t i = 1; i < rank.letters.size(); ++i) {
-      const bool same = rank.letters[i] == RankLooks::kWaits && rank.letters[i - 1] == RankLooks::kWaits &&
-                        rank.waits[i] == rank.waits[i - 1];
-      if (same) looks.letters[i] = RankLooks::kStillWaits;
+    std::optional<std::int64_t> wait;
+    for (std::size_t i = 0; i < rank.letters.size(); ++i) {
+      if (rank.letters[i] != RankLooks::kWaits) continue;
+      if (wait == rank.waits[i]) looks.letters[i] = RankLooks::kStillWaits;
+      wait = rank.waits[i];
     }
     looks.active_percent =
         rank.watched.count() == 0

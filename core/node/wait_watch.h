@@ -43,9 +43,9 @@ class WaitWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Rank {
-    std::string letters;  // by look
+    std::string letters;              // by look
     std::vector<std::int64_t> waits;  // by look: RankDoing::Wait
-    std::string whom;  // see protocol::RankLooks
+    std::string whom;                 // see protocol::RankLooks
     std::vector<contract::Awaited> awaited;
     std::vector<contract::Membership> groups;
     std::map<std::string, int> places;  // where it was elsewhere

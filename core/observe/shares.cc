@@ -63,9 +63,9 @@ void Shares::Add(const std::vector<verdict::RankDoing>& looked, Clock::time_poin
   std::set<int> anew;  // in another wait than at the look before
   for (const verdict::RankDoing& doing : looked) {
     std::optional<std::int64_t>& wait = ranks_[doing.rank].wait;
-    const auto now = Waits(doing) ? std::optional(doing.Wait()) : std::nullopt;
-    if (now && wait != now) anew.insert(doing.rank);
-    wait = now;
+    if (!Waits(doing)) continue;
+    if (wait != doing.Wait()) anew.insert(doing.rank);
+    wait = doing.Wait();
   }
   for (const verdict::RankDoing& doing : looked) {
     Rank& rank = ranks_[doing.rank];

@@ -70,7 +70,7 @@ class Shares {
     bool in_source = false;
     std::map<std::string, int> places;  // while it delayed others
     std::map<int, int> whom;            // looks in which it delayed that rank
-    std::optional<std::int64_t> wait;   // at its last look
+    std::optional<std::int64_t> wait;   // its last one
   };
 
   int looks_ = 0;

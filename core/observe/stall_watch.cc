@@ -39,7 +39,10 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
         seen_anywhere && rank.seen.phrase != stacks::kRunning && now.phrase != rank.seen.phrase;
     const bool transfers = now.bytes != rank.seen.bytes;
     // A computing rank is at another line each time: that is its work, and may be an endless loop.
-    moved = moved || transfers || (elsewhere && !rank.works);
+    // A program that is not Python, asleep at another place of its own than before.
+    const bool went_on = now.spot != 0 && rank.seen.spot != 0 && now.spot != rank.seen.spot;
+    moved = moved || transfers || went_on || (elsewhere && !rank.works);
+    if (known == ranks_.end() || now.sleeps != rank.seen.sleeps) rank.slept = at;
     // The end of a child process removes its times.
     if (rank.works || elsewhere || transfers || now.processor_ms < rank.used_then_ms) {
       rank.since = at;
@@ -49,7 +52,9 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
     }
     rank.waited = rank.waited || now.stand == stacks::Stand::kWaits;
     std::string before = std::move(rank.seen.phrase);
+    const std::uint64_t spot = now.spot != 0 ? now.spot : rank.seen.spot;
     rank.seen = now;
+    rank.seen.spot = spot;
     if (!seen_anywhere) rank.seen.phrase = std::move(before);
     rank.seen.text.clear();
     ranks.emplace(now.rank, std::move(rank));
@@ -64,7 +69,9 @@ void Standstill::Resume(const std::vector<int>& ranks, const protocol::Inspected
                         Clock::time_point at) {
   for (const verdict::RankDoing& now : seen.ranks) {
     const auto known = ranks_.find(now.rank);
-    if (known == ranks_.end() || !known->second.works || std::ranges::count(ranks, now.rank) == 0) continue;
+    if (known == ranks_.end() || std::ranges::count(ranks, now.rank) == 0) continue;
+    known->second.seen.sleeps = now.sleeps;  // the tool has stopped it
+    if (!known->second.works) continue;
     known->second.since = at;
     known->second.used_then_ms = now.processor_ms;
     known->second.kernel_then_ms = now.kernel_ms;
@@ -131,6 +138,7 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   std::vector<int> unclear;
   for (const verdict::RankDoing& rank : now.ranks) {
     if (std::ranges::count(stall.working, rank.rank) == 0) continue;
+    if (standstill_.Awake(rank.rank) < policy_.after) continue;
     if (!rank.in_source) unclear.push_back(rank.rank);
     if (policy_.fails && rank.in_source && rank.stand == stacks::Stand::kWaits)
       std::erase(stall.working, rank.rank);

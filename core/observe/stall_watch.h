@@ -63,6 +63,8 @@ class Standstill {
   bool Waited(int rank) const { return ranks_.at(rank).waited; }
   // Whether it worked between the last two looks.
   bool Works(int rank) const { return ranks_.at(rank).works; }
+  // How long its main thread has not gone to sleep: one that waits busily for ranks does not.
+  std::chrono::nanoseconds Awake(int rank) const { return looked_ - ranks_.at(rank).slept; }
 
  private:
   struct Rank {
@@ -72,6 +74,7 @@ class Standstill {
     std::int64_t kernel_then_ms{};
     bool works = false;
     bool waited = false;
+    Clock::time_point slept{};  // a look found that it had been asleep
   };
 
   std::map<int, Rank> ranks_;

@@ -100,6 +100,20 @@ TEST_F(StallWatchTest, KnowsOfARankWithALineWithoutStoppingIt) {
   EXPECT_FALSE(stopped);
 }
 
+// It waits for messages busily, and sleeps in each step of its own.
+TEST_F(StallWatchTest, TakesARankThatSleepsNowAndThenForOneAtWork) {
+  policy_.fails = true;
+  Watch([this] {
+    protocol::Inspected inspected = Used({5, 1000L * looks_});
+    inspected.ranks[1].stand = stacks::Stand::kWaits;
+    inspected.ranks[1].sleeps = looks_;
+    return inspected;
+  });
+  ASSERT_EQ(stalls_.size(), 1u);
+  EXPECT_THAT(stalls_[0].working, ElementsAre(1));
+  EXPECT_THAT(closely_, IsEmpty());
+}
+
 TEST_F(StallWatchTest, TakesARankInADebuggerForOneAtWork) {
   Watch([] {
     protocol::Inspected inspected = Used({5, 5});

@@ -55,7 +55,7 @@ class Stalls final : public StallObserver {
       if (!IsDebugged(rank) && std::ranges::find(stall.working, rank.rank) != stall.working.end())
         rank.phrase = "at work " + rank.phrase;
     }
-    const std::string who = verdict::WhoWaitsText(ranks, {exited_.begin(), exited_.end()});
+    const std::string who = verdict::WhoWaitsText(ranks, {exited_.begin(), exited_.end()}, true);
     const std::string quiet = verdict::FormatElapsed(stall.standstill);
     const std::string file = site_.keep_stacks("no progress for " + quiet, ranks);
     Finding finding{{std::move(looked)}};

@@ -124,5 +124,39 @@ TEST_F(StandstillTest, GoesOnWhenHelpersTakeTheirTimesAway) {
   EXPECT_EQ(still_.Lasts(1), seconds(1));
 }
 
+// Of a program that is not Python, which waits for messages between short sleeps.
+TEST_F(StandstillTest, EndsWhenARankSleepsAtAnotherPlace) {
+  const auto look = [this](std::uint64_t spot) {
+    protocol::Inspected seen;
+    seen.ranks.emplace_back().phrase = "in clock_nanosleep";
+    seen.ranks.back().spot = spot;
+    at_ += seconds(1);
+    still_.Add(seen, at_);
+    return still_.Lasts();
+  };
+  look(7);
+  EXPECT_EQ(look(7), seconds(1));
+  EXPECT_EQ(look(0), seconds(2));  // between two sleeps
+  EXPECT_EQ(look(7), seconds(3));
+  EXPECT_EQ(look(8), seconds(0));
+}
+
+TEST_F(StandstillTest, KnowsHowLongARankHasBeenAwake) {
+  const auto look = [this](std::int64_t sleeps) {
+    protocol::Inspected seen;
+    seen.ranks.emplace_back().sleeps = sleeps;
+    at_ += seconds(1);
+    still_.Add(seen, at_);
+    return still_.Awake(0);
+  };
+  look(5);
+  EXPECT_EQ(look(5), seconds(1));
+  EXPECT_EQ(look(6), seconds(0));
+  protocol::Inspected stopped;
+  stopped.ranks.emplace_back().sleeps = 9;
+  still_.Resume({0}, stopped, at_);
+  EXPECT_EQ(look(9), seconds(1));
+}
+
 }  // namespace
 }  // namespace dtrun::observe

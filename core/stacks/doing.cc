@@ -197,12 +197,16 @@ bool SleepsAlone(const Look& look) {
 void FillFromThreads(const Look& look, const Source& source, Doing* doing) {
   bool one_waits = false, all_wait = true;
   for (auto one = look.python.threads.begin() + 1; one != look.python.threads.end(); ++one) {
-    if (std::ranges::none_of(one->frames, IsOfTheUser)) continue;
+    const bool of_the_user = std::ranges::any_of(one->frames, IsOfTheUser);
+    const std::string collective = of_the_user ? "" : CollectiveIn(one->frames);  // the thread's function
+    if (!of_the_user && collective.empty()) continue;
     const Place place = PlaceOf(one->frames, source);
     // Not by the name of a call alone: a socket has a recv, too.
-    const bool waits = place.stand == Stand::kWaits && !IsOfTheUser(one->frames.front());
+    const bool waits =
+        !collective.empty() || (place.stand == Stand::kWaits && !IsOfTheUser(one->frames.front()));
     all_wait = all_wait && waits;
-    if (waits ? !one_waits : doing->beside.empty()) doing->beside = "a thread is " + InThread(place);
+    if (waits ? !one_waits : doing->beside.empty())
+      doing->beside = "a thread is " + (collective.empty() ? InThread(place) : "in " + collective);
     one_waits = one_waits || waits;
   }
   if (!one_waits) return;
@@ -262,11 +266,19 @@ void FillFromPython(const Look& look, Doing* doing) {
       fmt::format("thread {} keeps Python's lock, {}", keeper->id, InThread(PlaceOf(keeper->frames, source)));
 }
 
+// A program without Python frames that naps may do so between two looks at a request of a library.
+void MayPoll(Doing* doing) {
+  const bool sleeps = doing->what.find("sleep") != std::string::npos;
+  if (!doing->python && doing->naps && sleeps && doing->stand == Stand::kElsewhere)
+    doing->stand = Stand::kMayWait;
+}
+
 void FillFromKernel(const Look& look, Doing* doing) {
   if (look.tasks.empty()) return;
   const Task& task = look.tasks.front();
   doing->what = task.waits;
   if (task.elsewhere) doing->stand = Stand::kElsewhere;
+  MayPoll(doing);
 }
 
 // The holder of the lock may be another rank: if it is unknown, the process may wait for a rank.
@@ -323,6 +335,7 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below, const Attached& attache
     const char state = chosen.tasks.front().state;
     doing.runs = state == 'R';
     doing.naps = chosen.tasks.front().naps;
+    if (!chosen.is_python) doing.spot = chosen.tasks.front().spot;
     doing.stopped = (state == 'T' || state == 't') && !attached.Has(chosen.pid);
     if (doing.stopped && state == 't') doing.tracer = TracerOf(chosen.pid);
   }
@@ -358,6 +371,7 @@ void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline,
   const bool own_wait = (place->waits_for_thread || place->waits_for_peer) && !unwound.any_waits;
   if (place->what.empty() || own_wait) doing->stand = Stand::kElsewhere;  // in its own code
   if (place->waits) doing->stand = Stand::kWaits;
+  MayPoll(doing);
 }
 
 std::string PhraseOf(const Doing& doing) {

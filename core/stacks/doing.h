@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,10 +20,11 @@ namespace dtrun::stacks {
 struct Doing {
   pid_t pid = 0;  // pid of the process that was read; for a wrapper the Python below it
   Stand stand = Stand::kUnknown;
-  bool runs = false;     // on a CPU
-  bool naps = false;     // sleeps for less than a second
-  bool stopped = false;  // stopped by a signal or a debugger
-  std::string tracer;    // the debugger that stopped it: "gdb (pid 12)"; empty: none
+  bool runs = false;       // on a CPU
+  bool naps = false;       // sleeps for less than a second
+  std::uint64_t spot = 0;  // where a program that is not Python waits, see Task
+  bool stopped = false;    // stopped by a signal or a debugger
+  std::string tracer;      // the debugger that stopped it: "gdb (pid 12)"; empty: none
   bool trains = false;
   bool joins = false;
   bool saves = false;

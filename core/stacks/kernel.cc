@@ -96,33 +96,49 @@ std::string LinkOf(pid_t pid, int descriptor) {
   return link;
 }
 
+// Of a system call, as in /proc/PID/syscall: six arguments, and where the thread's stack and code are.
+using Arguments = std::array<std::uint64_t, 8>;
+constexpr std::size_t kStack = 6, kCode = 7;
+
 std::string Described(const std::string& link) {
   if (link.starts_with("pipe:")) return "a pipe";
   if (link.starts_with("socket:")) return "a socket";
   return link;
 }
 
-// Whether a sleep has less than a second left, by the arguments of nanosleep(2) or clock_nanosleep(2).
-bool Naps(pid_t pid, long number, const std::array<std::uint64_t, 3>& arguments) {
-  if (number != SYS_nanosleep && number != SYS_clock_nanosleep) return false;
+// How long the sleep is, by the arguments of nanosleep(2) or clock_nanosleep(2), or is to last yet if it has
+// an end. Empty: it is no sleep.
+struct Sleep {
+  std::chrono::nanoseconds time{};
+  bool until = false;
+};
+std::optional<Sleep> SleepOf(pid_t pid, long number, const Arguments& arguments) {
+  if (number != SYS_nanosleep && number != SYS_clock_nanosleep) return std::nullopt;
   const bool by_clock = number == SYS_clock_nanosleep;
   const auto time = ProcessMemory(pid).Read<timespec>(arguments[by_clock ? 2 : 0]);
   timespec now{};
-  const bool absolute = by_clock && (arguments[1] & TIMER_ABSTIME) != 0;
-  if (absolute && ::clock_gettime(static_cast<clockid_t>(arguments[0]), &now) != 0) return false;
-  return time && time->tv_sec - now.tv_sec < 1;
+  const bool until = by_clock && (arguments[1] & TIMER_ABSTIME) != 0;
+  if (until && ::clock_gettime(static_cast<clockid_t>(arguments[0]), &now) != 0) return std::nullopt;
+  if (!time) return std::nullopt;
+  return Sleep{
+      std::chrono::seconds(time->tv_sec - now.tv_sec) + std::chrono::nanoseconds(time->tv_nsec - now.tv_nsec),
+      until};
 }
 
 void AddWait(pid_t pid, const std::string& syscall, Task* task) {
   std::istringstream fields(syscall);
   long number = -1;
-  std::array<std::uint64_t, 3> arguments{};
+  Arguments arguments{};
   if (!(fields >> number)) return;  // "running"
   for (std::uint64_t& argument : arguments) {
     std::string text;
     if (!(fields >> text)) return;
     argument = std::strtoull(text.c_str(), nullptr, 16);
   }
+  const std::optional<Sleep> sleep = SleepOf(pid, number, arguments);
+  const std::int64_t length = sleep && !sleep->until ? sleep->time.count() : 0;
+  task->spot = std::hash<std::string>()(
+      fmt::format("{} {} {} {} {}", number, arguments[0], arguments[kStack], arguments[kCode], length));
   const auto* const call = std::ranges::find(kCalls, number, &Call::number);
   if (call == std::end(kCalls)) {
     if (number >= 0) task->waits = fmt::format("system call {}", number);
@@ -131,7 +147,7 @@ void AddWait(pid_t pid, const std::string& syscall, Task* task) {
   task->waits = call->name;
   task->elsewhere = call->elsewhere;
   task->argument = arguments[0];
-  task->naps = Naps(pid, number, arguments);
+  task->naps = sleep && sleep->time < std::chrono::seconds(1);
   if (!call->takes_descriptor) return;
   const auto descriptor = static_cast<int>(task->argument);
   const std::string link = LinkOf(pid, descriptor);

@@ -23,6 +23,9 @@ struct Task {
   // lock.
   bool elsewhere = false;
   bool naps = false;  // it sleeps, and for less than a second: as between two looks at something
+  // Tells one place in the program where it waits from another: by the stack's depth, the call and the length
+  // of a sleep. 0: not known.
+  std::uint64_t spot = 0;
 };
 
 // Its threads, the main thread first, at most 256.

@@ -162,6 +162,15 @@ std::size_t OwnFrame(const std::vector<Frame>& frames) {
   return found == frames.end() ? 0 : static_cast<std::size_t>(found - frames.begin());
 }
 
+// Of the first `count` frames; empty: there is none, or its module is being imported.
+std::string OutermostCollective(const std::vector<Frame>& frames, std::size_t count) {
+  for (std::size_t i = count; i-- > 0;) {
+    if (frames[i].file.starts_with("<frozen importlib")) return {};
+    if (IsCollectiveFile(frames[i].file) && !Wraps(frames[i])) return Shown(frames[i]);
+  }
+  return {};
+}
+
 }  // namespace
 
 bool IsOfTheUser(const Frame& frame) {
@@ -179,6 +188,10 @@ std::string Plain(std::string_view name) {
   return out;
 }
 
+std::string CollectiveIn(const std::vector<Frame>& frames) {
+  return OutermostCollective(frames, frames.size());
+}
+
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   Place place;
   const std::size_t own = OwnFrame(frames);
@@ -191,10 +204,9 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   place.saves = std::ranges::any_of(frames, Saves);
   place.waits_below = WaitsBelow(frames.front());
   // A collective inside the user's frame.
-  for (std::size_t i = own; i-- > 0;) {
-    if (!IsCollectiveFile(frames[i].file) || Wraps(frames[i])) continue;
+  if (std::string collective = OutermostCollective(frames, own); !collective.empty()) {
     place.stand = Stand::kWaits;
-    place.what = Shown(frames[i]);
+    place.what = std::move(collective);
     return place;
   }
   if (own > 0) {

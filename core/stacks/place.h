@@ -42,6 +42,9 @@ using Source = std::function<std::string(const std::string& file, int line)>;
 // generated. The text of `python -c` is its own.
 bool IsOfTheUser(const Frame& frame);
 
+// "all_reduce", if a thread without frames of the program is in one.
+std::string CollectiveIn(const std::vector<Frame>& frames);
+
 // `frames`: innermost first, not empty.
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source);
 

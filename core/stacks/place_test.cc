@@ -48,6 +48,20 @@ TEST(PlaceOf, KnowsACollectiveBelowTheUsersLine) {
   EXPECT_EQ(place.stand, Stand::kWaits);
 }
 
+// `import torch` imports torch.distributed.
+TEST(PlaceOf, TakesTheImportOfAModuleOfCollectivesForNone) {
+  const Place place = PlaceIn({At(kTorch, 40, "<module>"), At("<frozen importlib._bootstrap>", 1, "_load"),
+                               At("/x/site-packages/torch/_jit_internal.py", 39, "<module>"),
+                               At("train.py", 1, "<module>")});
+  EXPECT_EQ(place.stand, Stand::kElsewhere);
+}
+
+TEST(CollectiveIn, IsTheFunctionThatAThreadWasStartedWith) {
+  const Frame thread = At("/usr/lib/python3.11/threading.py", 975, "Thread.run");
+  EXPECT_EQ(CollectiveIn({At(kTorch, 1322, "all_reduce"), thread}), "all_reduce");
+  EXPECT_EQ(CollectiveIn({thread}), "");
+}
+
 TEST(PlaceOf, LooksBehindTorchsWrapper) {
   const std::string wrapper = "/x/site-packages/torch/distributed/c10d_logger.py";
   const Place place = PlaceIn({At("/x/site-packages/torch/distributed/distributed_c10d.py", 9, "barrier"),

@@ -45,6 +45,17 @@ contract::Awaited Resolve(const RankDoing& doing, const contract::Awaited& told,
   return out;
 }
 
+// Whether both may be in the same call, as far as recorders do not tell.
+bool InOneGroup(const RankDoing& one, const RankDoing& other) {
+  if (one.call || !one.awaited || !other.awaited) return false;
+  const auto group = [](const RankDoing& doing) {
+    std::set<int> members(doing.awaited->ranks.begin(), doing.awaited->ranks.end());
+    members.insert(doing.rank);
+    return members;
+  };
+  return group(one) == group(other);
+}
+
 }  // namespace
 
 void ResolveAwaited(std::vector<RankDoing>* ranks) {
@@ -114,7 +125,7 @@ void Awaiting::Follow(const Key& key, Walk* walk) const {
     if (const auto at = index_.find(rank); at != index_.end()) visit(ranks_[at->second]);
 }
 
-std::vector<int> Awaiting::Circle() const {
+std::vector<int> Awaiting::Circle(const std::function<bool(const RankDoing&)>& counts) const {
   std::vector<int> path;
   std::set<int> done;
   const std::function<bool(int)> goes_round = [&](int rank) {
@@ -125,10 +136,12 @@ std::vector<int> Awaiting::Circle() const {
     const auto at = index_.find(rank);
     if (at == index_.end() || !done.insert(rank).second) return false;
     const RankDoing& doing = ranks_[at->second];
-    const bool waits = doing.stand == Stand::kWaits && doing.call && !doing.call->message;
-    if (!waits || !doing.awaited) return false;
+    if (doing.stand != Stand::kWaits || !doing.awaited || !counts(doing)) return false;
     path.push_back(rank);
-    if (std::ranges::any_of(doing.awaited->ranks, goes_round)) return true;
+    for (const int other : doing.awaited->ranks) {
+      const auto next = index_.find(other);
+      if (next != index_.end() && !InOneGroup(doing, ranks_[next->second]) && goes_round(other)) return true;
+    }
     path.pop_back();
     return false;
   };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,8 +39,9 @@ class Awaiting {
   // By the first of `from`. None is late if a rank waits for one of several, and more than one is.
   const std::vector<Way>& Ways() const { return ways_; }
 
-  // Ranks that wait in a circle, each for another one of them, in calls that recorders know. Empty: none do.
-  std::vector<int> Circle() const;
+  // Ranks that wait in a circle, each for another one of them. Empty: none do. `counts`: whether its call is
+  // a collective that cannot have been called by those that it awaits.
+  std::vector<int> Circle(const std::function<bool(const RankDoing&)>& counts) const;
 
  private:
   using Key = std::optional<contract::Awaited>;

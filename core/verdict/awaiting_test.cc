@@ -41,6 +41,7 @@ RankDoing Receives(int rank, std::vector<int> from, std::vector<contract::Member
   RankDoing doing = InCall(rank, group, 0, std::move(groups));
   doing.phrase = "in recv at t.py:8";
   doing.call->message = true;
+  doing.call->name = "recv from rank " + std::to_string(from.front()) + " with tag 5";
   doing.awaited->number = 0;
   doing.awaited->either = from.size() > 1;
   doing.awaited->ranks = std::move(from);
@@ -103,6 +104,33 @@ TEST(Awaiting, InACircleLasts) {
       Text({InCall(0, 7, 1, {In(7, 0, 1), In(8, 0, 0)}), InCall(1, 8, 1, {In(7, 1, 0), In(8, 1, 1)})}),
       "ranks 0, 1 wait for each other, in collectives of different communicators: if that lasts, none of "
       "them can complete; all ranks have to call those in the same order");
+}
+
+// Places in torch's calls, of groups that have those members.
+TEST(Awaiting, InACircleOfGroupsWithoutNumbersIsToldOnceItLasts) {
+  const auto in = [](int rank, std::vector<int> group) {
+    RankDoing doing = Elsewhere(rank, {});
+    doing.stand = Stand::kWaits;
+    doing.phrase = "in all_reduce at t.py:8";
+    doing.awaited = contract::Awaited{.ranks = std::move(group)};
+    return doing;
+  };
+  const auto text = [](std::vector<RankDoing> ranks, bool lasting) {
+    AddCalls(&ranks);
+    return WhoWaitsText(ranks, {}, lasting);
+  };
+  const std::vector<RankDoing> crossed = {in(0, {0, 1, 2}), in(1, {0, 1, 3}), in(2, {0, 1, 2}),
+                                          in(3, {0, 1, 3})};
+  EXPECT_EQ(text(crossed, false), "");
+  EXPECT_EQ(text(crossed, true).substr(0, 36), "ranks 0, 1 wait for each other, in c");
+  EXPECT_EQ(text({in(0, {0, 1}), in(1, {0, 1}), in(2, {2, 3}), in(3, {2, 3})}, true), "");
+}
+
+TEST(Awaiting, OfAMissingSendIsForTheRankThatWaitsElsewhere) {
+  EXPECT_EQ(
+      Text({InCall(0, 7, 1, {In(7, 0, 1)}), InCall(1, 7, 1, {In(7, 1, 1)}), Receives(2, {1}, {In(7, 2)}),
+            Receives(3, {2}, {In(7, 3)})}),
+      "all ranks wait, ranks 2, 3 in a receive: if that lasts, rank 1 has not sent what rank 2 waits for");
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ struct RankDoing {
   bool runs = false;              // its main thread is on a processor, or ready to run
   bool naps = false;              // it sleeps for less than a second
   std::int64_t sleeps = 0;        // how often its main thread has gone to sleep
+  std::uint64_t spot = 0;         // tells its waits apart if it is not Python; 0: unknown (stacks/kernel.h)
 
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
@@ -108,6 +109,7 @@ struct RankDoing {
     io("runs", runs);
     io("naps", naps);
     io("sleeps", sleeps, wire::kNotNegative);
+    io("spot", spot);
     io("bytes", bytes, wire::kNotNegative);
     io("resident", resident, wire::kNotNegative);
     io("faults", faults, wire::kNotNegative);
@@ -123,6 +125,8 @@ struct RankDoing {
   }
   // "in flock at train.py:40 (a lock that rank 0 holds)"
   std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
+  // It is not Python and takes short sleeps, maybe between two looks at a request.
+  bool MayPoll() const { return naps && spot != 0 && stand == stacks::Stand::kMayWait && beside.empty(); }
   // Tells one wait from the next: by the call that it is in, or else by how often it has gone to sleep.
   std::int64_t Wait() const {
     if (!call || !call->under_way) return sleeps;

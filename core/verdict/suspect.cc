@@ -177,8 +177,7 @@ std::vector<std::size_t> Awaited(const Facts& facts, std::vector<std::size_t> st
   const std::vector<RankDoing> places = PlacesOf(facts);
   const Awaiting awaiting(places);
   std::set<int> late;
-  for (const Awaiting::Way& way : awaiting.Ways())
-    late.insert(way.found.late.begin(), way.found.late.end());
+  for (const Awaiting::Way& way : awaiting.Ways()) late.insert(way.found.late.begin(), way.found.late.end());
   if (!late.empty())
     std::erase_if(still, [&](std::size_t index) { return !late.contains(facts.ranks[index].rank); });
   return still;

@@ -68,7 +68,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   const bool deadlock = WaitInDifferentCollectives(PlacesOf(facts));
   std::string text = fmt::format("{}: no progress for {}", Failed(facts, facts.duration), facts.stalled);
-  const std::string waits = suspected || deadlock ? "" : WhoWaitsText(PlacesOf(facts));
+  const std::string waits = suspected || deadlock ? "" : WhoWaitsText(PlacesOf(facts), {}, true);
   if (suspected) {
     const RankFacts& suspect = facts.ranks[why.suspicion.indices.front()];
     text += fmt::format(": {}\n  host {}, pid {}\n", SuspicionText(facts, why.suspicion), suspect.host,

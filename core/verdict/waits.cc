@@ -65,6 +65,18 @@ std::string ReceiversText(const std::vector<RankDoing>& places) {
       return {};
   }
   if (receivers.empty()) return {};
+  const auto receives = [&](int rank) { return std::ranges::count(receivers, rank) > 0; };
+  std::string senders;
+  for (const RankDoing& doing : places) {
+    if (!receives(doing.rank) || !doing.awaited || doing.awaited->ranks.size() != 1) continue;
+    const int sender = doing.awaited->ranks.front();
+    const bool lives = std::ranges::find(places, sender, &RankDoing::rank) != places.end();
+    if (lives && !receives(sender))
+      senders += fmt::format("{}rank {} has not sent what rank {} waits for", senders.empty() ? "" : ", ",
+                             sender, doing.rank);
+  }
+  if (!senders.empty())
+    return fmt::format("all ranks wait, {} in a receive: if that lasts, {}", FoldRanks(receivers), senders);
   if (receivers.size() == places.size())
     return "all ranks wait in a receive: if that lasts, no rank has sent what they wait for";
   return fmt::format("all ranks wait, {} in a receive: if that lasts, no rank has sent what {} for",
@@ -82,7 +94,7 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
 void AddCallTo(RankDoing* doing) {
   using stacks::Stand;
   if (!doing->call) return;
-  const bool unknown = doing->stand == Stand::kUnknown;
+  const bool unknown = doing->stand == Stand::kUnknown || doing->MayPoll();
   if (!doing->call->under_way) {
     if (unknown) doing->stand = Stand::kElsewhere;
     if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call->Brief();
@@ -144,7 +156,7 @@ std::string DifferingCallsText(const std::vector<RankDoing>& places) {
   return fmt::format("collective #{} on '{}' is not the same on all ranks: {}", number, group, out);
 }
 
-std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited) {
+std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited, bool lasting) {
   if (std::string differing = DifferingCallsText(places); !differing.empty()) return differing;
   if (WaitInDifferentCollectives(places))
     return "all ranks wait, in different collectives: if that lasts, none can complete; every rank has to "
@@ -174,7 +186,11 @@ std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector
     add(ranks, late.empty() ? "the ranks that wait for the lock" : FoldRanks({late.begin(), late.end()}));
   }
   if (!out.empty() || unclear) return out;
-  if (const std::vector<int> circle = awaiting.Circle(); !circle.empty()) {
+  const auto in_collective = [lasting](const RankDoing& doing) {
+    if (doing.call && doing.call->under_way) return !doing.call->message;
+    return lasting && IsCollective(CallOf(doing));
+  };
+  if (const std::vector<int> circle = awaiting.Circle(in_collective); !circle.empty()) {
     return fmt::format(
         "{} wait for each other, in collectives of different communicators: if that lasts, none "
         "of them can complete; all ranks have to call those in the same order",

@@ -41,8 +41,10 @@ void AddCalls(std::vector<RankDoing>* ranks);
 std::string DifferingCallsText(const std::vector<RankDoing>& places);
 
 // Which ranks wait for which, directly or not: "ranks 0, 2 wait for rank 1". Empty if the places do not make
-// that clear. `exited`: ranks that have ended while others run.
-std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited = {});
+// that clear. `exited`: ranks that have ended while others run. `lasting`: they have been there for seconds,
+// so that a circle of calls without a number is none of a moment.
+std::string WhoWaitsText(const std::vector<RankDoing>& places, const std::vector<int>& exited = {},
+                         bool lasting = false);
 
 // "ranks 1, 2 have exited"; empty: none has.
 std::string ExitedText(const std::vector<int>& exited);

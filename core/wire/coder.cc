@@ -43,6 +43,10 @@ void Checked::OutOfRange(std::int64_t value, std::int64_t least, std::int64_t mo
   Fail(fmt::format("{} is not from {} to {}", value, least, most));
 }
 
+void Checked::OutOfRange(std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  Fail(fmt::format("{} is not from {} to {}", value, least, most));
+}
+
 void Checked::OutOfRange(double value, double least, double most) {
   Fail(fmt::format("{} is not from {} to {}", value, least, most));
 }

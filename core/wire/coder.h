@@ -161,7 +161,9 @@ class Checked {
   void Check(const T&, MayMiss) {}
   template <class T, class Bound>
   void Check(const T& value, Between<Bound> bounds) {
-    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+    constexpr bool kUnsigned = std::is_same_v<T, std::uint64_t> && std::is_same_v<Bound, std::uint64_t>;
+    using Whole = std::conditional_t<kUnsigned, std::uint64_t, std::int64_t>;
+    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, Whole>;
     if (static_cast<Wide>(value) >= static_cast<Wide>(bounds.least) &&
         static_cast<Wide>(value) <= static_cast<Wide>(bounds.most))
       return;
@@ -183,6 +185,7 @@ class Checked {
 
  private:
   void OutOfRange(std::int64_t value, std::int64_t least, std::int64_t most);
+  void OutOfRange(std::uint64_t value, std::uint64_t least, std::uint64_t most);
   void OutOfRange(double value, double least, double most);
 
   std::string problem_;

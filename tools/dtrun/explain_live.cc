@@ -64,7 +64,8 @@ std::string ToText(const LiveLook& live) {
     return doing.stand == stacks::Stand::kElsewhere && doing.rank != live.answer.straggler->rank;
   };
   const bool agrees = !live.answer.straggler || std::ranges::none_of(live.answer.places, is_late);
-  if (agrees || live.answer.quiet >= kQuiet) line("", verdict::WhoWaitsText(live.answer.places, exited));
+  const bool quiet = live.answer.quiet >= kQuiet;
+  if (agrees || quiet) line("", verdict::WhoWaitsText(live.answer.places, exited, quiet));
   if (live.answer.straggler) line("", verdict::StragglerText(*live.answer.straggler, true));
   line("stacks", "dtrun stacks " + live.folder);
   return out;
