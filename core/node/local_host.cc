@@ -322,6 +322,7 @@ class LocalHost final : public protocol::Host {
   void EndLeftovers() {
     const bool at_once = phase_ == Phase::kKilling;
     phase_ = Phase::kLeftovers;
+    inspector_.KillTools();  // no rank has left them
     patience_.cancel();
     if (joining_ && std::ranges::none_of(running_, &RunningRank::failed)) joining_->Look();
     joining_.reset();
@@ -338,7 +339,6 @@ class LocalHost final : public protocol::Host {
 
   void Finish() {
     phase_ = Phase::kOver;
-    inspector_.KillTools();
     mpi_.End();
     const std::vector<pid_t> told = leftovers_ ? leftovers_->told() : std::vector<pid_t>();
     for (const std::string& line : containment_.End(Ranks(), told)) Emit(protocol::Said{"dtrun: " + line});

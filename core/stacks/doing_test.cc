@@ -262,6 +262,33 @@ TEST_P(PythonTest, WaitsForRanksInTheThreadThatItWaitsFor) {
   std::filesystem::remove_all(root);
 }
 
+TEST_P(PythonTest, KnowsForWhomACallOfTorchWaits) {
+  std::string root = "/tmp/dtrun-package-XXXXXX";
+  const std::string folder = ::mkdtemp(root.data()) + std::string("/site-packages/torch/distributed");
+  std::filesystem::create_directories(folder);
+  for (const char* package : {"/__init__.py", "/../__init__.py"}) std::ofstream(folder + package);
+  std::ofstream(folder + "/distributed_c10d.py")
+      << "import threading\nlock = threading.Lock(); lock.acquire()\nclass Group: pass\ngroup = Group()\n"
+         "_pg_group_ranks = {Group(): {0: 0}, group: {3: 0, 0: 1, 5: 2}}\n"
+         "def all_reduce(tensor, group=None):\n  lock.acquire()\n"
+         "def recv(tensor, src=None, group=None):\n  lock.acquire()\n";
+  const auto awaited = [&](const std::string& call) -> std::optional<std::vector<int>> {
+    const std::string import = "import sys; sys.path[0:0] = ['" + root + "/site-packages']\n";
+    if (!Python(GetParam(), import + "import torch.distributed.distributed_c10d as dist; " + call + "\n"))
+      return std::vector<int>{-1};
+    const Doing doing = Until([](const Doing& seen) { return seen.stand == Stand::kWaits; });
+    ::kill(child_, SIGKILL);
+    ::waitpid(std::exchange(child_, -1), nullptr, 0);
+    return doing.awaited;
+  };
+  const auto sender = awaited("dist.recv(1, 7)").value_or(std::vector<int>());
+  if (sender == std::vector<int>{-1}) GTEST_SKIP() << "no CPython " << GetParam() << " here";
+  EXPECT_EQ(sender, std::vector<int>{7});
+  EXPECT_EQ(awaited("dist.all_reduce(1, dist.group)"), (std::vector<int>{3, 0, 5}));
+  EXPECT_EQ(awaited("dist.all_reduce(1)"), std::nullopt);
+  std::filesystem::remove_all(root);
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),
                          [](const auto& version) {
                            return "Python3_" + std::string(version.param).substr(2);

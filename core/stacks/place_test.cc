@@ -50,9 +50,9 @@ TEST(PlaceOf, KnowsACollectiveBelowTheUsersLine) {
 
 // `import torch` imports torch.distributed.
 TEST(PlaceOf, TakesTheImportOfAModuleOfCollectivesForNone) {
-  const Place place = PlaceIn({At(kTorch, 40, "<module>"), At("<frozen importlib._bootstrap>", 1, "_load"),
-                               At("/x/site-packages/torch/_jit_internal.py", 39, "<module>"),
-                               At("train.py", 1, "<module>")});
+  const Place place =
+      PlaceIn({At(kTorch, 40, "<module>"), At("<frozen importlib._bootstrap>", 1, "_load"),
+               At("/x/site-packages/torch/_jit_internal.py", 39, "<module>"), At("train.py", 1, "<module>")});
   EXPECT_EQ(place.stand, Stand::kElsewhere);
 }
 

@@ -13,6 +13,17 @@ namespace dtrun::stacks {
 namespace {
 
 // Include/internal/pycore_{runtime,interp,frame,gil}.h, cpython/{pystate,code,unicodeobject}.h, on 64 bits.
+constexpr PythonObjects ObjectsOf(std::uint64_t globals_of_frame, std::uint64_t digits_shift) {
+  return {.frame = {globals_of_frame, 72},
+          .code = {96},
+          .size = 16,
+          .items = 24,
+          .dict = {16, 32},
+          .keys = {9, 10, 24, 32},
+          .digits = 16,
+          .digits_shift = digits_shift,
+          .digits_at = 24};
+}
 constexpr PythonLayout k311 = {.runtime = {40},
                                .interpreter = {16},
                                .gil = {360, 0, 8, 16, 224},
@@ -21,14 +32,7 @@ constexpr PythonLayout k311 = {.runtime = {40},
                                .code = {72, 112, 128, 136, 184},
                                .text = {16, 32, 48, 72},
                                .bytes = {16, 32},
-                               .objects = PythonObjects{.frame = {8, 72},
-                                                        .code = {96},
-                                                        .size = 16,
-                                                        .items = 24,
-                                                        .dict = {16, 32},
-                                                        .keys = {9, 10, 24, 32},
-                                                        .digits = 16,
-                                                        .digits_at = 24}};
+                               .objects = ObjectsOf(8, 0)};
 constexpr PythonLayout k312 = {.runtime = {40},
                                .interpreter = {72},
                                .gil = {0, 384, 8, 16, 208},
@@ -37,7 +41,7 @@ constexpr PythonLayout k312 = {.runtime = {40},
                                .code = {68, 112, 128, 136, 192},
                                .text = {16, 32, 40, 56},
                                .bytes = {16, 32},
-                               .objects = {}};
+                               .objects = ObjectsOf(24, 3)};
 
 // _Py_DebugOffsets of 3.13, at the start of _PyRuntime.
 struct Offsets313 {
@@ -105,7 +109,7 @@ std::optional<PythonLayout> Described(const Memory& memory, std::uint32_t versio
                at.code.co_code_adaptive},
       .text = {at.text.length, at.text.state, at.text.asciiobject_size, at.text.asciiobject_size + 16},
       .bytes = {at.bytes.ob_size, at.bytes.ob_sval},
-      .objects = {}};
+      .objects = ObjectsOf(24, 3)};
 }
 
 constexpr int kMostThreads = 256;

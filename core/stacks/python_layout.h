@@ -30,7 +30,7 @@ struct PythonObjects {
   struct {
     std::uint64_t log2_index_bytes, kind, entries, indices;
   } keys;
-  std::uint64_t digits, digits_at;  // of an int
+  std::uint64_t digits, digits_shift, digits_at;  // of an int: its number of digits, above some bits; these
 };
 
 // Of one version. 3.11 and 3.12 have fixed layouts; 3.13 describes its own in `_PyRuntime`

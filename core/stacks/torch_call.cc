@@ -23,10 +23,14 @@ bool IsA(const Memory& memory, std::uint64_t object, std::string_view type) {
 // Of one "digit", as ranks are.
 std::optional<int> IntAt(const Memory& memory, const PythonObjects& at, std::uint64_t object) {
   if (!IsA(memory, object, "int")) return std::nullopt;
-  const auto digits = memory.Read<std::int64_t>(object + at.digits);
+  const auto read =
+      memory.Read<std::int64_t>(object + at.digits);  // its sign is in the bits below, or its own
+  if (!read) return std::nullopt;
+  const std::int64_t digits = *read >> at.digits_shift;
+  const bool negative = at.digits_shift > 0 && (*read & 3) == 2;
   if (digits == 0) return 0;
   const auto digit = memory.Read<std::int32_t>(object + at.digits_at);
-  return digits == 1 && digit ? std::optional(*digit) : std::nullopt;
+  return digits == 1 && !negative && digit ? std::optional(*digit) : std::nullopt;
 }
 
 struct Entry {

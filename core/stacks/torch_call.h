@@ -1,8 +1,7 @@
 // Whom a Python thread waits for in a call of torch.distributed: the arguments of the call are in its frame.
 //
-// Reads CPython's objects in another process and trusts none of them; of 3.11 alone, because other
-// versions were not tried. One object per process that is read: it keeps what it has found. One thread at a
-// time.
+// Reads CPython's objects in another process and trusts none of them. One object per process that is read: it
+// keeps what it has found. One thread at a time.
 #pragma once
 
 #include <cstdint>
