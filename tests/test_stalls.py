@@ -2,9 +2,11 @@
 
 import shutil
 import sys
+import unittest
 
 from support.job import BUILD, READS_STACKS, SOURCE, JobTest, main, needs_stacks, needs_torch, until
 
+OPEN_MPI = BUILD / "tests/open_mpi_program"
 PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1")}
 TORCH_HANG = """import os, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -165,6 +167,11 @@ class Stalls(JobTest):
         self.assertRegex(result.err, r"no progress .*rank 1 ")
         line = next(line for line in result.err.splitlines() if "no progress" in line)
         self.golden(line.rpartition("stacks.txt; ")[2], "rank 1", "--time-limit")  # the places before it differ from run to run
+
+    @unittest.skipUnless(OPEN_MPI.exists(), "Open MPI was not found")
+    def test_mpi_ranks_that_poll_while_others_work_are_not_ended(self):
+        mpi = self.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.assert_ok(self.ranks(3, OPEN_MPI, "turns", sets=["watch.stall=2s", "watch.on_stall=fail"], env=mpi))
 
     def test_off_is_off_and_nonsense_an_error(self):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))

@@ -8,7 +8,8 @@
 //   mpi_program stay RANK            RANK stays away from the sum
 //   mpi_program wait [FILE]          prints "ready" after MPI_Init, and waits for FILE or its end
 //   mpi_program wait-sum             adds, and waits for its end before MPI_Finalize
-//   mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
+//   mpi_program turns                the ranks sleep half a second in turn, ten times; the others poll an
+//   allreduce mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
 //
 // The rank of one that has no MPI yet is DTRUN_RANK.
 #include <mpi.h>
@@ -20,6 +21,19 @@
 
 static void wait_for(const char* file) {
   while (file == NULL || access(file, F_OK) != 0) usleep(5000);
+}
+
+static void take_turns(int rank, int size) {
+  for (int step = 0; step < 10; ++step) {
+    int one = 1, all = 0, done = 0;
+    MPI_Request request;
+    if (step % size == rank) usleep(500000);
+    MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    while (!done) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (!done) usleep(20000);
+    }
+  }
 }
 
 int main(int argc, char** argv) {
@@ -43,6 +57,7 @@ int main(int argc, char** argv) {
     fflush(stdout);
     wait_for(argc > 2 ? argv[2] : NULL);
   }
+  if (strcmp(what, "turns") == 0) take_turns(rank, size);
   const int mine = rank + 1;
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   printf("rank %d of %d on %s: sum %d\n", rank, size, host, sum);
