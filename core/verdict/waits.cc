@@ -94,7 +94,8 @@ bool ExcludeEachOther(const MissedCall& mine, const MissedCall& theirs) {
 void AddCallTo(RankDoing* doing) {
   using stacks::Stand;
   if (!doing->call) return;
-  const bool unknown = doing->stand == Stand::kUnknown || doing->MayPoll();
+  if (doing->MayPoll()) doing->stand = Stand::kElsewhere;
+  const bool unknown = doing->stand == Stand::kUnknown;
   if (!doing->call->under_way) {
     if (unknown) doing->stand = Stand::kElsewhere;
     if (doing->stand == Stand::kElsewhere && doing->beside.empty()) doing->beside = doing->call->Brief();

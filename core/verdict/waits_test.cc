@@ -62,6 +62,19 @@ TEST(CallOfAPlace, ANapWhileACallIsUnderWayIsAWait) {
   EXPECT_EQ(seen(true, false).stand, Stand::kElsewhere);
 }
 
+// A receive of a message that may come at any time, and other work.
+TEST(CallOfAPlace, OfAProgramThatIsNotPythonIsNoWaitIfItNapsAndNeverAsks) {
+  RankDoing doing;
+  doing.stand = Stand::kMayWait;
+  doing.naps = true;
+  doing.spot = 7;
+  doing.phrase = "in clock_nanosleep";
+  doing.call = {.under_way = true, .message = true, .group = "world", .name = "recv from rank 0 with tag 9"};
+  EXPECT_EQ(Added(doing).stand, Stand::kElsewhere);
+  doing.call->polled = true;
+  EXPECT_EQ(Added(doing).stand, Stand::kWaits);
+}
+
 TEST(CallOfAPlace, ARankThatComputesMayHaveACallUnderWay) {
   EXPECT_EQ(At(Stand::kUnknown, stacks::kRunning, true).stand, Stand::kUnknown);
   EXPECT_EQ(At(Stand::kElsewhere, "in load at t.py:6", true).Said(), "in load at t.py:6");

@@ -19,6 +19,15 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kQuiet{5};
 
+// Whether a rank has made or ended a recorded call between the two looks.
+bool GoesOn(const std::vector<verdict::RankDoing>& before, const std::vector<verdict::RankDoing>& after) {
+  return std::ranges::any_of(after, [&](const verdict::RankDoing& now) {
+    const auto then = std::ranges::find(before, now.rank, &verdict::RankDoing::rank);
+    if (then == before.end() || !then->call || !now.call) return false;
+    return now.call->number != then->call->number || now.call->under_way != then->call->under_way;
+  });
+}
+
 }  // namespace
 
 Result<LiveLook> LookAtLive(const fs::path& folder) {
@@ -28,7 +37,9 @@ Result<LiveLook> LookAtLive(const fs::path& folder) {
   for (const verdict::RankDoing& doing : answer->places)
     if (!doing.in_source) question.native.push_back(doing.rank);
   if (answer->quiet >= kQuiet && !question.native.empty()) {
-    if (auto closer = control::AskJob(folder, question, control::kPlacesLimit)) answer = std::move(closer);
+    // Native stacks of a job that goes on are of several moments.
+    auto closer = control::AskJob(folder, question, control::kPlacesLimit);
+    if (closer && !GoesOn(answer->places, closer->places)) answer = std::move(closer);
   }
   std::error_code none;
   return LiveLook{*std::move(answer), fs::proximate(folder, none).string()};
