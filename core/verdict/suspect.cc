@@ -183,6 +183,11 @@ std::vector<std::size_t> Awaited(const Facts& facts, std::vector<std::size_t> st
   return still;
 }
 
+// For the peer of a message: what that does is to blame.
+bool WaitsForOne(const RankFacts& rank) {
+  return rank.doing && rank.doing->awaited && rank.doing->awaited->ranks.size() == 1;
+}
+
 // All waited, but exactly one of them in a different call.
 std::optional<std::size_t> Differs(const Facts& facts, const std::set<int>& members = {}) {
   const std::vector<RankDoing> places = PlacesOf(facts);
@@ -314,7 +319,8 @@ Suspicion SuspectOfStall(const Facts& facts) {
   if (std::ranges::none_of(facts.ranks, Waited)) return {};
   if (auto still = Awaited(facts, StoodStill(facts, std::nullopt)); !still.empty())
     return {Kind::kStoodStill, std::move(still)};
-  if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
+  const auto differs = Differs(facts);
+  if (differs && !WaitsForOne(facts.ranks[*differs])) return {Kind::kDiffers, {*differs}};
   return {};
 }
 

@@ -191,6 +191,28 @@ TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
                                    "open at train.py:4\n"));
 }
 
+TEST_F(SuspectTest, OfAStallIsNotTheOneRankInAReceive) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(3);
+  for (std::size_t i = 0; i < 2; ++i) Does(i, Stand::kWaits, "in time.sleep at train.py:6");
+  Does(2, Stand::kWaits, "in recv at train.py:9");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 was in recv"));
+  facts_.ranks[2].doing->awaited = contract::Awaited{.ranks = {1}};
+  EXPECT_THAT(Verdict(), HasSubstr(", and no rank at work\n"));
+}
+
+TEST_F(SuspectTest, OfAStallIsAmongTheRanksThatAreAwaited) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(3);
+  Does(0, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(1, Stand::kElsewhere, "in open at train.py:4");
+  Does(2, Stand::kElsewhere, "in evaluate at train.py:9");
+  facts_.ranks[0].doing->awaited = contract::Awaited{.ranks = {1}};
+  EXPECT_THAT(Verdict(), HasSubstr("no progress for 10.0 s: rank 1 was in open at train.py:4"));
+}
+
 const std::vector<std::string> kNoPeerCame = {
     "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 3, in <module>",
     "  File \"/usr/lib/python3/dist-packages/torch/distributed/rendezvous.py\", line 177, in "
