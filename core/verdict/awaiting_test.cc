@@ -91,6 +91,17 @@ TEST(Awaiting, OfOneOfSeveralNamesOneThatAloneIsLate) {
   EXPECT_EQ(Text({Elsewhere(0, {In(7, 0)}), Receives(1, {0, 2}, one), Elsewhere(2, {In(7, 2)})}), "");
 }
 
+TEST(Awaiting, OfAHandleThatMayBeThatOfAMessageNamesOneRankAlone) {
+  RankDoing waits = Elsewhere(0, {});
+  waits.stand = Stand::kWaits;
+  waits.phrase = "in work.wait at t.py:9";
+  RankDoing other = Elsewhere(1, {});
+  other.stand = Stand::kWaits;
+  other.phrase = "in barrier at t.py:12";
+  EXPECT_EQ(Text({waits, other, Elsewhere(2, {})}), "ranks 0, 1 wait for rank 2");
+  EXPECT_EQ(Text({waits, Elsewhere(1, {}), Elsewhere(2, {})}), "");
+}
+
 TEST(Awaiting, OfARankWithAThreadInACollectiveIsForTheOneThatItWaitsFor) {
   RankDoing sleeps = InCall(1, 8, 4, {In(7, 1, 2), In(8, 0, 4)});
   sleeps.stand = Stand::kElsewhere;

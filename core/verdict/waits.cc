@@ -131,7 +131,14 @@ bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
 }
 
 void AddCalls(std::vector<RankDoing>* ranks) {
-  for (RankDoing& doing : *ranks) AddCallTo(&doing);
+  for (RankDoing& doing : *ranks) {
+    AddCallTo(&doing);
+    // Of a handle: a collective's, or that of one message.
+    const std::string call = doing.stand == stacks::Stand::kWaits && !doing.awaited ? CallOf(doing) : "";
+    if (call != "wait" && call != "waitall") continue;
+    doing.awaited = contract::Awaited{.either = true};
+    for (const RankDoing& other : *ranks) doing.awaited->ranks.push_back(other.rank);
+  }
   ResolveAwaited(ranks);
 }
 
