@@ -3,9 +3,7 @@
 import json
 import sys
 
-from support.job import BUILD, SOURCE, JobTest, main, needs_stacks, needs_torch, until
-
-PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.1"), "PYTHONDONTWRITEBYTECODE": "1"}
+from support.job import PACKAGE, JobTest, main, needs_stacks, needs_torch, until
 
 # Ranks 0 and 1 train in a group of their own, of which rank 1 is slow; rank 2 evaluates alone.
 TORCH_EVALUATOR = """import time, torch, torch.distributed as dist

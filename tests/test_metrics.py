@@ -8,9 +8,8 @@ import socket
 import subprocess
 import sys
 
-from support.job import BUILD, SOURCE, JobTest, main, until
+from support.job import PACKAGE, JobTest, main, until
 
-PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib/libdtrun.so.1"), "PYTHONDONTWRITEBYTECODE": "1"}
 REPORTS = """import dtrun, os, time
 for step in range(20000):
     dtrun.metric("loss", 1 / (step + 1), step)

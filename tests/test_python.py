@@ -8,11 +8,9 @@ import sys
 import time
 import unittest
 
-from support.job import BUILD, SOURCE, JobTest, main, skip
+from support.job import BUILD, PACKAGE, SOURCE, JobTest, main, skip
 from support.pages import run_page
 
-PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1"),
-           "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 PROGRAMS = SOURCE / "tests" / "programs" / "python"
 
 

@@ -4,10 +4,9 @@ import shutil
 import sys
 import unittest
 
-from support.job import BUILD, READS_STACKS, SOURCE, JobTest, main, needs_stacks, needs_torch, until
+from support.job import BUILD, PACKAGE, READS_STACKS, JobTest, main, needs_stacks, needs_torch, until
 
 OPEN_MPI = BUILD / "tests/open_mpi_program"
-PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1")}
 TORCH_HANG = """import os, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 t = torch.ones(4)

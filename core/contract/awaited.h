@@ -15,8 +15,9 @@ namespace dtrun::contract {
 struct Awaited {
   std::uint64_t communicator = 0;  // its id in the flight recorder; 0: `ranks` are of the world
   std::uint64_t number = 0;        // of the collective: not those that have called it; 0: a message
-  std::vector<int> ranks = {};  // of a communicator: empty means all others. Of the world: empty means none
-  bool either = false;          // it waits for one of them, and which one is not known
+  // Of a communicator: empty means all others. Of the world: empty means none, or with `either` any other.
+  std::vector<int> ranks = {};
+  bool either = false;  // it waits for one of them, and which one is not known
 
   void Fields(auto& io) {
     constexpr wire::Between kAny{std::uint64_t{0}, ~std::uint64_t{0}};

@@ -83,7 +83,7 @@ Seen LookAtRank(const Inspector::Target& target, int rank, pid_t pid, std::vecto
   doing.runs = seen.runs;
   doing.naps = seen.naps;
   doing.spot = seen.spot;
-  doing.sleeps = stacks::ScheduledOf(seen.pid).sleeps;
+  doing.scheduled = stacks::ScheduledOf(seen.pid);
   doing.phrase = stacks::PhraseOf(seen);
   doing.in_source = !seen.where.empty();
   doing.beside = seen.beside;

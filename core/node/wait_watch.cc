@@ -33,7 +33,8 @@ void AddCall(verdict::RankDoing* doing) {
   if (!under_way && doing->runs) doing->stand = Stand::kElsewhere;
 }
 
-void AddCalls(std::vector<verdict::RankDoing>* seen) {
+// What the recorded calls say of all that were seen.
+void JudgeByCalls(std::vector<verdict::RankDoing>* seen) {
   using stacks::Stand;
   for (verdict::RankDoing& doing : *seen) {
     if (!doing.call) continue;
@@ -132,8 +133,8 @@ void WaitWatch::Halve() {
     list.resize(list.size() / 2);
   };
   for (auto& [number, rank] : ranks_) {
-    halve(rank.letters);
-    halve(rank.whom);
+    halve(rank.looks.letters);
+    halve(rank.looks.whom);
     halve(rank.waits);
   }
   interval_ *= 2;
@@ -142,29 +143,29 @@ void WaitWatch::Halve() {
 
 void WaitWatch::Add(std::size_t look, std::vector<verdict::RankDoing> seen) {
   calls_(seen);
-  AddCalls(&seen);
+  JudgeByCalls(&seen);
   // The others have not begun either: where a late rank is now is its start.
   const bool joining = std::ranges::any_of(seen, &verdict::RankDoing::joins);
   for (auto& [number, rank] : ranks_)
     if (joining) rank.places.clear();
   for (const verdict::RankDoing& doing : seen) {
     Rank& rank = ranks_[doing.rank];
-    rank.letters.resize(look, RankLooks::kMissed);
-    rank.waits.resize(look, doing.sleeps);
-    AddUse(rank, doing.pid);
-    rank.whom.resize(look, RankLooks::kAnyone);
-    rank.letters.push_back(LetterOf(doing));
-    rank.whom.push_back(WhomOf(doing, &rank.awaited));
-    AddGroups(doing, &rank.groups);
+    rank.looks.letters.resize(look, RankLooks::kMissed);
+    rank.waits.resize(look, doing.scheduled.sleeps);
+    AddUse(rank, doing);
+    rank.looks.whom.resize(look, RankLooks::kAnyone);
+    rank.looks.letters.push_back(LetterOf(doing));
+    rank.looks.whom.push_back(WhomOf(doing, &rank.looks.awaited));
+    AddGroups(doing, &rank.looks.groups);
     rank.waits.push_back(doing.Wait());
     if (doing.stand == stacks::Stand::kElsewhere && !joining) Count(rank.places, doing.Said());
   }
 }
 
 // Where the kernel does not count the time on a processor, `watched` stays 0.
-void WaitWatch::AddUse(Rank& rank, pid_t pid) {
+void WaitWatch::AddUse(Rank& rank, const verdict::RankDoing& doing) {
   const auto now = Clock::now();
-  const stacks::Scheduled scheduled = stacks::ScheduledOf(pid);
+  const stacks::Scheduled& scheduled = doing.scheduled;
   const stacks::Scheduled before = std::exchange(rank.last, scheduled);
   const auto passed = now - std::exchange(rank.looked, now);
   if (before.ran.count() == 0 || scheduled.ran < before.ran) return;
@@ -173,22 +174,18 @@ void WaitWatch::AddUse(Rank& rank, pid_t pid) {
   rank.watched += passed;
   if (delayed < kLacksProcessor * passed) return;
   rivals_.Scan();
-  if (const auto rival = rivals_.Of(pid)) Count(rank.rivals, *rival);
+  if (const auto rival = rivals_.Of(doing.pid)) Count(rank.rivals, *rival);
 }
 
 std::vector<RankLooks> WaitWatch::Seen() const {
   std::vector<RankLooks> all;
   for (const auto& [number, rank] : ranks_) {
-    RankLooks& looks = all.emplace_back();
+    RankLooks& looks = all.emplace_back(rank.looks);
     looks.rank = number;
     looks.every = every_;
-    looks.letters = rank.letters;
-    looks.whom = rank.whom;
-    looks.awaited = rank.awaited;
-    looks.groups = rank.groups;
     std::optional<std::int64_t> wait;
-    for (std::size_t i = 0; i < rank.letters.size(); ++i) {
-      if (rank.letters[i] != RankLooks::kWaits) continue;
+    for (std::size_t i = 0; i < looks.letters.size(); ++i) {
+      if (looks.letters[i] != RankLooks::kWaits) continue;
       if (wait == rank.waits[i]) looks.letters[i] = RankLooks::kStillWaits;
       wait = rank.waits[i];
     }

@@ -43,11 +43,8 @@ class WaitWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Rank {
-    std::string letters;              // by look
-    std::vector<std::int64_t> waits;  // by look: RankDoing::Wait
-    std::string whom;                 // see protocol::RankLooks
-    std::vector<contract::Awaited> awaited;
-    std::vector<contract::Membership> groups;
+    protocol::RankLooks looks;          // its letters, and for whom it waited
+    std::vector<std::int64_t> waits;    // by look: RankDoing::Wait
     std::map<std::string, int> places;  // where it was elsewhere
     std::map<Rival, int> rivals;        // that kept its processors busy
     stacks::Scheduled last = {};
@@ -58,7 +55,7 @@ class WaitWatch {
   void Wait();
   void Look();
   void Add(std::size_t look, std::vector<verdict::RankDoing> seen);
-  void AddUse(Rank& rank, pid_t pid);
+  void AddUse(Rank& rank, const verdict::RankDoing& doing);
   void Halve();
 
   boost::asio::steady_timer timer_;

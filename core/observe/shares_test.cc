@@ -30,7 +30,7 @@ TEST(Shares, NamesTheRankThatTheOthersWaitFor) {
         meets ? At(1, Stand::kWaits, "in all_reduce at t.py:8")
               : At(1, Stand::kElsewhere, "in time.sleep at t.py:6", 100 * look),
         At(2, Stand::kWaits, "in all_reduce at t.py:8")};
-    for (verdict::RankDoing& doing : looked) doing.sleeps = look;
+    for (verdict::RankDoing& doing : looked) doing.scheduled.sleeps = look;
     shares.Add(looked, at);
   }
   const auto straggler = shares.Straggler();
@@ -69,7 +69,7 @@ TEST(Shares, AccusesNoRankOfHealthyJobs) {
       for (int rank = 0; rank < ranks; ++rank) {
         const bool elsewhere = rank == late || random() % 4 == 0;
         looked.push_back(At(rank, elsewhere ? Stand::kElsewhere : Stand::kWaits, "p"));
-        looked.back().sleeps = look;
+        looked.back().scheduled.sleeps = look;
       }
       shares.Add(looked, Clock::time_point() + std::chrono::seconds(look));
     }
@@ -84,7 +84,7 @@ TEST(Shares, NamesNoRankForOneLongWaitAndWhomItDelays) {
     std::vector<verdict::RankDoing> looked = {At(0, Stand::kWaits, "w"), At(1, Stand::kElsewhere, "e"),
                                               At(2, Stand::kElsewhere, "e")};
     looked[0].awaited = contract::Awaited{.ranks = {1}};
-    if (look >= 20) looked[0].sleeps = look;
+    if (look >= 20) looked[0].scheduled.sleeps = look;
     shares.Add(looked, Clock::time_point() + std::chrono::seconds(look));
     if (look == 20) {
       EXPECT_FALSE(shares.Straggler().has_value());

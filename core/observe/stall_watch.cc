@@ -42,7 +42,7 @@ void Standstill::Add(const protocol::Inspected& seen, Clock::time_point at) {
     // A program that is not Python, asleep at another place of its own than before.
     const bool went_on = now.spot != 0 && rank.seen.spot != 0 && now.spot != rank.seen.spot;
     moved = moved || transfers || went_on || (elsewhere && !rank.works);
-    if (known == ranks_.end() || now.sleeps != rank.seen.sleeps) rank.slept = at;
+    if (known == ranks_.end() || now.scheduled.sleeps != rank.seen.scheduled.sleeps) rank.slept = at;
     // The end of a child process removes its times.
     if (rank.works || elsewhere || transfers || now.processor_ms < rank.used_then_ms) {
       rank.since = at;
@@ -70,7 +70,7 @@ void Standstill::Resume(const std::vector<int>& ranks, const protocol::Inspected
   for (const verdict::RankDoing& now : seen.ranks) {
     const auto known = ranks_.find(now.rank);
     if (known == ranks_.end() || std::ranges::count(ranks, now.rank) == 0) continue;
-    known->second.seen.sleeps = now.sleeps;  // the tool has stopped it
+    known->second.seen.scheduled.sleeps = now.scheduled.sleeps;  // the tool has stopped it
     if (!known->second.works) continue;
     known->second.since = at;
     known->second.used_then_ms = now.processor_ms;

@@ -106,7 +106,7 @@ TEST_F(StallWatchTest, TakesARankThatSleepsNowAndThenForOneAtWork) {
   Watch([this] {
     protocol::Inspected inspected = Used({5, 1000L * looks_});
     inspected.ranks[1].stand = stacks::Stand::kWaits;
-    inspected.ranks[1].sleeps = looks_;
+    inspected.ranks[1].scheduled.sleeps = looks_;
     return inspected;
   });
   ASSERT_EQ(stalls_.size(), 1u);

@@ -144,7 +144,7 @@ TEST_F(StandstillTest, EndsWhenARankSleepsAtAnotherPlace) {
 TEST_F(StandstillTest, KnowsHowLongARankHasBeenAwake) {
   const auto look = [this](std::int64_t sleeps) {
     protocol::Inspected seen;
-    seen.ranks.emplace_back().sleeps = sleeps;
+    seen.ranks.emplace_back().scheduled.sleeps = sleeps;
     at_ += seconds(1);
     still_.Add(seen, at_);
     return still_.Awake(0);
@@ -153,7 +153,7 @@ TEST_F(StandstillTest, KnowsHowLongARankHasBeenAwake) {
   EXPECT_EQ(look(5), seconds(1));
   EXPECT_EQ(look(6), seconds(0));
   protocol::Inspected stopped;
-  stopped.ranks.emplace_back().sleeps = 9;
+  stopped.ranks.emplace_back().scheduled.sleeps = 9;
   still_.Resume({0}, stopped, at_);
   EXPECT_EQ(look(9), seconds(1));
 }

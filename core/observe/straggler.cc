@@ -57,7 +57,7 @@ verdict::RankDoing DoingAt(const RankLooks& looks, std::size_t at, std::int64_t 
                 : IsElsewhereAt(letter) ? stacks::Stand::kElsewhere
                                         : stacks::Stand::kUnknown;
   doing.phrase = looks.place;
-  doing.sleeps = wait;
+  doing.scheduled.sleeps = wait;
   doing.groups = looks.groups;
   const char whom = at < looks.whom.size() ? looks.whom[at] : RankLooks::kAnyone;
   const auto index = static_cast<std::size_t>(whom - RankLooks::kFirstAwaited);

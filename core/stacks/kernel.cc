@@ -106,12 +106,11 @@ std::string Described(const std::string& link) {
   return link;
 }
 
-// How long the sleep is, by the arguments of nanosleep(2) or clock_nanosleep(2), or is to last yet if it has
-// an end. Empty: it is no sleep.
 struct Sleep {
-  std::chrono::nanoseconds time{};
-  bool until = false;
+  std::chrono::nanoseconds time{};  // in all, or yet to come
+  bool until = false;               // a moment, so that `time` is what is yet to come
 };
+// By the arguments of nanosleep(2) or clock_nanosleep(2); empty: it is no sleep.
 std::optional<Sleep> SleepOf(pid_t pid, long number, const Arguments& arguments) {
   if (number != SYS_nanosleep && number != SYS_clock_nanosleep) return std::nullopt;
   const bool by_clock = number == SYS_clock_nanosleep;

@@ -7,8 +7,8 @@ namespace dtrun::stacks {
 namespace {
 
 constexpr std::string_view kModule = "/torch/distributed/distributed_c10d.py";
-constexpr std::string_view kRanksByGroup =
-    "_pg_group_ranks";  // {group: {rank in the world: rank in the group}}
+// {group: {rank in the world: rank in the group}}
+constexpr std::string_view kRanksByGroup = "_pg_group_ranks";
 constexpr std::uint64_t kMostNames = 64;
 constexpr std::uint64_t kMostInDict = 1 << 14;
 constexpr int kMostIndexBytes = 20;  // their logarithm
@@ -23,8 +23,8 @@ bool IsA(const Memory& memory, std::uint64_t object, std::string_view type) {
 // Of one "digit", as ranks are.
 std::optional<int> IntAt(const Memory& memory, const PythonObjects& at, std::uint64_t object) {
   if (!IsA(memory, object, "int")) return std::nullopt;
-  const auto read =
-      memory.Read<std::int64_t>(object + at.digits);  // its sign is in the bits below, or its own
+  // Negative ones have a sign in the bits below the number of digits, or a negative number.
+  const auto read = memory.Read<std::int64_t>(object + at.digits);
   if (!read) return std::nullopt;
   const std::int64_t digits = *read >> at.digits_shift;
   const bool negative = at.digits_shift > 0 && (*read & 3) == 2;
@@ -103,7 +103,7 @@ const TorchCalls::Variables& TorchCalls::VariablesOf(const Memory& memory, const
 std::vector<int> TorchCalls::MembersOf(const Memory& memory, const PythonLayout& layout,
                                        std::uint64_t globals, std::uint64_t group) {
   const PythonObjects& at = *layout.objects;
-  if (globals != globals_) {
+  if (globals != globals_ || ranks_by_group_ == 0) {
     globals_ = globals;
     ranks_by_group_ = 0;
     for (const Entry& entry : EntriesOf(memory, at, globals))

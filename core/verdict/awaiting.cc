@@ -36,12 +36,13 @@ contract::Awaited Resolve(const RankDoing& doing, const contract::Awaited& told,
     return out;
   }
   const auto found = members.find(told.communicator);
-  if (found == members.end()) return out;
-  for (const Member& member : found->second) {
+  const std::vector<Member> none;
+  for (const Member& member : found == members.end() ? none : found->second) {
     if (member.rank == doing.rank || (told.number > 0 && member.started >= told.number)) continue;
     if (told.ranks.empty() || std::ranges::count(told.ranks, member.within) > 0)
       out.ranks.push_back(member.rank);
   }
+  out.either = told.either && !out.ranks.empty();
   return out;
 }
 
@@ -117,7 +118,7 @@ void Awaiting::Follow(const Key& key, Walk* walk) const {
       walk->found.late.insert(doing.rank);
     }
   };
-  if (!key) {
+  if (!key || (key->either && key->ranks.empty())) {
     std::ranges::for_each(ranks_, visit);
     return;
   }

@@ -20,6 +20,7 @@
 #include "core/contract/recorded_call.h"
 #include "core/failures/finding.h"
 #include "core/process/ending.h"
+#include "core/stacks/kernel.h"
 #include "core/stacks/place.h"
 #include "core/verdict/gpu_use.h"
 #include "core/wire/limits.h"
@@ -63,26 +64,26 @@ struct Override {
 struct RankDoing {
   int rank = 0;  // the first rank in the process
   stacks::Stand stand = stacks::Stand::kUnknown;
-  bool trains = false;            // a training step is in progress; not sent to other hosts
-  bool joins = false;             // it is connecting to the other ranks at startup
-  bool loads = false;             // it waits for a worker of its data loader
-  bool saves = false;             // it writes a checkpoint
-  bool may_handle = true;         // it may be handling an error (core/stacks/place.h)
-  std::string phrase;             // "in time.sleep at train.py:40"
-  std::string beside = {};        // details of what it waits for; may be empty
-  std::string text;               // its stacks
-  std::int64_t processor_ms = 0;  // including all descendant processes
-  std::int64_t kernel_ms = 0;     // the part of it in the kernel
-  std::int64_t bytes = 0;         // read and written, including descendants
-  std::int64_t resident = 0;      // bytes in memory, including descendants; shared ones count in each
-  std::int64_t faults = 0;        // page faults that waited for a disk, including descendants
-  std::int64_t network = 0;       // bytes received and sent by all of its host, without loopback
-  int waits_for = -1;             // the rank that holds the file lock it waits for; -1: none
-  pid_t pid = 0;                  // the process that was read; not sent to other hosts
-  bool runs = false;              // its main thread is on a processor, or ready to run
-  bool naps = false;              // it sleeps for less than a second
-  std::int64_t sleeps = 0;        // how often its main thread has gone to sleep
-  std::uint64_t spot = 0;         // tells its waits apart if it is not Python; 0: unknown (stacks/kernel.h)
+  bool trains = false;               // a training step is in progress; not sent to other hosts
+  bool joins = false;                // it is connecting to the other ranks at startup
+  bool loads = false;                // it waits for a worker of its data loader
+  bool saves = false;                // it writes a checkpoint
+  bool may_handle = true;            // it may be handling an error (core/stacks/place.h)
+  std::string phrase;                // "in time.sleep at train.py:40"
+  std::string beside = {};           // details of what it waits for; may be empty
+  std::string text;                  // its stacks
+  std::int64_t processor_ms = 0;     // including all descendant processes
+  std::int64_t kernel_ms = 0;        // the part of it in the kernel
+  std::int64_t bytes = 0;            // read and written, including descendants
+  std::int64_t resident = 0;         // bytes in memory, including descendants; shared ones count in each
+  std::int64_t faults = 0;           // page faults that waited for a disk, including descendants
+  std::int64_t network = 0;          // bytes received and sent by all of its host, without loopback
+  int waits_for = -1;                // the rank that holds the file lock it waits for; -1: none
+  pid_t pid = 0;                     // the process that was read; not sent to other hosts
+  bool runs = false;                 // its main thread is on a processor, or ready to run
+  bool naps = false;                 // it sleeps for less than a second
+  stacks::Scheduled scheduled = {};  // its main thread; only the number of sleeps is sent to other hosts
+  std::uint64_t spot = 0;  // tells its waits apart if it is not Python; 0: unknown (stacks/kernel.h)
 
   std::vector<Override> overrides = {};  // as the look found them
   std::string plugin = {};  // the plugin's member that it is in beyond its time: "backend 'x', in its init"
@@ -108,7 +109,7 @@ struct RankDoing {
     io("kernel_ms", kernel_ms, wire::kNotNegative);
     io("runs", runs);
     io("naps", naps);
-    io("sleeps", sleeps, wire::kNotNegative);
+    io("sleeps", scheduled.sleeps, wire::kNotNegative);
     io("spot", spot);
     io("bytes", bytes, wire::kNotNegative);
     io("resident", resident, wire::kNotNegative);
@@ -129,7 +130,7 @@ struct RankDoing {
   bool MayPoll() const { return naps && spot != 0 && stand == stacks::Stand::kMayWait && beside.empty(); }
   // Tells one wait from the next: by the call that it is in, or else by how often it has gone to sleep.
   std::int64_t Wait() const {
-    if (!call || !call->under_way) return sleeps;
+    if (!call || !call->under_way) return scheduled.sleeps;
     return -2 * static_cast<std::int64_t>(call->number) - (call->message ? 1 : 0);
   }
 };

@@ -135,9 +135,7 @@ void AddCalls(std::vector<RankDoing>* ranks) {
     AddCallTo(&doing);
     // Of a handle: a collective's, or that of one message.
     const std::string call = doing.stand == stacks::Stand::kWaits && !doing.awaited ? CallOf(doing) : "";
-    if (call != "wait" && call != "waitall") continue;
-    doing.awaited = contract::Awaited{.either = true};
-    for (const RankDoing& other : *ranks) doing.awaited->ranks.push_back(other.rank);
+    if (call == "wait" || call == "waitall") doing.awaited = contract::Awaited{.either = true};
   }
   ResolveAwaited(ranks);
 }

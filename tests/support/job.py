@@ -26,6 +26,8 @@ BUILD = Path(os.environ["DTRUN_BUILD"])  # build folder, set by ctest
 SOURCE = Path(os.environ["DTRUN_SOURCE"])
 DTRUN = BUILD / "bin" / "dtrun"
 RANK = BUILD / "tests" / "rank"  # tests/programs/rank.cc
+# Variables with which a script imports dtrun from the source tree.
+PACKAGE = {"PYTHONPATH": str(SOURCE / "python"), "DTRUN_LIBRARY": str(BUILD / "lib" / "libdtrun.so.1"), "PYTHONDONTWRITEBYTECODE": "1"}
 PATIENCE_S = int(os.environ.get("DTRUN_TEST_PATIENCE", "120"))  # for conditions that hold in milliseconds on an idle machine
 
 
