@@ -38,6 +38,11 @@ Error NoJob(const fs::path& folder, std::string_view why) {
   return Error{DTRUN_NOT_FOUND, fmt::format("no answer of the job in '{}': {}", folder.string(), why)};
 }
 
+// It lives, but what it says is of no use.
+Error Unread(const fs::path& folder, std::string_view why) {
+  return Error{DTRUN_INTERNAL, fmt::format("no answer of the job in '{}': {}", folder.string(), why)};
+}
+
 // False: the time is over. Clock::time_point::max(): no limit.
 bool WaitFor(int socket, short events, Clock::time_point until) {
   pollfd one{socket, events, 0};
@@ -125,14 +130,14 @@ Result<Answer> AskJob(const fs::path& run_folder, const Question& question, std:
     const ssize_t got = ::recv(socket, buffer.data(), buffer.size(), 0);
     if (got > 0) in.append(buffer.data(), static_cast<std::size_t>(got));
     ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-    if (in.size() > kLongestAnswer) return NoJob(run_folder, "its answer has more than 256 MiB");
+    if (in.size() > kLongestAnswer) return Unread(run_folder, "its answer has more than 256 MiB");
   }
   if (in.empty()) return NoJob(run_folder, WhyClosed(socket, kClosed));
   const Json json = ParseJson(in);
   if (json.is_object() && json.contains("error") && json["error"].is_string() && json["error"] != "")
     return Error{DTRUN_FAILED_PRECONDITION, Printable(json["error"].get<std::string>())};
   auto answer = wire::FromJson<Answer>(json, "answer");
-  if (!answer) return NoJob(run_folder, answer.error().text);
+  if (!answer) return Unread(run_folder, answer.error().text);
   return answer;
 }
 

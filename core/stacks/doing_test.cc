@@ -269,7 +269,7 @@ TEST_P(PythonTest, KnowsForWhomACallOfTorchWaits) {
   for (const char* package : {"/__init__.py", "/../__init__.py"}) std::ofstream(folder + package);
   std::ofstream(folder + "/distributed_c10d.py")
       << "import threading\nlock = threading.Lock(); lock.acquire()\nclass Group: pass\ngroup = Group()\n"
-         "_pg_group_ranks = {Group(): {0: 0}, group: {3: 0, 0: 1, 5: 2}}\n"
+         "_pg_group_ranks = {Group(): {0: 0}, group: {3: 0, 0: 1, 5: 2, 10**8: 3}}\n"
          "def all_reduce(tensor, group=None):\n  lock.acquire()\n"
          "def recv(tensor, src=None, group=None):\n  lock.acquire()\n";
   const auto awaited = [&](const std::string& call) -> std::optional<std::vector<int>> {

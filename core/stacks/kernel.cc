@@ -134,6 +134,10 @@ void AddWait(pid_t pid, const std::string& syscall, Task* task) {
     if (!(fields >> text)) return;
     argument = std::strtoull(text.c_str(), nullptr, 16);
   }
+  // A sleep that a signal or a debugger has interrupted goes on with its arguments. Of all calls that go on
+  // so, it alone has a small number first, the clock, where others have an address.
+  constexpr std::uint64_t kMostClocks = 16;
+  if (number == SYS_restart_syscall && arguments[0] < kMostClocks) number = SYS_clock_nanosleep;
   const std::optional<Sleep> sleep = SleepOf(pid, number, arguments);
   const std::int64_t length = sleep && !sleep->until ? sleep->time.count() : 0;
   task->spot = std::hash<std::string>()(

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/wire/limits.h"
+
 namespace dtrun::stacks {
 namespace {
 
@@ -32,6 +34,9 @@ std::optional<int> IntAt(const Memory& memory, const PythonObjects& at, std::uin
   const auto digit = memory.Read<std::int32_t>(object + at.digits_at);
   return digits == 1 && !negative && digit ? std::optional(*digit) : std::nullopt;
 }
+
+// Whether the protocol carries it; the program may have written any number there.
+bool IsRank(int number) { return number >= wire::kAnyRank.least && number <= wire::kAnyRank.most; }
 
 struct Entry {
   std::uint64_t key = 0, value = 0;
@@ -74,7 +79,7 @@ std::optional<std::vector<int>> TorchCalls::AwaitedIn(const Memory& memory, cons
   };
   if (variables.peer >= 0) {
     const std::optional<int> peer = IntAt(memory, at, value_of(variables.peer));
-    return peer ? std::optional(std::vector<int>{*peer}) : std::nullopt;
+    return peer && IsRank(*peer) ? std::optional(std::vector<int>{*peer}) : std::nullopt;
   }
   if (variables.group < 0) return std::nullopt;
   const std::uint64_t globals = memory.Pointer(call->at + at.frame.globals);
@@ -118,7 +123,7 @@ std::vector<int> TorchCalls::MembersOf(const Memory& memory, const PythonLayout&
       {found->value, memory.Read<std::uint64_t>(found->value + at.dict.used).value_or(0)});
   if (!fresh) return known->second;
   for (const Entry& entry : EntriesOf(memory, at, found->value))
-    if (const std::optional<int> rank = IntAt(memory, at, entry.key); rank && *rank >= 0)
+    if (const std::optional<int> rank = IntAt(memory, at, entry.key); rank && IsRank(*rank))
       known->second.push_back(*rank);
   return known->second;
 }
