@@ -152,6 +152,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddLoadCases(backend);
   AddPluginCases(backend);
   AddStructCases(backend);
+  AddFlagCases(backend);
   AddCapabilityCases(backend);
   AddCallerCases(backend);
   AddCollectiveCases(backend);
@@ -160,12 +161,14 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddSizeCases(backend);
   AddRandomCases(backend);
   AddRequestCases(backend);
+  AddWaitCases(backend);
   AddStoppedCases(backend);
   AddPointToPointCases(backend);
   AddDeliveryCases(backend);
   AddCommunicatorCases(backend);
   AddFailureCases(backend);
   AddFaultCases(backend);
+  AddPartCases(backend);
   AddTraceCases(backend);
   CheckSkips(backend);
   return true;

@@ -15,7 +15,7 @@ namespace {
 
 void TheyDoNotMix(const Subject& subject) {
   subject.Play(2, [](Rank& first) {
-    const auto second = first.Further("second", first.rank(), first.size());
+    const auto second = first.Further("second", {0, 1});
     ASSERT_NE(second, nullptr);
     std::vector<float> a(100, 1);
     std::vector<float> b(100, 10);
@@ -34,7 +34,7 @@ void TheyDoNotMix(const Subject& subject) {
 // Each thread has a communicator of its own and never waits for the other thread.
 void TwoThreadsUseOneEach(const Subject& subject) {
   subject.Play(3, [](Rank& first) {
-    const auto second = first.Further("second", first.rank(), first.size());
+    const auto second = first.Further("second", {0, 1, 2});
     ASSERT_NE(second, nullptr);
     const auto calls = [](Rank& rank, std::uint32_t flags) {
       for (std::uint64_t round = 0; round < 40; ++round) {
@@ -53,7 +53,7 @@ void TwoThreadsUseOneEach(const Subject& subject) {
 void SubsetsWorkBesideTheWhole(const Subject& subject) {
   subject.Play(3, [](Rank& all) {
     std::unique_ptr<Rank> pair;
-    if (all.rank() != 1) pair = all.Further("pair", all.rank() == 0 ? 1 : 0, 2);
+    if (all.rank() != 1) pair = all.Further("pair", {2, 0});
     for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_BROADCAST, DTRUN_ALLGATHER}) {
       if (pair) Attempt(*pair, {kind, TypeOf(DTRUN_INT32), DTRUN_SUM, 1003});
       Attempt(all, {kind, TypeOf(DTRUN_INT32), DTRUN_SUM, 1003});

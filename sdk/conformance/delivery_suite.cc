@@ -2,6 +2,7 @@
 // communicator is gone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "suite.h"
@@ -13,7 +14,12 @@ namespace {
 constexpr std::chrono::milliseconds kWithoutReceiver{500};
 
 // Of the first messages, each of another size; small ones follow, as a backend may keep only some of them.
-constexpr std::size_t kOfSizes = 4, kAll = 60;
+constexpr std::size_t kOfSizes = 4, kAll = 1000;
+
+// Which messages, by tag.
+using Tags = std::vector<bool>;
+
+constexpr std::size_t kWord = 60;  // bits of a number of Rank::Count
 
 // Rank 0 sends them to rank 1, each with its own tag.
 struct Parcel {
@@ -24,39 +30,40 @@ struct Parcel {
 };
 
 // Starts them all, or only the first kOfSizes if the first one does not complete at once. `counted` is called
-// with the bits of those that did not, and then they are waited for.
+// with those that were complete some time later, and then the others are waited for.
 template <class Counted>
 void SendAll(Rank& rank, const std::vector<Parcel>& parcels, Counted&& counted) {
   std::vector<std::vector<std::int32_t>> data;
   std::vector<std::unique_ptr<Pending>> pending;
-  std::int64_t waiting = 0;
+  Tags complete;
   const auto start = [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const auto tag = static_cast<std::uint32_t>(i);
       data.push_back(parcels[i].Data(tag));
       pending.push_back(rank.Start(SendOp(data.back().data(), data.back().size(), DTRUN_INT32, 1, tag)));
     }
+    const auto deadline = std::chrono::steady_clock::now() + kWithoutReceiver;
     for (std::size_t i = begin; i < end; ++i) {
-      const Outcome outcome = pending[i]->Wait(kWithoutReceiver);
-      if (outcome.code == DTRUN_PENDING) {
-        waiting |= std::int64_t{1} << i;
-      } else {
-        EXPECT_TRUE(outcome.ok()) << outcome;
-      }
+      const nanoseconds left = deadline - std::chrono::steady_clock::now();
+      const Outcome outcome = pending[i]->Wait(std::max(left, nanoseconds(0)));
+      EXPECT_TRUE(outcome.ok() || outcome.code == DTRUN_PENDING) << outcome;
+      complete.push_back(outcome.ok());
     }
   };
   start(0, kOfSizes);
-  if ((waiting & 1) == 0) start(kOfSizes, parcels.size());
-  counted(waiting);
+  if (complete[0]) start(kOfSizes, parcels.size());
+  counted(complete);
   for (const auto& one : pending) {
     const Outcome outcome = one->Wait();
     EXPECT_TRUE(outcome.ok()) << outcome;
   }
 }
 
-void ReceiveThese(Rank& rank, const std::vector<Parcel>& parcels, std::int64_t which) {
-  for (std::uint32_t tag = 0; tag < parcels.size(); ++tag) {
-    if ((which >> tag & 1) == 0) continue;
+// Those of which `complete` is that.
+void ReceiveThese(Rank& rank, const std::vector<Parcel>& parcels, const Tags& complete, bool which) {
+  for (std::uint32_t tag = 0; tag < complete.size(); ++tag) {
+    if (complete[tag] != which) continue;
+    if (testing::Test::HasFailure()) return;
     std::vector<std::int32_t> got(parcels[tag].count, -1);  // the last byte of each element is another one
     dtrun_op op = RecvOp(got.data(), got.size(), DTRUN_INT32, 0, tag);
     if (tag % 2 == 0) op.flags = DTRUN_OP_BLOCKING;
@@ -77,21 +84,24 @@ void CompletedMessagesOutliveTheirSender(const Subject& subject, std::chrono::se
     const auto rank = subject.Join(kv, number, 2, kPatience, &joined);
     ASSERT_NE(rank, nullptr) << joined;
     if (number == 0) {
-      SendAll(*rank, parcels, [&](std::int64_t waiting) {
-        rank->Count("waiting", waiting);
+      SendAll(*rank, parcels, [&](const Tags& complete) {
+        for (std::size_t tag = 0; tag < complete.size(); ++tag)
+          if (complete[tag])
+            rank->Count("complete/" + std::to_string(tag / kWord), std::int64_t{1} << tag % kWord);
+        rank->Count("started", static_cast<std::int64_t>(complete.size()));
         rank->Tell("sent");
       });
       return rank->Tell("leaves");  // and destroys it at once
     }
     rank->Await("sent");
-    const std::int64_t waiting = rank->Count("waiting", 0);
-    const std::vector<Parcel> sent(parcels.begin(),
-                                   (waiting & 1) == 0 ? parcels.end() : parcels.begin() + kOfSizes);
-    ReceiveThese(*rank, sent, waiting);
-    if (waiting + 1 == std::int64_t{1} << sent.size()) return;  // none is owed
+    Tags complete(static_cast<std::size_t>(rank->Count("started", 0)));
+    for (std::size_t tag = 0; tag < complete.size(); ++tag)
+      complete[tag] = (rank->Count("complete/" + std::to_string(tag / kWord), 0) >> tag % kWord & 1) != 0;
+    ReceiveThese(*rank, parcels, complete, false);
+    if (std::ranges::count(complete, true) == 0) return;  // none is owed
     rank->Await("leaves");
     std::this_thread::sleep_for(late);  // the point of the case is that this time passes
-    ReceiveThese(*rank, sent, ~waiting);
+    ReceiveThese(*rank, parcels, complete, true);
   });
 }
 

@@ -161,6 +161,17 @@ void PlayToAFailure(const Subject& subject) {
   });
 }
 
+// Rank 1 of the world never comes.
+void PlayToAnAbsence(const Subject& subject) {
+  constexpr std::chrono::milliseconds kShort(50);
+  subject.PlayWithoutJoining(2, [&](dtrun_kv* kv, int rank) {
+    Outcome outcome;
+    if (rank == 1) return;
+    EXPECT_EQ(subject.Join(kv, rank, 2, kShort, &outcome), nullptr)
+        << "a world without its other rank came about";
+  });
+}
+
 // Both ranks abort with an operation under way.
 void PlayToAnAbort(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) {
@@ -184,6 +195,7 @@ void NothingIsKept(const Subject& subject, int rounds, void (*play)(const Subjec
 
 void CommunicatorsComeAndGo(const Subject& subject) { NothingIsKept(subject, 10, PlayOnce); }
 void CommunicatorsFailAndGo(const Subject& subject) { NothingIsKept(subject, 3, PlayToAFailure); }
+void CommunicatorsDoNotComeAbout(const Subject& subject) { NothingIsKept(subject, 3, PlayToAnAbsence); }
 void CommunicatorsAreAbortedAndGo(const Subject& subject) {
   if (subject.table().comm_abort == nullptr) GTEST_SKIP() << "the backend cannot abort";
   NothingIsKept(subject, 3, PlayToAnAbort);
@@ -374,6 +386,8 @@ void AddPluginCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "OutlivesAnotherInstance", "T5", backend,
           [=](const Subject& subject) { AnotherInstanceMayEnd(backend, subject); });
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);
+  AddCase("Plugin", "KeepsNothingOfCommunicatorsThatDidNotComeAbout", "T7, T9", backend,
+          CommunicatorsDoNotComeAbout);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatFailed", "T7, T9", backend, CommunicatorsFailAndGo);
   AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWereAborted", "T7, T9", backend,
           CommunicatorsAreAbortedAndGo);

@@ -1,4 +1,4 @@
-// Requests: order, waiting, testing, dropping, refusals.
+// Requests: order, blocking, dropping, refusals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,31 +194,6 @@ void AnOutcomeStays(const Subject& subject) {
   });
 }
 
-// A wait that ends early leaves the operation and its communicator as they were.
-void ShortWaitsHarmNothing(const Subject& subject, std::uint32_t flags) {
-  subject.Play(2, [=](Rank& rank) {
-    dtrun_op barrier = MakeOp(DTRUN_BARRIER);
-    barrier.flags = flags;
-    if (rank.rank() == 1) {
-      rank.Await("waited");
-      EXPECT_TRUE(rank.Do(barrier).ok());
-      return;
-    }
-    const auto pending = rank.Start(barrier);
-    EXPECT_EQ(pending->Wait(nanoseconds(0)).code, DTRUN_PENDING);
-    constexpr std::chrono::milliseconds kShort(50);
-    const auto begun = std::chrono::steady_clock::now();
-    EXPECT_EQ(pending->Wait(kShort).code, DTRUN_PENDING);
-    const auto waited = std::chrono::steady_clock::now() - begun;
-    EXPECT_GE(waited, kShort - std::chrono::milliseconds(5)) << "ns; it returned before its timeout (B8)";
-    bool done = true;
-    EXPECT_TRUE(pending->Test(&done).ok());
-    EXPECT_FALSE(done);
-    rank.Tell("waited");
-    EXPECT_TRUE(pending->Wait().ok());
-  });
-}
-
 // DTRUN_OP_BLOCKING is a hint: whatever is done with the request, it ends as others do.
 void BlockingCallsEndLikeOthers(const Subject& subject) {
   subject.Play(3, [](Rank& rank) {
@@ -296,42 +271,6 @@ void SeveralThreadsMayWait(const Subject& subject) {
   });
 }
 
-// The middle of many times, so that what else the machine does matters little.
-template <class Call>
-nanoseconds UsualTime(Call&& call) {
-  std::vector<nanoseconds> times;
-  for (int i = 0; i < 31; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    times.push_back(std::chrono::steady_clock::now() - start);
-  }
-  std::nth_element(times.begin(), times.begin() + 15, times.end());
-  return times[15];
-}
-
-// Of an operation for which the other rank has not come.
-void TestingDoesNotWait(const Subject& subject, std::int32_t kind) {
-  constexpr auto kLimit = std::chrono::milliseconds(5);
-  if (!Has(subject.Caps().ops, kind)) GTEST_SKIP() << "the backend does not offer it";
-  subject.Play(2, [&](Rank& rank) {
-    float value = 1;
-    const dtrun_op op = kind == DTRUN_BARRIER ? MakeOp(DTRUN_BARRIER)
-                        : rank.rank() == 0    ? RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0)
-                                              : SendOp(&value, 1, DTRUN_FLOAT32, 0, 0);
-    if (rank.rank() == 1) rank.Await("tested");
-    const auto pending = rank.Start(op);
-    if (rank.rank() == 0) {
-      bool done = true;
-      EXPECT_LT(UsualTime([&] { pending->Test(&done); }), kLimit) << "of req_test, which must not block (B8)";
-      EXPECT_FALSE(done);
-      EXPECT_LT(UsualTime([&] { pending->Wait(nanoseconds(0)); }), kLimit)
-          << "of req_wait_host with a timeout_ns of 0, which returns at once (B8)";
-      rank.Tell("tested");
-    }
-    EXPECT_TRUE(pending->Wait().ok());
-  });
-}
-
 constexpr std::size_t kFloodBytes = 1 << 20;
 constexpr std::uint32_t kFlood = 32;  // more than a connection holds
 
@@ -366,10 +305,6 @@ void AddRequestCases(const BackendUnderTest& backend) {
   AddCase("Requests", "ThatBlockStartWithoutAPeer", "B6, B11", backend,
           [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_RECV, DTRUN_OP_BLOCKING); });
   AddCase("Requests", "OfMessagesStartWithoutReceives", "B6", backend, SendsStartWithoutReceives);
-  AddCase("Requests", "AreTestedWithoutWaiting", "B8", backend,
-          [](const Subject& subject) { TestingDoesNotWait(subject, DTRUN_BARRIER); });
-  AddCase("Requests", "OfMessagesAreTestedWithoutWaiting", "B8", backend,
-          [](const Subject& subject) { TestingDoesNotWait(subject, DTRUN_RECV); });
   AddCase("Requests", "MayBeWaitedForInReverse", "B9, C1", backend, WaitedForInReverse);
   AddCase("Requests", "CompleteInTheOrderOfTheCalls", "C1", backend, CompletionFollowsTheOrderOfTheCalls);
   AddCase("Requests", "OfUnlikeCallsCompleteInOrder", "C1", backend, UnlikeCallsCompleteInOrder);
@@ -379,10 +314,6 @@ void AddRequestCases(const BackendUnderTest& backend) {
   AddCase("Requests", "FinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheOperation);
   AddCase("Requests", "OfReceivesFinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheReceive);
   AddCase("Requests", "KeepTheirOutcome", "B7", backend, AnOutcomeStays);
-  AddCase("Requests", "SurviveShortWaits", "B8", backend,
-          [](const Subject& subject) { ShortWaitsHarmNothing(subject, 0); });
-  AddCase("Requests", "ThatBlockSurviveShortWaits", "B8, B11", backend,
-          [](const Subject& subject) { ShortWaitsHarmNothing(subject, DTRUN_OP_BLOCKING); });
   AddCase("Requests", "ThatBlockEndLikeOthers", "B11, T4", backend, BlockingCallsEndLikeOthers);
   AddCase("Requests", "MayBeWaitedForBySeveralThreads", "T4", backend, SeveralThreadsMayWait);
 }

@@ -7,6 +7,7 @@
 
 #include "guard.h"
 #include "host.h"
+#include "raw_calls.h"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -16,27 +17,6 @@ constexpr auto kAtOnce = std::chrono::milliseconds(50);
 
 std::string Sized(const char* what, std::size_t bytes) {
   return "a " + std::string(what) + " of " + std::to_string(bytes) + " bytes";
-}
-
-dtrun_error EmptyError() {
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  return error;
-}
-
-dtrun_comm_params Params(dtrun_kv* kv, int rank, int size, const std::int32_t* hosts) {
-  dtrun_comm_params params;
-  DTRUN_INIT(params);
-  params.rank = params.local_rank = rank;
-  params.size = size;
-  params.host_count = 1;
-  params.hosts = hosts;
-  params.device_kind = DTRUN_DEVICE_HOST;
-  params.device_index = -1;
-  params.name = {"world", 5};
-  params.kv = kv;
-  params.timeout_ns = kPatience.count();
-  return params;
 }
 
 void CapsFitTheCaller(const Subject& subject) {
@@ -96,22 +76,6 @@ void CommParamsFitThePlugin(const Subject& subject) {
   }
 }
 
-// Enqueues a guarded copy, which is gone when it waits.
-dtrun_status RunGuarded(const Subject& subject, const Rank& rank, const dtrun_op& op, std::size_t bytes,
-                        dtrun_error* error) {
-  dtrun_request* request = nullptr;
-  dtrun_status status = DTRUN_OK;
-  {
-    const Guarded<dtrun_op> guarded("dtrun_op", op, bytes);
-    status = subject.table().enqueue(rank.raw(), guarded.get(), nullptr, &request, error);
-    EXPECT_EQ(guarded.Writes(), "");
-  }
-  if (status != DTRUN_PENDING) return status;
-  status = subject.table().req_wait_host(request, kPatience.count(), error);
-  subject.table().req_release(request);
-  return status;
-}
-
 void OpsFitThePlugin(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) {
     for (const std::size_t bytes : Sizes<dtrun_op>()) {
@@ -125,9 +89,6 @@ void OpsFitThePlugin(const Subject& subject) {
     }
   });
 }
-
-dtrun_status TakeFact(void*, const char*, dtrun_string, dtrun_error*) { return DTRUN_OK; }
-dtrun_status TakeVariable(void*, const char*, const char*, dtrun_error*) { return DTRUN_OK; }
 
 void LaunchStructsFitThePlugin(const Subject& subject) {
   if (subject.table().launch_info == nullptr) GTEST_SKIP() << "the backend says nothing at launch";
@@ -239,145 +200,6 @@ void AbortParamsFitThePlugin(const Subject& subject) {
   }
 }
 
-// Bits that no header has: first those that are refused, then hints, which `call` undoes. `known`: bits that
-// have a meaning there.
-template <class Call>
-void ExpectFlagsUnderstood(const char* what, Call&& call, std::uint32_t known = 0) {
-  constexpr int kFirstFreeHint = 8, kFirstOfStructs = 16;
-  for (int bit = 31; bit >= kFirstFreeHint; --bit) {
-    if ((known >> bit & 1) != 0) continue;
-    dtrun_error error = EmptyError();
-    const dtrun_status status = call(1u << bit, &error);
-    ASSERT_EQ(status, bit >= kFirstOfStructs ? DTRUN_UNSUPPORTED : DTRUN_OK)
-        << (bit >= kFirstOfStructs ? "a flag that must be understood" : "a hint") << ", bit " << bit
-        << ", in " << what << " (S6): " << error.message;
-  }
-}
-
-void OperationsWithStrangeFlagsAreRefused(const Subject& subject) {
-  constexpr std::uint32_t kDeviceDraft = 0xfu << 24;
-  subject.Play(2, [&](Rank& rank) {
-    std::int32_t value = rank.rank();
-    dtrun_op op =
-        rank.rank() == 0 ? SendOp(&value, 1, DTRUN_INT32, 1, 0) : RecvOp(&value, 1, DTRUN_INT32, 0, 0);
-    const auto call = [&](std::uint32_t flags, dtrun_error* error) {
-      op.flags = flags;
-      return RunGuarded(subject, rank, op, sizeof op, error);
-    };
-    ExpectFlagsUnderstood("dtrun_op", call, kDeviceDraft);
-    EXPECT_EQ(value, 0);
-  });
-}
-
-void QueriesWithStrangeFlagsAreRefused(const Subject& subject) {
-  const dtrun_backend& table = subject.table();
-  dtrun_launch_query query;
-  DTRUN_INIT(query);
-  query.host_count = query.local_ranks = 1;
-  dtrun_launch_sink sink;
-  DTRUN_INIT(sink);
-  sink.fact = &TakeFact;
-  sink.env = &TakeVariable;
-  const auto launch = [&](std::uint32_t* flags) {
-    return [&, flags](std::uint32_t value, dtrun_error* error) {
-      *flags = value;
-      const dtrun_status status = table.launch_info(subject.instance(), &query, &sink, error);
-      *flags = 0;
-      return status;
-    };
-  };
-  if (table.launch_info != nullptr) {
-    ExpectFlagsUnderstood("dtrun_launch_query", launch(&query.flags));
-    ExpectFlagsUnderstood("dtrun_launch_sink", launch(&sink.flags));
-  }
-  dtrun_support_query support;
-  DTRUN_INIT(support);
-  support.kind = DTRUN_SEND;
-  support.dtype = DTRUN_FLOAT32;
-  support.device_index = -1;
-  if (table.query_support == nullptr) return;
-  ExpectFlagsUnderstood("dtrun_support_query", [&](std::uint32_t flags, dtrun_error* error) {
-    support.flags = flags;
-    return table.query_support(subject.instance(), &support, error);
-  });
-}
-
-void TryFlagsOfCommParams(const Subject& subject) {
-  static constexpr std::int32_t kHosts[] = {0};
-  if (!subject.InOneProcess()) return;  // worlds of one rank are made by one process alone
-  ExpectFlagsUnderstood("dtrun_comm_params", [&](std::uint32_t flags, dtrun_error* error) {
-    ThreadKv kv;
-    dtrun_comm_params params = Params(&kv, 0, 1, kHosts);
-    params.flags = flags;
-    dtrun_backend_comm* comm = nullptr;
-    const dtrun_status status = subject.table().comm_create(subject.instance(), &params, &comm, error);
-    if (status == DTRUN_OK) subject.table().comm_destroy(comm);
-    return status;
-  });
-}
-
-void TryFlagsOfMemory(const Subject& subject, dtrun_backend_comm* comm) {
-  const dtrun_backend& table = subject.table();
-  std::vector<float> own(64);
-  dtrun_mem_params params;
-  DTRUN_INIT(params);
-  params.bytes = own.size() * sizeof(float);
-  params.device_index = -1;
-  if (table.mem_register != nullptr) {
-    ExpectFlagsUnderstood("dtrun_mem_params of mem_register", [&](std::uint32_t flags, dtrun_error* error) {
-      params.flags = flags;
-      const dtrun_status status = table.mem_register(comm, &params, own.data(), error);
-      if (status == DTRUN_OK) table.mem_deregister(comm, own.data());
-      return status;
-    });
-  }
-  if (table.mem_alloc == nullptr) return;
-  params.alignment = 64;
-  ExpectFlagsUnderstood("dtrun_mem_params of mem_alloc", [&](std::uint32_t flags, dtrun_error* error) {
-    void* memory = nullptr;
-    params.flags = flags;
-    const dtrun_status status = table.mem_alloc(comm, &params, &memory, error);
-    if (status == DTRUN_OK) table.mem_free(comm, memory);
-    return status;
-  });
-}
-
-void TryFlagsOfGroups(const Subject& subject, dtrun_backend_comm* comm) {
-  const dtrun_backend& table = subject.table();
-  dtrun_group_params params;
-  DTRUN_INIT(params);
-  if (table.group_begin == nullptr) return;
-  ExpectFlagsUnderstood("dtrun_group_params", [&](std::uint32_t flags, dtrun_error* error) {
-    params.flags = flags;
-    const dtrun_status status = table.group_begin(comm, &params, error);
-    params.flags = 0;
-    if (status == DTRUN_OK) table.group_end(comm, &params, nullptr);
-    return status;
-  });
-}
-
-// Nothing has changed after a refusal: the communicator works. The hint aborts it, at the end.
-void ParametersWithStrangeFlagsAreRefused(const Subject& subject) {
-  TryFlagsOfCommParams(subject);
-  subject.Play(1, [&](Rank& rank) {
-    TryFlagsOfGroups(subject, rank.raw());
-    TryFlagsOfMemory(subject, rank.raw());
-    if (subject.table().comm_abort == nullptr) return;
-    ExpectFlagsUnderstood("dtrun_abort_params", [&](std::uint32_t flags, dtrun_error* error) {
-      dtrun_abort_params params;
-      DTRUN_INIT(params);
-      params.reason = {"the test says so", 16};
-      params.flags = flags;
-      const dtrun_status status = subject.table().comm_abort(rank.raw(), &params, error);
-      if (status != DTRUN_OK && Has(subject.Caps().ops, DTRUN_BARRIER)) {
-        const Outcome after = rank.Barrier();
-        EXPECT_TRUE(after.ok()) << "after an abort that was refused (E7): " << after;
-      }
-      return status;
-    });
-  });
-}
-
 }  // namespace
 
 void AddStructCases(const BackendUnderTest& backend) {
@@ -385,11 +207,6 @@ void AddStructCases(const BackendUnderTest& backend) {
   AddCase("Structs", "ErrorsOfAnotherSize", "S3, E3, E4, E5, S14", backend, ErrorsFitTheCaller);
   AddCase("Structs", "ParametersOfCommunicatorsOfAnotherSize", "S2", backend, CommParamsFitThePlugin);
   AddCase("Structs", "OperationsOfAnotherSize", "S2, B5", backend, OpsFitThePlugin);
-  AddCase("Structs", "FlagsThatMustBeUnderstood", "S6, E7", backend, OperationsWithStrangeFlagsAreRefused);
-  AddCase("Structs", "QueriesWithFlagsThatMustBeUnderstood", "S6", backend,
-          QueriesWithStrangeFlagsAreRefused);
-  AddCase("Structs", "ParametersWithFlagsThatMustBeUnderstood", "S6, E7", backend,
-          ParametersWithStrangeFlagsAreRefused);
   AddCase("Structs", "LaunchSinksOfAnotherSize", "S2, S11", backend, LaunchStructsFitThePlugin);
   AddCase("Structs", "LaunchSinksThatRefuse", "B25", backend, ALaunchSinkMayRefuse);
   AddCase("Structs", "SnapshotSinksOfAnotherSize", "S2", backend, SnapshotSinksFitThePlugin);

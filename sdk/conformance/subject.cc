@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -17,47 +17,6 @@
 
 namespace dtrun::conformance {
 namespace {
-
-// Also expects what holds for every call: the rules E2, E3 and E5.
-Outcome Read(dtrun_status status, const dtrun_error& error) {
-  if (status == DTRUN_OK || status == DTRUN_PENDING) {
-    EXPECT_TRUE(error.code == DTRUN_OK && error.peer == -1 && error.message[0] == '\0')
-        << "status " << status << " is no failure and filled the error (E3)";
-  } else {
-    EXPECT_EQ(error.code, status) << "the code of the error is not the status that was returned (E3)";
-  }
-  if (status == DTRUN_OK) return {};
-  EXPECT_TRUE(status > DTRUN_OK && status <= DTRUN_MISMATCH) << "status " << status << " does not exist (E2)";
-  const bool ends = std::memchr(error.message, '\0', sizeof error.message) != nullptr;
-  EXPECT_TRUE(ends) << "an error's message does not end with NUL (E5)";
-  EXPECT_TRUE(!ends || IsUtf8(error.message)) << "an error's message is no UTF-8 (E5)";
-  EXPECT_TRUE(status == DTRUN_PENDING || error.message[0] != '\0')
-      << "status " << status << " came without a text (E3)";
-  return {status, error.peer, ends ? error.message : ""};
-}
-
-// Calls with a fresh error and reads it. An exception is a failure of the case.
-template <class Call>
-Outcome Ask(Call&& call) {
-  struct {
-    dtrun_error known;
-    char later[64];  // members that this plugin does not know
-  } error{};
-  DTRUN_ERROR_INIT(error.known);
-  error.known.struct_size = sizeof error;
-  std::string thrown = "something that is no std::exception";
-  try {
-    const dtrun_status status = call(&error.known);
-    EndIfCopied();
-    EXPECT_EQ(error.known.struct_size, sizeof error) << "the struct_size of an error was changed (E4)";
-    return Read(status, error.known);
-  } catch (const std::exception& exception) {
-    thrown = exception.what();
-  } catch (...) {
-  }
-  ADD_FAILURE() << "an exception left the plugin (E1): " << thrown;
-  return {DTRUN_INTERNAL, -1, "an exception left the plugin: " + thrown};
-}
 
 constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
 
@@ -76,10 +35,6 @@ dtrun_mem_params MemoryOf(std::int32_t kind, std::uint64_t bytes, std::uint64_t 
 }
 
 }  // namespace
-
-std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
-  return out << "status " << outcome.code << ", peer " << outcome.peer << ": " << outcome.text;
-}
 
 Pending& Pending::operator=(Pending&& other) noexcept {
   std::swap(table_, other.table_);
@@ -202,10 +157,14 @@ Outcome Rank::Register(void* memory, std::uint64_t bytes, std::int32_t device_ki
 }
 void Rank::Deregister(void* memory) const { table()->mem_deregister(comm_, memory); }
 
-std::unique_ptr<Rank> Rank::Further(const std::string& name, int rank, int size) const {
+std::unique_ptr<Rank> Rank::Further(const std::string& name, const std::vector<int>& members) const {
   auto kv = std::make_unique<PartKv>(kv_, "further/" + name + "/");
+  kv->ranks = members;
+  const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
+  const int rank = static_cast<int>(place), size = static_cast<int>(members.size());
   Outcome outcome;
-  std::unique_ptr<Rank> further = subject_.Join(kv.get(), rank, size, kPatience, &outcome);
+  std::unique_ptr<Rank> further =
+      subject_.Create({kv.get(), rank, size, kPatience, Subject::Hosts::kGiven, this}, &outcome);
   EXPECT_NE(further, nullptr) << "rank " << rank << " of " << size << " of '" << name << "': " << outcome;
   if (further != nullptr) further->own_kv_ = std::move(kv);
   return further;
@@ -315,22 +274,25 @@ Subject::Launch Subject::LaunchInfo(int host_count) const {
   return launch;
 }
 
-std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome,
-                                    Hosts known) const {
+std::unique_ptr<Rank> Subject::Create(const Making& making, Outcome* outcome) const {
   dtrun_comm_params params;
   DTRUN_INIT(params);
-  params.rank = rank;
-  params.size = size;
+  params.rank = making.rank;
+  params.size = making.size;
   params.host_count = 1;
-  const std::vector<std::int32_t> hosts(static_cast<std::size_t>(size), 0);
-  if (known == Hosts::kGiven) params.hosts = hosts.data();
-  params.local_rank = rank;
+  const std::vector<std::int32_t> hosts(static_cast<std::size_t>(making.size), 0);
+  if (making.hosts == Hosts::kGiven) params.hosts = hosts.data();
+  params.local_rank = making.rank;
   params.device_kind = DTRUN_DEVICE_HOST;
   params.device_index = -1;
   params.name = {"world", 5};
   params.local_processors = static_cast<std::int32_t>(std::thread::hardware_concurrency());
-  params.kv = kv;
-  params.timeout_ns = timeout.count();
+  params.kv = making.kv;
+  params.timeout_ns = making.timeout.count();
+  if (making.parent != nullptr) {
+    params.parent = making.parent->raw();
+    params.parent_ranks = making.kv->ranks.data();
+  }
   dtrun_backend_comm* comm = nullptr;
   *outcome = Ask([&](dtrun_error* error) { return table().comm_create(instance_, &params, &comm, error); });
   if (outcome->ok() && comm == nullptr) {
@@ -338,7 +300,12 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
     *outcome = {DTRUN_INTERNAL, -1, "comm_create made no communicator"};
   }
   if (!outcome->ok()) return nullptr;
-  return std::make_unique<Rank>(*this, comm, kv, rank, size);
+  return std::make_unique<Rank>(*this, comm, making.kv, making.rank, making.size);
+}
+
+std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome,
+                                    Hosts known) const {
+  return Create({kv, rank, size, timeout, known, nullptr}, outcome);
 }
 
 void Subject::Play(int size, const std::function<void(Rank&)>& body) const {

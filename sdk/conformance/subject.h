@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "dtrun/abi/device.h"
 #include "host.h"
 #include "kv.h"
+#include "outcome.h"
 #include "rank_watch.h"
 
 namespace dtrun::conformance {
@@ -29,15 +29,6 @@ using std::chrono::nanoseconds;
 inline const nanoseconds kPatience = nanoseconds(RankTimeLimit()) / 2;
 
 inline constexpr nanoseconds kNoLimit{-1};
-
-// What a call returned.
-struct Outcome {
-  dtrun_status code = DTRUN_OK;
-  int peer = -1;
-  std::string text;
-  bool ok() const { return code == DTRUN_OK; }
-};
-std::ostream& operator<<(std::ostream& out, const Outcome& outcome);
 
 // A request; released on destruction.
 class Pending {
@@ -95,9 +86,9 @@ class Rank {
   Outcome Register(void* memory, std::uint64_t bytes, std::int32_t device_kind = DTRUN_DEVICE_HOST) const;
   void Deregister(void* memory) const;
 
-  // A further communicator, in which this rank is `rank` of `size`; null, and a failed
-  // expectation, when it does not come about. Its other ranks use the same name.
-  std::unique_ptr<Rank> Further(const std::string& name, int rank, int size) const;
+  // A further communicator, made from this one: its members are these ranks of this one, in their order.
+  // Null, and a failed expectation, when it does not come about. Its other ranks use the same name.
+  std::unique_ptr<Rank> Further(const std::string& name, const std::vector<int>& members) const;
 
   // Signals between ranks that do not use the backend. Await fails an expectation and returns
   // if no rank has told `word` after kPatience.
@@ -152,6 +143,14 @@ class Subject {
 
   // Joins rank `rank`; null when it fails.
   enum class Hosts { kGiven, kUnknown };
+  struct Making {
+    dtrun_kv* kv;  // with a parent: `ranks` are those of it
+    int rank, size;
+    nanoseconds timeout;
+    Hosts hosts;
+    const Rank* parent;  // null: none
+  };
+  std::unique_ptr<Rank> Create(const Making& making, Outcome* outcome) const;
   std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome,
                              Hosts hosts = Hosts::kGiven) const;
 

@@ -31,15 +31,18 @@ void AddExactCases(const BackendUnderTest& backend);
 void AddSizeCases(const BackendUnderTest& backend);
 void AddRandomCases(const BackendUnderTest& backend);
 void AddRequestCases(const BackendUnderTest& backend);
+void AddWaitCases(const BackendUnderTest& backend);
 void AddPointToPointCases(const BackendUnderTest& backend);
 void AddDeliveryCases(const BackendUnderTest& backend);
 void AddCommunicatorCases(const BackendUnderTest& backend);
 void AddFailureCases(const BackendUnderTest& backend);
 void AddStoppedCases(const BackendUnderTest& backend);
 void AddFaultCases(const BackendUnderTest& backend);
+void AddPartCases(const BackendUnderTest& backend);
 void AddTraceCases(const BackendUnderTest& backend);
 void AddPluginCases(const BackendUnderTest& backend);
 void AddStructCases(const BackendUnderTest& backend);
+void AddFlagCases(const BackendUnderTest& backend);
 // Of plugins of any kind.
 void AddLoadCases(const BackendUnderTest& plugin);
 void AddLauncherCases(const BackendUnderTest& launcher);

@@ -111,7 +111,8 @@ bool OneIsDeclared() {
   return all.empty() || std::ranges::any_of(all, &SeenThread::declared);
 }
 
-void ThreadsAreDeclared(const BackendUnderTest& backend) {
+// Of two instances; threads are seen from the second on. False, and skipped, where this program sees none.
+bool SeeThreads(const BackendUnderTest& backend) {
   {
     const Subject first(backend);
     WatchThreads(reinterpret_cast<const void*>(first.table().enqueue));
@@ -125,7 +126,20 @@ void ThreadsAreDeclared(const BackendUnderTest& backend) {
       rank.Meet("looked");
     });
   }
-  if (!ThreadsCanBeSeen()) GTEST_SKIP() << "this program cannot see which threads a plugin starts";
+  return ThreadsCanBeSeen();
+}
+
+constexpr char kUnseen[] = "this program cannot see which threads a plugin starts";
+
+void ThreadsEndWithTheInstance(const BackendUnderTest& backend) {
+  if (!SeeThreads(backend)) GTEST_SKIP() << kUnseen;
+  const auto all = SeenThreads();
+  EXPECT_EQ(std::ranges::count(all, false, &SeenThread::over), 0)
+      << "of the plugin's " << all.size() << " threads run after shutdown has returned (T9)";
+}
+
+void ThreadsAreDeclared(const BackendUnderTest& backend) {
+  if (!SeeThreads(backend)) GTEST_SKIP() << kUnseen;
   const auto all = SeenThreads();
   EXPECT_TRUE(OneIsDeclared()) << "the plugin has started " << all.size()
                                << " threads, and none of them has called on_start of dtrun.threads/1 (H10)";
@@ -198,6 +212,8 @@ void AddTraceCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "StartsNoThreadThatTakesSignals", "H10", backend,
           WithThreads(backend, ThreadsTakeNoSignals));
   AddCase("Plugin", "DeclaresItsThreads", "H10", backend, WithThreads(backend, ThreadsAreDeclared));
+  AddCase("Plugin", "EndsItsThreadsInShutdown", "T9", backend,
+          WithThreads(backend, ThreadsEndWithTheInstance));
   AddCase("Plugin", "PrintsNothing", "T15", backend, WithThreads(backend, NothingIsPrinted));
 }
 

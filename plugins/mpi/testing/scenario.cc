@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -128,7 +129,9 @@ void Serialized(Story& story) {
     Outcome outcome;
     const auto first = story.Join(subject, &outcome);
     Expect(first != nullptr, outcome.text);
-    const auto second = first->Further("second", story.rank, story.size);
+    std::vector<int> all(static_cast<std::size_t>(story.size));
+    std::iota(all.begin(), all.end(), 0);
+    const auto second = first->Further("second", all);
     Expect(second != nullptr, "no second communicator");
     std::vector<std::thread> threads;
     for (Rank* const rank : {first.get(), second.get()}) {

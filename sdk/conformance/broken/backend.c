@@ -108,6 +108,7 @@ static dtrun_status join(dtrun_backend_comm* comm, int64_t deadline, dtrun_error
     while (world->members[missing] != NULL) ++missing;
     snprintf(text, sizeof text, "rank %d did not come in time", missing);
     status = report(err, DTRUN_TIMEOUT, FAULT(MISSES_NOBODY) ? -1 : missing, text);
+    if (FAULT(LEAKS_OF_ABSENT)) open_one();
   }
   pthread_mutex_unlock(&lock);
   return status;
@@ -192,15 +193,6 @@ static void release(dtrun_request* request) {
   if (FAULT(LEAKS_SOME) && ++number % 16 == 0) lost_memory = malloc(24); /* as if it were a small one */
 }
 
-static dtrun_status refuse_flags(dtrun_backend_comm* comm, dtrun_error* err) {
-  if (FAULT(REFUSAL_HARMS)) {
-    pthread_mutex_lock(&lock);
-    fail(comm, DTRUN_UNSUPPORTED, -1, "a flag of an earlier operation is not known here");
-    pthread_mutex_unlock(&lock);
-  }
-  return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
-}
-
 static void match(dtrun_request* request) {
   if (is_message(&request->op))
     match_message(request);
@@ -215,7 +207,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   if (FAULT(SENDS_AFTER_ABORT) && comm->failed == DTRUN_ABORTED && op->kind == DTRUN_SEND) return DTRUN_OK;
   print();
   const uint32_t refused = DTRUN_FLAGS_MUST_UNDERSTAND & ~(FAULT(FORGETS_A_BIT) ? 1u << 20 : 0u);
-  if (!FAULT(IGNORES_FLAGS) && (op->flags & refused) != 0) return refuse_flags(comm, err);
+  if (!FAULT(IGNORES_FLAGS) && (op->flags & refused) != 0) return refuse_flags(comm, op, err);
   if (FAULT(REFUSES_EMPTY) && op->count == 0 && op->kind != DTRUN_BARRIER)
     return report(err, DTRUN_INVALID_ARGUMENT, -1, "nothing to move");
   if (FAULT(CLAIMS_BYTES) && op->count > 64u << 20)
@@ -303,8 +295,10 @@ static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
 
 static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
   if (is_early_root(request)) return DTRUN_OK;
-  const int64_t limit = FAULT(RETURNS_EARLY) && timeout_ns > 0 ? timeout_ns / 10 : timeout_ns;
-  return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(limit), err);
+  if (FAULT(RETURNS_EARLY) && timeout_ns > 0) timeout_ns /= 10;
+  if (FAULT(LATE_WAIT) && timeout_ns > 0) timeout_ns += 5000000000;
+  if (FAULT(NO_LIMIT_IS_SHORT) && timeout_ns < 0) timeout_ns = 100000000;
+  return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(timeout_ns), err);
 }
 
 static void req_release(dtrun_request* request) {
@@ -321,6 +315,7 @@ static void req_release(dtrun_request* request) {
 static void snapshot(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink) {
   char text[TEXT_BYTES];
   int running = 0;
+  if (!FAULT(IGNORES_SNAPSHOT_FLAGS) && (sink->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0) return;
   pthread_mutex_lock(&lock);
   for (const dtrun_request* one = comm->running; one != NULL; one = one->next) ++running;
   pthread_mutex_unlock(&lock);

@@ -136,10 +136,14 @@ static int is_early_root(const dtrun_request* request) {
          request->op.root == request->comm->rank;
 }
 
+static void open_one(void) {
+  if (open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
+}
+
 static void leak_descriptor(const dtrun_backend_comm* comm) {
   const int aborted = comm->failed == DTRUN_ABORTED, failed = comm->failed != DTRUN_OK && !aborted;
   const int leaks = (FAULT(LEAKS_OF_FAILED) && failed) || (FAULT(LEAKS_OF_ABORTED) && aborted);
-  if (leaks && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
+  if (leaks) open_one();
 }
 
 static void match_collective(dtrun_request* request) {
@@ -179,6 +183,27 @@ static void send_early(dtrun_request* request) {
   finish(request, DTRUN_OK, -1, "");
 }
 
+/* Of a send that is refused. REQUIRES the lock. */
+static void send_refused(dtrun_backend_comm* comm, const dtrun_op* op) {
+  dtrun_request request = {0};
+  if (!FAULT(SENDS_REFUSED) || op->kind != DTRUN_SEND) return;
+  request.comm = comm;
+  request.op = *op;
+  request.deadline = INT64_MAX;
+  request.next = comm->running;
+  comm->running = &request;
+  send_early(&request);
+}
+
+static dtrun_status refuse_flags(dtrun_backend_comm* comm, const dtrun_op* op, dtrun_error* err) {
+  pthread_mutex_lock(&lock);
+  if (FAULT(REFUSAL_HARMS))
+    fail(comm, DTRUN_UNSUPPORTED, -1, "a flag of an earlier operation is not known here");
+  send_refused(comm, op);
+  pthread_mutex_unlock(&lock);
+  return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
+}
+
 static void match_message(dtrun_request* request) {
   const dtrun_op* const op = &request->op;
   const uint32_t bits = FAULT(SHORT_TAGS) ? 0xffffff : 0xffffffff;
@@ -214,7 +239,7 @@ static int sends(const dtrun_backend_comm* comm) {
 
 /* Whether it keeps messages of ended sends for their receivers, as it should. */
 static int hands_over(const dtrun_backend_comm* comm) {
-  if (FAULT(DROPS_MANY_SENT)) return sends(comm) > 0 && sends(comm) <= 16;
+  if (FAULT(DROPS_MANY_SENT)) return sends(comm) > 0 && sends(comm) <= 500;
   return FAULT(DROPS_SENT) && comm->running != NULL;
 }
 

@@ -38,7 +38,8 @@
   X(PRINTS_FAILURES) X(THREAD_STAYS)                                                                \
   /* of ranks that are processes */                                                                 \
   X(BLAMES_NEIGHBOUR) X(BLAMES_RANK_ONE) X(REPORTS_NOBODY) X(LATE_NOTICE) X(LATE_CREATE)            \
-  X(IMPATIENT) X(LARGE_HAVE_NO_DEADLINE)                                                            \
+  X(IMPATIENT) X(LARGE_HAVE_NO_DEADLINE) X(BLAMES_IN_PARENT) X(REPORTS_IN_PARENT)                   \
+  X(NEEDS_A_LIVING_PARENT)                                                                          \
   /* of operations */                                                                               \
   X(NO_MESSAGES) X(CLAIMS_TYPE) X(CLAIMS_BIT) X(CLAIMS_BYTES) X(SMALL_LIMIT) X(WRONG_SUM)           \
   X(ROUNDS_EACH_STEP) X(EARLY_BARRIER) X(WRONG_ORDER) X(NO_TIMEOUTS) X(NEVER_COMPLETES) X(BLOCKS)   \
@@ -55,7 +56,8 @@
   X(SCATTERS_AS_DOUBLE) X(NOT_UTF8) X(NEEDS_A_LIMIT) X(OUTCOME_FOLLOWS) X(NEEDS_AN_ERROR)           \
   X(RECEIVES_FAIL_ALONE) X(SHORT_REASON) X(TIME_OVERFLOWS) X(READS_HOSTS) X(BLOCKING_RECEIVES)      \
   X(RECEIVES_BLOCK) X(SMALL_OVERTAKES) X(NEEDS_ALIGNMENT) X(DROPS_MANY_SENT) X(LEAKS_MAPPING)       \
-  X(ENDS_OTHERS)                                                                                    \
+  X(ENDS_OTHERS) X(SENDS_REFUSED) X(IGNORES_SNAPSHOT_FLAGS) X(LATE_WAIT) X(NO_LIMIT_IS_SHORT)       \
+  X(LEAKS_OF_ABSENT) X(THREAD_ENDS_LATE)                                                            \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

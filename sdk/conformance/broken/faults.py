@@ -85,6 +85,15 @@ FAULTS = {
     "backend_replaced_in_circle": (("Load.HasOptionsThatMakeSense",), "O1", "replaced in a circle"),
     "backend_long_table": (("Load.SaysWhoItIs",), "S1", "bytes of its dtrun_plugin"),
     "backend_out_with_ok": ((PENDING, PARAMETERS, ORDER, SUM), "B6", "wrote to *out and returned status 0"),
+    "backend_sends_refused": ((FLAGS,), "E7", "has been sent"),
+    "backend_ignores_snapshot_flags": (("Structs.SnapshotSinksWithFlagsThatMustBeUnderstood",), "S6", "with bit 31"),
+    "backend_late_wait": (("Requests.SurviveShortWaits",), "B8", "req_wait_host with a timeout_ns of 50 ms"),
+    "backend_no_limit_is_short": (("Requests.OfMessagesAreWaitedForWithoutALimit",), "B8", "a wait without a limit"),
+    "backend_leaks_of_absent": (("Plugin.KeepsNothingOfCommunicatorsThatDidNotComeAbout",), "T9", "descriptor "),
+    "backend_thread_ends_late": (("Plugin.EndsItsThreadsInShutdown",), "T9", "after shutdown has returned"),
+    "backend_blames_in_parent": (("Faults.NameARankThatDiesInAPart",), "F11", "of the communicator that was called"),
+    "backend_reports_in_parent": (("Faults.NameARankThatDiesInAPart",), "H11", "made no report_peer for rank 3"),
+    "backend_needs_a_living_parent": (("Faults.LeaveTheOthersACommunicator",), "B18", "has failed"),
     "backend_other_code": ((UNANSWERED, ERRORS), "E3", "the code of the error"),
     "backend_error_with_ok": (("Capabilities.MakeSense",), "E3", "is no failure and filled the error"),
     "backend_forks_and_waits": (tuple(case for case in EVERY_WORLD if case != ERRORS), "T8", "copies of this process"),
@@ -172,7 +181,7 @@ FAULTS = {
     "backend_root_is_early": (("Requests.OfARootCompleteInOrder",), "C1", "before an earlier allreduce"),
     "backend_reads_counts_late": (("Requests.KeepTheirOwnArrays",), "B5", "changed after enqueue"),
     "backend_sends_after_abort": (("Abort.EndsWhatIsBlocked",), "F9", "a send after an abort"),
-    "backend_returns_early": (("Requests.SurviveShortWaits",), "B8", "before its timeout"),
+    "backend_returns_early": (("Requests.SurviveShortWaits",), "B8", "too early"),
     "backend_scale_is_float": (("Collectives.SumsAreAccurate",), "C8", "premul-sum of float64"),
     "backend_bits_differ": (("Collectives.GiveAllRanksTheSameBits",), "C7", "has other bits than rank 0"),
     "backend_product_is_float": (("Collectives.ProductsAreAccurate",), "C10", "prod of 1 float64"),
@@ -294,10 +303,11 @@ NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text"
           "backend_blocking_is_deaf", "backend_one_waiter", "backend_moves_when_seen", "backend_first_is_late",
           "backend_messages_expire", "backend_receives_hold", "launcher_strange_type", "backend_claims_future",
           "backend_slow_abort", "backend_late_deadline", "backend_blames_neighbour",
-          "backend_blames_rank_one", "backend_reports_nobody", "backend_late_notice", "backend_late_create", "backend_impatient",
+          "backend_blames_rank_one", "backend_blames_in_parent", "backend_reports_in_parent",
+          "backend_needs_a_living_parent", "backend_reports_nobody", "backend_late_notice", "backend_late_create", "backend_impatient",
           "backend_large_have_no_deadline", "backend_prints", "backend_prints_failures"}
 # They only take too long, which the tool's allowance for a busy machine may cover.
-LATE = {"backend_slow_abort", "backend_slow_destroy", "backend_late_deadline"}
+LATE = {"backend_late_wait", "backend_slow_abort", "backend_slow_destroy", "backend_late_deadline"}
 HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
            "backend_waits_too_long", "device_never_recorded_runs", "device_waits_for_new_place", "device_counter_equal",
            "device_counter_blocks", "device_destroy_waits", "device_destroy_drops", "backend_mixes_communicators",

@@ -52,7 +52,19 @@ static dtrun_status init(const dtrun_init_params* params, dtrun_instance** out, 
 
 static int has_ended;
 
+static void* end_late(void* context) {
+  const dtrun_host* const host = context;
+  const dtrun_threads_service* const threads = host->get_service(host, DTRUN_THREADS_SERVICE);
+  threads->on_start(host, "late");
+  usleep(1000000);
+  threads->on_stop(host);
+  return NULL;
+}
+
 static void shutdown_instance(dtrun_instance* self) {
+  pthread_t thread;
+  if (FAULT(THREAD_ENDS_LATE) && pthread_create(&thread, NULL, end_late, (void*)self->host) == 0)
+    pthread_detach(thread);
   has_ended = FAULT(ENDS_OTHERS);
   free(self);
 }
