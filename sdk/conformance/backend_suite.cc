@@ -151,6 +151,7 @@ void CheckSkips(const BackendUnderTest& plugin) {
 bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddLoadCases(backend);
   AddPluginCases(backend);
+  AddMemoryCases(backend);
   AddStructCases(backend);
   AddFlagCases(backend);
   AddCapabilityCases(backend);
@@ -167,6 +168,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddDeliveryCases(backend);
   AddCommunicatorCases(backend);
   AddFailureCases(backend);
+  AddPeerCases(backend);
   AddFaultCases(backend);
   AddPartCases(backend);
   AddTraceCases(backend);

@@ -23,6 +23,7 @@ dtrun_op Unanswered(float* value) {
 
 void FailuresNeedNoError(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) {
+    rank.Meet("joined");  // who fails at once would end the other's comm_create (B17)
     if (rank.rank() == 1) return rank.Await("failed");
     const dtrun_backend& table = subject.table();
     dtrun_request* request = nullptr;
@@ -53,6 +54,7 @@ void FailuresNeedNoError(const Subject& subject) {
 // `begin`: odd and even numbers of bytes, so that no place to cut is always between two characters.
 void PlayWithALongReason(const Subject& subject, const std::string& begin) {
   subject.Play(2, [&](Rank& rank) {
+    rank.Meet("joined");
     if (rank.rank() == 1) return rank.Await("aborted");
     float value = 0;
     const auto running = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0));

@@ -26,7 +26,7 @@ bool CanPlace(std::int32_t kind) { return kind != DTRUN_BROADCAST; }
 std::vector<Shape> ShapesOf(std::int32_t kind) {
   if (!HasParts(kind)) return {Shape::kEven};
   if (kind == DTRUN_REDUCE_SCATTERV) return {Shape::kEven, Shape::kUneven};  // it has no offsets
-  return {Shape::kEven, Shape::kUneven, Shape::kGaps};
+  return {Shape::kEven, Shape::kUneven, Shape::kSpread, Shape::kGaps};
 }
 
 // The roots alternate, so that each rank's turn comes.
@@ -90,13 +90,22 @@ void TryReductions(const Subject& subject, std::int32_t kind, int size) {
   });
 }
 
-// What only moves has a type for its width alone, so every type is tried between two ranks only.
+// What only moves has a type for its width alone, so the others of a width are tried once where there are
+// more than two ranks.
 void TryMoves(const Subject& subject, std::int32_t kind, int size) {
   const dtrun_backend_caps caps = subject.Caps();
   if (!Has(caps.ops, kind)) GTEST_SKIP() << "the backend does not offer it";
   subject.Play(size, [&](Rank& rank) {
     Trials trials(rank);
-    for (const TypeInfo& type : size == 2 ? TypesOf(caps) : OnePerWidth(TypesOf(caps))) {
+    const std::vector<TypeInfo> types = TypesOf(caps), usual = size == 2 ? types : OnePerWidth(types);
+    for (const TypeInfo& type : types) {
+      const bool is_usual =
+          std::ranges::any_of(usual, [&](const auto& one) { return one.dtype == type.dtype; });
+      if (!is_usual) {
+        for (int root = 0; root < (Rooted(kind) ? size : 1); ++root)
+          trials.Run({kind, type, DTRUN_SUM, kOdd, false, 0, Shape::kEven});
+        continue;
+      }
       for (const Shape shape : ShapesOf(kind)) {
         for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, kOdd}) {
           for (const bool in_place : {false, true}) {

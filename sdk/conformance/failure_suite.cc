@@ -37,6 +37,7 @@ void AMissingRankIsNamed(const Subject& subject) {
 
 void ASkippedCallTimesOut(const Subject& subject, std::uint32_t flags) {
   subject.Play(2, [=](Rank& rank) {
+    rank.Meet("joined");  // who fails at once would end the others' comm_create (B17)
     if (rank.rank() == 1) {
       rank.Await("timed out");
       const Stopwatch stopwatch;
@@ -69,6 +70,7 @@ void ASkippedCallTimesOut(const Subject& subject, std::uint32_t flags) {
 
 void AnUnansweredMessageTimesOut(const Subject& subject, std::uint32_t flags) {
   subject.Play(2, [=](Rank& rank) {
+    rank.Meet("joined");
     if (rank.rank() == 1) return rank.Await("timed out");
     float value = 1;
     dtrun_op op = RecvOp(&value, 1, DTRUN_FLOAT32, 1, 3);
@@ -88,6 +90,7 @@ void AnUnansweredMessageTimesOut(const Subject& subject, std::uint32_t flags) {
 // A call with a deadline ends at it even behind one that has none.
 void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
+    rank.Meet("joined");
     if (rank.rank() == 1) return rank.Await("done");
     float value = 1;
     const auto first = rank.Start(MakeOp(DTRUN_BARRIER));
@@ -105,6 +108,7 @@ void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
 // An operation that is not waited for ends at its deadline as well.
 void ADeadlineHoldsForABlockingCallThatNobodyWaitsFor(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
+    rank.Meet("joined");
     if (rank.rank() == 1) return rank.Await("done");
     float value = 1;
     dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
@@ -158,9 +162,9 @@ void LeavingEarlyHarmsNobodyElse(const Subject& subject) {
 void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
   if (!subject.CanAbort()) GTEST_SKIP() << "the backend cannot abort";
   subject.Play(2, [&](Rank& rank) {
+    rank.Meet("joined");
     if (rank.rank() == 1) return rank.Await("aborted");
-    float value = 1;
-    float other = 1;
+    float value = 1, other = 1, from_any = 1;
     dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
     op.flags = flags;
     std::vector<std::unique_ptr<Pending>> started;
@@ -169,6 +173,8 @@ void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
       started.push_back(rank.Start(MakeOp(DTRUN_BARRIER)));
     }
     started.push_back(rank.Start(RecvOp(&other, 1, DTRUN_FLOAT32, 1, 0)));
+    if ((subject.Caps().features & DTRUN_CAP_ANY_SOURCE) != 0)
+      started.push_back(rank.Start(RecvOp(&from_any, 1, DTRUN_FLOAT32, DTRUN_ANY_SOURCE, 1)));
     std::vector<std::thread> waiters;
     for (const auto& one : started) {
       const Pending* const pending = one.get();
@@ -262,6 +268,7 @@ void NothingIsWrittenAfterAFailure(const Subject& subject) {
     reduced.Expect("the buffer of an allreduce");
   };
   subject.Play(2, [&](Rank& rank) {
+    rank.Meet("joined");
     std::vector<std::int32_t> sent(kCount, 1);
     std::vector<dtrun_op> ops;
     if (rank.rank() == 0) {

@@ -34,6 +34,7 @@ class FatalKv final : public dtrun_kv {
     return whole_->TryGet(key);
   }
   bool Erase(const std::string& key) override { return whole_->Erase(key); }
+  dtrun_kv& Making() override { return whole_->Making(); }
   bool Update(const std::string& key, Change change, void* context) override {
     if (write_is_fatal_) raise(SIGKILL);
     return whole_->Update(key, change, context);

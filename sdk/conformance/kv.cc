@@ -176,20 +176,36 @@ dtrun_status Set(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* 
   return DTRUN_OK;
 }
 
+dtrun_status Vain(const InVain& why, dtrun_error* err) {
+  return dtrun_error_set_text(err, DTRUN_REMOTE_FAILURE, why.peer, why.text.data(), why.text.size());
+}
+
+// Waits in steps, because it may be in vain.
+dtrun_status AwaitKeys(dtrun_kv* kv, const std::vector<std::string>& keys, std::int64_t timeout_ns,
+                       const std::string& late, dtrun_error* err) {
+  constexpr std::chrono::milliseconds kStep{20};
+  const dtrun_kv::Deadline deadline = DeadlineOf(timeout_ns);
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    if (kv->WaitFor(keys, std::min<dtrun_kv::Deadline>(deadline, now + kStep))) return DTRUN_OK;
+    if (const auto why = WhyInVain(kv->Making())) return Vain(*why, err);
+    if (std::chrono::steady_clock::now() >= deadline) return FillError(err, DTRUN_TIMEOUT, late);
+  }
+}
+
 dtrun_status TryGet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, void** out, std::uint64_t* bytes,
                     dtrun_error* err) {
   if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
-  const auto value = kv->TryGet(Text(key));
-  if (!value) return FillError(err, DTRUN_NOT_FOUND, "no key '" + Text(key) + "'");
-  return Give(*value, out, bytes);
+  if (const auto value = kv->TryGet(Text(key))) return Give(*value, out, bytes);
+  if (const auto why = WhyInVain(kv->Making())) return Vain(*why, err);
+  return FillError(err, DTRUN_NOT_FOUND, "no key '" + Text(key) + "'");
 }
 
 dtrun_status Get(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out,
                  std::uint64_t* bytes, dtrun_error* err) {
   if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
-  if (!kv->WaitFor({Text(key)}, DeadlineOf(timeout_ns))) {
-    return FillError(err, DTRUN_TIMEOUT, "no key '" + Text(key) + "' in time");
-  }
+  const dtrun_status came = AwaitKeys(kv, {Text(key)}, timeout_ns, "no key '" + Text(key) + "' in time", err);
+  if (came != DTRUN_OK) return came;
   return TryGet(nullptr, kv, key, out, bytes, err);
 }
 
@@ -260,8 +276,7 @@ dtrun_status WaitMany(const dtrun_host*, dtrun_kv* kv, const dtrun_string* keys,
     if (const dtrun_status status = Limits{kv, err}.Key(keys[i]); status != DTRUN_OK) return status;
     names.push_back(Text(keys[i]));
   }
-  if (kv->WaitFor(names, DeadlineOf(timeout_ns))) return DTRUN_OK;
-  return FillError(err, DTRUN_TIMEOUT, "not all keys came in time");
+  return AwaitKeys(kv, names, timeout_ns, "not all keys came in time", err);
 }
 
 void* Allocate(const dtrun_host*, std::uint64_t bytes, std::uint64_t alignment) {
@@ -286,6 +301,21 @@ dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, cons
 void ClosePart(const dtrun_host*, dtrun_kv* part) { delete part; }
 
 }  // namespace
+
+namespace {
+constexpr char kInVain[] = "suite/in vain";
+}
+
+void SetInVain(dtrun_kv& kv, const InVain& why) {
+  kv.Set(kInVain, std::to_string(why.peer) + " " + why.text);
+}
+
+std::optional<InVain> WhyInVain(dtrun_kv& kv) {
+  const auto told = kv.TryGet(kInVain);
+  if (!told) return std::nullopt;
+  const std::size_t space = told->find(' ');
+  return InVain{std::stoi(told->substr(0, space)), told->substr(space + 1)};
+}
 
 const dtrun_kv_service* KvService() {
   static const dtrun_kv_service service{sizeof(dtrun_kv_service),

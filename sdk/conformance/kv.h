@@ -30,6 +30,8 @@ struct dtrun_kv {
   virtual bool Update(const std::string& key, Change change, void* context) = 0;
   // False when `deadline` came first.
   virtual bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) = 0;
+  // The space in which its communicator is made: itself, unless it is a part of one.
+  virtual dtrun_kv& Making() { return *this; }
 };
 
 namespace dtrun::conformance {
@@ -65,10 +67,21 @@ class FolderKv final : public dtrun_kv {
   const std::string folder_;
 };
 
-// A part of another space, which outlives it.
+// Why the communicator of this space cannot be made, which one of its ranks has found; then its ranks get no
+// key that is not there (B17).
+struct InVain {
+  int peer = -1;
+  std::string text;
+};
+void SetInVain(dtrun_kv& kv, const InVain& why);
+std::optional<InVain> WhyInVain(dtrun_kv& kv);
+
+// A part of another space, which outlives it. `own`: a communicator of its own is made in it.
 class PartKv final : public dtrun_kv {
  public:
-  PartKv(dtrun_kv* whole, std::string prefix) : whole_(whole), prefix_(std::move(prefix)) {}
+  PartKv(dtrun_kv* whole, std::string prefix, bool own = false)
+      : whole_(whole), prefix_(std::move(prefix)), own_(own) {}
+  dtrun_kv& Making() override { return own_ ? *this : whole_->Making(); }
   void Set(const std::string& key, const std::string& value) override { whole_->Set(prefix_ + key, value); }
   std::optional<std::string> TryGet(const std::string& key) override { return whole_->TryGet(prefix_ + key); }
   bool Erase(const std::string& key) override { return whole_->Erase(prefix_ + key); }
@@ -84,6 +97,7 @@ class PartKv final : public dtrun_kv {
  private:
   dtrun_kv* const whole_;
   const std::string prefix_;
+  const bool own_;
 };
 
 // The "dtrun.kv/1" and "dtrun.memory/1" tables.

@@ -228,6 +228,34 @@ void SeveralThreadsMayWaitForAMessage(const Subject& subject) {
 bool FromAnyone(const Subject& subject) { return (subject.Caps().features & DTRUN_CAP_ANY_SOURCE) != 0; }
 
 // Each sender's messages arrive once and in their order; a directed receive takes only its own.
+// In a communicator of the ranks of another one, in another order, messages of other sizes.
+void MessagesOfAnyoneInAPartAreReceived(const Subject& subject) {
+  if (!FromAnyone(subject)) GTEST_SKIP() << "the backend cannot receive from anyone";
+  subject.Play(3, [](Rank& world) {
+    const auto part = world.Further("part", {2, 0, 1});
+    ASSERT_NE(part, nullptr);
+    std::uint32_t tag = 7;
+    for (const std::size_t count : {1, 1003, 20'000, 400'003}) {
+      ++tag;
+      if (part->rank() != 0) {
+        const auto values = Ramp(count, part->rank());
+        EXPECT_TRUE(part->Do(SendOp(values.data(), count, DTRUN_INT32, 0, tag)).ok());
+        continue;
+      }
+      for (int message = 0; message < 2; ++message) {
+        std::vector<std::int32_t> values(count);
+        std::int32_t source = -7;
+        dtrun_op op = RecvOp(values.data(), count, DTRUN_INT32, DTRUN_ANY_SOURCE, tag);
+        op.source = &source;
+        const Outcome outcome = part->Do(op);
+        ASSERT_TRUE(outcome.ok()) << outcome;
+        EXPECT_EQ(source, values[0]) << "of a message of " << count << " elements in a part (M5)";
+        EXPECT_EQ(values, Ramp(count, values[0]));
+      }
+    }
+  });
+}
+
 void MessagesOfAnyoneAreReceived(const Subject& subject) {
   if (!FromAnyone(subject)) GTEST_SKIP() << "the backend cannot receive from anyone";
   subject.Play(4, [](Rank& rank) {
@@ -346,6 +374,7 @@ void AddPointToPointCases(const BackendUnderTest& backend) {
   AddCase("Messages", "ThatAreLateHoldUpNothing", "M2, B6, B8", backend, WaitingReceivesHoldUpNothing);
   AddCase("Messages", "MayBeWaitedForBySeveralThreads", "T4, M2", backend, SeveralThreadsMayWaitForAMessage);
   AddCase("Messages", "OfAnyoneAreReceived", "M5", backend, MessagesOfAnyoneAreReceived);
+  AddCase("Messages", "OfAnyoneInAPartAreReceived", "M5, B18", backend, MessagesOfAnyoneInAPartAreReceived);
   AddCase("Messages", "OfAnyoneMayBeAwaitedEarly", "M5", backend, EarlyReceivesFromAnyoneAreServed);
   AddCase("Messages", "ThatAreCompleteDoNotTimeOutLater", "M6, B7", backend,
           ACompletedMessageDoesNotTimeOutLater);

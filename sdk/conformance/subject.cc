@@ -158,7 +158,7 @@ Outcome Rank::Register(void* memory, std::uint64_t bytes, std::int32_t device_ki
 void Rank::Deregister(void* memory) const { table()->mem_deregister(comm_, memory); }
 
 std::unique_ptr<Rank> Rank::Further(const std::string& name, const std::vector<int>& members) const {
-  auto kv = std::make_unique<PartKv>(kv_, "further/" + name + "/");
+  auto kv = std::make_unique<PartKv>(kv_, "further/" + name + "/", true);
   kv->ranks = members;
   const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
   const int rank = static_cast<int>(place), size = static_cast<int>(members.size());
@@ -299,7 +299,12 @@ std::unique_ptr<Rank> Subject::Create(const Making& making, Outcome* outcome) co
     ADD_FAILURE() << "comm_create returned DTRUN_OK and left *out untouched (B17)";
     *outcome = {DTRUN_INTERNAL, -1, "comm_create made no communicator"};
   }
-  if (!outcome->ok()) return nullptr;
+  if (!outcome->ok()) {
+    if (outcome->code != DTRUN_TIMEOUT)
+      SetInVain(making.kv->Making(), {outcome->peer, "rank " + std::to_string(making.rank) +
+                                                         " cannot make the communicator: " + outcome->text});
+    return nullptr;
+  }
   return std::make_unique<Rank>(*this, comm, making.kv, making.rank, making.size);
 }
 

@@ -36,11 +36,13 @@ void AddPointToPointCases(const BackendUnderTest& backend);
 void AddDeliveryCases(const BackendUnderTest& backend);
 void AddCommunicatorCases(const BackendUnderTest& backend);
 void AddFailureCases(const BackendUnderTest& backend);
+void AddPeerCases(const BackendUnderTest& backend);
 void AddStoppedCases(const BackendUnderTest& backend);
 void AddFaultCases(const BackendUnderTest& backend);
 void AddPartCases(const BackendUnderTest& backend);
 void AddTraceCases(const BackendUnderTest& backend);
 void AddPluginCases(const BackendUnderTest& backend);
+void AddMemoryCases(const BackendUnderTest& backend);
 void AddStructCases(const BackendUnderTest& backend);
 void AddFlagCases(const BackendUnderTest& backend);
 // Of plugins of any kind.

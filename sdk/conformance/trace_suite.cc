@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "process_state.h"
 #include "suite.h"
 #include "thread_watch.h"
 
@@ -129,6 +130,20 @@ bool SeeThreads(const BackendUnderTest& backend) {
   return ThreadsCanBeSeen();
 }
 
+// What a library opens once may stay, so from the second instance on.
+void InstancesLeaveNothing(const BackendUnderTest& backend) {
+  std::optional<ProcessState> before;
+  for (int round = 0; round < 4; ++round) {
+    {
+      const Subject subject(backend);
+      subject.Play(2, [&](Rank& rank) { MakeSomeCalls(subject, rank); });
+    }
+    if (round > 0 && !before) before = ProcessState::Now();
+  }
+  EXPECT_EQ(Changes(*before, ProcessState::Settled(before->threads), true), "")
+      << "by instances that were shut down";
+}
+
 constexpr char kUnseen[] = "this program cannot see which threads a plugin starts";
 
 void ThreadsEndWithTheInstance(const BackendUnderTest& backend) {
@@ -212,6 +227,8 @@ void AddTraceCases(const BackendUnderTest& backend) {
   AddCase("Plugin", "StartsNoThreadThatTakesSignals", "H10", backend,
           WithThreads(backend, ThreadsTakeNoSignals));
   AddCase("Plugin", "DeclaresItsThreads", "H10", backend, WithThreads(backend, ThreadsAreDeclared));
+  AddCase("Plugin", "KeepsNothingOfInstancesThatWent", "T9", backend,
+          WithThreads(backend, InstancesLeaveNothing));
   AddCase("Plugin", "EndsItsThreadsInShutdown", "T9", backend,
           WithThreads(backend, ThreadsEndWithTheInstance));
   AddCase("Plugin", "PrintsNothing", "T15", backend, WithThreads(backend, NothingIsPrinted));

@@ -13,6 +13,8 @@ namespace {
 constexpr unsigned char kUntouched = 0xa5;
 constexpr std::uint64_t kGap = 3;  // elements
 
+bool HasGaps(Shape shape) { return shape == Shape::kGaps || shape == Shape::kSpread; }
+
 // Where the parts of a buffer lie, in elements.
 struct Parts {
   std::vector<std::uint64_t> counts;
@@ -20,12 +22,13 @@ struct Parts {
   std::uint64_t extent = 0;
 
   static Parts Of(std::vector<std::uint64_t> counts, Shape shape) {
-    Parts parts{std::move(counts), {}, shape == Shape::kGaps ? kGap : 0};
+    const std::uint64_t gap = HasGaps(shape) ? kGap : 0;
+    Parts parts{std::move(counts), {}, gap};
     parts.offsets.resize(parts.counts.size());
     for (std::size_t i = 0; i < parts.counts.size(); ++i) {
       const std::size_t p = shape == Shape::kGaps ? parts.counts.size() - 1 - i : i;
       parts.offsets[p] = parts.extent;
-      parts.extent += parts.counts[p] + (shape == Shape::kGaps ? kGap : 0);
+      parts.extent += parts.counts[p] + gap;
     }
     return parts;
   }
@@ -203,7 +206,7 @@ class Call {
     send_kept_ = false;  // other parts of a reduction in place are the backend's to use
   }
   void GiveParts() {
-    const bool gaps = trial_.shape == Shape::kGaps;
+    const bool gaps = HasGaps(trial_.shape);
     switch (trial_.kind) {
       case DTRUN_ALLTOALLV:
         op_.send_counts = send_parts_.counts.data();
@@ -285,7 +288,8 @@ class Call {
     }
     if (trial_.in_place) name += " in place";
     if (trial_.shape == Shape::kUneven) name += " with uneven parts";
-    if (trial_.shape == Shape::kGaps) name += " with gaps";
+    if (HasGaps(trial_.shape))
+      name += trial_.shape == Shape::kGaps ? " with gaps, in reverse order" : " with gaps";
     if (Rooted(trial_.kind)) name += " with root " + std::to_string(trial_.root);
     return name + " on rank " + std::to_string(rank_.rank()) + " of " + std::to_string(rank_.size());
   }

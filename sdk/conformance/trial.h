@@ -16,7 +16,8 @@ namespace dtrun::conformance {
 enum class Shape {
   kEven,    // counts alike, no offsets
   kUneven,  // some empty, no offsets
-  kGaps     // some empty, in reverse order with unused elements in between
+  kGaps,    // some empty, in reverse order with unused elements in between
+  kSpread   // the same in order
 };
 
 struct Trial {

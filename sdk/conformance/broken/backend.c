@@ -3,6 +3,7 @@
  */
 #include "dtrun/abi/structs.h"
 #include "exchange.h"
+#include "joining.h"
 #include "trace.h"
 
 void throw_from_a_library(void);
@@ -64,56 +65,6 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
   return FAULT(LAUNCH_IS_DEAF) ? DTRUN_OK : status;
 }
 
-/* Rank 0 makes the world and tells the others of its process where it is. */
-static dtrun_status find_world(dtrun_instance* self, const dtrun_comm_params* params, struct world** out,
-                               dtrun_error* err) {
-  static const dtrun_string key = {"world", 5};
-  const dtrun_kv_service* const kv = self->host->get_service(self->host, DTRUN_KV_SERVICE);
-  const dtrun_memory_service* const memory = self->host->get_service(self->host, DTRUN_MEMORY_SERVICE);
-  struct {
-    struct world* world;
-    pid_t process;
-  } place = {NULL, getpid()};
-  void* value = NULL;
-  uint64_t bytes = 0;
-  if (params->size > MOST_RANKS) return report(err, DTRUN_UNSUPPORTED, -1, "more than 64 ranks");
-  if (params->rank == 0) {
-    static struct world* first;
-    place.world = *out = FAULT(MIXES_COMMUNICATORS) && first != NULL ? first : calloc(1, sizeof **out);
-    first = *out;
-    if (*out == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
-    (*out)->size = params->size;
-    return kv->set(self->host, params->kv, key, &place, sizeof place, err);
-  }
-  if (kv->get(self->host, params->kv, key, params->timeout_ns, &value, &bytes, NULL) != DTRUN_OK)
-    return report(err, DTRUN_TIMEOUT, 0, "rank 0 did not come in time");
-  memcpy(&place, value, sizeof place);
-  memory->release(self->host, value);
-  *out = place.world;
-  if (place.process == getpid()) return DTRUN_OK;
-  return report(err, DTRUN_FAILED_PRECONDITION, -1, "the ranks must be threads of one process");
-}
-
-static dtrun_status join(dtrun_backend_comm* comm, int64_t deadline, dtrun_error* err) {
-  struct world* const world = comm->world;
-  dtrun_status status = DTRUN_OK;
-  pthread_mutex_lock(&lock);
-  world->members[comm->rank] = comm;
-  ++world->joined;
-  pthread_cond_broadcast(&changed);
-  while (world->joined < world->size && now() < deadline) sleep_until(deadline);
-  if (world->joined < world->size) {
-    char text[TEXT_BYTES];
-    int32_t missing = 0;
-    while (world->members[missing] != NULL) ++missing;
-    snprintf(text, sizeof text, "rank %d did not come in time", missing);
-    status = report(err, DTRUN_TIMEOUT, FAULT(MISSES_NOBODY) ? -1 : missing, text);
-    if (FAULT(LEAKS_OF_ABSENT)) open_one();
-  }
-  pthread_mutex_unlock(&lock);
-  return status;
-}
-
 static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* given,
                                 dtrun_backend_comm** out, dtrun_error* err) {
   dtrun_comm_params params = {0};
@@ -139,7 +90,8 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* g
   for (int32_t rank = 0; FAULT(CONNECTS_EARLY) && rank < 2 * params.size; ++rank) comm->files[rank] = dup(2);
   if (status == DTRUN_OK) start_idle(comm);
   if (status == DTRUN_OK || FAULT(WRITES_OUT)) *out = comm;
-  /* One that failed stays known to its world, which others may still look at. */
+  has_made |= status == DTRUN_OK;
+  if (status != DTRUN_OK && !FAULT(WRITES_OUT)) forget(self, &params, comm);
   return status;
 }
 
@@ -223,6 +175,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   keep_arrays(request, op);
   request->deadline = deadline_of(request->op.timeout_ns);
   if (FAULT(BLOCKING_RECEIVES) && op->kind == DTRUN_RECV && op->flags != 0) request->deadline = INT64_MAX;
+  if (FAULT(SENDS_HAVE_NO_DEADLINE) && op->kind == DTRUN_SEND) request->deadline = INT64_MAX;
   if (FAULT(LATE_DEADLINE) && request->deadline != INT64_MAX) request->deadline += 10000000000;
   pthread_mutex_lock(&lock);
   expire(comm->world);

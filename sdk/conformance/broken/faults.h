@@ -57,7 +57,9 @@
   X(RECEIVES_FAIL_ALONE) X(SHORT_REASON) X(TIME_OVERFLOWS) X(READS_HOSTS) X(BLOCKING_RECEIVES)      \
   X(RECEIVES_BLOCK) X(SMALL_OVERTAKES) X(NEEDS_ALIGNMENT) X(DROPS_MANY_SENT) X(LEAKS_MAPPING)       \
   X(ENDS_OTHERS) X(SENDS_REFUSED) X(IGNORES_SNAPSHOT_FLAGS) X(LATE_WAIT) X(NO_LIMIT_IS_SHORT)       \
-  X(LEAKS_OF_ABSENT) X(THREAD_ENDS_LATE)                                                            \
+  X(LEAKS_OF_ABSENT) X(THREAD_ENDS_LATE) X(TELLS_NOBODY) X(LEAVES_SILENTLY)                         \
+  X(SENDS_HAVE_NO_DEADLINE) X(LEAKS_FAILED_CREATION) X(LEAKS_OF_INSTANCE) X(FILLS_GAP)              \
+  X(LOSES_BFLOAT)                                                                                     \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

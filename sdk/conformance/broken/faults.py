@@ -87,6 +87,13 @@ FAULTS = {
     "backend_out_with_ok": ((PENDING, PARAMETERS, ORDER, SUM), "B6", "wrote to *out and returned status 0"),
     "backend_sends_refused": ((FLAGS,), "E7", "has been sent"),
     "backend_ignores_snapshot_flags": (("Structs.SnapshotSinksWithFlagsThatMustBeUnderstood",), "S6", "with bit 31"),
+    "backend_tells_nobody": (("Failures.EndWhatWaitsForARankThatHasFailed",), "F4", "DTRUN_REMOTE_FAILURE"),
+    "backend_leaves_silently": (("Failures.EndWhatWaitsForARankThatLeaves",), "F4", ""),
+    "backend_sends_have_no_deadline": (("Failures.EndALargeSendThatNobodyReceives",), "F1", "that its peer does not receive"),
+    "backend_leaks_failed_creation": (("Plugin.NeedsNoMoreMemoryForCommunicatorsThatDidNotComeAbout",), "T9", "calls of comm_create"),
+    "backend_leaks_of_instance": (("Plugin.KeepsNothingOfInstancesThatWent",), "T9", "descriptor "),
+    "backend_fills_gap": (("Collectives.AllgathervInWorld3",), "B12", "which is no part"),
+    "backend_loses_bfloat": (("Collectives.BroadcastInWorld3",), "C2", ""),
     "backend_late_wait": (("Requests.SurviveShortWaits",), "B8", "req_wait_host with a timeout_ns of 50 ms"),
     "backend_no_limit_is_short": (("Requests.OfMessagesAreWaitedForWithoutALimit",), "B8", "a wait without a limit"),
     "backend_leaks_of_absent": (("Plugin.KeepsNothingOfCommunicatorsThatDidNotComeAbout",), "T9", "descriptor "),
@@ -291,7 +298,7 @@ FAULTS = {
     "launcher_bad_default": (("Load.HasOptionsThatMakeSense",), "O1", "'retries' is 'many'"),
 }
 # These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
-NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched",
+NARROW = {"backend_tells_nobody", "backend_leaves_silently", "backend_sends_have_no_deadline", "backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched",
           "backend_pending_alone", "backend_wrong_sum", "backend_early_barrier", "backend_no_timeouts", "backend_never_completes",
           "backend_abort_is_deaf", "backend_blocks", "backend_waits_too_long", "backend_releases_early",
           "backend_rounds_each_step", "backend_error_with_ok", "backend_other_code", "launcher_bad_default",
@@ -308,7 +315,7 @@ NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text"
           "backend_large_have_no_deadline", "backend_prints", "backend_prints_failures"}
 # They only take too long, which the tool's allowance for a busy machine may cover.
 LATE = {"backend_late_wait", "backend_slow_abort", "backend_slow_destroy", "backend_late_deadline"}
-HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
+HANGING = {"backend_tells_nobody", "backend_leaves_silently", "backend_sends_have_no_deadline", "backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
            "backend_waits_too_long", "device_never_recorded_runs", "device_waits_for_new_place", "device_counter_equal",
            "device_counter_blocks", "device_destroy_waits", "device_destroy_drops", "backend_mixes_communicators",
            "backend_blocking_receives", "backend_receives_fail_alone", "backend_receives_block", "backend_short_queue", "backend_enqueue_waits", "backend_loses_wake_up", "backend_blocking_is_deaf", "backend_moves_when_seen", "backend_receives_hold", "backend_refuses_empty",

@@ -143,6 +143,8 @@ static void fail(dtrun_backend_comm* comm, dtrun_status status, int32_t culprit,
   comm->culprit = culprit;
   keep(comm->reason, text);
   while (comm->running != NULL) finish(comm->running, status, culprit, text);
+  if (FAULT(TELLS_NOBODY) && status == DTRUN_TIMEOUT) return;
+  if (FAULT(LEAVES_SILENTLY) && status == DTRUN_REMOTE_FAILURE && culprit == comm->rank) return;
   snprintf(why, sizeof why, "rank %d has failed or left", first);
   for (int32_t rank = 0; rank < comm->world->size; ++rank) {
     dtrun_backend_comm* const other = comm->world->members[rank];

@@ -137,7 +137,10 @@ std::string BadEnd(int status, CaseRunner::Ending ending, std::chrono::seconds l
   const char* const when = record.over ? " after the case was over" : " in the middle of the case";
   if (WIFSIGNALED(status)) return "the process " + EndText(status) + when;
   if (record.over || !record.failures.empty()) return "";
-  return "the process " + EndText(status) + when + "; the plugin or its library called exit (T8)";
+  return "the process " + EndText(status) + when +
+         "; the plugin or its library called exit (T8), became another program by exec, or closed "
+         "descriptors that "
+         "are not its own (T7)";
 }
 
 Record Merged(const std::string& folder) {

@@ -49,8 +49,8 @@ typedef struct dtrun_launch_sink {
 
 /* ---- capabilities ------------------------------------------------------------------ */
 
-/* Bits of dtrun_backend_caps.features: promises of the backend. A host ignores those that it does not know. Bits
- * 48 to 62 belong to the device draft. */
+/* Bits of dtrun_backend_caps.features: promises of the backend. A host ignores those that it does not know.
+ * Bits 48 to 62 belong to the device draft. */
 enum {
   DTRUN_CAP_ABORT = 1,      /* comm_abort ends blocked calls in bounded time */
   DTRUN_CAP_ANY_SOURCE = 4, /* a receive may match a message of any rank; 2 and 8 are retired */
@@ -161,9 +161,9 @@ typedef struct dtrun_backend {
   /* Local; all requests were released before. Ends in bounded time even when peers
    * are gone. [control] */
   void (*comm_destroy)(dtrun_backend_comm* comm);
-  /* Local: it ends this rank's calls and tells no other rank; core does that. Every pending and later
-   * enqueue, req_test, req_wait_host, req_wait_stream, group_begin and mem_alloc returns DTRUN_ABORTED in
-   * bounded time, or the first cause where the communicator had failed before; an outcome
+  /* Local: it ends this rank's calls. It need not tell other ranks (F8): core aborts there, too. Every
+   * pending and later enqueue, req_test, req_wait_host, req_wait_stream, group_begin and mem_alloc returns
+   * DTRUN_ABORTED in bounded time, or the first cause where the communicator had failed before; an outcome
    * that was reported stays. All calls remain legal. Idempotent: the first reason stays. NULL without
    * DTRUN_CAP_ABORT. [abort-safe] */
   dtrun_status (*comm_abort)(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err);
@@ -182,7 +182,8 @@ typedef struct dtrun_backend {
    * runs then. The first one of an operation with DTRUN_OP_BLOCKING may take until the operation ends, unless
    * timeout_ns is 0. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. [any] */
   dtrun_status (*req_wait_host)(dtrun_request* request, int64_t timeout_ns, dtrun_error* err);
-  /* Of the device draft: orders later work on `stream` after the result. NULL without streams. [comm-serial] */
+  /* Of the device draft: orders later work on `stream` after the result. NULL without streams. [comm-serial]
+   */
   dtrun_status (*req_wait_stream)(dtrun_request* request, const dtrun_stream* stream, dtrun_error* err);
   /* Drops the handle. Waits for the operation if it is still running. [any] */
   void (*req_release)(dtrun_request* request);

@@ -171,7 +171,7 @@ typedef struct dtrun_membership_service {
   dtrun_status (*left)(const dtrun_host* host, dtrun_membership* membership, int32_t peer, void** out_value,
                        uint64_t* out_bytes, dtrun_error* err);
   /* Tells the other ranks why this one fails, with code, peer and message. The first one of a communicator is
-   * kept. */
+   * kept. Not for a `join` that ended with DTRUN_TIMEOUT: each rank finds by itself who did not come (F2). */
   dtrun_status (*publish_failure)(const dtrun_host* host, dtrun_membership* membership,
                                   const dtrun_error* failure, dtrun_error* err);
   /* Fills *out_failure, which the caller has sized, with the failure that was published first, and *out_rank
