@@ -18,8 +18,9 @@ sdk::Failure Ending::FirstOfAll(const sdk::Failure& mine) const {
     return sdk::Failure(DTRUN_REMOTE_FAILURE, fmt::format("rank {} gave up: {}", first->rank, theirs.what()),
                         first->rank);
   }
-  return sdk::Failure(theirs.code(), theirs.what(),
-                      theirs.peer() == members_.rank() ? first->rank : theirs.peer());
+  // A layer has told its peers before this rank could publish: they follow what has failed here.
+  if (theirs.peer() == members_.rank()) return mine;
+  return sdk::Failure(theirs.code(), theirs.what(), theirs.peer());
 }
 
 void Ending::End(const sdk::Failure& failure) {
