@@ -109,6 +109,16 @@ class BadPlugin(JobTest):
                 self.assertEqual((verdict["blamed"]["ranks"], verdict["blamed"]["why"]), ([1], "stuck in a plugin"))
                 self.assertIn(f"from backend '{name}', {member}: a fault of backend '{name}'", result.err)
 
+    def test_that_fails_without_a_text_or_in_query_support_is_named(self):
+        for name, text, exit_class in (("operation_is_silent", "backend 'operation_is_silent' gave no text with it", "plugin"),
+                                       ("support_fails", "in query_support: the table of operations is lost", "user-error")):
+            with self.subTest(name=name):
+                self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "comm.local=none", "-n", "2",
+                                    "--", RANK, "sum")
+                self.assertEqual(self.last_verdict()["exit_class"], exit_class, str(result))
+                self.assertIn(text, result.err)
+
     def test_that_throws_is_named(self):
         for name, member, code in (("operation_throws", "in an operation", 3), ("create_throws", "making 'world'", 3),
                                    ("destroy_throws", "ending 'world'", 70)):

@@ -30,6 +30,12 @@ std::string RankInJob(const Making& making, int peer) {
 Error Answered(const Making& making, dtrun_status status, const dtrun_error& cause,
                std::string_view context) {
   Error error = Explained(status, cause, context);
+  if (cause.message[0] == '\0' && status != DTRUN_OUT_OF_MEMORY) {  // which breaks rule E3
+    const std::string plugin = fmt::format("backend '{}'", making.backend_name);
+    error.text += fmt::format("; {} gave no text with it; report it to the plugin's author", plugin);
+    error.id = ErrorId::kPluginFault;
+    error.args["plugin"] = plugin;
+  }
   if (error.peer < 0 || error.peer >= making.size) error.peer = -1;
   return error;
 }
@@ -132,7 +138,7 @@ void CommState::TraceWait(const dtrun_op& op, std::int64_t began, std::int64_t e
 
 void CommState::AddFacts(const dtrun_op& op, Error& error) const {
   const bool collective = sdk::IsCollective(op.kind);
-  error.id = IdOfFailure(error.code);
+  if (error.id == ErrorId::kNone) error.id = IdOfFailure(error.code);
   if (error.id == ErrorId::kNone) return;
   error.args["communicator"] = making.name;
   error.args["call"] = collective              ? sdk::OperationName(op.kind)
@@ -207,9 +213,9 @@ dtrun_status CommState::Fail(const dtrun_op& op, dtrun_status status, const dtru
 
 void CommState::Record(const Error& error) {
   const bool first = Remember(error);
-  if (first && making.report && (error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT)) {
-    making.report(error);
-  }
+  const bool tells =
+      error.code == DTRUN_REMOTE_FAILURE || error.code == DTRUN_TIMEOUT || error.id == ErrorId::kPluginFault;
+  if (first && making.report && tells) making.report(error);
 }
 
 bool CommState::Remember(const Error& error) {

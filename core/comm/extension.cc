@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class ExtensionSearch {
       if (plugin != nullptr) {
         asked_.push_back(fmt::format("'{}'", plugin->name));
         call.emplace(fmt::format("backend '{}', in get_extension", plugin->name), making_.Limit(),
-                     making_.report);
+                     making_.report, std::function<std::string()>(), making_.Due(true));
         if (plugin->get_extension == nullptr) return false;
         if (const void* table = plugin->get_extension(at.instance, id_)) {
           found = {sizeof found, 0, table, at.comm, plugin->name};

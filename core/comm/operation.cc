@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/comm/extent.h"
 #include "dtrun/plugin/names.hpp"
 
@@ -12,11 +13,13 @@ namespace {
 
 bool Has(std::uint64_t mask, std::int32_t bit) { return (mask >> bit & 1) != 0; }
 
-Error Unsupported(const dtrun_op& op, const Scope& scope) {
+// `why`: the backend's own text, if it gives one.
+Error Unsupported(const dtrun_op& op, const Scope& scope, std::string_view why = {}) {
   std::string text =
       fmt::format("backend '{}' does not support {}", scope.backend, sdk::OperationName(op.kind));
   if (op.kind != DTRUN_BARRIER) text += fmt::format(" of {}", sdk::TypeName(op.dtype));
   if (sdk::FormOf(op.kind).reduces) text += fmt::format(" with {}", sdk::ReductionName(op.reduce));
+  if (!why.empty()) text += fmt::format(": {}", why);
   return Error{DTRUN_UNSUPPORTED, text + "; choose another with backend.name"};
 }
 
@@ -85,7 +88,7 @@ Error Unsound(const dtrun_op& op, const char* what, const void* buffer, std::uin
 }
 
 // Asks the backend about what its masks leave open.
-bool Supports(const dtrun_op& op, const Scope& scope, bool reduces) {
+Status AskSupport(const dtrun_op& op, const Scope& scope, bool reduces) {
   dtrun_support_query query;
   DTRUN_INIT(query);
   query.kind = op.kind;
@@ -93,7 +96,14 @@ bool Supports(const dtrun_op& op, const Scope& scope, bool reduces) {
   query.reduce = reduces ? op.reduce : 0;
   query.device_kind = scope.device_kind;
   query.device_index = scope.device_index;
-  return scope.query_support(scope.instance, &query, nullptr) == DTRUN_OK;
+  if (scope.query_support(scope.instance, &query, nullptr) == DTRUN_OK) return {};
+  PluginError error;  // its answer is the same each time (B16), and on the usual path no error is made
+  const dtrun_status status = scope.query_support(scope.instance, &query, &error);
+  if (status == DTRUN_OK) return {};
+  Error why = Explained(status, error, "");
+  if (status == DTRUN_UNSUPPORTED) return Unsupported(op, scope, error.message[0] == '\0' ? "" : why.text);
+  why.text = fmt::format("backend '{}', in query_support: {}", scope.backend, why.text);
+  return why;
 }
 
 }  // namespace
@@ -172,9 +182,11 @@ Status Check(const dtrun_op& op, const Scope& scope) {
                                    InPlaceText(op.kind)));
   }
   if (!Has(caps.ops, op.kind) || !Has(caps.dtypes, op.dtype) ||
-      (form.reduces && (!Has(caps.reduces, op.reduce) || !Has(caps.reduce_dtypes, op.dtype))) ||
-      (scope.query_support != nullptr && !Supports(op, scope, form.reduces))) {
+      (form.reduces && (!Has(caps.reduces, op.reduce) || !Has(caps.reduce_dtypes, op.dtype)))) {
     return Unsupported(op, scope);
+  }
+  if (scope.query_support != nullptr) {
+    if (Status supported = AskSupport(op, scope, form.reduces); !supported) return supported;
   }
   const std::uint64_t largest = std::max(extent.send, extent.recv);
   if (caps.max_bytes != 0 && largest > caps.max_bytes) {

@@ -222,6 +222,15 @@ TEST_F(Operation, IsUnsupportedWhereTheBackendSaysSo) {
   op.reduce = DTRUN_SUM;
   EXPECT_TRUE(Check(op, scope_).ok());
   op.reduce = DTRUN_PROD;
+  scope_.query_support = [](dtrun_instance*, const dtrun_support_query*, dtrun_error* err) {
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "its library has no product");
+  };
+  ExpectRefused(op, DTRUN_UNSUPPORTED,
+                "reduce_scatter of int32 with prod: its library has no product; choose another");
+  scope_.query_support = [](dtrun_instance*, const dtrun_support_query*, dtrun_error* err) {
+    return dtrun_error_set(err, DTRUN_VENDOR, -1, "its library is lost");
+  };
+  ExpectRefused(op, DTRUN_VENDOR, "backend 'x', in query_support: its library is lost");
   scope_.query_support = nullptr;
   scope_.caps.ops = 1u << DTRUN_ALLREDUCE;
   ExpectRefused(op, DTRUN_UNSUPPORTED, text);

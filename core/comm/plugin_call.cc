@@ -63,6 +63,11 @@ std::string BackendOnStack() {
   return name;
 }
 
+// Of a plugin that is in no call of dtrun's on this thread.
+const char* OutsideCalls() {
+  return ::gettid() == ::getpid() ? ", outside its calls" : ", on a thread of its own";
+}
+
 }  // namespace
 
 void EndProcess(const std::string& what, const PluginReport& report, const std::string& plugin) {
@@ -76,7 +81,7 @@ void EndProcess(const std::string& what, const PluginReport& report, const std::
     report(error);
     contract::MemberMarks::Retire();
   } else if (!plugin.empty()) {
-    contract::MemberMarks::Fault((plugin + ", on a thread of its own").c_str());
+    contract::MemberMarks::Fault((plugin + OutsideCalls()).c_str());
   }
   ::_exit(PluginCall::kExitCode);
 }
@@ -137,7 +142,7 @@ void EndOfPluginsExit() {
     EndAfterExit(fmt::format("backend '{}', in an operation", backend.empty() ? call->backend_ : backend),
                  call->report_);
   contract::MemberMarks::Retire();
-  if (!backend.empty()) EndAfterExit(fmt::format("backend '{}', on a thread of its own", backend), {});
+  if (!backend.empty()) EndAfterExit(fmt::format("backend '{}'{}", backend, OutsideCalls()), {});
 }
 
 PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report,

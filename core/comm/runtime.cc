@@ -247,7 +247,7 @@ Status Runtime::Prepare(dtrun_kv& builds) {
   const Result<dtrun_backend_caps> caps = CapsOf(backend, PluginLimit(), PluginReports());
   if (!caps) return caps.error();
   if (Status same = CheckCapabilities(builds, environment_.rank, backend.name, *caps); !same) return same;
-  return StartEngine();
+  return StartEngine((caps->device_kinds & sdk::Bits({DTRUN_DEVICE_HOST})) != 0);
 }
 
 PluginReport Runtime::PluginReports() const {
@@ -278,19 +278,13 @@ Status Runtime::StartBackend() {
   return {};
 }
 
-Status Runtime::StartEngine() {
+Status Runtime::StartEngine(bool of_host) {
   if (!environment_.shared_memory) return {};
-  dtrun_backend_caps caps;
-  DTRUN_INIT(caps);
-  PluginError error;
-  dtrun_status status = plugin_->backend().query_caps(instance_, &caps, &error);
-  // Shared memory is host memory.
-  if (status == DTRUN_OK && (caps.device_kinds & sdk::Bits({DTRUN_DEVICE_HOST})) == 0) return {};
+  if (!of_host) return {};  // shared memory is host memory
   static const dtrun_options kNoOptions;
-  if (status == DTRUN_OK) {
-    status = sdk::InitPlugin(shm::EnginePlugin(), plugin::HostTable(plugin::Kind::kBackend, false),
-                             &kNoOptions, &engine_, &error);
-  }
+  PluginError error;
+  const dtrun_status status = sdk::InitPlugin(
+      shm::EnginePlugin(), plugin::HostTable(plugin::Kind::kBackend, false), &kNoOptions, &engine_, &error);
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
   return Explained(status, error, "joining the ranks of this host in shared memory");

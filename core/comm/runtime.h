@@ -55,7 +55,8 @@ class Runtime {
   Status Prepare(dtrun_kv& builds);
   Status StartBackend();
   // Shared memory for the ranks of each host, if the config and the backend allow it.
-  Status StartEngine();
+  // `of_host`: the backend moves host memory.
+  Status StartEngine(bool of_host);
   Making WorldMaking();
   // If a rank cannot share memory with those of its host, all ranks learn this from the first try and make
   // the world over the backend alone.

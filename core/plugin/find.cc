@@ -110,7 +110,7 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
   }
   text += fmt::format("\n  {} plugins that exist: {}", KindText(kind),
                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
-  if (kind == Kind::kBackend)
+  if (kind == Kind::kBackend && name != "none" && name != "auto")  // where these two are not allowed
     text += "; and without a plugin: \"none\", or \"auto\" for the first that works";
   text += folders.empty() ? "\n  no folder was looked in" : "\n  looked in:";
   for (const Folder& folder : folders) {

@@ -41,6 +41,9 @@ std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 // Marks a variable with a NULL value; no C string contains this byte.
 const std::string kNoValue(1, '\0');
 
+// MAX_ARG_STRLEN of Linux (execve(2)): "NAME=VALUE" with its NUL.
+constexpr std::size_t kMostVariableBytes = 128 << 10;
+
 // A variable that is not valid in an environment, or empty.
 std::string WrongVariable(const LaunchInfo& info) {
   std::set<std::string_view> names;
@@ -49,6 +52,9 @@ std::string WrongVariable(const LaunchInfo& info) {
       return fmt::format("it sets the variable '{}', which no environment can have", Printable(name));
     if (value == kNoValue) return fmt::format("it sets the variable '{}' to no value", Printable(name));
     if (!names.insert(name).second) return fmt::format("it sets the variable '{}' twice", Printable(name));
+    if (name.size() + value.size() + 2 > kMostVariableBytes)  // with '=' and NUL
+      return fmt::format("it sets the variable '{}' to {} bytes, and Linux allows {} with its name",
+                         Printable(name), value.size(), kMostVariableBytes - 2);
   }
   return {};
 }

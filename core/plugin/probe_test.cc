@@ -60,6 +60,7 @@ TEST_F(ProbeTest, NamesAVariableThatNoRankCanHave) {
   for (const auto& [name, says] :
        {std::pair("launch_null",
                   "backend plugin 'launch_null': it sets the variable 'DEMO_RANK' to no value"),
+        {"launch_long", "it sets the variable 'DEMO_LONG' to 200000 bytes, and Linux allows 131070"},
         {"launch_twice", "backend plugin 'launch_twice': it sets the variable 'DEMO_INTERFACE' twice"}}) {
     auto probe = Probe::Start(testing::Built(name));
     ASSERT_TRUE(probe.ok()) << probe.error().text;

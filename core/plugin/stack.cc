@@ -112,6 +112,11 @@ struct Members {
       return below.launch_info(instance, query, sink, reported);
     });
   }
+  static dtrun_status QueryCaps(dtrun_instance* instance, dtrun_backend_caps* caps, dtrun_error* err) {
+    return Do("in query_caps", err, [&](const dtrun_backend& below, dtrun_error* reported) {
+      return below.query_caps(instance, caps, reported);
+    });
+  }
   static dtrun_status CommCreate(dtrun_instance* instance, const dtrun_comm_params* params,
                                  dtrun_backend_comm** out, dtrun_error* err) {
     return Do("in comm_create", err, [&](const dtrun_backend& below, dtrun_error* reported) {
@@ -125,6 +130,7 @@ struct Members {
   }
   static void Put(dtrun_backend* table) {
     if (table->launch_info != nullptr) table->launch_info = LaunchInfo;
+    table->query_caps = QueryCaps;
     table->comm_create = CommCreate;
     table->comm_destroy = CommDestroy;
   }

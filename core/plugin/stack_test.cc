@@ -85,7 +85,8 @@ TEST_F(StackTest, OpensTheBackendThatTheOptionNames) {
   EXPECT_STREQ(error_.message, "backend 'demo': the demo makes no communicators");
   service_->close(host_, below_);
   EXPECT_THAT(calls_, ElementsAre("backend 'demo', being loaded", "backend 'demo', in its init",
-                                  "backend 'demo', in comm_create", "backend 'demo', in its shutdown"));
+                                  "backend 'demo', in query_caps", "backend 'demo', in comm_create",
+                                  "backend 'demo', in its shutdown"));
   service_->close(host_, nullptr);
 }
 

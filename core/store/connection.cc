@@ -24,6 +24,13 @@ Error AgentGone() {
 // The error of a socket call.
 Error SocketError(const char* action, int number) {
   if (number == EPIPE || number == ECONNRESET) return AgentGone();
+  if (number == EBADF) {
+    return {
+        DTRUN_SYSTEM,
+        fmt::format("{}: the connection's descriptor was closed in this process, which only dtrun may do; "
+                    "look for a close of descriptors in the program and in its plugins",
+                    action)};
+  }
   return Error::System(action, number);
 }
 

@@ -124,7 +124,7 @@ std::string Who(const RankFacts& process) {
 // In which phase of its life the rank failed. Unknown if the program never calls dtrun_init.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   if (rank.left) return ", after dtrun_finalize";
-  if (rank.joined) return ", during the run (after dtrun_init)";
+  if (rank.joined) return ", after it had called dtrun_init";
   if (AnyJoined(facts)) return ", before dtrun_init, which other ranks had called";
   return "";
 }

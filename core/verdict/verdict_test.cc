@@ -132,7 +132,7 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   EXPECT_EQ(ExitCode(facts), 137);
   EXPECT_EQ(VerdictText(facts),
             "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
-            "  host localhost, pid 4243, during the run (after dtrun_init)\n"
+            "  host localhost, pid 4243, after it had called dtrun_init\n"
             "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
             "    | epoch 1\n"
             "    | epoch 2\n"
@@ -189,7 +189,7 @@ TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
   facts.ranks[1].joined = true;
   EXPECT_THAT(VerdictText(facts), HasSubstr("pid 4242, before dtrun_init"));
   facts.ranks[0].joined = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("during the run (after dtrun_init)"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("after it had called dtrun_init"));
   facts.ranks[0].left = true;
   EXPECT_THAT(VerdictText(facts), HasSubstr(", after dtrun_finalize"));
 }

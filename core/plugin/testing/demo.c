@@ -81,7 +81,8 @@ static int works(void) {
          (DTRUN_TEST_FAULT >= FAULT_OPERATION_HANGS_ON_ONE && DTRUN_TEST_FAULT <= FAULT_DESTROY_THROWS) ||
          DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS || DTRUN_TEST_FAULT == FAULT_ENDS_THREAD ||
          DTRUN_TEST_FAULT == FAULT_SHUTDOWN_ENDS_THREAD || DTRUN_TEST_FAULT == FAULT_LEAKS_THREAD ||
-         DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES;
+         DTRUN_TEST_FAULT == FAULT_LIBRARY_CRASHES || DTRUN_TEST_FAULT == FAULT_OPERATION_IS_SILENT ||
+         DTRUN_TEST_FAULT == FAULT_SUPPORT_FAILS;
 }
 
 static void shutdown_instance(dtrun_instance* self) {
@@ -185,6 +186,11 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
   sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
   sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
   if (DTRUN_TEST_FAULT == FAULT_LAUNCH_NULL) sink->env(sink->context, "DEMO_RANK", NULL, NULL);
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_LONG) {
+    static char value[200001];
+    memset(value, 'x', sizeof value - 1);
+    sink->env(sink->context, "DEMO_LONG", value, NULL);
+  }
   if (DTRUN_TEST_FAULT == FAULT_LAUNCH_TWICE) sink->env(sink->context, "DEMO_INTERFACE", "again", NULL);
   return sink->env(sink->context, "DEMO_INTERFACE", interface.data, err);
 }
@@ -256,6 +262,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
 #endif
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_CRASHES) *nowhere = 1;
   while (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS) pause();
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_IS_SILENT) return DTRUN_INTERNAL;
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_THROWS) demo_throw();
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_HANGS_ON_ONE) {
     while (strcmp(getenv("RANK"), "1") == 0) pause();
@@ -278,8 +285,9 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
 static dtrun_status query_support(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
   (void)self;
   (void)query;
-  (void)err;
   while (DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS) pause();
+  if (DTRUN_TEST_FAULT == FAULT_SUPPORT_FAILS)
+    return dtrun_error_set(err, DTRUN_INTERNAL, -1, "the table of operations is lost");
   return DTRUN_OK;
 }
 
@@ -333,7 +341,8 @@ static void fill(void) {
   backend.req_test = req_test;
   backend.req_wait_host = req_wait_host;
   backend.req_release = req_release;
-  if (DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS) backend.query_support = query_support;
+  if (DTRUN_TEST_FAULT == FAULT_SUPPORT_HANGS || DTRUN_TEST_FAULT == FAULT_SUPPORT_FAILS)
+    backend.query_support = query_support;
   if (DTRUN_TEST_FAULT == FAULT_MISSING_MEMBER) backend.enqueue = NULL;
 
   DTRUN_PLUGIN_INIT(table.plugin);

@@ -58,7 +58,10 @@ enum {
   FAULT_ENDS_THREAD = 51,         /* that of the program, in an operation */
   FAULT_CRASHES_WHEN_LOADED = 52, /* in a rank, before the entry */
   FAULT_LOADING_ENDS_THREAD = 53, /* in a rank, that of the program */
-  FAULT_SHUTDOWN_ENDS_THREAD = 54
+  FAULT_SHUTDOWN_ENDS_THREAD = 54,
+  FAULT_LAUNCH_LONG = 55,         /* a variable of 200,000 bytes */
+  FAULT_OPERATION_IS_SILENT = 56, /* it fails without a text */
+  FAULT_SUPPORT_FAILS = 57
 };
 
 #endif
