@@ -178,7 +178,7 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
           "WHAT", to->words,
           "An error message; a file that contains it; - for stdin; a job's name or run directory, "
           "running or past; or latest, as without a word: the newest run started in this folder, also "
-          "by 'dtrun torchrun'")
+          "by 'dtrun torchrun', or your only live job")
       ->type_name("");
   explain
       ->add_option("--failures", to->failures,

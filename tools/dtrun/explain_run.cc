@@ -14,6 +14,7 @@
 #include "core/base/read_file.h"
 #include "core/base/text.h"
 #include "core/failures/report.h"
+#include "core/job/run_dir.h"
 #include "core/verdict/event_log.h"
 #include "core/verdict/verdict.h"
 #include "tools/dtrun/find_run.h"
@@ -228,6 +229,9 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     story.straggler = Printable(TextAt(*files.verdict, "/straggler/text"));
   // The job still runs, or dtrun was killed.
   if (events && events->facts().cut && !cut) story.verdict = verdict::VerdictText(events->facts());
+  if (const auto at = story.verdict.find(verdict::kOpenEnd);
+      at != story.verdict.npos && job::IsLive(folder) == std::optional(true))
+    story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, " is running and does not answer; last record");
   if (const auto at = story.verdict.find(verdict::kOpenEnd);
       result == "agent killed" && at != story.verdict.npos)
     story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, ": " + TextAt(*files.verdict, "/error") + " ");

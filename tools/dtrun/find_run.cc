@@ -77,18 +77,18 @@ fs::path TempFolder() {
 
 Result<fs::path> FindLatest(const std::vector<job::RegisteredRun>& runs, Needs needs) {
   const std::optional<fs::path> here = LatestRun();
-  if (here && (needs == Needs::kAnyRun || job::IsLive(*here) != std::optional(false))) return *here;
+  if (here && (needs != Needs::kLiveRun || job::IsLive(*here) != std::optional(false))) return *here;
   std::vector<const job::RegisteredRun*> live;
   for (const job::RegisteredRun& run : runs) {
     if (IsLiveRun(run)) live.push_back(&run);
   }
-  if (live.size() == 1) return live.front()->folder;
+  if (live.size() == 1 && needs != Needs::kRunOfThisFolder) return live.front()->folder;
   if (here) return *here;
   return Error{
       DTRUN_NOT_FOUND,
       fmt::format("no job was started in this folder{}; name the job ('dtrun ps' lists them) or its run "
                   "folder (line 'logs' of its header)",
-                  live.empty() ? "" : fmt::format(", and {} are live", live.size()))};
+                  live.empty() ? "" : fmt::format(", and {} live elsewhere", live.size()))};
 }
 
 // Whether the job was started in the current folder, or keeps its run below it.

@@ -37,8 +37,8 @@ std::optional<std::filesystem::path> RunNamed(const std::string& word);
 // `word`: a job's name for its newest live run, else its newest run here or among the user's; a run folder,
 // its last path components, or a folder above it. Empty or `latest`: the newest run that was started in this
 // folder; if there is none, or a verb needs a live one and it has ended, the only live job of the user on
-// this host.
-enum class Needs { kAnyRun, kLiveRun };
+// this host; but a verb that writes into the run's folder takes no job of another folder that was not named.
+enum class Needs { kAnyRun, kLiveRun, kRunOfThisFolder };
 Result<std::filesystem::path> FindRun(const std::string& word, Needs needs = Needs::kAnyRun);
 
 // Whether this user may read the file or folder; the error names its owner.

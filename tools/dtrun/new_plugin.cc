@@ -13,6 +13,8 @@
 #include "core/base/read_file.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/plugin/elf.h"
+#include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "sdk/helpers/helper.h"
 #include "tools/dtrun/command_line/first_word.h"
@@ -182,11 +184,14 @@ int NewPlugin(const NewPluginArguments& arguments) {
   if (sdk.empty()) return Complain(WithoutSdk("the SDK's examples are"));
   const std::string folder = arguments.output.empty() ? arguments.name : arguments.output;
   if (::mkdir(folder.c_str(), 0777) != 0) {
-    Error error = Error::System(fmt::format("cannot make the folder '{}'", folder), errno);
-    if (errno == EEXIST)
+    const int number = errno;
+    Error error = Error::System(fmt::format("cannot make the folder '{}'", folder), number);
+    if (number == EEXIST)
       error.text = fmt::format("'{}' already exists; write --output and a folder that does not", folder);
-    if (errno == ENOENT && fs::path(folder).has_parent_path())
-      error.text += fmt::format("; mkdir -p {}", Quoted({fs::path(folder).parent_path().string()}));
+    const fs::path above = fs::path(folder).parent_path();
+    std::error_code unknown;
+    if (number == ENOENT && !above.empty() && !fs::exists(above, unknown) && !unknown)
+      error.text += fmt::format("; mkdir -p {}", Quoted({above.string()}));
     return Complain(error);
   }
   if (const Status written = Write(*source, arguments, sdk, folder); !written) {
@@ -199,9 +204,31 @@ int NewPlugin(const NewPluginArguments& arguments) {
   return 0;
 }
 
+namespace {
+
+// What the host refuses before it loads the file: its places may be written by others, or it is cut. What is
+// no plugin's name, dtrun-conformance tells.
+Status CheckFile(const std::string& file) {
+  std::error_code failure;
+  const fs::path path = fs::absolute(file, failure).lexically_normal();
+  const auto named = plugin::ParseFileName(path.filename().string());
+  if (failure || !named) return {};
+  if (const auto found = plugin::Find(named->first, path.string(), {}); !found) return found.error();
+  const auto opened = plugin::OpenedFile::Open(path);
+  if (!opened) return opened.error();
+  const auto elf = plugin::ReadElf(*opened);
+  if (elf) return {};
+  Error error = elf.error();
+  error.text = fmt::format("'{}': {}", path.string(), error.text);
+  return error;
+}
+
+}  // namespace
+
 int VerifyPlugin(const std::string& file, const std::vector<std::string>& arguments) {
   const fs::path sdk = SdkWith("bin/dtrun-conformance");
   if (sdk.empty()) return Complain(WithoutSdk("dtrun-conformance is"));
+  if (const Status loadable = CheckFile(file); !loadable) return Complain(loadable.error());
   std::vector<std::string> words{(sdk / "bin/dtrun-conformance").string(), "--plugin", file};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

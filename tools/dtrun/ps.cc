@@ -93,12 +93,17 @@ void ReadEnd(const fs::path& folder, JobRow* row) {
 
 // Asks the job, which knows its state better than its records, and then, which takes longer, where its ranks
 // are.
-void AskJob(const fs::path& folder, WallClock::time_point deadline, JobRow* row) {
+void AskJob(const fs::path& folder, int pid, WallClock::time_point deadline, JobRow* row) {
   for (const auto what : {control::What::kState, control::What::kPlaces}) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - WallClock::now());
     if (left.count() <= 0) return;
     const auto answer = control::AskJob(folder, control::Question{.what = what}, left);
-    if (!answer) return;
+    if (!answer) {
+      std::error_code none;
+      if (row->state != "starting" && !fs::exists(folder / control::kSocket, none) && !none)
+        row->places = fmt::format("its socket was removed, so nothing can ask it; to end it: kill {}", pid);
+      return;
+    }
     row->state = Printable(answer->state);
     row->restarts = answer->generation;
     row->places = verdict::PlacesText(answer->places);
@@ -121,7 +126,7 @@ JobRow RowOf(const job::RegisteredRun& run, bool live, WallClock::time_point now
     return row;
   }
   ReadBegin(run.folder, &row);
-  if (live) AskJob(run.folder, deadline, &row);
+  if (live) AskJob(run.folder, run.pid, deadline, &row);
   if (!live) ReadEnd(run.folder, &row);
   return row;
 }

@@ -55,7 +55,8 @@ Json StacksJson(const control::Answer& answer) {
 CLI::App* AddStacks(CLI::App& app, StacksArguments* to) {
   CLI::App* verb =
       app.add_subcommand("stacks", "Where each rank of a running job is: all threads, on all hosts");
-  AddJobWord(verb, &to->job, "A job's name or run folder; the newest one of this folder if left out");
+  AddJobWord(verb, &to->job,
+             "A job's name or run folder; none: the newest one of this folder, or your only live job");
   verb->add_option("--rank", to->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
   verb->add_flag("--native", to->native,
                  "Also C and C++ frames, by eu-stack or gdb, which stop each process for a moment");

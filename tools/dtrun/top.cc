@@ -185,7 +185,8 @@ std::string TopText(const control::Answer& answer, const observe::Shares& shares
 CLI::App* AddTop(CLI::App& app, TopArguments* to) {
   CLI::App* verb = app.add_subcommand(
       "top", "Who delays whom in a running job: waiting, input, CPU and place of each rank");
-  AddJobWord(verb, &to->job, "A job's name or run folder; the newest one of this folder if left out");
+  AddJobWord(verb, &to->job,
+             "A job's name or run folder; none: the newest one of this folder, or your only live job");
   verb->add_option(
           "--seconds", to->seconds,
           "Look for so long, print once and end; 4 where the output is no terminal. Otherwise until Ctrl-C")

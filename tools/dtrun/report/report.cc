@@ -58,7 +58,7 @@ CLI::App* AddReport(CLI::App& app, ReportArguments* to) {
 }
 
 int Report(const ReportArguments& arguments) {
-  const auto run = FindRun(arguments.job);
+  const auto run = FindRun(arguments.job, Needs::kRunOfThisFolder);
   if (!run) return Refuse(run.error().text);
   std::error_code none;
   const std::filesystem::path real = std::filesystem::canonical(*run, none);
