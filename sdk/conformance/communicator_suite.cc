@@ -60,47 +60,6 @@ void TheirTagsDoNotMix(const Subject& subject) {
   });
 }
 
-// A message from each rank to each other one, and a collective.
-void TalkToAll(Rank& rank) {
-  const auto size = static_cast<std::size_t>(rank.size());
-  std::vector<std::int32_t> sent(size), got(size, -1);
-  std::vector<std::unique_ptr<Pending>> pending;
-  for (std::size_t peer = 0; peer < size; ++peer) {
-    const int other = static_cast<int>(peer);
-    if (other == rank.rank()) continue;
-    sent[peer] = 10 * rank.rank() + other;
-    pending.push_back(rank.Start(SendOp(&sent[peer], 1, DTRUN_INT32, other, 2)));
-    pending.push_back(rank.Start(RecvOp(&got[peer], 1, DTRUN_INT32, other, 2)));
-  }
-  for (const auto& one : pending) EXPECT_TRUE(one != nullptr && one->Wait().ok());
-  for (std::size_t peer = 0; peer < size; ++peer) {
-    if (static_cast<int>(peer) == rank.rank()) continue;
-    EXPECT_EQ(got[peer], 10 * static_cast<int>(peer) + rank.rank())
-        << "from rank " << peer << " of " << size << " of a part (B18)";
-  }
-  if (Has(rank.subject().Caps().ops, DTRUN_ALLGATHER))
-    Attempt(rank, {DTRUN_ALLGATHER, TypeOf(DTRUN_INT32), DTRUN_SUM, 5});
-}
-
-// Ranks have another number in each, also in one that is made from a part.
-void TheirRanksHaveOtherNumbers(const Subject& subject) {
-  subject.Play(4, [](Rank& world) {
-    if (world.rank() != 1) {
-      const auto part = world.Further("part", {3, 0, 2});
-      ASSERT_NE(part, nullptr);
-      TalkToAll(*part);
-      const auto inner = part->rank() == 1 ? nullptr : part->Further("inner", {2, 0});
-      if (part->rank() != 1) {
-        ASSERT_NE(inner, nullptr);
-        TalkToAll(*inner);
-      }
-    }
-    const auto all = world.Further("all", {2, 3, 1, 0});
-    ASSERT_NE(all, nullptr);
-    TalkToAll(*all);
-  });
-}
-
 // Each thread has a communicator of its own and never waits for the other thread.
 void TwoThreadsUseOneEach(const Subject& subject) {
   subject.Play(3, [](Rank& first) {
@@ -275,7 +234,6 @@ void RegisteredMemoryIsLikeOther(const Subject& subject) {
 void AddCommunicatorCases(const BackendUnderTest& backend) {
   AddCase("Communicators", "DoNotMix", "B20", backend, TheyDoNotMix);
   AddCase("Communicators", "KeepTheirTagsApart", "B20, M1", backend, TheirTagsDoNotMix);
-  AddCase("Communicators", "NumberTheirRanks", "B18, B20", backend, TheirRanksHaveOtherNumbers);
   AddCase("Communicators", "WorkInTwoThreadsAtOnce", "T3, B20", backend, TwoThreadsUseOneEach);
   AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", "B20, B21", backend, SubsetsWorkBesideTheWhole);
   AddCase("Communicators", "ConnectWhenRanksTalk", "B28", backend,
