@@ -26,12 +26,14 @@ WHOLE = "^(?!Sizes|Sequences|.*World[124])"
 # Those that need a process for each rank are for others: the ranks of the sound one are threads of one process.
 THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|Requests.OfMessagesStartWhileAPeerIsStopped|"
                              "Messages.ReachARankThatWasStopped)")
+# Large buffers are tried by the suites of shm and gloo.
+UNTIL_LARGE = "^(?!Sizes|.*OfMoreThanTwoGibibytes)"
 PART = ("Load|Structs|Plugin|Capabilities|Launcher|Hosts|Connect|Device|Streams|Events|Counters|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
         "Messages.(OfOne|Are|ThatCross)|Failures.(NameARankThatLeft|EndAMessage)|Faults")
 
 
 def part_of(name):
-    return "." if "_strict" in name else WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
+    return UNTIL_LARGE if "_strict" in name else WHOLE if "sound_processes" in name else THREADS if "sound" in name else PART
 
 
 def allocations(folder):
