@@ -231,7 +231,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   if (events && events->facts().cut && !cut) story.verdict = verdict::VerdictText(events->facts());
   if (const auto at = story.verdict.find(verdict::kOpenEnd);
       at != story.verdict.npos && job::IsLive(folder) == std::optional(true))
-    story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, " is running and does not answer; last record");
+    story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, " is running and does not answer; last record ");
   if (const auto at = story.verdict.find(verdict::kOpenEnd);
       result == "agent killed" && at != story.verdict.npos)
     story.verdict.replace(at, sizeof verdict::kOpenEnd - 1, ": " + TextAt(*files.verdict, "/error") + " ");
