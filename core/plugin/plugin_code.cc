@@ -105,8 +105,8 @@ CodeOfLoad::CodeOfLoad() {
 }
 
 void CodeOfLoad::Note(Kind kind, const std::string& name, const void* inside) const {
-  // For the life of the process, as the plugin is.
-  const char* const who = (new std::string(fmt::format("{} '{}'", KindText(kind), name)))->c_str();
+  // For the life of the process, as the plugin is; never freed.
+  const char* const who = ::strdup(fmt::format("{} '{}'", KindText(kind), name).c_str());
   const auto abort = reinterpret_cast<const void*>(&std::abort);
   const auto terminate = reinterpret_cast<const void*>(&std::terminate);
   for (Code object : LoadedObjects()) {
