@@ -24,7 +24,7 @@ from faults import CONTROLS, FAULTS, HANGING, LATE, LOADING, NARROW, SUM
 # What the sound ones pass. Of plugins that have a test of their own, a part is enough here.
 WHOLE = "^(?!Sizes|Sequences|.*World[124])"
 # Those that need a process for each rank are for others: the ranks of the sound one are threads of one process.
-THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|Requests.OfMessagesStartWhileAPeerIsStopped|"
+THREADS = WHOLE.replace(")", "|Failures.NameARankThatWasKilled|Faults|.*InProcesses|Requests.OfMessagesStartWhileAPeerIsStopped|"
                              "Messages.ReachARankThatWasStopped)")
 # Large buffers are tried by the suites of shm and gloo.
 UNTIL_LARGE = "^(?!Sizes|.*OfMoreThanTwoGibibytes)"
