@@ -225,8 +225,7 @@ CLI::App* AddLogs(CLI::App& app, LogsArguments* to) {
   CLI::App* logs = app.add_subcommand("logs", "What the ranks of a job printed, live or past");
   AddJobWord(logs, &to->job,
              "A job's name, a run directory or a folder above it; none: the newest run started in this "
-             "folder, or your "
-             "only live job");
+             "folder, or your only live job");
   logs->add_option("--rank", to->ranks, "Of these ranks alone: 0,4-7")->type_name("LIST");
   logs->add_option("--grep", to->grep, "Lines that match this extended regular expression")->type_name("RE");
   logs->add_option("-n,--tail", to->tail, "The last N lines of each file")

@@ -23,8 +23,7 @@ CLI::App* AddTrace(CLI::App& app, TraceArguments* to) {
   CLI::App* trace = app.add_subcommand("trace", "One timeline of a run for ui.perfetto.dev and Chrome");
   AddJobWord(trace, &to->job,
              "A job's name, a run directory or a folder above it; none: the newest run started in this "
-             "folder, or your "
-             "only live job");
+             "folder, or your only live job");
   trace->add_option("-o,--out", to->out, "The file to write, in the Trace Event Format (JSON)")
       ->type_name("FILE")
       ->required();

@@ -59,7 +59,7 @@
   X(ENDS_OTHERS) X(SENDS_REFUSED) X(IGNORES_SNAPSHOT_FLAGS) X(LATE_WAIT) X(NO_LIMIT_IS_SHORT)       \
   X(LEAKS_OF_ABSENT) X(THREAD_ENDS_LATE) X(TELLS_NOBODY) X(LEAVES_SILENTLY)                         \
   X(SENDS_HAVE_NO_DEADLINE) X(LEAKS_FAILED_CREATION) X(LEAKS_OF_INSTANCE) X(FILLS_GAP)              \
-  X(LOSES_BFLOAT)                                                                                     \
+  X(LOSES_BFLOAT)                                                                                   \
   /* of launchers */                                                                                \
   X(NO_MEMBER) X(OTHER_PLAN) X(RANK_TWICE) X(RANK_MISSING) X(NULL_VALUE) X(NULL_ARGUMENT)           \
   X(EQUALS_IN_NAME) X(DEAF_TO_REFUSAL) X(WRONG_STRIDE) X(FAILS_SILENTLY) X(FORKS) X(PLAN_TOUCHES)   \

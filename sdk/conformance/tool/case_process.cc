@@ -139,8 +139,7 @@ std::string BadEnd(int status, CaseRunner::Ending ending, std::chrono::seconds l
   if (record.over || !record.failures.empty()) return "";
   return "the process " + EndText(status) + when +
          "; the plugin or its library called exit (T8), became another program by exec, or closed "
-         "descriptors that "
-         "are not its own (T7)";
+         "descriptors that are not its own (T7)";
 }
 
 Record Merged(const std::string& folder) {
