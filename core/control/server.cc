@@ -20,7 +20,7 @@
 namespace dtrun::control {
 namespace {
 
-using Local = boost::asio::local::stream_protocol;
+using Local = asio::local::stream_protocol;
 
 constexpr int kMostClients = 32;
 constexpr std::size_t kLongestQuestion = std::size_t{1} << 20;
@@ -57,9 +57,9 @@ Result<Question> Read(const std::string& line) {
 }  // namespace
 
 struct Server::State {
-  State(boost::asio::io_context& to, Handler handle) : loop(to), acceptor(to), handler(std::move(handle)) {}
+  State(asio::io_context& to, Handler handle) : loop(to), acceptor(to), handler(std::move(handle)) {}
 
-  boost::asio::io_context& loop;
+  asio::io_context& loop;
   Local::acceptor acceptor;
   Handler handler;  // empty: the server is gone
   int clients = 0;
@@ -77,12 +77,11 @@ class Server::Client : public std::enable_shared_from_this<Client> {
 
   void Start() {
     Limit(kQuestionPatience);
-    boost::asio::async_read_until(
-        socket_, boost::asio::dynamic_buffer(text_, kLongestQuestion), '\n',
-        [self = shared_from_this()](const boost::system::error_code& error, std::size_t length) {
-          self->patience_.cancel();
-          if (!error && self->state_->handler) self->Ask(self->text_.substr(0, length));
-        });
+    asio::async_read_until(socket_, asio::dynamic_buffer(text_, kLongestQuestion), '\n',
+                           [self = shared_from_this()](const error_code& error, std::size_t length) {
+                             self->patience_.cancel();
+                             if (!error && self->state_->handler) self->Ask(self->text_.substr(0, length));
+                           });
   }
 
  private:
@@ -98,40 +97,39 @@ class Server::Client : public std::enable_shared_from_this<Client> {
     answer.dtrun = DTRUN_VERSION;
     text_ = JsonLine(wire::ToJson(answer)) + '\n';
     Limit(kAnswerPatience);
-    boost::asio::async_write(
-        socket_, boost::asio::buffer(text_),
-        [self = shared_from_this(), stays](const boost::system::error_code& error, std::size_t) {
-          self->patience_.cancel();
-          if (!error && stays)
-            self->socket_.async_wait(Local::socket::wait_read, [self](const boost::system::error_code&) {});
-        });
+    asio::async_write(socket_, asio::buffer(text_),
+                      [self = shared_from_this(), stays](const error_code& error, std::size_t) {
+                        self->patience_.cancel();
+                        if (!error && stays)
+                          self->socket_.async_wait(Local::socket::wait_read, [self](const error_code&) {});
+                      });
   }
 
   void Limit(std::chrono::seconds time) {
     patience_.expires_after(time);
-    patience_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      boost::system::error_code none;
+    patience_.async_wait([self = shared_from_this()](const error_code& error) {
+      error_code none;
       if (!error) self->socket_.close(none);
     });
   }
 
   const std::shared_ptr<State> state_;
   Local::socket socket_;
-  boost::asio::steady_timer patience_;
+  asio::steady_timer patience_;
   std::string text_;
 };
 
-Server::Server(boost::asio::io_context& loop, int folder, Handler handler)
+Server::Server(asio::io_context& loop, int folder, Handler handler)
     : folder_(folder), state_(std::make_shared<State>(loop, std::move(handler))) {}
 
 Server::~Server() {
   state_->handler = {};
-  boost::system::error_code none;
+  error_code none;
   state_->acceptor.close(none);
   ::unlinkat(folder_, kSocket, 0);
 }
 
-Result<std::unique_ptr<Server>> Server::Open(boost::asio::io_context& loop, int folder, Handler handler) {
+Result<std::unique_ptr<Server>> Server::Open(asio::io_context& loop, int folder, Handler handler) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return Error::System("make the control socket", errno);
   ::unlinkat(folder, kSocket, 0);
@@ -142,7 +140,7 @@ Result<std::unique_ptr<Server>> Server::Open(boost::asio::io_context& loop, int 
                     ::listen(socket.get(), kMostClients) == 0;
   if (!made) return Error::System("make the control socket in the run folder", errno);
   std::unique_ptr<Server> server(new Server(loop, folder, std::move(handler)));
-  boost::system::error_code wrong;
+  error_code wrong;
   server->state_->acceptor.assign(Local(), socket.Release(), wrong);
   if (wrong) return Error::System("make the control socket", wrong.value());
   server->Accept();
@@ -150,13 +148,12 @@ Result<std::unique_ptr<Server>> Server::Open(boost::asio::io_context& loop, int 
 }
 
 void Server::Accept() {
-  state_->acceptor.async_accept(
-      [this, state = state_](const boost::system::error_code& error, Local::socket socket) {
-        if (!state->handler || error == boost::asio::error::operation_aborted) return;
-        if (!error && state->clients < kMostClients && MayAsk(socket.native_handle()))
-          std::make_shared<Client>(state, std::move(socket))->Start();
-        Accept();
-      });
+  state_->acceptor.async_accept([this, state = state_](const error_code& error, Local::socket socket) {
+    if (!state->handler || error == asio::error::operation_aborted) return;
+    if (!error && state->clients < kMostClients && MayAsk(socket.native_handle()))
+      std::make_shared<Client>(state, std::move(socket))->Start();
+    Accept();
+  });
 }
 
 }  // namespace dtrun::control

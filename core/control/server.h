@@ -21,7 +21,7 @@ class Server {
 
   // Listens in the open run folder `folder`; replaces a socket of an earlier run. Fails if the file system
   // has no sockets.
-  static Result<std::unique_ptr<Server>> Open(boost::asio::io_context& loop, int folder, Handler handler);
+  static Result<std::unique_ptr<Server>> Open(asio::io_context& loop, int folder, Handler handler);
   // Removes the socket.
   ~Server();
   Server(const Server&) = delete;
@@ -31,7 +31,7 @@ class Server {
   class Client;
   struct State;
 
-  Server(boost::asio::io_context& loop, int folder, Handler handler);
+  Server(asio::io_context& loop, int folder, Handler handler);
   void Accept();
 
   const int folder_;

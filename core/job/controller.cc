@@ -22,7 +22,7 @@ std::string RankName(int rank) { return fmt::format("rank {}", rank); }
 
 }  // namespace
 
-Controller::Controller(boost::asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
+Controller::Controller(asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
                        const std::vector<protocol::Host*>& hosts, Say say, verdict::EventLog& log)
     : loop_(loop),
       signals_(signals),
@@ -182,8 +182,8 @@ void Controller::Regroup(const std::string& why) {
 
 bool Controller::Wait(std::chrono::nanoseconds time) {
   bool over = false;
-  boost::asio::steady_timer timer(loop_, time);
-  timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+  asio::steady_timer timer(loop_, time);
+  timer.async_wait([&over](const error_code& error) { over = over || !error; });
   while (!over && interrupted_ == 0 && loop_.run_one() > 0) {
   }
   if (over) return true;
@@ -317,7 +317,7 @@ void Controller::Tell(const protocol::Command& command, int but) {
 
 void Controller::AwaitIdle() {
   idle_.expires_after(kIdleEvery);
-  idle_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  idle_.async_wait([this, ended = ended_](const error_code& error) {
     if (error || *ended || phase_ == Phase::kIdle) return;
     for (auto& output : world_.outputs) {
       if (output != nullptr) output->Idle();

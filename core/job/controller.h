@@ -60,7 +60,7 @@ class Controller {
 
   // All references must outlive it. While it lives, it handles the signals and the hosts' events. `plan` has
   // unresolved tokens, and one host per element of `hosts`. `log` gets all that happens.
-  Controller(boost::asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
+  Controller(asio::io_context& loop, process::UserSignals& signals, const plan::Plan& plan,
              const std::vector<protocol::Host*>& hosts, Say say, verdict::EventLog& log);
   ~Controller();
   Controller(const Controller&) = delete;
@@ -172,14 +172,14 @@ class Controller {
   bool Busy() const;
   bool AllEnded() const;
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   process::UserSignals& signals_;
   const plan::Plan& plan_;
   Say say_;
   verdict::EventLog& log_;
   const verdict::Facts& facts_ = log_.facts();  // of this generation
   std::function<bool(std::size_t host, int signal)> may_leave_;
-  boost::asio::steady_timer deadline_, idle_;
+  asio::steady_timer deadline_, idle_;
   Inspection inspection_;
   std::optional<HostClocks> clocks_;  // while ranks of several hosts are traced
   std::vector<std::unique_ptr<observe::Observer>> observers_;

@@ -128,7 +128,7 @@ void Controller::EndWhenAccomplished() {
 void Controller::After(std::chrono::nanoseconds pause, std::function<void()> then) {
   deadline_.expires_after(pause);
   deadline_.async_wait(
-      [phase = phase_, then = std::move(then), this, ended = ended_](const boost::system::error_code& error) {
+      [phase = phase_, then = std::move(then), this, ended = ended_](const error_code& error) {
         if (!error && !*ended && phase_ == phase) then();
       });
 }

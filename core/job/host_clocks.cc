@@ -10,7 +10,7 @@ constexpr std::chrono::seconds kBetweenLooks{30};
 
 }  // namespace
 
-HostClocks::HostClocks(boost::asio::io_context& loop, std::size_t hosts, Hooks hooks)
+HostClocks::HostClocks(asio::io_context& loop, std::size_t hosts, Hooks hooks)
     : hooks_(std::move(hooks)), hosts_(hosts), timer_(loop) {
   Look();
 }
@@ -22,7 +22,7 @@ void HostClocks::Look() {
     Ask(host);
   }
   timer_.expires_after(kBetweenLooks);
-  timer_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+  timer_.async_wait([this, gone = gone_](const error_code& error) {
     if (!error && !*gone) Look();
   });
 }

@@ -24,7 +24,7 @@ class HostClocks {
     std::function<void(std::size_t host, const verdict::fact::HostClock& clock)> found;
   };
 
-  HostClocks(boost::asio::io_context& loop, std::size_t hosts, Hooks hooks);
+  HostClocks(asio::io_context& loop, std::size_t hosts, Hooks hooks);
   ~HostClocks() { *gone_ = true; }
   HostClocks(const HostClocks&) = delete;
   HostClocks& operator=(const HostClocks&) = delete;
@@ -45,7 +45,7 @@ class HostClocks {
   const Hooks hooks_;
   std::vector<Asked> hosts_;
   std::uint32_t last_ = 0;
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);
 };
 

@@ -43,7 +43,7 @@ void Inspection::Start(const Hosts& hosts, protocol::Inspect wanted) {
   for (const auto& [number, host] : hosts) answered_[number] = false;
   const auto patience = hosts.empty() ? std::chrono::milliseconds(0) : node::kLookPatience + kOnTheWay;
   timer_.expires_after(patience);
-  timer_.async_wait([this, number = number_](const boost::system::error_code& error) {
+  timer_.async_wait([this, number = number_](const error_code& error) {
     if (!error && number == number_) Finish();
   });
   wanted.number = number_;

@@ -20,7 +20,7 @@ class Inspection {
 
   using Hosts = std::map<std::size_t, protocol::Host*>;  // by their numbers
 
-  explicit Inspection(boost::asio::io_context& loop) : timer_(loop) {}
+  explicit Inspection(asio::io_context& loop) : timer_(loop) {}
 
   // `done` is called from the loop, or from Answer. Cancels an inspection in progress. `closely`: ranks, see
   // Inspect.
@@ -46,7 +46,7 @@ class Inspection {
   void Finish();
   void Grant();
 
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   std::uint32_t number_ = 0;  // of the request in progress
   std::map<std::size_t, bool> answered_;
   protocol::Inspected all_;

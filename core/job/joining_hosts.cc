@@ -48,9 +48,8 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
   return {};
 }
 
-JoiningHosts::JoiningHosts(boost::asio::io_context& loop, process::UserSignals& signals,
-                           const RunRequest& request, protocol::Host& here,
-                           membership::Membership* membership)
+JoiningHosts::JoiningHosts(asio::io_context& loop, process::UserSignals& signals, const RunRequest& request,
+                           protocol::Host& here, membership::Membership* membership)
     : loop_(loop),
       signals_(signals),
       request_(request),

@@ -42,7 +42,7 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
 class JoiningHosts {
  public:
   // `membership`: null for a job on this host alone. All references must outlive it.
-  JoiningHosts(boost::asio::io_context& loop, process::UserSignals& signals, const RunRequest& request,
+  JoiningHosts(asio::io_context& loop, process::UserSignals& signals, const RunRequest& request,
                protocol::Host& here, membership::Membership* membership);
 
   // Returns whether the plan has changed; true the first time. After an error, `interrupted` shows whether
@@ -77,7 +77,7 @@ class JoiningHosts {
   }
   void ApplyFallbacks();
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   process::UserSignals& signals_;
   const RunRequest& request_;
   protocol::Host& here_;

@@ -9,7 +9,7 @@
 
 namespace dtrun::job {
 
-Result<Rendezvous> Rendezvous::Open(boost::asio::io_context& loop, const plan::Plan& plan,
+Result<Rendezvous> Rendezvous::Open(asio::io_context& loop, const plan::Plan& plan,
                                     const std::vector<membership::RemoteHost*>& remote,
                                     std::vector<protocol::Prepared> prepared) {
   Rendezvous out(plan, remote, std::move(prepared));

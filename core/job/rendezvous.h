@@ -23,7 +23,7 @@ class Rendezvous {
  public:
   // `remote`: by host of the plan, null for this one; `prepared` likewise. Plan, hosts and loop must outlive
   // it.
-  static Result<Rendezvous> Open(boost::asio::io_context& loop, const plan::Plan& plan,
+  static Result<Rendezvous> Open(asio::io_context& loop, const plan::Plan& plan,
                                  const std::vector<membership::RemoteHost*>& remote,
                                  std::vector<protocol::Prepared> prepared);
 

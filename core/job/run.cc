@@ -363,7 +363,7 @@ class Runner {
   output::Console& console_;
   Outcome& outcome_;
   Messages messages_{request_.plan.output, console_};
-  boost::asio::io_context loop_;
+  asio::io_context loop_;
   const failures::ReadAhead read_ahead_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;

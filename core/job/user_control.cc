@@ -9,7 +9,7 @@
 
 namespace dtrun::job {
 
-Status UserControl::Open(boost::asio::io_context& loop, int run_folder) {
+Status UserControl::Open(asio::io_context& loop, int run_folder) {
   auto server = control::Server::Open(
       loop, run_folder, [this](const control::Question& question, control::Server::Reply reply) {
         Answer(question, std::move(reply));
@@ -36,7 +36,8 @@ control::Answer UserControl::Now() {
 }
 
 void UserControl::ShowStacks(std::function<void(const std::string& text)> tell) {
-  Answer({.what = control::What::kPlaces, .recorders = true}, [tell = std::move(tell)](const control::Answer& answer) {
+  Answer({.what = control::What::kPlaces, .recorders = true}, [tell = std::move(tell)](
+                                                                  const control::Answer& answer) {
     const std::string stacks = control::StacksText(answer, false);
     tell(stacks.empty() ? fmt::format("dtrun: no rank has stacks at this moment: the job is {}", answer.state)
                         : "dtrun: where the ranks are:\n" + stacks);

@@ -22,7 +22,7 @@ class UserControl {
       : job_(std::move(job)), begun_(begun), signals_(signals) {}
 
   // Fails if the file system of the open run folder has no sockets; the job is then ended by signals alone.
-  Status Open(boost::asio::io_context& loop, int run_folder);
+  Status Open(asio::io_context& loop, int run_folder);
 
   // The job at this moment, without places.
   control::Answer Now();

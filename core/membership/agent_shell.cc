@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kNoisePause{125};
 
 }  // namespace
 
-AgentShell::AgentShell(boost::asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers)
+AgentShell::AgentShell(asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers)
     : on_noise_(std::move(handlers.on_noise)),
       pause_(loop),
       links_(loop, hosts,
@@ -38,12 +38,12 @@ void AgentShell::SlowDown() {
   if (const auto told = std::exchange(on_noise_, {})) told();
   gate_.Close();
   pause_.expires_after(kNoisePause);
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  pause_.async_wait([this](const error_code& error) {
     if (!error) gate_.Open();
   });
 }
 
-Result<std::unique_ptr<AgentShell>> AgentShell::Start(boost::asio::io_context& loop,
+Result<std::unique_ptr<AgentShell>> AgentShell::Start(asio::io_context& loop,
                                                       const std::vector<std::string>& argv,
                                                       const std::string& request,
                                                       const std::vector<int>& hosts, std::set<pid_t>& pids,

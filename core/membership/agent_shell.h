@@ -29,7 +29,7 @@ class AgentShell {
   static constexpr std::uint64_t kMostNoise = std::uint64_t{64} << 20;
 
   // `hosts`: numbers of those that it starts agents on. No handler may destroy it; `pids` as for RemoteShell.
-  static Result<std::unique_ptr<AgentShell>> Start(boost::asio::io_context& loop,
+  static Result<std::unique_ptr<AgentShell>> Start(asio::io_context& loop,
                                                    const std::vector<std::string>& argv,
                                                    const std::string& request, const std::vector<int>& hosts,
                                                    std::set<pid_t>& pids, Handlers handlers);
@@ -39,7 +39,7 @@ class AgentShell {
   bool HasStarted(int host) const { return links_.HasStarted(host); }
 
  private:
-  AgentShell(boost::asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers);
+  AgentShell(asio::io_context& loop, const std::vector<int>& hosts, Handlers handlers);
   void Take(const std::string& line);
   void SlowDown();
 
@@ -47,7 +47,7 @@ class AgentShell {
   std::uint64_t carried_ = 0;  // bytes of lines of links
   std::uint64_t next_pause_ = kMostNoise;
   bool foreign_ = false;  // the line that is taken is no link's
-  boost::asio::steady_timer pause_;
+  asio::steady_timer pause_;
   process::OutputGate gate_;
   protocol::CarriedLinks links_;
   std::unique_ptr<RemoteShell> shell_;

@@ -16,7 +16,7 @@ namespace dtrun::membership {
 namespace {
 
 // No search if all hosts are one machine.
-Result<std::optional<preflight::NetworkFinding>> FindNetwork(boost::asio::io_context& loop,
+Result<std::optional<preflight::NetworkFinding>> FindNetwork(asio::io_context& loop,
                                                              process::UserSignals& signals,
                                                              const Inquiry& inquiry,
                                                              const std::vector<Membership::Present>& present,
@@ -41,7 +41,7 @@ Result<std::optional<preflight::NetworkFinding>> FindNetwork(boost::asio::io_con
 Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process::Lifeline& lifeline,
                          const std::function<void(const std::string& line)>& say) {
   ::signal(SIGPIPE, SIG_IGN);
-  boost::asio::io_context loop;
+  asio::io_context loop;
   process::UserSignals signals(loop, lifeline);
   std::set<pid_t> shells;
   const std::unique_ptr<protocol::Host> here = node::MakeLocalHost(loop, {});

@@ -20,7 +20,7 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
     if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
       interrupted_ = signal;
   });
-  auto work = boost::asio::make_work_guard(loop_);
+  auto work = asio::make_work_guard(loop_);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i] != nullptr) {
       hosts[i]->RunPreflight(requests[i],
@@ -28,7 +28,7 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
       continue;
     }
     here_ = std::thread([this, i, request = requests[i]] {
-      boost::asio::post(loop_, [this, i, answer = preflight::RunPreflight(request)] { Take(i, answer); });
+      asio::post(loop_, [this, i, answer = preflight::RunPreflight(request)] { Take(i, answer); });
     });
   }
   while (missing_ > 0 && !failure_ && interrupted_ == 0) loop_.run_one();

@@ -19,8 +19,7 @@ namespace dtrun::membership {
 class HostPreflight {
  public:
   // Both references must outlive it.
-  HostPreflight(boost::asio::io_context& loop, process::UserSignals& signals)
-      : loop_(loop), signals_(signals) {}
+  HostPreflight(asio::io_context& loop, process::UserSignals& signals) : loop_(loop), signals_(signals) {}
   ~HostPreflight();
   HostPreflight(const HostPreflight&) = delete;
   HostPreflight& operator=(const HostPreflight&) = delete;
@@ -35,7 +34,7 @@ class HostPreflight {
  private:
   void Take(std::size_t host, Result<preflight::Answer> answer);
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   process::UserSignals& signals_;
   std::vector<std::optional<preflight::Answer>> answers_;
   std::size_t missing_ = 0;

@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kDismissal{2};
 
 }  // namespace
 
-Membership::Membership(boost::asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster,
+Membership::Membership(asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster,
                        std::string job, std::set<pid_t>& pids, RemoteHost::Services services)
     : loop_(loop),
       signals_(signals),
@@ -77,7 +77,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   });
   StartMissing();
   deadline_.expires_after(cluster_.join_timeout);
-  deadline_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+  deadline_.async_wait([this, gone = gone_](const error_code& error) {
     if (error || *gone || !joining_hosts_) return;
     called_ = There() >= cluster_.min_hosts;
     if (called_) return;
@@ -141,8 +141,8 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
     member->host->Leave(exit_code, member->start == nullptr ? why : "", [&left] { --left; });
   }
   bool over = false;
-  boost::asio::steady_timer timer(loop_, kDismissal);
-  timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+  asio::steady_timer timer(loop_, kDismissal);
+  timer.async_wait([&over](const error_code& error) { over = over || !error; });
   const auto away = [&] {
     return left == 0 && std::ranges::none_of(members_, [](const auto& member) {
              return member->there() && member->start != nullptr && member->start->shell->living();
@@ -306,7 +306,7 @@ void Membership::OnEvent(Member& member, const protocol::Event& event) {
   kLog.Info("host {} was lost: {}", member.name, lost->why);
   member.last_error = lost->why;
   // Not from inside: the host will be destroyed.
-  boost::asio::post(loop_, [this, gone = gone_] {
+  asio::post(loop_, [this, gone = gone_] {
     if (*gone) return;
     ForgetLost();
     RetryLater();
@@ -354,7 +354,7 @@ void Membership::GiveUp(Member& member, Error error) {
   if (!joining_hosts_ || all_known) return TellGivenUp();
   if (given_up_.size() > 1) return;
   together_.expires_after(kTogether);
-  together_.async_wait([this, gone = gone_](const boost::system::error_code& failure) {
+  together_.async_wait([this, gone = gone_](const error_code& failure) {
     if (!failure && !*gone) TellGivenUp();
   });
 }
@@ -363,14 +363,14 @@ void Membership::AwaitLastCall() {
   if (call_running_ || There() < cluster_.min_hosts) return;
   call_running_ = true;
   last_call_.expires_after(cluster_.last_call);
-  last_call_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+  last_call_.async_wait([this, gone = gone_](const error_code& error) {
     if (!error && !*gone && joining_hosts_) called_ = true;
   });
 }
 
 void Membership::AwaitProgress(std::chrono::seconds pause) {
   progress_.expires_after(pause);
-  progress_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+  progress_.async_wait([this, gone = gone_](const error_code& error) {
     if (error || *gone || !joining_hosts_) return;
     const std::string line = StatusLine();
     const bool news = line != std::exchange(told_, line);

@@ -31,8 +31,8 @@ class Membership {
   };
 
   // The pids of the remote shells are added to `pids`. All references must outlive it.
-  Membership(boost::asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster,
-             std::string job, std::set<pid_t>& pids, RemoteHost::Services services);
+  Membership(asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster, std::string job,
+             std::set<pid_t>& pids, RemoteHost::Services services);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -124,7 +124,7 @@ class Membership {
   std::string Where() const;
   std::string UnusedName(const std::string& name) const;
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   process::UserSignals& signals_;
   Cluster cluster_;
   const std::string job_;
@@ -134,7 +134,7 @@ class Membership {
   std::vector<std::string> names_;  // where agents reach this host
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<void> address_lookup_;  // in progress
-  boost::asio::steady_timer deadline_, progress_, last_call_, retry_, together_;
+  asio::steady_timer deadline_, progress_, last_call_, retry_, together_;
   std::chrono::nanoseconds pause_{};
   bool retrying_ = false;
   std::vector<std::shared_ptr<Starter>> starts_;

@@ -93,13 +93,13 @@ void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Mem
   // Not from inside: the shell will be destroyed. Also, the channels may know the reason better, so process
   // their pending bytes first.
   handlers.on_ended = [this, weak = std::weak_ptr(start), gone = gone_](const process::Ending& ending) {
-    boost::asio::post(loop_, [this, weak, ending, gone] {
+    asio::post(loop_, [this, weak, ending, gone] {
       const std::shared_ptr<Starter> ended = weak.lock();
       if (!*gone && ended != nullptr) OnEnded(ended, ending);
     });
   };
   handlers.on_noise = [this, weak = std::weak_ptr(start), gone = gone_] {
-    boost::asio::post(loop_, [this, weak, gone] {
+    asio::post(loop_, [this, weak, gone] {
       const std::shared_ptr<Starter> noisy = weak.lock();
       if (!*gone && noisy != nullptr) OnNoise(noisy);
     });
@@ -197,7 +197,7 @@ void Membership::RetryLater() {
   if (std::exchange(retrying_, true)) return;
   pause_ = std::clamp<std::chrono::nanoseconds>(2 * pause_, kFirstPause, kLongestPause);
   retry_.expires_after(pause_);
-  retry_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+  retry_.async_wait([this, gone = gone_](const error_code& error) {
     if (error || *gone) return;
     retrying_ = false;
     StartMissing();

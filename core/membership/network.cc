@@ -41,7 +41,7 @@ bool AllSlow(const std::vector<network::Assignment>& assignments) {
 
 }  // namespace
 
-NetworkSearch::NetworkSearch(boost::asio::io_context& loop, process::UserSignals& signals,
+NetworkSearch::NetworkSearch(asio::io_context& loop, process::UserSignals& signals,
                              std::vector<Member> members)
     : loop_(loop), signals_(signals), members_(std::move(members)), answers_(members_.size()) {
   for (std::size_t i = 0; i < members_.size(); ++i) {

@@ -26,7 +26,7 @@ class NetworkSearch {
   };
 
   // All references must outlive it. While it lives, it handles the signals and takes the hosts' events.
-  NetworkSearch(boost::asio::io_context& loop, process::UserSignals& signals, std::vector<Member> members);
+  NetworkSearch(asio::io_context& loop, process::UserSignals& signals, std::vector<Member> members);
   ~NetworkSearch();
 
   // Runs the loop until the decision. `rules` by host. An error names the host, or the pairs of hosts that
@@ -63,7 +63,7 @@ class NetworkSearch {
               std::vector<network::MeasuredLink>* links);
   Status MeasureAgain(bool by_device, std::span<network::Assignment> assignments);
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   process::UserSignals& signals_;
   const std::vector<Member> members_;
   std::vector<Answer> answers_;

@@ -17,8 +17,8 @@ constexpr std::chrono::seconds kMoment{5};
 
 }  // namespace
 
-RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
-                       std::unique_ptr<protocol::Channel> channel, const Services& services,
+RemoteHost::RemoteHost(asio::io_context& loop, std::string name, std::unique_ptr<protocol::Channel> channel,
+                       const Services& services,
                        std::function<void(const protocol::Introduction&)> introduced)
     : loop_(loop),
       name_(std::move(name)),
@@ -46,17 +46,16 @@ void RemoteHost::Send(const protocol::ToAgent& message) {
 
 // When the limit is over, waits for another moment: while this process was stopped, time passed and answers
 // arrived.
-void RemoteHost::Limit(boost::asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
+void RemoteHost::Limit(asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
                        std::function<void()> late) {
   timer.expires_after(limit);
-  timer.async_wait(
-      [&timer, limit, &due, late = std::move(late), ended = ended_](const boost::system::error_code& error) {
-        if (error || *ended || !due) return;
-        timer.expires_after(std::min<std::chrono::nanoseconds>(limit, kMoment));
-        timer.async_wait([&due, late, ended](const boost::system::error_code& cancelled) {
-          if (!cancelled && !*ended && due) late();
-        });
-      });
+  timer.async_wait([&timer, limit, &due, late = std::move(late), ended = ended_](const error_code& error) {
+    if (error || *ended || !due) return;
+    timer.expires_after(std::min<std::chrono::nanoseconds>(limit, kMoment));
+    timer.async_wait([&due, late, ended](const error_code& cancelled) {
+      if (!cancelled && !*ended && due) late();
+    });
+  });
 }
 
 void RemoteHost::AwaitAnswer() {
@@ -159,7 +158,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string
 void RemoteHost::RunPreflight(const preflight::Request& request, PreflightDone done) {
   preflight_done_ = std::move(done);
   if (!lost_) return Send(protocol::RunPreflight{request, services_.environment});
-  boost::asio::post(loop_, [this, ended = ended_] {
+  asio::post(loop_, [this, ended = ended_] {
     if (*ended) return;
     if (auto asked = std::exchange(preflight_done_, {}))
       asked(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost before it was asked", name_)});

@@ -36,7 +36,7 @@ class RemoteHost final : public protocol::Host {
   };
 
   // `services` must outlive it. `introduced` is called once, when the agent has described its host.
-  RemoteHost(boost::asio::io_context& loop, std::string name, std::unique_ptr<protocol::Channel> channel,
+  RemoteHost(asio::io_context& loop, std::string name, std::unique_ptr<protocol::Channel> channel,
              const Services& services, std::function<void(const protocol::Introduction&)> introduced);
 
   ~RemoteHost() override { *ended_ = true; }
@@ -66,7 +66,7 @@ class RemoteHost final : public protocol::Host {
   void Send(const protocol::ToAgent& message);
   void OpenClient(std::uint32_t client);
   // Calls `late` if `due` still holds after `limit`.
-  void Limit(boost::asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
+  void Limit(asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
              std::function<void()> late);
   void AwaitAnswer();
   void AwaitEnd();
@@ -74,14 +74,14 @@ class RemoteHost final : public protocol::Host {
   // Drops an agent that is reachable but unusable.
   void Drop(const std::string& why, const std::string& next);
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   const std::string name_;
   std::unique_ptr<protocol::Channel> channel_;
   const Services& services_;
   std::function<void(const protocol::Introduction&)> introduced_;
   protocol::Protocol protocol_;
   std::optional<store::Relay> relay_;
-  boost::asio::steady_timer answer_timer_, kill_timer_;
+  asio::steady_timer answer_timer_, kill_timer_;
   bool waiting_ = false;  // for an answer
   PreflightDone preflight_done_;
   bool lost_ = false;

@@ -11,7 +11,7 @@
 
 namespace dtrun::membership {
 
-Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context& loop,
+Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(asio::io_context& loop,
                                                         const std::vector<std::string>& argv,
                                                         const std::string& line, std::set<pid_t>& pids,
                                                         Handlers handlers, process::OutputGate* gate) {
@@ -67,7 +67,7 @@ void RemoteShell::Flush() {
       sent_ += static_cast<std::size_t>(size);
     } else if (errno == EAGAIN) {
       waiting_ = true;
-      return stdin_.async_wait(Descriptor::wait_write, [this](const boost::system::error_code& error) {
+      return stdin_.async_wait(Descriptor::wait_write, [this](const error_code& error) {
         if (error) return;  // closed, possibly by the destructor
         waiting_ = false;
         Flush();

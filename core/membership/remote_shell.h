@@ -34,7 +34,7 @@ class RemoteShell {
 
   // Handlers must not destroy the shell. `pids` has the living shells, for code that ends the job's other
   // processes. `gate`, which must outlive it, pauses reading of the output; null: never.
-  static Result<std::unique_ptr<RemoteShell>> Start(boost::asio::io_context& loop,
+  static Result<std::unique_ptr<RemoteShell>> Start(asio::io_context& loop,
                                                     const std::vector<std::string>& argv,
                                                     const std::string& line, std::set<pid_t>& pids,
                                                     Handlers handlers, process::OutputGate* gate = nullptr);
@@ -51,9 +51,9 @@ class RemoteShell {
   std::uint64_t printed() const { return printed_; }
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Descriptor = asio::posix::stream_descriptor;
 
-  RemoteShell(boost::asio::io_context& loop, std::set<pid_t>& pids, Handlers handlers)
+  RemoteShell(asio::io_context& loop, std::set<pid_t>& pids, Handlers handlers)
       : pids_(pids), handlers_(std::move(handlers)), stdin_(loop) {}
   void Flush();
   void OnBytes(output::Stream stream, std::string_view bytes);

@@ -111,7 +111,7 @@ const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to) {
   for (const LeftOut& one : offer.left_out) {
     const auto slash = one.address.find('/');
     if (one.kind != Kind::kBridge || slash == std::string::npos) continue;
-    boost::system::error_code unreadable;
+    error_code unreadable;
     const Ip own = asio::ip::make_address(one.address.substr(0, slash), unreadable);
     const int prefix = std::atoi(one.address.c_str() + slash + 1);
     if (unreadable || prefix <= 0 || own == to || !InNetwork(to, own, prefix)) continue;

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kDrain{500};
 
 }  // namespace
 
-AgentStdio::AgentStdio(boost::asio::io_context& loop, Handlers handlers)
+AgentStdio::AgentStdio(asio::io_context& loop, Handlers handlers)
     : loop_(loop), handlers_(std::move(handlers)), stdin_(loop), stdout_(loop), lines_(kLongestLine) {
   stdin_.assign(::dup(STDIN_FILENO));
   stdout_.assign(::dup(STDOUT_FILENO));
@@ -30,8 +30,8 @@ AgentStdio::AgentStdio(boost::asio::io_context& loop, Handlers handlers)
 }
 
 void AgentStdio::Read() {
-  stdin_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (error == boost::asio::error::operation_aborted) return;
+  stdin_.async_wait(Descriptor::wait_read, [this](const error_code& error) {
+    if (error == asio::error::operation_aborted) return;
     ReadOnce();  // a file that cannot be polled, such as /dev/null, can be read
   });
 }
@@ -94,7 +94,7 @@ void AgentStdio::Flush() {
   queue_.erase(0, sent);
   if (queue_.empty()) return;
   waiting_ = true;
-  stdout_.async_wait(Descriptor::wait_write, [this](const boost::system::error_code& error) {
+  stdout_.async_wait(Descriptor::wait_write, [this](const error_code& error) {
     if (error) return;
     waiting_ = false;
     Flush();

@@ -23,7 +23,7 @@ class AgentStdio {
     std::function<void()> on_end;                             // once, at the end of stdin
   };
 
-  AgentStdio(boost::asio::io_context& loop, Handlers handlers);
+  AgentStdio(asio::io_context& loop, Handlers handlers);
   AgentStdio(const AgentStdio&) = delete;
   AgentStdio& operator=(const AgentStdio&) = delete;
 
@@ -34,7 +34,7 @@ class AgentStdio {
   void Drain();
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Descriptor = asio::posix::stream_descriptor;
 
   void Read();
   void ReadOnce();
@@ -42,7 +42,7 @@ class AgentStdio {
   void Send(const std::string& lines);
   void Flush();
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   Handlers handlers_;
   Descriptor stdin_, stdout_;
   process::LineCutter lines_;

@@ -13,8 +13,8 @@ constexpr int kLooksForDetails = 3;
 
 }  // namespace
 
-Check::Check(boost::asio::io_context& loop, const contract::RecorderMemory& recorder_memory,
-             std::vector<int> ranks, Events events)
+Check::Check(asio::io_context& loop, const contract::RecorderMemory& recorder_memory, std::vector<int> ranks,
+             Events events)
     : checker_(recorder_memory),
       reporter_(recorder_memory, ranks),
       ranks_(std::move(ranks)),
@@ -25,7 +25,7 @@ Check::Check(boost::asio::io_context& loop, const contract::RecorderMemory& reco
 
 void Check::Wait() {
   timer_.expires_after(std::chrono::milliseconds(100));
-  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, ended = ended_](const error_code& error) {
     if (error || *ended) return;  // the run is over
     if (!differed_) Look();
     auto windows = reporter_.Report();

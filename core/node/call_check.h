@@ -25,8 +25,8 @@ class Check {
   };
 
   // `loop` and the memory of `recorder_memory` must outlive it. `ranks`: world ranks on this host.
-  Check(boost::asio::io_context& loop, const contract::RecorderMemory& recorder_memory,
-        std::vector<int> ranks, Events events);
+  Check(asio::io_context& loop, const contract::RecorderMemory& recorder_memory, std::vector<int> ranks,
+        Events events);
 
   ~Check() { *ended_ = true; }
   Check(const Check&) = delete;
@@ -43,7 +43,7 @@ class Check {
   contract::Checker checker_;
   contract::Reporter reporter_;
   const std::vector<int> ranks_;
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   const Events events_;
   bool differed_ = false;
   int looks_ = 0;                                                      // at an inexact difference

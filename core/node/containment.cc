@@ -40,7 +40,7 @@ Status Containment::Begin(std::uint64_t memory) {
   cgroup_.reset();
   segments_.emplace();
   segments_appear_.close();
-  boost::system::error_code none;  // polled a few times a second if it fails
+  error_code none;  // polled a few times a second if it fails
   segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
   AwaitSegments({});
   strays_.clear();
@@ -84,11 +84,11 @@ std::vector<pid_t> Containment::Processes() const {
 
 void Containment::AwaitSegments(std::chrono::nanoseconds pause) {
   segments_pause_.expires_after(pause);
-  segments_pause_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  segments_pause_.async_wait([this, ended = ended_](const error_code& error) {
     if (error || *ended) return;
     if (!segments_appear_.is_open()) return NoteSegments();
-    segments_appear_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                                [this, ended](const boost::system::error_code& closed) {
+    segments_appear_.async_wait(asio::posix::stream_descriptor::wait_read,
+                                [this, ended](const error_code& closed) {
                                   if (!closed && !*ended) NoteSegments();
                                 });
   });

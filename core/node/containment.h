@@ -24,7 +24,7 @@ class Containment {
  public:
   // `cgroup`: its name, like a runtime folder's; empty: none is made. `spared`: children that are not part of
   // the job.
-  Containment(boost::asio::io_context& loop, std::string cgroup, std::function<std::vector<pid_t>()> spared)
+  Containment(asio::io_context& loop, std::string cgroup, std::function<std::vector<pid_t>()> spared)
       : name_(std::move(cgroup)), spared_(std::move(spared)), segments_pause_(loop), segments_appear_(loop) {}
   ~Containment() { *ended_ = true; }
   Containment(const Containment&) = delete;
@@ -68,8 +68,8 @@ class Containment {
   std::uint64_t memory_ = 0;
   std::unique_ptr<process::Cgroup> cgroup_;  // of the latest generation
   std::optional<process::Segments> segments_;
-  boost::asio::steady_timer segments_pause_;
-  boost::asio::posix::stream_descriptor segments_appear_;
+  asio::steady_timer segments_pause_;
+  asio::posix::stream_descriptor segments_appear_;
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 

@@ -149,7 +149,7 @@ process::Ending EndingOf(int status) {
 
 }  // namespace
 
-Result<std::unique_ptr<HostResources>> HostResources::Take(boost::asio::io_context& loop,
+Result<std::unique_ptr<HostResources>> HostResources::Take(asio::io_context& loop,
                                                            const LocalOptions& options,
                                                            const protocol::Prepare& prepare,
                                                            std::span<char> buffer, const Events& events,
@@ -191,7 +191,7 @@ HostResources::~HostResources() {
   for (const auto& pipe : pipes_) pipe->Drop();
 }
 
-Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::Prepare& prepare,
+Status HostResources::HoldPorts(asio::io_context& loop, const protocol::Prepare& prepare,
                                 const Events& events, protocol::Prepared* prepared) {
   if (prepare.master_port >= 0) {
     Result<process::HeldPort> port = process::HeldPort::Hold(prepare.master_port);
@@ -221,7 +221,7 @@ Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::P
   return {};
 }
 
-Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOptions& options,
+Status HostResources::OpenPipes(asio::io_context& loop, const LocalOptions& options,
                                 const plan::Process& process, std::span<char> buffer, const Events& events) {
   const auto add = [&](Result<UniqueFd> end, process::OutputPipe::Printed printed, output::Stream stream,
                        process::OutputGate* gate) -> Status {
@@ -252,7 +252,7 @@ Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOption
   return {};
 }
 
-Status HostResources::OpenTraces(boost::asio::io_context& loop, const LocalOptions& options,
+Status HostResources::OpenTraces(asio::io_context& loop, const LocalOptions& options,
                                  const plan::Process& process, std::span<char> buffer, const Events& events) {
   for (int i = 0; i < process.rank_count; ++i) {
     Result<UniqueFd> end =

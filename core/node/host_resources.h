@@ -35,8 +35,7 @@ class HostResources {
 
   // Acquires the resources and writes them to `prepared`. First checks that files that the root has found on
   // its own host exist here. `options` and `buffer`, which is for reads and may be shared, must outlive it.
-  static Result<std::unique_ptr<HostResources>> Take(boost::asio::io_context& loop,
-                                                     const LocalOptions& options,
+  static Result<std::unique_ptr<HostResources>> Take(asio::io_context& loop, const LocalOptions& options,
                                                      const protocol::Prepare& prepare, std::span<char> buffer,
                                                      const Events& events, protocol::Prepared* prepared);
   ~HostResources();
@@ -65,12 +64,12 @@ class HostResources {
 
  private:
   HostResources() = default;
-  Status HoldPorts(boost::asio::io_context& loop, const protocol::Prepare& prepare, const Events& events,
+  Status HoldPorts(asio::io_context& loop, const protocol::Prepare& prepare, const Events& events,
                    protocol::Prepared* prepared);
-  Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
+  Status OpenPipes(asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
   // Pipes for the traces of the process's ranks.
-  Status OpenTraces(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
+  Status OpenTraces(asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                     std::span<char> buffer, const Events& events);
 
   std::optional<process::HeldPort> port_;        // held while nothing listens there

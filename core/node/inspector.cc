@@ -209,7 +209,7 @@ struct Findings {
 
 class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
  public:
-  UnderWay(boost::asio::io_context& loop, std::size_t count, std::vector<int> closely,
+  UnderWay(asio::io_context& loop, std::size_t count, std::vector<int> closely,
            std::shared_ptr<stacks::Attached> attached, Done done)
       : findings_(std::make_shared<Findings>(count, std::move(closely), std::move(attached))),
         heard_(loop),
@@ -218,7 +218,7 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
 
   void Start(const std::vector<Target>& targets, std::chrono::nanoseconds limit) {
     if (targets.empty())
-      return boost::asio::post(heard_.get_executor(), [self = shared_from_this()] { self->Finish(); });
+      return asio::post(heard_.get_executor(), [self = shared_from_this()] { self->Finish(); });
     for (const Target& target : targets) {
       try {
         StartThread("dtrun-look", [findings = findings_, target] {
@@ -228,16 +228,16 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
         findings_->Add({});  // no thread available: no result for this rank
       }
     }
-    boost::system::error_code none;
+    error_code none;
     heard_.assign(::fcntl(findings_->wakeup.get(), F_DUPFD_CLOEXEC, 0), none);
     if (!none) {
-      heard_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                        [self = shared_from_this()](const boost::system::error_code& error) {
+      heard_.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [self = shared_from_this()](const error_code& error) {
                           if (!error) self->Finish();
                         });
     }
     limit_.expires_after(limit);
-    limit_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    limit_.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->Finish();
     });
   }
@@ -263,8 +263,8 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
   }
 
   const std::shared_ptr<Findings> findings_;
-  boost::asio::posix::stream_descriptor heard_;
-  boost::asio::steady_timer limit_;
+  asio::posix::stream_descriptor heard_;
+  asio::steady_timer limit_;
   Done done_;
 };
 
@@ -280,7 +280,7 @@ void Inspector::Cancel() {
   if (const auto before = std::exchange(under_way_, nullptr)) before->Cancel();
 }
 
-OverrideWatch::OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
+OverrideWatch::OverrideWatch(asio::io_context& loop, std::vector<Inspector::Target> ranks,
                              std::function<void(const protocol::RendezvousSeen&)> told, Times times)
     : timer_(loop), inspector_(loop), ranks_(std::move(ranks)), told_(std::move(told)), times_(times) {
   if (std::ranges::any_of(ranks_, [](const auto& rank) { return !rank.given.empty(); })) Wait(times_.first);
@@ -288,7 +288,7 @@ OverrideWatch::OverrideWatch(boost::asio::io_context& loop, std::vector<Inspecto
 
 void OverrideWatch::Wait(std::chrono::milliseconds after) {
   timer_.expires_after(after);
-  timer_.async_wait([this, after, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, after, ended = ended_](const error_code& error) {
     if (error || *ended) return;
     Look();
     Wait(std::min(2 * after, times_.longest));

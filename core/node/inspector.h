@@ -43,7 +43,7 @@ class Inspector {
   };
   using Done = std::function<void(std::vector<verdict::RankDoing>)>;
 
-  explicit Inspector(boost::asio::io_context& loop) : loop_(loop) {}
+  explicit Inspector(asio::io_context& loop) : loop_(loop) {}
   ~Inspector() { Cancel(); }
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
@@ -64,7 +64,7 @@ class Inspector {
  private:
   class UnderWay;
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   const std::shared_ptr<stacks::Attached> attached_ = std::make_shared<stacks::Attached>();
   std::shared_ptr<UnderWay> under_way_;
 };
@@ -81,7 +81,7 @@ class OverrideWatch {
   };
 
   // The loop calls `told` whenever there is news.
-  OverrideWatch(boost::asio::io_context& loop, std::vector<Inspector::Target> ranks,
+  OverrideWatch(asio::io_context& loop, std::vector<Inspector::Target> ranks,
                 std::function<void(const protocol::RendezvousSeen&)> told, Times times);
   ~OverrideWatch() { *ended_ = true; }
   OverrideWatch(const OverrideWatch&) = delete;
@@ -92,7 +92,7 @@ class OverrideWatch {
   void Look();
   void Tell(const std::vector<verdict::RankDoing>& seen);
 
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   Inspector inspector_;
   const std::vector<Inspector::Target> ranks_;
   const std::function<void(const protocol::RendezvousSeen&)> told_;

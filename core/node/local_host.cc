@@ -41,7 +41,7 @@ constexpr std::chrono::seconds kUntilPlacesAreKnown{3};
 
 class LocalHost final : public protocol::Host {
  public:
-  LocalHost(boost::asio::io_context& loop, LocalOptions options)
+  LocalHost(asio::io_context& loop, LocalOptions options)
       : loop_(loop),
         options_(std::move(options)),
         patience_(loop),
@@ -60,7 +60,7 @@ class LocalHost final : public protocol::Host {
 
   // Never emits from inside Do.
   void Post(protocol::Event event) {
-    boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
+    asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
   }
 
   void On(const protocol::Survey& survey) { network_.Answer(survey); }
@@ -281,7 +281,7 @@ class LocalHost final : public protocol::Host {
     SignalToEnd(SIGKILL);
     containment_.Kill(Ranks());
     patience_.expires_after(process::kKillPatience);
-    patience_.async_wait([this](const boost::system::error_code& error) {
+    patience_.async_wait([this](const error_code& error) {
       if (!error && phase_ == Phase::kKilling) EndLeftovers();  // a rank cannot be ended
     });
   }
@@ -299,7 +299,7 @@ class LocalHost final : public protocol::Host {
     }
     if (signal == SIGKILL) return;
     patience_.expires_after(process::Leftovers::kMoment);
-    patience_.async_wait([this, signal](const boost::system::error_code& error) {
+    patience_.async_wait([this, signal](const error_code& error) {
       if (error || phase_ != Phase::kStopping) return;
       for (RunningRank& one : running_)
         if (!one.process->living()) SignalGroup(one, signal);
@@ -368,9 +368,9 @@ class LocalHost final : public protocol::Host {
     return spared;
   }
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   const LocalOptions options_;
-  boost::asio::steady_timer patience_;
+  asio::steady_timer patience_;
   std::vector<char> buffer_;
   NetworkAnswers network_;
   protocol::Prepare prepare_;
@@ -393,7 +393,7 @@ class LocalHost final : public protocol::Host {
 
 }  // namespace
 
-std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options) {
+std::unique_ptr<protocol::Host> MakeLocalHost(asio::io_context& loop, LocalOptions options) {
   return std::make_unique<LocalHost>(loop, std::move(options));
 }
 

@@ -30,6 +30,6 @@ struct LocalOptions {
   process::OutputGate* gate = nullptr;         // for the ranks' output; null: always open
 };
 
-std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options);
+std::unique_ptr<protocol::Host> MakeLocalHost(asio::io_context& loop, LocalOptions options);
 
 }  // namespace dtrun::node

@@ -59,7 +59,7 @@ Result<UniqueFd> MpiService::StartPmix() {
   PmixProcess::Events events;
   events.died = [this](const std::string& how) {
     died_ = how;
-    boost::asio::post(loop_, [this, ended = ended_] {
+    asio::post(loop_, [this, ended = ended_] {
       if (!*ended) TellDeath();
     });
   };
@@ -113,7 +113,7 @@ void MpiService::TellDeath() {
 void MpiService::OnStopped(pid_t child, int signal) {
   if (process_ == nullptr || process_->pid() != child) return;
   resume_.expires_after(kServerStopsAlone);
-  resume_.async_wait([this, child, signal, ended = ended_](const boost::system::error_code& error) {
+  resume_.async_wait([this, child, signal, ended = ended_](const error_code& error) {
     if (error || *ended || process_ == nullptr || process_->pid() != child || !process_->Resume()) return;
     emit_(protocol::Said{fmt::format(
         "dtrun: the PMIx server of host {} (pid {}) was stopped by {}, but not the rest of its job: "

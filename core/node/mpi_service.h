@@ -17,7 +17,7 @@ namespace dtrun::node {
 class MpiService {
  public:
   // `dir` is the private folder of the job. `buffer` is for reads and may be shared. The loop calls `emit`.
-  MpiService(boost::asio::io_context& loop, std::filesystem::path dir, std::span<char> buffer,
+  MpiService(asio::io_context& loop, std::filesystem::path dir, std::span<char> buffer,
              std::function<void(const protocol::Event&)> emit)
       : loop_(loop), resume_(loop), dir_(std::move(dir)), buffer_(buffer), emit_(std::move(emit)) {}
   ~MpiService() { *ended_ = true; }
@@ -42,8 +42,8 @@ class MpiService {
   Result<pmi::Admission> Admit(int rank);
   void TellDeath();
 
-  boost::asio::io_context& loop_;
-  boost::asio::steady_timer resume_;
+  asio::io_context& loop_;
+  asio::steady_timer resume_;
   const std::filesystem::path dir_;
   const std::span<char> buffer_;
   const std::function<void(const protocol::Event&)> emit_;

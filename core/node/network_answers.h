@@ -16,7 +16,7 @@ namespace dtrun::node {
 class NetworkAnswers {
  public:
   // `answer` is not called from inside the functions below.
-  NetworkAnswers(boost::asio::io_context& loop, std::function<void(protocol::Event)> answer)
+  NetworkAnswers(asio::io_context& loop, std::function<void(protocol::Event)> answer)
       : loop_(loop), answer_(std::move(answer)) {}
 
   void Answer(const protocol::Survey& survey);
@@ -25,7 +25,7 @@ class NetworkAnswers {
   void Close() { check_.reset(); }
 
  private:
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   std::function<void(protocol::Event)> answer_;
   std::optional<network::ConnectivityCheck> check_;
 };

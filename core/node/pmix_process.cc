@@ -17,7 +17,7 @@ constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
 
-Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(boost::asio::io_context& loop,
+Result<std::unique_ptr<PmixProcess>> PmixProcess::Start(asio::io_context& loop,
                                                         const std::filesystem::path& folder, UniqueFd agent,
                                                         std::span<char> buffer, Events events) {
   static_assert(pmi::kPmixDescriptor == process::kExtraDescriptor);

@@ -24,7 +24,7 @@ class PmixProcess {
 
   // `folder` is its working folder, `agent` its end of the socket pair. `buffer` is for reads and may be
   // shared.
-  static Result<std::unique_ptr<PmixProcess>> Start(boost::asio::io_context& loop,
+  static Result<std::unique_ptr<PmixProcess>> Start(asio::io_context& loop,
                                                     const std::filesystem::path& folder, UniqueFd agent,
                                                     std::span<char> buffer, Events events);
   // Kills it and waits for its end.

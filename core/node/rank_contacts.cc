@@ -80,9 +80,9 @@ std::vector<std::string> FrameworksIn(const std::string& maps) {
   return found;
 }
 
-RankContacts::RankContacts(boost::asio::io_context& loop, std::vector<std::uint16_t> ports,
-                           std::vector<pid_t> ranks, bool others,
-                           std::function<void(const protocol::RendezvousSeen&)> told, Times times)
+RankContacts::RankContacts(asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
+                           bool others, std::function<void(const protocol::RendezvousSeen&)> told,
+                           Times times)
     : timer_(loop),
       ports_(ports.begin(), ports.end()),
       ranks_(std::move(ranks)),
@@ -95,7 +95,7 @@ RankContacts::RankContacts(boost::asio::io_context& loop, std::vector<std::uint1
 
 void RankContacts::Wait(std::chrono::milliseconds after) {
   timer_.expires_after(after);
-  timer_.async_wait([this, after, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, after, ended = ended_](const error_code& error) {
     if (error || *ended) return;
     const bool was_loaded = !looked_.frameworks.empty();
     Look();

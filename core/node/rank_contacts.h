@@ -47,7 +47,7 @@ class RankContacts {
 
   // The loop or Look calls `told` whenever there is news. `ranks`: processes, by rank; `others`: there are
   // ranks on other machines.
-  RankContacts(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
+  RankContacts(asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
                bool others, std::function<void(const protocol::RendezvousSeen&)> told, Times times);
   ~RankContacts() { *ended_ = true; }
   RankContacts(const RankContacts&) = delete;
@@ -68,7 +68,7 @@ class RankContacts {
   void SawWork(bool for_certain);
   void Tell(const protocol::RendezvousSeen& before);
 
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   const std::set<std::uint16_t> ports_;
   const std::vector<pid_t> ranks_;
   const bool others_;

@@ -120,7 +120,7 @@ class Agent {
   void LogToRoot() {
     log::WriteTo(
         [this](std::string_view line) {
-          boost::asio::post(loop_, [this, text = std::string(line)] { link_.Tell(protocol::Logged{text}); });
+          asio::post(loop_, [this, text = std::string(line)] { link_.Tell(protocol::Logged{text}); });
         },
         true);
   }
@@ -177,7 +177,7 @@ class Agent {
     link_.Tell(protocol::Asked{signal});
   }
 
-  boost::asio::io_context loop_;
+  asio::io_context loop_;
   process::UserSignals signals_;
   std::optional<AgentStdio> stdio_;  // if a remote shell started this agent
   std::unique_ptr<protocol::Dialer> dialer_;
@@ -204,7 +204,7 @@ void Complain(const std::string& text) {
   std::fflush(stderr);
 }
 
-AgentLink::AgentLink(boost::asio::io_context& loop, LocalOptions options)
+AgentLink::AgentLink(asio::io_context& loop, LocalOptions options)
     : loop_(loop),
       relay_(loop, {[this](std::uint32_t client) { Tell(protocol::ClientOpened{client}); },
                     [this](std::uint32_t client, std::string_view bytes) {
@@ -312,8 +312,7 @@ void AgentLink::StartPreflight(preflight::Request request, std::vector<std::stri
   if (preflight_.joinable()) preflight_.join();
   preflight_ = std::thread([this, request = std::move(request), environment = std::move(environment)] {
     preflight::Answer answer = preflight::RunPreflight(request, environment);
-    boost::asio::post(loop_,
-                      [this, answer = std::move(answer)] { Tell(protocol::PreflightAnswered{answer}); });
+    asio::post(loop_, [this, answer = std::move(answer)] { Tell(protocol::PreflightAnswered{answer}); });
   });
 }
 

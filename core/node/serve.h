@@ -31,7 +31,7 @@ class AgentLink {
   static constexpr int kLost = 1;
 
   // `options` of the host. The handler for store clients and the output gate are set here.
-  AgentLink(boost::asio::io_context& loop, LocalOptions options);
+  AgentLink(asio::io_context& loop, LocalOptions options);
   // Ends a preflight in progress, with the processes that it has started.
   ~AgentLink();
   AgentLink(const AgentLink&) = delete;
@@ -63,7 +63,7 @@ class AgentLink {
   void OnEvent(const protocol::Event& event);
   void StartPreflight(preflight::Request request, std::vector<std::string> environment);
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   UserReport* report_ = nullptr;
   std::unique_ptr<protocol::Channel> channel_;
   protocol::Protocol protocol_;

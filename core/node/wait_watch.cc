@@ -85,8 +85,7 @@ auto MostFrequent(const std::map<Key, int>& counts) {
 
 }  // namespace
 
-WaitWatch::WaitWatch(boost::asio::io_context& loop, Living living, Calls calls,
-                     std::chrono::milliseconds interval)
+WaitWatch::WaitWatch(asio::io_context& loop, Living living, Calls calls, std::chrono::milliseconds interval)
     : timer_(loop),
       inspector_(loop),
       living_(std::move(living)),
@@ -98,7 +97,7 @@ WaitWatch::WaitWatch(boost::asio::io_context& loop, Living living, Calls calls,
 void WaitWatch::Wait() {
   const auto passed = Clock::now() - begun_;
   timer_.expires_at(begun_ + (passed / interval_ + 1) * interval_);
-  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, ended = ended_](const error_code& error) {
     if (error || *ended) return;
     Look();
     Wait();

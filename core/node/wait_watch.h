@@ -31,7 +31,7 @@ class WaitWatch {
 
   // `living`: the ranks to look at now. `calls` adds the calls that they have recorded. `interval`: the first
   // one.
-  WaitWatch(boost::asio::io_context& loop, Living living, Calls calls,
+  WaitWatch(asio::io_context& loop, Living living, Calls calls,
             std::chrono::milliseconds interval = std::chrono::milliseconds(250));
   ~WaitWatch() { *ended_ = true; }
   WaitWatch(const WaitWatch&) = delete;
@@ -58,7 +58,7 @@ class WaitWatch {
   void AddUse(Rank& rank, const verdict::RankDoing& doing);
   void Halve();
 
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   Inspector inspector_;
   const Living living_;
   const Calls calls_;

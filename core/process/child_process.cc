@@ -11,8 +11,8 @@
 
 namespace dtrun::process {
 
-ChildProcess::ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer,
-                           Printed printed, std::function<void(const Ending&)> ended, OutputGate* gate)
+ChildProcess::ChildProcess(asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
+                           std::function<void(const Ending&)> ended, OutputGate* gate)
     : pid_(child.pid),
       handle_(loop, child.handle.Release()),
       out_(std::make_shared<OutputPipe>(loop, std::move(child.out), output::Stream::kOut, buffer, printed,
@@ -28,27 +28,26 @@ void ChildProcess::Watch() {
 }
 
 void ChildProcess::AwaitEnd() {
-  handle_.async_wait(
-      Descriptor::wait_read, [this, self = shared_from_this()](const boost::system::error_code& error) {
-        if (error || reaped_) return;
-        siginfo_t info{};
-        if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-            info.si_pid == 0) {
-          return AwaitEnd();
-        }
-        ended_ = true;
-        Ending ending;
-        if (info.si_code == CLD_EXITED) {
-          ending.code = info.si_status;
-        } else {
-          ending.signal = info.si_status;
-          ending.core_dumped = info.si_code == CLD_DUMPED;
-        }
-        // Read its last output before its end is reported: it may be evidence.
-        out_->Pump();
-        err_->Pump();
-        ended_callback_(ending);
-      });
+  handle_.async_wait(Descriptor::wait_read, [this, self = shared_from_this()](const error_code& error) {
+    if (error || reaped_) return;
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+      return AwaitEnd();
+    }
+    ended_ = true;
+    Ending ending;
+    if (info.si_code == CLD_EXITED) {
+      ending.code = info.si_status;
+    } else {
+      ending.signal = info.si_status;
+      ending.core_dumped = info.si_code == CLD_DUMPED;
+    }
+    // Read its last output before its end is reported: it may be evidence.
+    out_->Pump();
+    err_->Pump();
+    ended_callback_(ending);
+  });
 }
 
 void ChildProcess::Signal(int signal) {
@@ -84,7 +83,7 @@ void ChildProcess::Reap() {
   reaped_ = true;
 }
 
-Stops::Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
+Stops::Stops(asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
              std::function<bool(pid_t child)> ours)
     : timer_(loop), stopped_(std::move(stopped)), ours_(std::move(ours)) {
   Wait();
@@ -92,7 +91,7 @@ Stops::Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int 
 
 void Stops::Wait() {
   timer_.expires_after(std::chrono::milliseconds(200));
-  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, ended = ended_](const error_code& error) {
     if (error || *ended) return;
     Look();
     Wait();

@@ -24,7 +24,7 @@ class ChildProcess : public std::enable_shared_from_this<ChildProcess> {
   using Printed = OutputPipe::Printed;
 
   // All processes share `buffer` for reads; `ended` is called once; `gate` controls the pipes.
-  ChildProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
+  ChildProcess(asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
                std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
 
   void Watch();
@@ -40,7 +40,7 @@ class ChildProcess : public std::enable_shared_from_this<ChildProcess> {
   void Abandon();
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Descriptor = asio::posix::stream_descriptor;
 
   void AwaitEnd();
 
@@ -62,7 +62,7 @@ class Stops {
   // `stopped` is called from the loop, or from Look. `ours`: whether a dtrun tool may have stopped the child
   // just now and will let it continue.
   Stops(
-      boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
+      asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
       std::function<bool(pid_t child)> ours = [](pid_t) { return false; });
   ~Stops() { *ended_ = true; }
   Stops(const Stops&) = delete;
@@ -75,7 +75,7 @@ class Stops {
  private:
   void Wait();
 
-  boost::asio::steady_timer timer_;
+  asio::steady_timer timer_;
   std::function<void(pid_t child, int signal)> stopped_;
   std::function<bool(pid_t child)> ours_;
   std::map<pid_t, int> signals_;

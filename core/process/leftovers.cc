@@ -13,7 +13,7 @@
 namespace dtrun::process {
 namespace {
 
-using Descriptor = boost::asio::posix::stream_descriptor;
+using Descriptor = asio::posix::stream_descriptor;
 
 constexpr std::size_t kMostProcessesNamed = 8;
 constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager; the kernel truncates names
@@ -25,7 +25,7 @@ void AskOne(const Process& process) {
 
 }  // namespace
 
-Leftovers::Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
+Leftovers::Leftovers(asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
                      std::vector<pid_t> spared)
     : loop_(loop),
       timer_(loop),
@@ -56,10 +56,9 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
     if (!pidfd) continue;  // not watched: the timer ends the wait for it
     One& last = *left_.back();
     last.ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
-    last.ended->async_wait(Descriptor::wait_read,
-                           [this, &last, ended = ended_](const boost::system::error_code& error) {
-                             if (!error && !*ended) OnEnded(last);
-                           });
+    last.ended->async_wait(Descriptor::wait_read, [this, &last, ended = ended_](const error_code& error) {
+      if (!error && !*ended) OnEnded(last);
+    });
   }
   if (left_.empty()) return Finish();
   const bool managed = std::ranges::any_of(left_, &One::manager);
@@ -68,7 +67,7 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
     if (one->manager && !segments_wait) AskOne(one->process);
   }
   timer_.expires_after(moment);
-  timer_.async_wait([this, grace, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, grace, ended = ended_](const error_code& error) {
     if (!error && !*ended && done_) AskToEnd(grace);
   });
 }
@@ -91,7 +90,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
                      processes.size() == 1 ? "" : "es", names));
   }
   timer_.expires_after(grace);
-  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+  timer_.async_wait([this, ended = ended_](const error_code& error) {
     if (!error && !*ended) Finish();
   });
 }
@@ -106,7 +105,7 @@ void Leftovers::Finish() {
   timer_.cancel();
   for (const auto& one : left_) one->ended.reset();
   // Never call `done` from inside Stop.
-  boost::asio::post(loop_, std::exchange(done_, nullptr));
+  asio::post(loop_, std::exchange(done_, nullptr));
 }
 
 }  // namespace dtrun::process

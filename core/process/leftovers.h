@@ -31,7 +31,7 @@ class Leftovers {
   // `rank_of_group`: process group -> rank, for the ranks that ran. `spared`: children of this process that
   // are not part of the job. `say` gets a line for each rank that left a process that had to be stopped:
   // "rank 1 left 2 processes behind (4242 sleep, 4243 sh): stopped".
-  Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
+  Leftovers(asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
             std::vector<pid_t> spared = {});
   ~Leftovers() { *ended_ = true; }
   Leftovers(const Leftovers&) = delete;
@@ -53,7 +53,7 @@ class Leftovers {
   struct One {
     Process process;
     std::string owner;  // readable only while it lives
-    std::unique_ptr<boost::asio::posix::stream_descriptor> ended;
+    std::unique_ptr<asio::posix::stream_descriptor> ended;
     bool living = true;
     bool manager = false;  // torch's shared memory manager
   };
@@ -63,8 +63,8 @@ class Leftovers {
   void OnEnded(One& one);
   void Finish();
 
-  boost::asio::io_context& loop_;
-  boost::asio::steady_timer timer_;
+  asio::io_context& loop_;
+  asio::steady_timer timer_;
   std::map<pid_t, int> rank_of_group_;
   Say say_;
   std::vector<pid_t> spared_;

@@ -13,8 +13,8 @@ constexpr std::size_t kPipeBytes = 1 << 20;
 
 }  // namespace
 
-OutputPipe::OutputPipe(boost::asio::io_context& loop, UniqueFd end, output::Stream stream,
-                       std::span<char> buffer, Printed printed, OutputGate* gate)
+OutputPipe::OutputPipe(asio::io_context& loop, UniqueFd end, output::Stream stream, std::span<char> buffer,
+                       Printed printed, OutputGate* gate)
     : descriptor_(loop, end.Release()),
       stream_(stream),
       buffer_(buffer),
@@ -29,12 +29,11 @@ void OutputPipe::Watch() {
 }
 
 void OutputPipe::AwaitBytes() {
-  descriptor_.async_wait(Descriptor::wait_read,
-                         [this, self = shared_from_this()](const boost::system::error_code& error) {
-                           if (error || !descriptor_.is_open()) return;
-                           if (gate_ == nullptr || gate_->open()) ReadOnce();  // otherwise Pump has closed it
-                           if (descriptor_.is_open()) Watch();
-                         });
+  descriptor_.async_wait(Descriptor::wait_read, [this, self = shared_from_this()](const error_code& error) {
+    if (error || !descriptor_.is_open()) return;
+    if (gate_ == nullptr || gate_->open()) ReadOnce();  // otherwise Pump has closed it
+    if (descriptor_.is_open()) Watch();
+  });
 }
 
 bool OutputPipe::ReadOnce() {

@@ -87,7 +87,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
 
   // `end` must be non-blocking. `buffer` is for reads and may be shared. `gate` must outlive this object;
   // null: reads are never paused.
-  OutputPipe(boost::asio::io_context& loop, UniqueFd end, output::Stream stream, std::span<char> buffer,
+  OutputPipe(asio::io_context& loop, UniqueFd end, output::Stream stream, std::span<char> buffer,
              Printed printed, OutputGate* gate = nullptr);
 
   void Watch();
@@ -100,7 +100,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   void Drop();
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Descriptor = asio::posix::stream_descriptor;
 
   void AwaitBytes();
   // False at the end of the stream, and when no bytes are available.

@@ -9,7 +9,7 @@
 namespace dtrun::process {
 namespace {
 
-using Descriptor = boost::asio::posix::stream_descriptor;
+using Descriptor = asio::posix::stream_descriptor;
 
 UniqueFd TakeSigterm() {
   sigset_t term;
@@ -21,7 +21,7 @@ UniqueFd TakeSigterm() {
 
 }  // namespace
 
-UserSignals::UserSignals(boost::asio::io_context& loop, Lifeline& lifeline)
+UserSignals::UserSignals(asio::io_context& loop, Lifeline& lifeline)
     : lifeline_(lifeline),
       control_(loop, ::dup(lifeline.descriptor())),
       sigterm_(loop, TakeSigterm().Release()),
@@ -48,7 +48,7 @@ void UserSignals::Handle(Handler handler) {
 void UserSignals::EndAfter(std::chrono::nanoseconds limit) {
   limit_ = limit;
   timer_.expires_after(limit);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timer_.async_wait([this](const error_code& error) {
     if (error) return;
     time_is_up_ = true;
     TimeIsUp();
@@ -70,7 +70,7 @@ void UserSignals::Take(int signal) {
 }
 
 void UserSignals::AwaitControl() {
-  control_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
+  control_.async_wait(Descriptor::wait_read, [this](const error_code& error) {
     if (error) return;
     for (int signal = lifeline_.Next(); signal != Lifeline::kNothing; signal = lifeline_.Next()) {
       Take(signal);
@@ -81,7 +81,7 @@ void UserSignals::AwaitControl() {
 }
 
 void UserSignals::AwaitSigterm() {
-  sigterm_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
+  sigterm_.async_wait(Descriptor::wait_read, [this](const error_code& error) {
     if (error) return;
     signalfd_siginfo info;
     if (::read(sigterm_.native_handle(), &info, sizeof info) == sizeof info) Take(SIGTERM);

@@ -24,7 +24,7 @@ class UserSignals {
   using Handler = std::function<void(int signal)>;
 
   // Both arguments must outlive it. Takes over SIGTERM of this process.
-  UserSignals(boost::asio::io_context& loop, Lifeline& lifeline);
+  UserSignals(asio::io_context& loop, Lifeline& lifeline);
 
   // The loop calls `handler`. An empty one queues signals for the next handler.
   void Handle(Handler handler);
@@ -47,8 +47,8 @@ class UserSignals {
   void TimeIsUp();
 
   Lifeline& lifeline_;
-  boost::asio::posix::stream_descriptor control_, sigterm_;
-  boost::asio::steady_timer timer_;
+  asio::posix::stream_descriptor control_, sigterm_;
+  asio::steady_timer timer_;
   std::chrono::nanoseconds limit_{};
   bool time_is_up_ = false;
   Handler handler_;

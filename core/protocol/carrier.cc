@@ -77,7 +77,7 @@ std::optional<Carried> ParseCarried(std::string_view line) {
   return carried;
 }
 
-Carrier::Carrier(boost::asio::io_context& loop, int host, Wire wire)
+Carrier::Carrier(asio::io_context& loop, int host, Wire wire)
     : loop_(loop), host_(host), wire_(std::move(wire)) {}
 
 Result<UniqueFd> Carrier::Open(int link) {
@@ -102,12 +102,11 @@ void Carrier::Close() {
 void Carrier::Read() {
   if (socket_ == nullptr || reading_ || finished_ || wire_.queued() > kMostQueued) return;
   reading_ = true;
-  socket_->async_wait(Socket::wait_read,
-                      [this, weak = std::weak_ptr(socket_)](const boost::system::error_code& error) {
-                        if (error || weak.expired()) return;
-                        reading_ = false;
-                        ReadOnce();
-                      });
+  socket_->async_wait(Socket::wait_read, [this, weak = std::weak_ptr(socket_)](const error_code& error) {
+    if (error || weak.expired()) return;
+    reading_ = false;
+    ReadOnce();
+  });
 }
 
 void Carrier::ReadOnce() {
@@ -151,12 +150,11 @@ void Carrier::Deliver() {
     return;
   }
   delivering_ = true;
-  socket_->async_wait(Socket::wait_write,
-                      [this, weak = std::weak_ptr(socket_)](const boost::system::error_code& error) {
-                        if (error || weak.expired()) return;
-                        delivering_ = false;
-                        Deliver();
-                      });
+  socket_->async_wait(Socket::wait_write, [this, weak = std::weak_ptr(socket_)](const error_code& error) {
+    if (error || weak.expired()) return;
+    delivering_ = false;
+    Deliver();
+  });
 }
 
 bool CarriedLinks::Take(const std::string& line) {

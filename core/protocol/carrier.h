@@ -57,7 +57,7 @@ class Carrier {
     std::function<void()> taken;                        // called when untaken_bytes is 0 again
   };
 
-  Carrier(boost::asio::io_context& loop, int host, Wire wire);
+  Carrier(asio::io_context& loop, int host, Wire wire);
   ~Carrier() { Close(); }
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
@@ -73,14 +73,14 @@ class Carrier {
   std::size_t untaken_bytes() const { return incoming_.size(); }
 
  private:
-  using Socket = boost::asio::posix::stream_descriptor;
+  using Socket = asio::posix::stream_descriptor;
 
   void Read();
   void ReadOnce();
   void Deliver();
   void Close();
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   const int host_;
   const Wire wire_;
   int link_ = 0;
@@ -110,8 +110,7 @@ class CarriedLinks {
 
   // `hosts`: numbers of the hosts that the shell starts agents on. `wire`: for the lines of all links;
   // `taken` is called once no link is behind.
-  CarriedLinks(boost::asio::io_context& loop, const std::vector<int>& hosts, Carrier::Wire wire,
-               Handlers handlers)
+  CarriedLinks(asio::io_context& loop, const std::vector<int>& hosts, Carrier::Wire wire, Handlers handlers)
       : loop_(loop),
         hosts_(hosts.begin(), hosts.end()),
         wire_(std::move(wire)),
@@ -129,7 +128,7 @@ class CarriedLinks {
   bool behind() const;
   void Open(const Carried& carried);
 
-  boost::asio::io_context& loop_;
+  asio::io_context& loop_;
   const std::set<int> hosts_;
   const Carrier::Wire wire_;
   const Handlers handlers_;
