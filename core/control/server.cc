@@ -14,6 +14,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/json.h"
+#include "core/base/timer.h"
 #include "core/control/address.h"
 #include "core/wire/json.h"
 
@@ -79,7 +80,7 @@ class Server::Client : public std::enable_shared_from_this<Client> {
     Limit(kQuestionPatience);
     asio::async_read_until(socket_, asio::dynamic_buffer(text_, kLongestQuestion), '\n',
                            [self = shared_from_this()](const error_code& error, std::size_t length) {
-                             self->patience_.cancel();
+                             self->patience_.Cancel();
                              if (!error && self->state_->handler) self->Ask(self->text_.substr(0, length));
                            });
   }
@@ -99,23 +100,22 @@ class Server::Client : public std::enable_shared_from_this<Client> {
     Limit(kAnswerPatience);
     asio::async_write(socket_, asio::buffer(text_),
                       [self = shared_from_this(), stays](const error_code& error, std::size_t) {
-                        self->patience_.cancel();
+                        self->patience_.Cancel();
                         if (!error && stays)
                           self->socket_.async_wait(Local::socket::wait_read, [self](const error_code&) {});
                       });
   }
 
   void Limit(std::chrono::seconds time) {
-    patience_.expires_after(time);
-    patience_.async_wait([self = shared_from_this()](const error_code& error) {
+    patience_.After(time, [self = shared_from_this()] {
       error_code none;
-      if (!error) self->socket_.close(none);
+      self->socket_.close(none);
     });
   }
 
   const std::shared_ptr<State> state_;
   Local::socket socket_;
-  asio::steady_timer patience_;
+  Timer patience_;
   std::string text_;
 };
 

@@ -46,7 +46,6 @@ void Controller::TakeOver() {
 }
 
 Controller::~Controller() {
-  *ended_ = true;
   for (const Member& member : members_) member.host->Attach({});
   signals_.Handle({});
 }
@@ -141,8 +140,8 @@ Status Controller::Run(World world) {
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
   }
-  deadline_.cancel();
-  idle_.cancel();
+  deadline_.Cancel();
+  idle_.Cancel();
   inspection_.Cancel();
   clocks_.reset();
   for (const auto& observer : observers_) {
@@ -182,14 +181,11 @@ void Controller::Regroup(const std::string& why) {
 
 bool Controller::Wait(std::chrono::nanoseconds time) {
   bool over = false;
-  asio::steady_timer timer(loop_, time);
-  timer.async_wait([&over](const error_code& error) { over = over || !error; });
+  Timer timer(loop_);
+  timer.After(time, [&over] { over = true; });
   while (!over && interrupted_ == 0 && loop_.run_one() > 0) {
   }
-  if (over) return true;
-  timer.cancel();
-  loop_.poll();  // run the handler, which refers to `over`
-  return false;
+  return over;
 }
 
 void Controller::On(std::size_t host, const protocol::Event& event) {
@@ -316,9 +312,8 @@ void Controller::Tell(const protocol::Command& command, int but) {
 }
 
 void Controller::AwaitIdle() {
-  idle_.expires_after(kIdleEvery);
-  idle_.async_wait([this, ended = ended_](const error_code& error) {
-    if (error || *ended || phase_ == Phase::kIdle) return;
+  idle_.After(kIdleEvery, [this] {
+    if (phase_ == Phase::kIdle) return;
     for (auto& output : world_.outputs) {
       if (output != nullptr) output->Idle();
     }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/control/server.h"
 #include "core/job/host_clocks.h"
 #include "core/job/inspection.h"
@@ -179,7 +179,7 @@ class Controller {
   verdict::EventLog& log_;
   const verdict::Facts& facts_ = log_.facts();  // of this generation
   std::function<bool(std::size_t host, int signal)> may_leave_;
-  asio::steady_timer deadline_, idle_;
+  Timer deadline_, idle_;
   Inspection inspection_;
   std::optional<HostClocks> clocks_;  // while ranks of several hosts are traced
   std::vector<std::unique_ptr<observe::Observer>> observers_;
@@ -198,7 +198,6 @@ class Controller {
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   std::chrono::nanoseconds grace_ = plan_.grace;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for queued timer handlers
 };
 
 }  // namespace dtrun::job

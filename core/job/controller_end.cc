@@ -126,11 +126,9 @@ void Controller::EndWhenAccomplished() {
 }
 
 void Controller::After(std::chrono::nanoseconds pause, std::function<void()> then) {
-  deadline_.expires_after(pause);
-  deadline_.async_wait(
-      [phase = phase_, then = std::move(then), this, ended = ended_](const error_code& error) {
-        if (!error && !*ended && phase_ == phase) then();
-      });
+  deadline_.After(pause, [this, phase = phase_, then = std::move(then)] {
+    if (phase_ == phase) then();
+  });
 }
 
 void Controller::StopAfter(std::chrono::nanoseconds pause) {

@@ -21,10 +21,7 @@ void HostClocks::Look() {
     hosts_[host].shortest = 0;
     Ask(host);
   }
-  timer_.expires_after(kBetweenLooks);
-  timer_.async_wait([this, gone = gone_](const error_code& error) {
-    if (!error && !*gone) Look();
-  });
+  timer_.After(kBetweenLooks, [this] { Look(); });
 }
 
 void HostClocks::Ask(std::size_t host) {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/protocol/host.h"
 #include "core/verdict/records.h"
 
@@ -25,9 +25,6 @@ class HostClocks {
   };
 
   HostClocks(asio::io_context& loop, std::size_t hosts, Hooks hooks);
-  ~HostClocks() { *gone_ = true; }
-  HostClocks(const HostClocks&) = delete;
-  HostClocks& operator=(const HostClocks&) = delete;
 
   void On(std::size_t host, const protocol::ClockRead& read);
 
@@ -45,8 +42,7 @@ class HostClocks {
   const Hooks hooks_;
   std::vector<Asked> hosts_;
   std::uint32_t last_ = 0;
-  asio::steady_timer timer_;
-  const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);
+  Timer timer_;
 };
 
 }  // namespace dtrun::job

@@ -42,10 +42,7 @@ void Inspection::Grant() {
 void Inspection::Start(const Hosts& hosts, protocol::Inspect wanted) {
   for (const auto& [number, host] : hosts) answered_[number] = false;
   const auto patience = hosts.empty() ? std::chrono::milliseconds(0) : node::kLookPatience + kOnTheWay;
-  timer_.expires_after(patience);
-  timer_.async_wait([this, number = number_](const error_code& error) {
-    if (!error && number == number_) Finish();
-  });
+  timer_.After(patience, [this] { Finish(); });
   wanted.number = number_;
   for (const auto& [number, host] : hosts) host->Do(wanted);
 }
@@ -62,7 +59,7 @@ void Inspection::Answer(std::size_t host, const protocol::Inspected& inspected) 
 
 void Inspection::Reset() {
   ++number_;
-  timer_.cancel();
+  timer_.Cancel();
   answered_.clear();
   all_ = {};
   done_ = {};

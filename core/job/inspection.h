@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/protocol/host.h"
 
 namespace dtrun::job {
@@ -46,7 +46,7 @@ class Inspection {
   void Finish();
   void Grant();
 
-  asio::steady_timer timer_;
+  Timer timer_;
   std::uint32_t number_ = 0;  // of the request in progress
   std::map<std::size_t, bool> answered_;
   protocol::Inspected all_;

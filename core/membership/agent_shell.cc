@@ -37,10 +37,7 @@ void AgentShell::SlowDown() {
   next_pause_ = noise + kNoiseBetweenPauses;
   if (const auto told = std::exchange(on_noise_, {})) told();
   gate_.Close();
-  pause_.expires_after(kNoisePause);
-  pause_.async_wait([this](const error_code& error) {
-    if (!error) gate_.Open();
-  });
+  pause_.After(kNoisePause, [this] { gate_.Open(); });
 }
 
 Result<std::unique_ptr<AgentShell>> AgentShell::Start(asio::io_context& loop,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/timer.h"
 #include "core/membership/remote_shell.h"
 #include "core/protocol/carrier.h"
 
@@ -47,7 +48,7 @@ class AgentShell {
   std::uint64_t carried_ = 0;  // bytes of lines of links
   std::uint64_t next_pause_ = kMostNoise;
   bool foreign_ = false;  // the line that is taken is no link's
-  asio::steady_timer pause_;
+  Timer pause_;
   process::OutputGate gate_;
   protocol::CarriedLinks links_;
   std::unique_ptr<RemoteShell> shell_;

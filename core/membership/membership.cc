@@ -76,9 +76,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
       interrupted_ = signal;
   });
   StartMissing();
-  deadline_.expires_after(cluster_.join_timeout);
-  deadline_.async_wait([this, gone = gone_](const error_code& error) {
-    if (error || *gone || !joining_hosts_) return;
+  deadline_.After(cluster_.join_timeout, [this] {
     called_ = There() >= cluster_.min_hosts;
     if (called_) return;
     Fail({DTRUN_TIMEOUT,
@@ -89,11 +87,8 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   while (!Enough() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
   }
   TellGivenUp();
-  together_.cancel();
   joining_hosts_ = false;
-  deadline_.cancel();
-  progress_.cancel();
-  last_call_.cancel();
+  for (Timer* const timer : {&together_, &deadline_, &progress_, &last_call_}) timer->Cancel();
   signals_.Handle({});
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
@@ -132,7 +127,7 @@ bool Membership::Release(const RemoteHost& host, int signal) {
 
 void Membership::Dismiss(int exit_code, const std::string& why) {
   dismissed_ = true;
-  retry_.cancel();
+  retry_.Cancel();
   std::size_t left = 0;
   for (auto& member : members_) {
     if (member->host == nullptr || member->host->lost()) continue;
@@ -141,8 +136,8 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
     member->host->Leave(exit_code, member->start == nullptr ? why : "", [&left] { --left; });
   }
   bool over = false;
-  asio::steady_timer timer(loop_, kDismissal);
-  timer.async_wait([&over](const error_code& error) { over = over || !error; });
+  Timer timer(loop_);
+  timer.After(kDismissal, [&over] { over = true; });
   const auto away = [&] {
     return left == 0 && std::ranges::none_of(members_, [](const auto& member) {
              return member->there() && member->start != nullptr && member->start->shell->living();
@@ -150,7 +145,6 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
   };
   while (!over && !away() && loop_.run_one() > 0) {
   }
-  timer.cancel();
   loop_.poll();  // run handlers that refer to this object
 }
 
@@ -353,25 +347,17 @@ void Membership::GiveUp(Member& member, Error error) {
       members_, [](const auto& one) { return !one->listed || one->hopeless || one->there(); });
   if (!joining_hosts_ || all_known) return TellGivenUp();
   if (given_up_.size() > 1) return;
-  together_.expires_after(kTogether);
-  together_.async_wait([this, gone = gone_](const error_code& failure) {
-    if (!failure && !*gone) TellGivenUp();
-  });
+  together_.After(kTogether, [this] { TellGivenUp(); });
 }
 
 void Membership::AwaitLastCall() {
   if (call_running_ || There() < cluster_.min_hosts) return;
   call_running_ = true;
-  last_call_.expires_after(cluster_.last_call);
-  last_call_.async_wait([this, gone = gone_](const error_code& error) {
-    if (!error && !*gone && joining_hosts_) called_ = true;
-  });
+  last_call_.After(cluster_.last_call, [this] { called_ = true; });
 }
 
 void Membership::AwaitProgress(std::chrono::seconds pause) {
-  progress_.expires_after(pause);
-  progress_.async_wait([this, gone = gone_](const error_code& error) {
-    if (error || *gone || !joining_hosts_) return;
+  progress_.After(pause, [this] {
     const std::string line = StatusLine();
     const bool news = line != std::exchange(told_, line);
     const std::string limit = FormatDuration(cluster_.join_timeout);

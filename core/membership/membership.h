@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/timer.h"
 #include "core/membership/agent_shell.h"
 #include "core/membership/cluster.h"
 #include "core/membership/remote_host.h"
@@ -134,7 +135,7 @@ class Membership {
   std::vector<std::string> names_;  // where agents reach this host
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<void> address_lookup_;  // in progress
-  asio::steady_timer deadline_, progress_, last_call_, retry_, together_;
+  Timer deadline_, progress_, last_call_, retry_, together_;
   std::chrono::nanoseconds pause_{};
   bool retrying_ = false;
   std::vector<std::shared_ptr<Starter>> starts_;

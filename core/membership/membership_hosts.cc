@@ -196,9 +196,7 @@ void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::E
 void Membership::RetryLater() {
   if (std::exchange(retrying_, true)) return;
   pause_ = std::clamp<std::chrono::nanoseconds>(2 * pause_, kFirstPause, kLongestPause);
-  retry_.expires_after(pause_);
-  retry_.async_wait([this, gone = gone_](const error_code& error) {
-    if (error || *gone) return;
+  retry_.After(pause_, [this] {
     retrying_ = false;
     StartMissing();
   });

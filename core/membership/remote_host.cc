@@ -46,14 +46,12 @@ void RemoteHost::Send(const protocol::ToAgent& message) {
 
 // When the limit is over, waits for another moment: while this process was stopped, time passed and answers
 // arrived.
-void RemoteHost::Limit(asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
+void RemoteHost::Limit(Timer& timer, std::chrono::nanoseconds limit, const bool& due,
                        std::function<void()> late) {
-  timer.expires_after(limit);
-  timer.async_wait([&timer, limit, &due, late = std::move(late), ended = ended_](const error_code& error) {
-    if (error || *ended || !due) return;
-    timer.expires_after(std::min<std::chrono::nanoseconds>(limit, kMoment));
-    timer.async_wait([&due, late, ended](const error_code& cancelled) {
-      if (!cancelled && !*ended && due) late();
+  timer.After(limit, [&timer, limit, &due, late = std::move(late)] {
+    if (!due) return;
+    timer.After(std::min<std::chrono::nanoseconds>(limit, kMoment), [&due, late] {
+      if (due) late();
     });
   });
 }
@@ -88,7 +86,7 @@ void RemoteHost::AwaitEnd() {
 
 void RemoteHost::HasEnded() {
   killing_ = false;
-  kill_timer_.cancel();
+  kill_timer_.Cancel();
 }
 
 void RemoteHost::OnMessage(std::string_view message) {
@@ -101,7 +99,7 @@ void RemoteHost::OnMessage(std::string_view message) {
         fmt::format("install the same dtrun on {} as here; if it is, find out which user runs an agent there",
                     name_));
   }
-  if (protocol_.said().unanswered() == nullptr && std::exchange(waiting_, false)) answer_timer_.cancel();
+  if (protocol_.said().unanswered() == nullptr && std::exchange(waiting_, false)) answer_timer_.Cancel();
   if (!*valid) return;
   Visit(
       [this]<class T>(T& seen) {
@@ -148,7 +146,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string
   if (leaving_ || std::exchange(lost_, true)) return;
   HasEnded();
   waiting_ = false;
-  answer_timer_.cancel();
+  answer_timer_.Cancel();
   if (auto done = std::exchange(preflight_done_, {})) {
     return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
   }

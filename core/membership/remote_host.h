@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/protocol/channel.h"
 #include "core/protocol/host.h"
 #include "core/protocol/messages.h"
@@ -66,8 +66,8 @@ class RemoteHost final : public protocol::Host {
   void Send(const protocol::ToAgent& message);
   void OpenClient(std::uint32_t client);
   // Calls `late` if `due` still holds after `limit`.
-  void Limit(asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
-             std::function<void()> late);
+  static void Limit(Timer& timer, std::chrono::nanoseconds limit, const bool& due,
+                    std::function<void()> late);
   void AwaitAnswer();
   void AwaitEnd();
   void HasEnded();
@@ -81,7 +81,7 @@ class RemoteHost final : public protocol::Host {
   std::function<void(const protocol::Introduction&)> introduced_;
   protocol::Protocol protocol_;
   std::optional<store::Relay> relay_;
-  asio::steady_timer answer_timer_, kill_timer_;
+  Timer answer_timer_, kill_timer_;
   bool waiting_ = false;  // for an answer
   PreflightDone preflight_done_;
   bool lost_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/timer.h"
 #include "core/network/dial.h"
 #include "core/network/evidence.h"
 #include "core/network/loss.h"
@@ -57,7 +58,7 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   const ReachOptions options;
   const std::vector<Peer> peers;
   Done done;
-  asio::steady_timer grace;
+  Timer grace;
   bool grace_runs = false;
   const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + options.limit;
   std::vector<Try> tries;
@@ -153,11 +154,7 @@ void Reach::State::Ended(std::size_t index) {
   if (!done) return;  // destroyed: attempts in progress end
   if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
   DialAgain();
-  grace.expires_after(kGrace);
-  grace.async_wait([weak = weak_from_this()](const error_code& error) {
-    const auto self = weak.lock();
-    if (!error && self != nullptr) self->GiveUpHopeless();
-  });
+  grace.After(kGrace, [this] { GiveUpHopeless(); });
 }
 
 void Reach::State::DialAgain() {
@@ -173,7 +170,7 @@ void Reach::State::GiveUpHopeless() {
 }
 
 void Reach::State::Finish() {
-  grace.cancel();
+  grace.Cancel();
   if (!done) return;
   std::vector<Attempt> attempts;
   for (const Try& one : tries) attempts.push_back(one.attempt);

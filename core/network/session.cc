@@ -8,11 +8,7 @@
 namespace dtrun::network {
 
 void Session::Limit(std::chrono::nanoseconds time) {
-  deadline_.expires_after(time);
-  deadline_.async_wait([weak = weak_from_this()](const error_code& error) {
-    const auto self = weak.lock();
-    if (!error && self != nullptr) self->Close();
-  });
+  deadline_.After(time, [this] { Close(); });
 }
 
 void Session::Close() {

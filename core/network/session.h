@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 
 namespace dtrun::network {
 
@@ -47,7 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool connected = false;  // the other end's kernel has accepted the connection
 
  private:
-  asio::steady_timer deadline_;
+  Timer deadline_;
   std::string out_, in_;
 };
 

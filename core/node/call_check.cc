@@ -24,9 +24,7 @@ Check::Check(asio::io_context& loop, const contract::RecorderMemory& recorder_me
 }
 
 void Check::Wait() {
-  timer_.expires_after(std::chrono::milliseconds(100));
-  timer_.async_wait([this, ended = ended_](const error_code& error) {
-    if (error || *ended) return;  // the run is over
+  timer_.After(std::chrono::milliseconds(100), [this] {
     if (!differed_) Look();
     auto windows = reporter_.Report();
     if (!windows.empty()) events_.reported(std::move(windows));

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/contract/checker.h"
 #include "core/contract/window.h"
 
@@ -28,10 +28,6 @@ class Check {
   Check(asio::io_context& loop, const contract::RecorderMemory& recorder_memory, std::vector<int> ranks,
         Events events);
 
-  ~Check() { *ended_ = true; }
-  Check(const Check&) = delete;
-  Check& operator=(const Check&) = delete;
-
   // The last calls of this host's ranks.
   std::string History() const;
 
@@ -43,11 +39,10 @@ class Check {
   contract::Checker checker_;
   contract::Reporter reporter_;
   const std::vector<int> ranks_;
-  asio::steady_timer timer_;
+  Timer timer_;
   const Events events_;
   bool differed_ = false;
-  int looks_ = 0;                                                      // at an inexact difference
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
+  int looks_ = 0;  // at an inexact difference
 };
 
 }  // namespace dtrun::node

@@ -83,12 +83,10 @@ std::vector<pid_t> Containment::Processes() const {
 }
 
 void Containment::AwaitSegments(std::chrono::nanoseconds pause) {
-  segments_pause_.expires_after(pause);
-  segments_pause_.async_wait([this, ended = ended_](const error_code& error) {
-    if (error || *ended) return;
+  segments_pause_.After(pause, [this] {
     if (!segments_appear_.is_open()) return NoteSegments();
     segments_appear_.async_wait(asio::posix::stream_descriptor::wait_read,
-                                [this, ended](const error_code& closed) {
+                                [this, ended = ended_](const error_code& closed) {
                                   if (!closed && !*ended) NoteSegments();
                                 });
   });
@@ -157,7 +155,7 @@ std::vector<std::string> Containment::End(const std::vector<pid_t>& ranks, const
   for (const process::Process& process : process::KillDescendants(process::kKillPatience, spared_()))
     lines.push_back(process::WhyItStays(process));
   cgroup_.reset();
-  segments_pause_.cancel();
+  segments_pause_.Cancel();
   segments_appear_.close();
   const std::vector<std::string> removed = segments_ ? segments_->Remove() : std::vector<std::string>();
   if (!removed.empty()) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/process/cgroup.h"
 #include "core/process/memory_evidence.h"
 #include "core/process/process.h"
@@ -68,9 +68,9 @@ class Containment {
   std::uint64_t memory_ = 0;
   std::unique_ptr<process::Cgroup> cgroup_;  // of the latest generation
   std::optional<process::Segments> segments_;
-  asio::steady_timer segments_pause_;
+  Timer segments_pause_;
   asio::posix::stream_descriptor segments_appear_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued handler
 };
 
 }  // namespace dtrun::node

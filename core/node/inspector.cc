@@ -236,16 +236,13 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
                           if (!error) self->Finish();
                         });
     }
-    limit_.expires_after(limit);
-    limit_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->Finish();
-    });
+    limit_.After(limit, [self = shared_from_this()] { self->Finish(); });
   }
 
   void Cancel() {
     done_ = {};
     heard_.close();
-    limit_.cancel();
+    limit_.Cancel();
   }
 
  private:
@@ -264,7 +261,7 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
 
   const std::shared_ptr<Findings> findings_;
   asio::posix::stream_descriptor heard_;
-  asio::steady_timer limit_;
+  Timer limit_;
   Done done_;
 };
 
@@ -287,9 +284,7 @@ OverrideWatch::OverrideWatch(asio::io_context& loop, std::vector<Inspector::Targ
 }
 
 void OverrideWatch::Wait(std::chrono::milliseconds after) {
-  timer_.expires_after(after);
-  timer_.async_wait([this, after, ended = ended_](const error_code& error) {
-    if (error || *ended) return;
+  timer_.After(after, [this, after] {
     Look();
     Wait(std::min(2 * after, times_.longest));
   });

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/protocol/host.h"
 #include "core/stacks/doing.h"
 #include "core/stacks/unwinder.h"
@@ -83,22 +83,18 @@ class OverrideWatch {
   // The loop calls `told` whenever there is news.
   OverrideWatch(asio::io_context& loop, std::vector<Inspector::Target> ranks,
                 std::function<void(const protocol::RendezvousSeen&)> told, Times times);
-  ~OverrideWatch() { *ended_ = true; }
-  OverrideWatch(const OverrideWatch&) = delete;
-  OverrideWatch& operator=(const OverrideWatch&) = delete;
 
  private:
   void Wait(std::chrono::milliseconds after);
   void Look();
   void Tell(const std::vector<verdict::RankDoing>& seen);
 
-  asio::steady_timer timer_;
+  Timer timer_;
   Inspector inspector_;
   const std::vector<Inspector::Target> ranks_;
   const std::function<void(const protocol::RendezvousSeen&)> told_;
   const Times times_;
-  std::map<int, std::string> known_;                                   // reported text of each rank
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
+  std::map<int, std::string> known_;  // reported text of each rank
 };
 
 }  // namespace dtrun::node

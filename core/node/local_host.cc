@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/secrets.h"
+#include "core/base/timer.h"
 #include "core/base/visit.h"
 #include "core/contract/member_mark.h"
 #include "core/log/log.h"
@@ -280,9 +281,8 @@ class LocalHost final : public protocol::Host {
     inspector_.KillTools();
     SignalToEnd(SIGKILL);
     containment_.Kill(Ranks());
-    patience_.expires_after(process::kKillPatience);
-    patience_.async_wait([this](const error_code& error) {
-      if (!error && phase_ == Phase::kKilling) EndLeftovers();  // a rank cannot be ended
+    patience_.After(process::kKillPatience, [this] {
+      if (phase_ == Phase::kKilling) EndLeftovers();  // a rank cannot be ended
     });
   }
 
@@ -298,9 +298,8 @@ class LocalHost final : public protocol::Host {
       if (living || signal == SIGKILL) SignalGroup(one, signal);
     }
     if (signal == SIGKILL) return;
-    patience_.expires_after(process::Leftovers::kMoment);
-    patience_.async_wait([this, signal](const error_code& error) {
-      if (error || phase_ != Phase::kStopping) return;
+    patience_.After(process::Leftovers::kMoment, [this, signal] {
+      if (phase_ != Phase::kStopping) return;
       for (RunningRank& one : running_)
         if (!one.process->living()) SignalGroup(one, signal);
     });
@@ -323,7 +322,7 @@ class LocalHost final : public protocol::Host {
     const bool at_once = phase_ == Phase::kKilling;
     phase_ = Phase::kLeftovers;
     inspector_.KillTools();  // no rank has left them
-    patience_.cancel();
+    patience_.Cancel();
     if (joining_ && std::ranges::none_of(running_, &RunningRank::failed)) joining_->Look();
     joining_.reset();
     containment_.LookForSegments();
@@ -370,7 +369,7 @@ class LocalHost final : public protocol::Host {
 
   asio::io_context& loop_;
   const LocalOptions options_;
-  asio::steady_timer patience_;
+  Timer patience_;
   std::vector<char> buffer_;
   NetworkAnswers network_;
   protocol::Prepare prepare_;

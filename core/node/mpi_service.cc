@@ -112,9 +112,8 @@ void MpiService::TellDeath() {
 
 void MpiService::OnStopped(pid_t child, int signal) {
   if (process_ == nullptr || process_->pid() != child) return;
-  resume_.expires_after(kServerStopsAlone);
-  resume_.async_wait([this, child, signal, ended = ended_](const error_code& error) {
-    if (error || *ended || process_ == nullptr || process_->pid() != child || !process_->Resume()) return;
+  resume_.After(kServerStopsAlone, [this, child, signal] {
+    if (process_ == nullptr || process_->pid() != child || !process_->Resume()) return;
     emit_(protocol::Said{fmt::format(
         "dtrun: the PMIx server of host {} (pid {}) was stopped by {}, but not the rest of its job: "
         "resumed it",
@@ -123,7 +122,7 @@ void MpiService::OnStopped(pid_t child, int signal) {
 }
 
 void MpiService::End() {
-  resume_.cancel();
+  resume_.Cancel();
   died_.clear();
   server_ = nullptr;
   process_ = nullptr;

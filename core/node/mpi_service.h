@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/timer.h"
 #include "core/node/pmix_process.h"
 #include "core/protocol/host.h"
 
@@ -43,7 +44,7 @@ class MpiService {
   void TellDeath();
 
   asio::io_context& loop_;
-  asio::steady_timer resume_;
+  Timer resume_;
   const std::filesystem::path dir_;
   const std::span<char> buffer_;
   const std::function<void(const protocol::Event&)> emit_;

@@ -94,9 +94,7 @@ RankContacts::RankContacts(asio::io_context& loop, std::vector<std::uint16_t> po
 }
 
 void RankContacts::Wait(std::chrono::milliseconds after) {
-  timer_.expires_after(after);
-  timer_.async_wait([this, after, ended = ended_](const error_code& error) {
-    if (error || *ended) return;
+  timer_.After(after, [this, after] {
     const bool was_loaded = !looked_.frameworks.empty();
     Look();
     if (!over_) Wait(times_.Next(after, was_loaded, !looked_.frameworks.empty()));

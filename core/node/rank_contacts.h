@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
 #include "core/base/port_user.h"
+#include "core/base/timer.h"
 #include "core/node/inspector.h"
 #include "core/protocol/host.h"
 
@@ -49,9 +49,6 @@ class RankContacts {
   // ranks on other machines.
   RankContacts(asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
                bool others, std::function<void(const protocol::RendezvousSeen&)> told, Times times);
-  ~RankContacts() { *ended_ = true; }
-  RankContacts(const RankContacts&) = delete;
-  RankContacts& operator=(const RankContacts&) = delete;
 
   // Call once the ranks have ended: checks what they did since the last look, if a framework was loaded then.
   void Look();
@@ -68,7 +65,7 @@ class RankContacts {
   void SawWork(bool for_certain);
   void Tell(const protocol::RendezvousSeen& before);
 
-  asio::steady_timer timer_;
+  Timer timer_;
   const std::set<std::uint16_t> ports_;
   const std::vector<pid_t> ranks_;
   const bool others_;
@@ -81,8 +78,7 @@ class RankContacts {
   Clock::time_point loaded_{};  // when a framework was first seen
   int worked_alone_ = 0;        // number of looks that showed this
   Inspector inspector_;
-  bool over_ = false;                                                  // no more news can come
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
+  bool over_ = false;  // no more news can come
 };
 
 // The frameworks among the mapped files in the text of /proc/PID/maps: "PyTorch".

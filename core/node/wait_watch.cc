@@ -96,9 +96,7 @@ WaitWatch::WaitWatch(asio::io_context& loop, Living living, Calls calls, std::ch
 
 void WaitWatch::Wait() {
   const auto passed = Clock::now() - begun_;
-  timer_.expires_at(begun_ + (passed / interval_ + 1) * interval_);
-  timer_.async_wait([this, ended = ended_](const error_code& error) {
-    if (error || *ended) return;
+  timer_.At(begun_ + (passed / interval_ + 1) * interval_, [this] {
     Look();
     Wait();
   });

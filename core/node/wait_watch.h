@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/node/inspector.h"
 #include "core/node/rivals.h"
 #include "core/protocol/host.h"
@@ -33,9 +33,6 @@ class WaitWatch {
   // one.
   WaitWatch(asio::io_context& loop, Living living, Calls calls,
             std::chrono::milliseconds interval = std::chrono::milliseconds(250));
-  ~WaitWatch() { *ended_ = true; }
-  WaitWatch(const WaitWatch&) = delete;
-  WaitWatch& operator=(const WaitWatch&) = delete;
 
   // What the looks so far have seen, by rank.
   std::vector<protocol::RankLooks> Seen() const;
@@ -58,7 +55,7 @@ class WaitWatch {
   void AddUse(Rank& rank, const verdict::RankDoing& doing);
   void Halve();
 
-  asio::steady_timer timer_;
+  Timer timer_;
   Inspector inspector_;
   const Living living_;
   const Calls calls_;
@@ -70,7 +67,6 @@ class WaitWatch {
   std::uint32_t pause_ = 0, paused_ = 0;
   std::map<int, Rank> ranks_;
   Rivals rivals_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::node

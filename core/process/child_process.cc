@@ -90,9 +90,7 @@ Stops::Stops(asio::io_context& loop, std::function<void(pid_t child, int signal)
 }
 
 void Stops::Wait() {
-  timer_.expires_after(std::chrono::milliseconds(200));
-  timer_.async_wait([this, ended = ended_](const error_code& error) {
-    if (error || *ended) return;
+  timer_.After(std::chrono::milliseconds(200), [this] {
     Look();
     Wait();
   });

@@ -12,7 +12,7 @@
 #include <memory>
 #include <span>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/process/ending.h"
 #include "core/process/output_pipe.h"
 #include "core/process/spawn.h"
@@ -64,9 +64,6 @@ class Stops {
   Stops(
       asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
       std::function<bool(pid_t child)> ours = [](pid_t) { return false; });
-  ~Stops() { *ended_ = true; }
-  Stops(const Stops&) = delete;
-  Stops& operator=(const Stops&) = delete;
 
   void Look();
   // The stop signal at the last look; 0: not stopped, or continued.
@@ -75,11 +72,10 @@ class Stops {
  private:
   void Wait();
 
-  asio::steady_timer timer_;
+  Timer timer_;
   std::function<void(pid_t child, int signal)> stopped_;
   std::function<bool(pid_t child)> ours_;
   std::map<pid_t, int> signals_;
-  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a queued timer handler
 };
 
 }  // namespace dtrun::process

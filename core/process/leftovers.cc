@@ -66,10 +66,7 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
   for (const auto& one : left_) {
     if (one->manager && !segments_wait) AskOne(one->process);
   }
-  timer_.expires_after(moment);
-  timer_.async_wait([this, grace, ended = ended_](const error_code& error) {
-    if (!error && !*ended && done_) AskToEnd(grace);
-  });
+  timer_.After(moment, [this, grace] { AskToEnd(grace); });
 }
 
 void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
@@ -89,10 +86,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
     say_(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),
                      processes.size() == 1 ? "" : "es", names));
   }
-  timer_.expires_after(grace);
-  timer_.async_wait([this, ended = ended_](const error_code& error) {
-    if (!error && !*ended) Finish();
-  });
+  timer_.After(grace, [this] { Finish(); });
 }
 
 void Leftovers::OnEnded(One& one) {
@@ -102,7 +96,7 @@ void Leftovers::OnEnded(One& one) {
 
 void Leftovers::Finish() {
   if (!done_) return;  // a second call to Finish was already queued
-  timer_.cancel();
+  timer_.Cancel();
   for (const auto& one : left_) one->ended.reset();
   // Never call `done` from inside Stop.
   asio::post(loop_, std::exchange(done_, nullptr));

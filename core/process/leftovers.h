@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/process/process.h"
 
 namespace dtrun::process {
@@ -64,7 +64,7 @@ class Leftovers {
   void Finish();
 
   asio::io_context& loop_;
-  asio::steady_timer timer_;
+  Timer timer_;
   std::map<pid_t, int> rank_of_group_;
   Say say_;
   std::vector<pid_t> spared_;

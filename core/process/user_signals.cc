@@ -47,9 +47,7 @@ void UserSignals::Handle(Handler handler) {
 
 void UserSignals::EndAfter(std::chrono::nanoseconds limit) {
   limit_ = limit;
-  timer_.expires_after(limit);
-  timer_.async_wait([this](const error_code& error) {
-    if (error) return;
+  timer_.After(limit, [this] {
     time_is_up_ = true;
     TimeIsUp();
   });

@@ -9,7 +9,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/base/asio.h"
+#include "core/base/timer.h"
 #include "core/process/lifeline.h"
 
 namespace dtrun::process {
@@ -48,7 +48,7 @@ class UserSignals {
 
   Lifeline& lifeline_;
   asio::posix::stream_descriptor control_, sigterm_;
-  asio::steady_timer timer_;
+  Timer timer_;
   std::chrono::nanoseconds limit_{};
   bool time_is_up_ = false;
   Handler handler_;

@@ -24,7 +24,7 @@ void Attempt::Connect(const Tcp::endpoint& endpoint, Nanoseconds limit) {
   error_code unusable;  // address family that this host lacks
   connection_->socket().open(endpoint.protocol(), unusable);
   if (unusable) {
-    return asio::post(timer_.get_executor(), [self = shared_from_this(), unusable] {
+    return asio::post(connection_->stream.get_executor(), [self = shared_from_this(), unusable] {
       if (!self->over_) self->Miss(unusable.message());
     });
   }
@@ -46,10 +46,9 @@ void Attempt::Take(UniqueFd stream, Nanoseconds limit) {
 }
 
 void Attempt::Limit() {
-  timer_.expires_after(limit_);
-  timer_.async_wait(Guarded([](Attempt& self, const error_code& error) {
-    if (!error) self.Miss(fmt::format("no answer within {}", FormatDuration(self.limit_)));
-  }));
+  timer_.After(limit_, [self = shared_from_this()] {
+    self->Miss(fmt::format("no answer within {}", FormatDuration(self->limit_)));
+  });
 }
 
 void Attempt::Handshake() {
@@ -60,7 +59,7 @@ void Attempt::Handshake() {
 
 void Attempt::HandleHandshake(const error_code& error) {
   if (!error && ProvedKey(connection_->stream.native_handle())) {
-    timer_.cancel();
+    timer_.Cancel();
     return events_.ready(*this);
   }
   switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
@@ -98,7 +97,7 @@ void Attempt::HandleAnswer(std::string_view frame) {
   }
   if (!welcome) return Miss(welcome.error().text);
   over_ = true;
-  timer_.cancel();
+  timer_.Cancel();
   const auto events = std::exchange(events_, {});
   events.welcomed(*this, *std::move(welcome));
 }
@@ -106,7 +105,7 @@ void Attempt::HandleAnswer(std::string_view frame) {
 void Attempt::Drop() {
   over_ = true;
   events_ = {};
-  timer_.cancel();
+  timer_.Cancel();
   if (connection_) connection_->Close();
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/fd.h"
 #include "core/base/number.h"
 #include "core/base/result.h"
+#include "core/base/timer.h"
 #include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
 #include "core/protocol/tls.h"
@@ -59,7 +60,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   const std::string key_origin_;
   Events events_;
   std::shared_ptr<Connection> connection_;
-  asio::steady_timer timer_;
+  Timer timer_;
   Nanoseconds limit_{};
   bool connected_ = false;
   bool over_ = false;

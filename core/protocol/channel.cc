@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/number.h"
+#include "core/base/timer.h"
 #include "core/protocol/connection.h"
 #include "core/protocol/hello.h"
 
@@ -82,11 +83,8 @@ class Link : public std::enable_shared_from_this<Link> {
     state_ = State::kClosing;
     done_ = std::move(done);
     handlers_.reset();
-    beat_timer_.cancel();
-    watch_timer_.expires_after(our_limit_);
-    watch_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->End();
-    });
+    beat_timer_.Cancel();
+    watch_timer_.After(our_limit_, [self = shared_from_this()] { self->End(); });
     Queue(Kind::kGoodbye, {});
     if (!reading_) Read();
   }
@@ -111,20 +109,14 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   void Beat() {
-    beat_timer_.expires_after(peer_limit_ / kBeatsPerLimit);
-    beat_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (error || self->state_ != State::kOpen) return;
+    beat_timer_.After(peer_limit_ / kBeatsPerLimit, [self = shared_from_this()] {
       if (self->queued_bytes() == 0) self->Queue(Kind::kAlive, {});
       self->Beat();
     });
   }
 
   void Watch() {
-    watch_timer_.expires_after(our_limit_ / kLooksPerLimit);
-    watch_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (error || self->state_ != State::kOpen) return;
-      self->Look();
-    });
+    watch_timer_.After(our_limit_ / kLooksPerLimit, [self = shared_from_this()] { self->Look(); });
   }
 
   void Look() {
@@ -257,16 +249,16 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   void Release() {
-    beat_timer_.cancel();
-    watch_timer_.cancel();
+    beat_timer_.Cancel();
+    watch_timer_.Cancel();
     connection_->Close();
   }
 
   std::shared_ptr<Connection> connection_;
   const Nanoseconds our_limit_;
   const Nanoseconds peer_limit_;
-  asio::steady_timer beat_timer_;
-  asio::steady_timer watch_timer_;  // limits silence; limits the goodbye when closing
+  Timer beat_timer_;
+  Timer watch_timer_;  // limits silence; limits the goodbye when closing
   std::shared_ptr<Channel::Handlers> handlers_;
   std::function<void()> done_;
   std::optional<Loss> loss_;

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "core/base/timer.h"
 #include "core/protocol/attempt.h"
 #include "core/protocol/connection.h"
 
@@ -49,7 +50,7 @@ class Search : public std::enable_shared_from_this<Search> {
     ready_.clear();
     for (const auto& attempt : std::exchange(flying_, {})) attempt->Drop();
     for (auto* timer : {&deadline_, &next_, &pause_timer_, &patience_, &tell_, &detour_timer_})
-      timer->cancel();
+      timer->Cancel();
   }
 
   int tries() const { return tries_; }
@@ -57,11 +58,8 @@ class Search : public std::enable_shared_from_this<Search> {
   const std::string& trouble() const { return trouble_.told(); }
 
  private:
-  void After(asio::steady_timer& timer, Nanoseconds time, void (*then)(Search&)) {
-    timer.expires_after(time);
-    timer.async_wait([self = shared_from_this(), then](const error_code& error) {
-      if (!error && !self->ended_) then(*self);
-    });
+  void After(Timer& timer, Nanoseconds time, void (*then)(Search&)) {
+    timer.After(time, [self = shared_from_this(), then] { then(*self); });
   }
 
   // Attempts of the previous round that are still in progress continue.
@@ -155,7 +153,7 @@ class Search : public std::enable_shared_from_this<Search> {
       AwaitDetour(options_.detour_after);
     }
     if (newest_ == &one && staggering_) {
-      next_.cancel();
+      next_.Cancel();
       return ConnectNext();
     }
     Rest();
@@ -196,7 +194,7 @@ class Search : public std::enable_shared_from_this<Search> {
     UniqueFd stream = options_.detour.open();
     if (!stream) return;
     detoured_ = true;
-    detour_timer_.cancel();
+    detour_timer_.Cancel();
     patient_ = false;
     TellNow();
     const auto attempt = Add(options_.detour.name);
@@ -264,7 +262,7 @@ class Search : public std::enable_shared_from_this<Search> {
   const Dialer::Options options_;
   Dialer::Handlers handlers_;
   std::shared_ptr<Tls> tls_;
-  asio::steady_timer deadline_, next_, pause_timer_, patience_, tell_, detour_timer_;
+  Timer deadline_, next_, pause_timer_, patience_, tell_, detour_timer_;
   Nanoseconds pause_;
   std::mt19937 random_;
 

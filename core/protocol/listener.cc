@@ -16,6 +16,7 @@
 #include "core/base/endpoint.h"
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
+#include "core/base/timer.h"
 #include "core/protocol/connection.h"
 
 namespace dtrun::protocol {
@@ -40,8 +41,8 @@ struct Acceptor {
   Listener::Handlers handlers;
   std::shared_ptr<Tls> tls;
   Tcp::acceptor acceptor;
-  asio::steady_timer accept_pause;
-  asio::steady_timer line_pause;
+  Timer accept_pause;
+  Timer line_pause;
   std::list<std::shared_ptr<class Peer>> peers;  // oldest first
   int port = 0;
   bool open = true;
@@ -58,10 +59,9 @@ void Report(const std::shared_ptr<Acceptor>& acceptor) {
   if (acceptor->unsaid > 1) line += fmt::format("; and {} more within a second", acceptor->unsaid - 1);
   acceptor->unsaid = 0;
   acceptor->pausing = true;
-  acceptor->line_pause.expires_after(kLinePause);
-  acceptor->line_pause.async_wait([acceptor](const error_code& error) {
+  acceptor->line_pause.After(kLinePause, [acceptor] {
     acceptor->pausing = false;
-    if (!error) Report(acceptor);
+    Report(acceptor);
   });
   if (acceptor->handlers.on_refused) acceptor->handlers.on_refused(line);
 }
@@ -78,10 +78,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Start() {
     acceptor_->peers.push_back(shared_from_this());
     place_ = std::prev(acceptor_->peers.end());
-    timer_.expires_after(acceptor_->options.hello_limit);
-    timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->Refuse("it did not identify itself in time");
-    });
+    timer_.After(acceptor_->options.hello_limit,
+                 [self = shared_from_this()] { self->Refuse("it did not identify itself in time"); });
     connection_->Handshake(asio::ssl::stream_base::server,
                            [self = shared_from_this()](const error_code& error) {
                              if (!self->settled_) self->HandleHandshake(error);
@@ -178,13 +176,13 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   void Leave() {
     if (std::exchange(settled_, true)) return;
-    timer_.cancel();
+    timer_.Cancel();
     acceptor_->peers.erase(place_);
   }
 
   std::shared_ptr<Acceptor> acceptor_;
   std::shared_ptr<Connection> connection_;
-  asio::steady_timer timer_;
+  Timer timer_;
   std::list<std::shared_ptr<Peer>>::iterator place_;
   bool said_ = false;     // it was refused with a reason, and counted
   bool settled_ = false;  // no longer in the list
@@ -194,10 +192,7 @@ void Accept(const std::shared_ptr<Acceptor>& acceptor);
 
 // Most likely out of descriptors: wait for clients to leave instead of spinning.
 void AcceptLater(const std::shared_ptr<Acceptor>& acceptor) {
-  acceptor->accept_pause.expires_after(kAcceptPause);
-  acceptor->accept_pause.async_wait([acceptor](const error_code& error) {
-    if (!error && acceptor->open) Accept(acceptor);
-  });
+  acceptor->accept_pause.After(kAcceptPause, [acceptor] { Accept(acceptor); });
 }
 
 // Prevents a flood from one address from delaying hosts at others. REQUIRES: there are peers.
@@ -235,8 +230,8 @@ class TcpListener final : public Listener {
     acceptor_->open = false;
     error_code ignored;  // a failed close still closes
     acceptor_->acceptor.close(ignored);
-    acceptor_->accept_pause.cancel();
-    acceptor_->line_pause.cancel();
+    acceptor_->accept_pause.Cancel();
+    acceptor_->line_pause.Cancel();
     while (!acceptor_->peers.empty()) {
       const std::shared_ptr<Peer> peer = acceptor_->peers.front();
       peer->Drop();
