@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cstring>
-
 #include "core/control/messages.h"
 
 namespace dtrun::control {

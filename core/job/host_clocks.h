@@ -4,10 +4,8 @@
 // round trip the uncertainty. Owned by the controller; loop thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "core/base/timer.h"

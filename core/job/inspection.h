@@ -3,7 +3,6 @@
 // Owned by the controller; loop thread. Hosts that do not answer in time are left out.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-#include <vector>
-
 #include "core/failures/table.h"
 #include "core/membership/host_preflight.h"
 #include "core/verdict/cause.h"

@@ -12,8 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -3,11 +3,8 @@
 // Written by the root as the ranks' agents send them; its loop thread.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
 
 #include "core/base/result.h"

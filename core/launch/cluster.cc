@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/base/asio.h"
 #include "core/base/endpoint.h"

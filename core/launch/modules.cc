@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <map>
-#include <string>
 
 #include "core/launch/environment.h"
 #include "core/plan/at.h"

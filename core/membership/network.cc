@@ -7,7 +7,6 @@
 #include <csignal>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "core/base/text.h"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "core/base/fd.h"
 #include "core/node/inheritance.h"

@@ -1,8 +1,6 @@
 #include "core/network/connectivity_check.h"
 
-#include <algorithm>
 #include <list>
-#include <optional>
 #include <set>
 
 #include "core/base/endpoint.h"

@@ -3,7 +3,6 @@
 // Owned by the host's agent; loop thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,5 @@
 // Asks the kernel: links, addresses and routes over netlink; speed and bus address through ethtool's ioctl.
 // Sysfs would show the network namespace that it was mounted in.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>

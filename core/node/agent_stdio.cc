@@ -1,6 +1,5 @@
 #include "core/node/agent_stdio.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "core/node/local_host.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-
 #include "core/node/inheritance.h"
 #include "core/pmi/pmix_program.h"
 #include "core/process/process.h"

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <optional>
 
 #include "core/base/endpoint.h"
 #include "core/base/error.h"

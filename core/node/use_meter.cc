@@ -9,7 +9,6 @@
 #include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "core/base/thread.h"
 #include "core/stacks/kernel.h"

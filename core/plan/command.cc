@@ -6,11 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/base/program_files.h"
 #include "core/base/read_file.h"

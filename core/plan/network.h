@@ -3,7 +3,6 @@
 // Pure; any thread.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

@@ -1,10 +1,8 @@
 #include "core/plan/place.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/base/number.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include "core/base/json.h"
 #include "core/base/number.h"

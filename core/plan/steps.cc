@@ -5,10 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/base/number.h"
 #include "core/base/text.h"

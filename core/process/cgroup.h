@@ -7,7 +7,6 @@
 // docs/decisions/017-containment.md.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "core/process/program.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>

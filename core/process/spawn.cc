@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "core/base/number.h"
 #include "core/process/program.h"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -15,9 +14,7 @@
 #include <climits>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 #include "core/base/number.h"

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <list>
 #include <map>
-#include <optional>
 
 #include "core/base/endpoint.h"
 #include "core/base/fd.h"

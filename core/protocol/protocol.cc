@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <set>
 
 #include "core/base/visit.h"
 #include "core/binding/topology.h"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <boost/asio/ssl/context.hpp>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 
 #include "core/base/json.h"
 #include "core/wire/coder.h"
